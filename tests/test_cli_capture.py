@@ -11,7 +11,7 @@ from ledgers import claimed
 
 from guarantee_email_agent.agent.identity_key import identity_key
 from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.ledger.ledger import open_ledger
+from guarantee_email_agent.ledger.opening import open_ledger
 
 MAIL = "From: Ida Lund <ida@firm.de>\nSubject: Dryer\n\nIs SN48213 still covered?\n"
 

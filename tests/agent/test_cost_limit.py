@@ -14,8 +14,9 @@ from mailbox_in_memory import MailboxInMemory, Tickets, Warranties, mail, worker
 from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedModel, check_price
 from guarantee_email_agent.config.settings import Llm
 from guarantee_email_agent.integrations.ports import InboxEntry
-from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader
+from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, ModelClient
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 

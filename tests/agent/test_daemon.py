@@ -21,7 +21,8 @@ from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.integrations.ports import InboxEntry
-from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.llm.fallback import ModelWithFallback
 from guarantee_email_agent.llm.port import ClosableModel, ModelClient
 from guarantee_email_agent.utils.clock import SystemClock

@@ -13,7 +13,7 @@ from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, worker_
 
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
-from guarantee_email_agent.ledger.ledger import open_ledger
+from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.utils.clock import SystemClock
 
 

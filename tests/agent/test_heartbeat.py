@@ -18,8 +18,9 @@ from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.agents import AgentReport, RunningAgent, RunningAgents, Work
-from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader
+from guarantee_email_agent.ledger.opening import open_ledger
 
 MAIL = "a1" * 16
 ENTRY = InboxEntry("first", 1)

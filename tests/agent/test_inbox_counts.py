@@ -9,7 +9,8 @@ from mailbox_in_memory import KEY, MailboxInMemory
 
 from guarantee_email_agent.agent.inbox_counts import count_inbox
 from guarantee_email_agent.integrations.ports import ANY_MAIL
-from guarantee_email_agent.ledger.ledger import Claim, open_ledger
+from guarantee_email_agent.ledger.ledger import Claim
+from guarantee_email_agent.ledger.opening import open_ledger
 
 
 def location_key(mail_id: str) -> str:

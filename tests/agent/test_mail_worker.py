@@ -25,7 +25,8 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Claim, Ledger, open_ledger
+from guarantee_email_agent.ledger.ledger import Claim, Ledger
+from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.utils.logging import configure_logging
 
 MINUTE = 60.0

@@ -20,7 +20,8 @@ from guarantee_email_agent.agent.settings_in_use import digests
 from guarantee_email_agent.agent.startup import RunOptions, run_agent
 from guarantee_email_agent.config.settings import Config, InstructionSettings, MailboxSettings
 from guarantee_email_agent.integrations.services import create_services
-from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.logging import ROOT, configure_logging

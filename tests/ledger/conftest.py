@@ -6,7 +6,8 @@ from contextlib import closing
 import pytest
 from ledgers import KEY
 
-from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.opening import open_ledger
 
 
 @pytest.fixture

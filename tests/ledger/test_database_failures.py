@@ -16,7 +16,8 @@ import pytest
 from ledgers import KEY, LOCATION, MAIL, REPLY, claimed
 
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Busy, open_ledger
+from guarantee_email_agent.ledger.mail_state import Busy
+from guarantee_email_agent.ledger.opening import open_ledger, open_ledger_to_read
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, EXIT_FAILURE, AgentError, ConfigurationError
 
 
@@ -178,7 +179,7 @@ def test_a_full_disk_loses_nothing_that_was_written(tmp_path: Path) -> None:
     written = []
     with closing(open_ledger(str(path), key=KEY)) as ledger:
         with ledger._database.read_transaction() as connection:  # the only connection of a SQLite ledger
-            connection.exec_driver_sql("PRAGMA max_page_count = 20")
+            connection.driver.execute("PRAGMA max_page_count = 20")
 
         def fill() -> None:
             for number in range(2000):
@@ -194,7 +195,8 @@ def test_a_disk_that_refuses_to_be_written(tmp_path: Path) -> None:
     script = (
         "import sys, resource, signal\n"
         "from guarantee_email_agent.ledger.database import LedgerError\n"
-        "from guarantee_email_agent.ledger.ledger import Busy, open_ledger\n"
+        "from guarantee_email_agent.ledger.mail_state import Busy\n"
+        "from guarantee_email_agent.ledger.opening import open_ledger\n"
         "ledger = open_ledger(sys.argv[1], key=b'k' * 32)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))\n"
         "try:\n"
@@ -247,11 +249,18 @@ def test_a_user_who_may_not_create_tables(postgresql_server: Any, postgresql_url
     assert_hidden(error, "guest-password")
 
 
-def test_a_database_that_is_read_only(postgresql_server: Any, postgresql_url: str) -> None:
+def test_a_server_that_is_read_only_may_be_a_standby_that_takes_over(
+    postgresql_server: Any, postgresql_url: str
+) -> None:
     open_ledger(postgresql_url, key=KEY).close()
     name = postgresql_url.rpartition("/")[2]
     postgresql_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
-    assert misconfigured(postgresql_url).code == "ledger_read_only"
+    for opens in (open_ledger, open_ledger_to_read):
+        error = outage(lambda opens=opens: opens(postgresql_url, key=KEY))  # type: ignore[misc]
+        assert error.code == "ledger_read_only"
+        assert "standby" in error.message
+    postgresql_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = off")
+    open_ledger(postgresql_url, key=KEY).close()
 
 
 def test_the_usual_ways_to_write_a_postgresql_url(postgresql_url: str) -> None:
@@ -267,8 +276,8 @@ def test_settings_of_a_server_that_would_weaken_the_ledger(postgresql_server: An
     with closing(open_ledger(url, key=KEY)) as ledger:
         assert claimed(ledger).mail_key == MAIL
         with ledger._database.write_transaction() as connection:
-            assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
-            assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
+            assert connection.driver.execute("SHOW synchronous_commit").fetchone()[0] == "on"
+            assert connection.driver.execute("SHOW transaction_isolation").fetchone()[0] == "read committed"
 
 
 def test_a_connection_that_ended_while_idle_is_replaced(postgresql_server: Any, postgresql_url: str) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, create_engine, event, exc, text
+from sqlalchemy import create_engine, event
 from waiting import wait_until
 
-from guarantee_email_agent.ledger.group_commit import MAX_GROUP, READ_ONLY_OPTION, GroupCommit, LockTimeoutError
+from guarantee_email_agent.ledger.group_commit import MAX_GROUP, GroupCommit, LockTimeoutError
+from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 
 TABLES = (
     "CREATE TABLE parents (id INTEGER PRIMARY KEY)",
@@ -29,30 +30,25 @@ class File:
         )
         self.commits = 0
         event.listen(self.engine, "connect", lambda driver, _: driver.execute("PRAGMA foreign_keys = ON"))
-        event.listen(self.engine, "begin", self._on_begin)
-        event.listen(self.engine, "commit", self._on_commit)
+        event.listen(self.engine, "connect", lambda driver, _: driver.set_trace_callback(self._on_statement))
         self.shared = GroupCommit(self.engine, lock_timeout_s=30)
         with self.shared.transaction(read_only=False) as connection:
             for table in TABLES:
-                connection.execute(text(table))
+                connection.driver.execute(table)
         self.commits = 0
         self.threads = ThreadPoolExecutor(2 * MAX_GROUP)
 
-    def _on_begin(self, connection: Connection) -> None:
-        read_only = connection.get_execution_options()[READ_ONLY_OPTION]
-        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+    def _on_statement(self, statement: str) -> None:
+        self.commits += statement == "COMMIT"
 
-    def _on_commit(self, _: Connection) -> None:
-        self.commits += 1
-
-    def run(self, work: Callable[[Connection], Any], *, read_only: bool = False) -> Any:
+    def run(self, work: Callable[[PreparedConnection], Any], *, read_only: bool = False) -> Any:
         with self.shared.transaction(read_only=read_only) as connection:
             return work(connection)
 
     def waiting(self) -> int:
         return len(self.shared._lock._queue) - 1
 
-    def start(self, *works: Callable[[Connection], Any], read_only: bool = False) -> list[Future[Any]]:
+    def start(self, *works: Callable[[PreparedConnection], Any], read_only: bool = False) -> list[Future[Any]]:
         """They wait in this order when this returns, while another transaction is at work."""
         started = []
         for work in works:
@@ -63,11 +59,8 @@ class File:
 
     def parents(self) -> set[int]:
         """As another program sees them."""
-        other: Engine = create_engine(self.engine.url)
-        with other.connect() as connection:
-            found = {row.id for row in connection.execute(text("SELECT id FROM parents"))}
-        other.dispose()
-        return found
+        with closing(sqlite3.connect(str(self.engine.url.database))) as other:
+            return {number for (number,) in other.execute("SELECT id FROM parents")}
 
 
 @pytest.fixture
@@ -79,22 +72,22 @@ def file(tmp_path: Path) -> Iterator[File]:
     file.engine.dispose()
 
 
-def insert(number: int) -> Callable[[Connection], None]:
-    return lambda connection: connection.execute(text(f"INSERT INTO parents VALUES ({number})")) and None
+def insert(number: int) -> Callable[[PreparedConnection], None]:
+    return lambda connection: connection.driver.execute(f"INSERT INTO parents VALUES ({number})") and None
 
 
-def read(connection: Connection) -> set[int]:
-    return {row.id for row in connection.execute(text("SELECT id FROM parents"))}
+def read(connection: PreparedConnection) -> set[int]:
+    return {number for (number,) in connection.driver.execute("SELECT id FROM parents")}
 
 
-def fail(connection: Connection) -> None:
+def fail(connection: PreparedConnection) -> None:
     insert(99)(connection)
     raise KeyError("of one alone")
 
 
-def orphan(connection: Connection) -> None:
+def orphan(connection: PreparedConnection) -> None:
     """What can only be found out by the commit."""
-    connection.execute(text("INSERT INTO children VALUES (1, 1000)"))
+    connection.driver.execute("INSERT INTO children VALUES (1, 1000)")
 
 
 def test_those_that_wait_are_committed_together(file: File) -> None:
@@ -111,11 +104,11 @@ def test_those_that_wait_are_committed_together(file: File) -> None:
 def test_nobody_goes_on_before_the_commit(file: File) -> None:
     inside, go_on = threading.Event(), threading.Event()
 
-    def wait(_: Connection) -> None:
+    def wait(_: PreparedConnection) -> None:
         inside.set()
         go_on.wait()
 
-    def first(connection: Connection) -> list[Future[Any]]:
+    def first(connection: PreparedConnection) -> list[Future[Any]]:
         insert(1)(connection)
         return file.start(wait)
 
@@ -141,7 +134,7 @@ def test_one_that_fails_leaves_no_trace_and_the_others_theirs(file: File) -> Non
 
 
 def test_one_that_fails_first_or_last_does_neither(file: File) -> None:
-    def begin_and_fail(connection: Connection) -> None:
+    def begin_and_fail(connection: PreparedConnection) -> None:
         waiting.extend(file.start(insert(1), fail))
         fail(connection)
 
@@ -157,15 +150,15 @@ def test_one_that_fails_first_or_last_does_neither(file: File) -> None:
 def test_a_commit_that_fails_fails_for_all_and_the_next_one_works(file: File) -> None:
     waiting: list[Future[Any]] = []
 
-    def begin(connection: Connection) -> None:
+    def begin(connection: PreparedConnection) -> None:
         waiting.extend(file.start(insert(1), orphan))
         insert(0)(connection)
 
-    with pytest.raises(exc.IntegrityError):
+    with pytest.raises(sqlite3.IntegrityError):
         file.run(begin)
     assert len(waiting) == 2
     for failing in waiting:
-        with pytest.raises(exc.IntegrityError):
+        with pytest.raises(sqlite3.IntegrityError):
             failing.result()
     assert file.parents() == set()
     file.run(insert(7))
@@ -194,14 +187,14 @@ def test_after_another_program_held_the_file_it_works_again(file: File) -> None:
     with closing(other):
         other.execute("BEGIN IMMEDIATE")
         for _ in range(2):
-            with pytest.raises(exc.OperationalError, match="locked"):
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
                 file.run(insert(1))
     file.run(insert(2))
     assert file.parents() == {2}
 
 
 def test_who_waits_too_long_gives_up(tmp_path: Path) -> None:
-    engine = create_engine(f"sqlite:///{tmp_path / 'file.db'}")
+    engine = create_engine(f"sqlite:///{tmp_path / 'file.db'}", connect_args={"isolation_level": None})
     shared = GroupCommit(engine, lock_timeout_s=0.01)
     with shared.transaction(read_only=True), ThreadPoolExecutor(1) as threads:
 

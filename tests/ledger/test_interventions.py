@@ -8,7 +8,8 @@ import pytest
 from ledgers import LEASE_S, LOCATION, MAIL, REPLY, RETRY_S, WRITES, claimed
 
 from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError
-from guarantee_email_agent.ledger.ledger import Busy, Claim, Done, Free, LeaseLostError, Ledger, Waiting
+from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
+from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, Waiting
 
 CLI = "cli:9"
 HOUR = 3600.0

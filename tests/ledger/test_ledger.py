@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,17 +10,9 @@ from ledgers import KEY, LEASE_S, LOCATION, MAIL, REPLY, WRITES, claimed
 
 from guarantee_email_agent.integrations.ports import Outcome
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import (
-    Busy,
-    Claim,
-    Done,
-    Free,
-    LeaseLostError,
-    Ledger,
-    MailState,
-    Waiting,
-    open_ledger,
-)
+from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
+from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, MailState, Waiting
+from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 OTHER_LOCATION = "c3" * 16
@@ -315,38 +305,6 @@ def test_an_answered_mail_is_never_opened_again(ledger: Ledger, ledger_sql: Any)
     assert isinstance(ledger.state(LOCATION), Done)
 
 
-def test_a_clock_that_went_back_frees_nothing_and_prolongs_a_lease_by_its_own_length_at_most(
-    ledger: Ledger, ledger_sql: Any
-) -> None:
-    claimed(ledger, "one:1")
-    ledger_sql.pass_time(-10)
-    assert isinstance(claim_of_another(ledger), Busy)
-    ledger_sql.pass_time(-3600)
-    state = ledger.state(LOCATION)
-    assert isinstance(state, Busy)
-    assert state.retry_in_s <= LEASE_S
-    ledger_sql.pass_time(LEASE_S + 1)
-    assert claimed(ledger, "two:2").attempts == 2
-
-
-def test_a_claim_notices_a_clock_that_went_back_as_well(ledger: Ledger, ledger_sql: Any) -> None:
-    ledger.release(claimed(ledger), count_attempt=True, retry_after_s=30)
-    ledger_sql.pass_time(-3600)
-    assert isinstance(claim_of_another(ledger), Waiting)
-    ledger_sql.pass_time(31)
-    claimed(ledger, "two:2")
-
-
-def test_postgresql_asks_its_own_clock(postgresql_url: str) -> None:
-    with closing(open_ledger(postgresql_url, key=KEY, now=lambda: 0.0)) as ledger:
-        assert ledger.time() > 1_700_000_000
-
-
-def test_sqlite_asks_the_clock_that_it_is_given(tmp_path: Path) -> None:
-    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY, now=lambda: 12.5)) as ledger:
-        assert ledger.time() == 12.5
-
-
 def test_pruning_forgets_only_what_the_mailbox_remembers(ledger: Ledger, ledger_sql: Any) -> None:
     marked, unmarked, parked, open_, young = (f"{number:032x}" for number in range(5))
     for mail in (marked, unmarked):
@@ -426,23 +384,3 @@ def test_the_file_holds_hashes_codes_and_ids(tmp_path: Path) -> None:
     assert KEY not in stored
     assert KEY.hex().encode() not in stored
     assert MAIL.encode() in stored
-
-
-def test_a_closed_ledger_is_found_again(ledger_location: str) -> None:
-    with closing(open_ledger(ledger_location, key=KEY)) as first:
-        claimed(first)
-    with closing(open_ledger(ledger_location, key=KEY)) as second:
-        assert isinstance(second.state(LOCATION), Busy)
-
-
-def test_the_ledger_file_is_for_its_owner_alone(tmp_path: Path) -> None:
-    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
-        claimed(ledger)
-        assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
-
-
-def test_commands_without_a_ledger_do_not_load_sqlalchemy() -> None:
-    script = (
-        "import sys, guarantee_email_agent.cli, guarantee_email_agent.eval.suite\nsys.exit('sqlalchemy' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from ledgers import LEASE_S, RETRY_S, WRITES
 
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Busy, Claim, Done, LeaseLostError, Ledger
+from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
+from guarantee_email_agent.ledger.mail_state import Busy, Done
 from guarantee_email_agent.ledger.tables import FINISH
 
 NUMBERS = itertools.count(1)

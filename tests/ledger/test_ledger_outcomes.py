@@ -9,7 +9,8 @@ from ledgers import LEASE_S, LOCATION, MAIL, REPLY, claimed
 
 from guarantee_email_agent.integrations.ports import Outcome
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Claim, Done, Ledger
+from guarantee_email_agent.ledger.ledger import Claim, Ledger
+from guarantee_email_agent.ledger.mail_state import Done
 
 DAY_S = 86_400
 

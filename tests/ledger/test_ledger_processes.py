@@ -13,7 +13,9 @@ from typing import Any, get_args
 import pytest
 from ledgers import KEY, LEASE_S
 
-from guarantee_email_agent.ledger.ledger import Claim, Done, open_ledger
+from guarantee_email_agent.ledger.ledger import Claim
+from guarantee_email_agent.ledger.mail_state import Done
+from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.ledger.tables import Stage
 
 pytestmark = pytest.mark.slow
@@ -22,7 +24,8 @@ ROUNDS = 6
 
 RACER = """
 import random, sys
-from guarantee_email_agent.ledger.ledger import Claim, open_ledger
+from guarantee_email_agent.ledger.ledger import Claim
+from guarantee_email_agent.ledger.opening import open_ledger
 
 ledger = open_ledger(sys.argv[1], key=b"k" * 32, lock_timeout_s=60)
 mails = [f"{number:032x}" for number in range(100)]
@@ -37,7 +40,7 @@ ADMITTER = """
 import sys
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.integrations.ports import Admission
-from guarantee_email_agent.ledger.ledger import open_ledger
+from guarantee_email_agent.ledger.opening import open_ledger
 
 ledger = open_ledger(sys.argv[1], key=b"k" * 32, lock_timeout_s=60)
 for number in range(30):
@@ -49,7 +52,7 @@ for number in range(30):
 
 WRITER = """
 import sys
-from guarantee_email_agent.ledger.ledger import open_ledger
+from guarantee_email_agent.ledger.opening import open_ledger
 
 ledger = open_ledger(sys.argv[1], key=b"k" * 32)
 for number in range(100_000):

@@ -17,7 +17,9 @@ from sqlalchemy import create_engine, inspect
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.integrations.ports import Admission
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Claim, Done, open_ledger, open_ledger_to_read
+from guarantee_email_agent.ledger.ledger import Claim
+from guarantee_email_agent.ledger.mail_state import Done
+from guarantee_email_agent.ledger.opening import open_ledger, open_ledger_to_read
 from guarantee_email_agent.ledger.schema import SCHEMA_VERSION
 from guarantee_email_agent.utils.errors import AgentError
 
@@ -214,7 +216,7 @@ def test_with_another_key_nothing_is_updated(old_ledger: str, ledger_sql: Any) -
 def test_several_agents_may_start_on_an_old_ledger_at_once(old_ledger: str, ledger_sql: Any) -> None:
     mails = ledger_sql.rows(MAILS)
     opens = (
-        "import sys; from guarantee_email_agent.ledger.ledger import open_ledger;"
+        "import sys; from guarantee_email_agent.ledger.opening import open_ledger;"
         "open_ledger(sys.argv[1], key=b'k' * 32)"
     )
     agents = [subprocess.Popen([sys.executable, "-c", opens, old_ledger]) for _ in range(4)]

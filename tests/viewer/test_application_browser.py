@@ -14,7 +14,7 @@ from ledgers import KEY, claimed
 from running_view import RunningView, running_view
 from stored_runs import StoredRuns, result
 
-from guarantee_email_agent.ledger.ledger import open_ledger
+from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.store.records import Check, Input, InputSet
 from guarantee_email_agent.store.run_writer import RunEnd
 

@@ -11,7 +11,8 @@ from ledgers import KEY, RETRY_S, claimed
 from stored_runs import StoredRuns, result
 from viewed_runs import ViewedRuns
 
-from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.opening import open_ledger
 
 
 @pytest.fixture

@@ -38,7 +38,8 @@ from guarantee_email_agent.integrations.look_ups import instruction_files, lexic
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.ports import InboxFilter
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
-from guarantee_email_agent.ledger.ledger import Ledger, open_ledger_to_read
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.opening import open_ledger_to_read
 from guarantee_email_agent.ledger.schema import SCHEMA_VERSION
 from guarantee_email_agent.llm.provider import check_connection, language_model, mail_limiter
 from guarantee_email_agent.llm.rate_limit_headers import LimitKind

@@ -32,7 +32,7 @@ from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.services import Services, create_services
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import open_ledger
+from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.llm.fallback import ModelWithFallback
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import SystemClock

@@ -20,7 +20,8 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.services import create_mail_client
 from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError
-from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import AgentError

@@ -111,7 +111,7 @@ def _find_thread(email: Email, config: Config) -> Thread | None:
     from guarantee_email_agent.agent.identity_key import known_identity_key
     from guarantee_email_agent.email.conversation import answered_message_ids
     from guarantee_email_agent.email.identity import mail_identity
-    from guarantee_email_agent.ledger.ledger import open_ledger_to_read
+    from guarantee_email_agent.ledger.opening import open_ledger_to_read
     from guarantee_email_agent.ledger.schema import SCHEMA_VERSION, older_schema
 
     location = config.secrets.ledger_url or config.agent.ledger

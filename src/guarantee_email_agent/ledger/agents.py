@@ -89,6 +89,7 @@ _ADD_COST: Final = (  # at_mail, usd
     .where(mails.c.mail_key == bindparam("at_mail"))
     .values(cost_usd=func.coalesce(mails.c.cost_usd, 0.0) + bindparam("usd"))
 )
+_OWNERS: Final = select(agents.c.owner)
 ALL_AGENTS: Final = select(agents).order_by(agents.c.started_at, agents.c.owner)
 
 
@@ -111,7 +112,7 @@ class RunningAgents:
             ),
         }
         with self._database.write_transaction() as connection:
-            connection.execute(_SAVE[self._database.dialect], values)
+            connection.execute(_SAVE, values)
             connection.execute(_FORGET)
             for mail_key, done in (work or {}).items():
                 connection.execute(_ADD_WORK, {"at_mail": mail_key, "seconds": done.seconds})
@@ -121,7 +122,7 @@ class RunningAgents:
     def names(self) -> list[str]:
         """Of all agents that are listed."""
         with self._database.read_transaction() as connection:
-            return list(connection.execute(select(agents.c.owner)).scalars())
+            return [row.owner for row in connection.rows(_OWNERS)]
 
     def leave(self, owner: str) -> None:
         """This agent ends as it should: no entry stays."""

@@ -7,13 +7,14 @@ ledger's clock.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select, update
 
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.integrations.ports import Admission, Limit, Thread
-from guarantee_email_agent.ledger.tables import BY_TEMPLATE, NOT_ADMITTED, in_literals, mails
+from guarantee_email_agent.ledger.prepared_statements import PreparedConnection, Row
+from guarantee_email_agent.ledger.tables import BY_TEMPLATE, NOT_ADMITTED, in_literals, is_one_of, mails
 
 MAX_THREAD_IDS: Final = 100
 """Message-IDs that are looked up for one mail: a sender may write as many as fit into it."""
@@ -51,13 +52,14 @@ _ADMITTED: Final = select(  # at_mail, thread_key, sender_key, text_key, hour_ag
     _count_admitted(mails.c.sender_key == bindparam("sender_key")).label("address"),
     _count_admitted(mails.c.admitted_at > bindparam("hour_ago")).label("hour"),
 )
-_ANSWERED: Final = (  # at_mail, message_ids
-    select(func.coalesce(mails.c.thread_key, mails.c.mail_key).label("thread_key"))
+_ANSWERED: Final = {  # at_mail, message_ids
+    dialect: select(func.coalesce(mails.c.thread_key, mails.c.mail_key).label("thread_key"))
     .add_columns(mails.c.reason, mails.c.reply_message_id, _REPLIED_AT.label("replied_at"))
-    .where(mails.c.reply_message_id.in_(bindparam("message_ids", expanding=True)), _MAY_HAVE_REPLY, _OTHER_MAIL)
+    .where(is_answered, _MAY_HAVE_REPLY, _OTHER_MAIL)
     .order_by(_REPLIED_AT.desc(), mails.c.mail_key)
     .limit(1)
-)
+    for dialect, is_answered in is_one_of(mails.c.reply_message_id, "message_ids").items()
+}
 _MAILS_OF_THREAD: Final = select(  # at_mail, thread_key
     func.coalesce(func.sum(case((_MAY_HAVE_REPLY, 1), else_=0)), 0).label("replies"),
     func.count(case((and_(mails.c.mail_key != bindparam("thread_key"), _OTHER_MAIL, _FOLLOWS_UP), 1))).label(
@@ -73,7 +75,7 @@ _TICKET_OF_THREAD: Final = (  # thread_key
 
 
 def limit_reached(
-    connection: Connection, mail_key: str, admission: Admission, limits: ReplyLimits, now: float
+    connection: PreparedConnection, mail_key: str, admission: Admission, limits: ReplyLimits, now: float
 ) -> Limit | None:
     """Which limit the other mails admitted so far leave no room under; None if all do.
 
@@ -82,7 +84,7 @@ def limit_reached(
     """
     connection.execute(_FORGET_OLD, {"day_ago": now - _DAY_S})
     connection.execute(_RESTART_FUTURE, {"now": now})
-    admitted = connection.execute(
+    counts = connection.one(
         _ADMITTED,
         {
             "at_mail": mail_key,
@@ -92,29 +94,28 @@ def limit_reached(
             "hour_ago": now - _HOUR_S,
         },
     )
-    counts = admitted.mappings().one()
     most: dict[Limit, int] = {
         "text": SAME_TEXT_LIMIT,
         "thread": limits.per_thread,
         "address": limits.per_address,
         "hour": limits.per_hour,
     }
-    return next((limit for limit, count in most.items() if counts[limit] >= count), None)
+    return next((limit for limit, count in most.items() if getattr(counts, limit) >= count), None)
 
 
-def answered_thread(connection: Connection, mail_key: str, reply_message_ids: Sequence[str]) -> Row[Any] | None:
+def answered_thread(connection: PreparedConnection, mail_key: str, reply_message_ids: Sequence[str]) -> Row | None:
     """Of the mails that one of these replies answered, the one answered last, and the key of its thread."""
-    return connection.execute(_ANSWERED, {"at_mail": mail_key, "message_ids": reply_message_ids}).one_or_none()
+    return connection.row(_ANSWERED, {"at_mail": mail_key, "message_ids": reply_message_ids})
 
 
-def describe_thread(connection: Connection, mail_key: str, answered: Row[Any]) -> Thread:
+def describe_thread(connection: PreparedConnection, mail_key: str, answered: Row) -> Thread:
     """The thread of `answered` as it is for a further mail of it."""
     at_thread = {"at_mail": mail_key, "thread_key": answered.thread_key}
-    counts = connection.execute(_MAILS_OF_THREAD, at_thread).one()
+    counts = connection.one(_MAILS_OF_THREAD, at_thread)
     return Thread(
         key=answered.thread_key,
         scenario=answered.reason.removesuffix(BY_TEMPLATE),
-        ticket_id=connection.execute(_TICKET_OF_THREAD, at_thread).scalar_one_or_none(),
+        ticket_id=connection.value(_TICKET_OF_THREAD, at_thread),
         reply_message_id=answered.reply_message_id,
         replied_at=answered.replied_at,
         replies=counts.replies,

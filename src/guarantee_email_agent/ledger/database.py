@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url, text
 from sqlalchemy.engine import URL
 
-from guarantee_email_agent.ledger.group_commit import READ_ONLY_OPTION, GroupCommit, LockTimeoutError
+from guarantee_email_agent.ledger.group_commit import GroupCommit, LockTimeoutError
+from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
 from guarantee_email_agent.utils.text import printable
@@ -34,6 +35,10 @@ _MAX_DETAIL_CHARS = 200
 _LOCKED = ("ledger_locked", "is locked: another program has been writing for too long. End what holds it")
 _FULL = ("ledger_disk_full", "cannot be written: its disk is full. Make room")
 _READ_ONLY = ("ledger_read_only", "cannot be written: it is read-only. Give the agent's user write access")
+_STANDBY = (
+    "ledger_read_only",
+    "takes no writes: its server is a standby or set to read-only. Wait for the fail-over, or name the primary",
+)
 _CORRUPT = (
     "ledger_corrupt",
     "is damaged, or no ledger. Stop every agent and restore it from a backup (docs/ledger.md)",
@@ -64,7 +69,7 @@ _SQLITE: Final = {
 # SQLSTATE codes and classes, PostgreSQL documentation, appendix A; the longest that fits counts.
 _POSTGRESQL: Final = {
     "08": _UNREACHABLE,
-    "25006": _READ_ONLY,  # a standby
+    "25006": _STANDBY,
     "28": _AUTH,
     "3D": _MISSING,
     "40": _LOCKED,  # deadlock, serialisation
@@ -99,36 +104,55 @@ class LedgerError(AgentError):
 class Database:
     """Transactions on the ledger's tables; whatever fails in one comes out as a LedgerError."""
 
-    def __init__(self, engine: Engine, name: str, secrets: Sequence[str], lock_timeout_s: float) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        secrets: Sequence[str],
+        lock_timeout_s: float,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        """clock: the one of all who share the ledger, where it is this machine's, as it is for SQLite."""
         self.name = name
         self.dialect = engine.dialect.name
+        self.clock = clock
         self._engine = engine
-        self._reader = engine.execution_options(**{READ_ONLY_OPTION: True})
         self._secrets = secrets
         # One connection to the file: another one would only wait for it.
         self._shared = GroupCommit(engine, lock_timeout_s) if self.dialect == "sqlite" else None
         # A listener that fails while it connects raises the driver's own error.
-        driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
-        self._errors: tuple[type[Exception], ...] = (exc.SQLAlchemyError, driver_error, LockTimeoutError)
+        self._driver_error = engine.dialect.loaded_dbapi.Error
+        self._errors: tuple[type[Exception], ...] = (exc.SQLAlchemyError, self._driver_error, LockTimeoutError)
 
-    def write_transaction(self) -> AbstractContextManager[Connection]:
+    def write_transaction(self) -> AbstractContextManager[PreparedConnection]:
         """One transaction that writes; it is durable when the block is left. What fails in it leaves no trace."""
-        return self._transaction(self._engine)
+        return self._transaction(read_only=False)
 
-    def read_transaction(self) -> AbstractContextManager[Connection]:
+    def read_transaction(self) -> AbstractContextManager[PreparedConnection]:
         """One transaction that only reads, and does not wait for the writes of other processes."""
-        return self._transaction(self._reader)
+        return self._transaction(read_only=True)
 
     @contextmanager
-    def _transaction(self, engine: Engine) -> Iterator[Connection]:
-        read_only = engine is self._reader
+    def _transaction(self, *, read_only: bool) -> Iterator[PreparedConnection]:
         try:
             with (
-                engine.begin() if self._shared is None else self._shared.transaction(read_only=read_only) as connection
-            ):
+                self._pooled_transaction() if self._shared is None else self._shared.transaction(read_only=read_only)
+            ) as connection:
                 yield connection
         except self._errors as error:
             raise self._ledger_error(error) from None
+
+    @contextmanager
+    def _pooled_transaction(self) -> Iterator[PreparedConnection]:
+        with self._engine.begin() as connection:
+            prepared = PreparedConnection(connection)
+            try:
+                yield prepared
+            except self._driver_error as error:
+                # SQLAlchemy did not see it, and would put a broken connection back into the pool.
+                if self._engine.dialect.is_disconnect(error, prepared.driver, None):
+                    connection.invalidate(error)
+                raise
 
     def _ledger_error(self, error: Exception) -> LedgerError:
         """What a database driver raised (or SQLAlchemy around it), as one line that contains no password."""
@@ -146,24 +170,24 @@ class Database:
             problem += f" ({printable(detail.strip().splitlines()[0])[:_MAX_DETAIL_CHARS]})"
         return LedgerError(f"The ledger {self.name} {problem}", code, {"outage": True})
 
-    def lock_for_creation(self, connection: Connection) -> None:
+    def lock_for_creation(self, connection: PreparedConnection) -> None:
         """Hold off others who would create or change the tables, until the transaction ends."""
         self._lock_for(connection, _CREATION_LOCK)
 
-    def lock_for_admission(self, connection: Connection) -> None:
+    def lock_for_admission(self, connection: PreparedConnection) -> None:
         """Hold off others who would read the clock or count mails, and write by it, until the transaction ends."""
         self._lock_for(connection, _ADMISSION_LOCK)
 
-    def _lock_for(self, connection: Connection, number: int) -> None:
+    def _lock_for(self, connection: PreparedConnection, number: int) -> None:
         if self.dialect == "postgresql":  # SQLite's writer is alone anyway
-            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
+            connection.driver.execute("SELECT pg_advisory_xact_lock(%s)", [number])
 
     def require_write_access(self, connection: Connection, table: str) -> None:
         """Raises LedgerError where this server or user may only read. A file is looked at by `check_sqlite_place`."""
         if self.dialect != "postgresql":
             return
         if connection.execute(text("SELECT current_setting('transaction_read_only')")).scalar_one() == "on":
-            code, problem = _READ_ONLY
+            code, problem = _STANDBY
         elif not connection.execute(text("SELECT has_table_privilege(:name, 'UPDATE')"), {"name": table}).scalar_one():
             code, problem = _PERMISSION
         else:
@@ -256,13 +280,7 @@ def _open_sqlite(path: Path, now: Callable[[], float], lock_timeout_s: float, re
         connection.execute("PRAGMA fullfsync = ON")  # macOS: past the disk's own cache
         connection.execute("PRAGMA foreign_keys = ON")
 
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        # A transaction that turned writer halfway would fail at once where another one writes, without waiting.
-        read_only = connection.get_execution_options().get(READ_ONLY_OPTION)
-        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
-
-    return Database(engine, str(path), (), lock_timeout_s)
+    return Database(engine, str(path), (), lock_timeout_s, now)
 
 
 def _create_private_file(path: Path) -> None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, update
+from sqlalchemy import bindparam, update
 
 from guarantee_email_agent.ledger import tables
 from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.ledger.tables import facts
 
 OF_NO_MAILBOX: Final = "first_start"
@@ -22,29 +23,29 @@ _SET_BACK: Final = (  # at_name, now
 _TAKE_OVER: Final = update(facts).where(facts.c.name == OF_NO_MAILBOX).values(name=bindparam("new_name"))
 
 
-def known_first_start(connection: Connection, mailbox_key: str) -> float | None:
+def known_first_start(connection: PreparedConnection, mailbox_key: str) -> float | None:
     """In seconds since 1970; None before the first start. Raises LedgerError (`ledger_corrupt`) for no number.
 
     mailbox_key: a keyed hash of the mailbox's name.
     """
     for name in (_fact_name(mailbox_key), OF_NO_MAILBOX):
-        value = connection.execute(tables.FACT, {"name": name}).scalar_one_or_none()
+        value = connection.value(tables.FACT, {"name": name})
         if value is not None:
             return _moment(value)
     return None
 
 
-def save_first_start(connection: Connection, dialect: str, mailbox_key: str) -> float:
+def save_first_start(connection: PreparedConnection, mailbox_key: str) -> float:
     """As `known_first_start`; before the first start it is now, and from then on the same.
 
     One that lies in the future was saved by a clock that was wrong, and would keep every mail from being answered.
     """
     name = _fact_name(mailbox_key)
-    if connection.execute(tables.FACT, {"name": name}).scalar_one_or_none() is None:
+    if connection.value(tables.FACT, {"name": name}) is None:
         connection.execute(_TAKE_OVER, {"new_name": name})
-    now = float(connection.execute(tables.CURRENT_TIME).scalar_one())
-    connection.execute(tables.SAVE_FACT[dialect], {"name": name, "value": repr(now)})
-    first = _moment(connection.execute(tables.FACT, {"name": name}).scalar_one())
+    now = float(connection.value(tables.CURRENT_TIME))
+    connection.execute(tables.SAVE_FACT, {"name": name, "value": repr(now)})
+    first = _moment(connection.value(tables.FACT, {"name": name}))
     if first <= now:
         return first
     connection.execute(_SET_BACK, {"at_name": name, "now": repr(now)})

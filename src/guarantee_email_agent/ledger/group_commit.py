@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine, RootTransaction
-
-READ_ONLY_OPTION: Final = "ledger_reads"
-"""Of a connection's execution options: whether the transactions that it begins only read."""
+    from sqlalchemy import Engine
 
 MAX_GROUP: Final = 16
 """Transactions in one commit; meanwhile no other process can write."""
@@ -75,26 +74,28 @@ class FairLock:
 class _Group:
     """Transactions with one commit. committed: ends for all of them at once."""
 
-    connection: Connection
-    transaction: RootTransaction
+    connection: PreparedConnection
     read_only: bool
     members: int = 0
     committed: Future[None] = field(default_factory=Future)
 
 
 class GroupCommit:
-    """Transactions on one connection of the engine, which is opened by the first. Raises what SQLAlchemy raises."""
+    """Transactions on one connection of the engine, which is opened by the first. Raises what it and its driver raise.
+
+    The driver leaves it to us where they begin and end: `isolation_level` is None.
+    """
 
     def __init__(self, engine: Engine, lock_timeout_s: float) -> None:
         """lock_timeout_s: seconds that a transaction waits for those before it."""
         self._engine = engine
         self._lock_timeout_s = lock_timeout_s
         self._lock = FairLock()  # held by who may touch what follows
-        self._connection: Connection | None = None
+        self._connection: PreparedConnection | None = None
         self._open: _Group | None = None
 
     @contextmanager
-    def transaction(self, *, read_only: bool) -> Iterator[Connection]:
+    def transaction(self, *, read_only: bool) -> Iterator[PreparedConnection]:
         """Durable when the block is left; where it raises, nothing was written. Raises LockTimeoutError."""
         if not self._lock.acquire(self._lock_timeout_s):
             raise LockTimeoutError
@@ -104,15 +105,15 @@ class GroupCommit:
             if group is None:
                 group = self._begin(read_only)
             else:
-                _execute(group, "SAVEPOINT member")
+                group.connection.driver.execute("SAVEPOINT member")
             yield group.connection
             if not is_first:
-                _execute(group, "RELEASE member")
+                group.connection.driver.execute("RELEASE member")
         except BaseException as error:
             if group is not None and not is_first:
                 try:
-                    _execute(group, "ROLLBACK TO member")
-                    _execute(group, "RELEASE member")
+                    group.connection.driver.execute("ROLLBACK TO member")
+                    group.connection.driver.execute("RELEASE member")
                 except Exception:  # noqa: BLE001 - SQLite has undone everything, as it does where a disk is full
                     self._undo(group, error)
                 else:
@@ -127,13 +128,14 @@ class GroupCommit:
         """Give back the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.close()
+            connection.sqlalchemy.close()
 
     def _begin(self, read_only: bool) -> _Group:
         if self._connection is None:
-            self._connection = self._engine.connect()
-        connection = self._connection.execution_options(**{READ_ONLY_OPTION: read_only})
-        return _Group(connection, connection.begin(), read_only)
+            self._connection = PreparedConnection(self._engine.connect())
+        # A transaction that turned writer halfway would fail at once where another one writes, without waiting.
+        self._connection.driver.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
+        return _Group(self._connection, read_only)
 
     def _leave(self, group: _Group) -> None:
         """Let the next one go on with the transaction, or commit it for all."""
@@ -144,7 +146,7 @@ class GroupCommit:
                 return
             self._open = None
         try:
-            group.transaction.commit()
+            _commit(group.connection)
         except BaseException as error:  # noqa: BLE001 - each member raises it
             self._undo(group, error)
         else:
@@ -156,9 +158,7 @@ class GroupCommit:
         try:
             if group is not None:
                 try:
-                    group.transaction.rollback()
-                    if _driver(group).in_transaction:  # after a commit that failed, SQLAlchemy sees nothing to undo
-                        _driver(group).rollback()
+                    _rollback(group.connection)
                 except Exception:  # noqa: BLE001 - in which state it is now is not worth finding out
                     with suppress(Exception):
                         self.close()
@@ -167,10 +167,13 @@ class GroupCommit:
             self._lock.release()
 
 
-def _execute(group: _Group, statement: str) -> None:
-    """On the driver's own connection: SQLAlchemy would take longer than SQLite."""
-    _driver(group).execute(statement)
+def _commit(connection: PreparedConnection) -> None:
+    connection.driver.execute("COMMIT")  # its own commit() would say nothing where SQLite has undone the transaction
+    if connection.sqlalchemy.in_transaction():
+        connection.sqlalchemy.commit()  # what it does is done; it only has to know
 
 
-def _driver(group: _Group) -> Any:
-    return group.connection.connection.driver_connection
+def _rollback(connection: PreparedConnection) -> None:
+    connection.driver.rollback()
+    if connection.sqlalchemy.in_transaction():
+        connection.sqlalchemy.rollback()

@@ -11,10 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, case, or_, select, update
+from sqlalchemy import bindparam, case, or_, select, update
 
 from guarantee_email_agent.ledger.database import Database
-from guarantee_email_agent.ledger.tables import BEFORE_SENDING, NOT_ADMITTED, NOW, STAGE_WITHOUT_REPLY, locations, mails
+from guarantee_email_agent.ledger.prepared_statements import PreparedConnection, Row
+from guarantee_email_agent.ledger.tables import (
+    BEFORE_SENDING,
+    NOT_ADMITTED,
+    NOW,
+    STAGE_WITHOUT_REPLY,
+    in_literals,
+    locations,
+    mails,
+)
 from guarantee_email_agent.utils.errors import AgentError
 
 BY_HAND: Final = "by_hand"
@@ -35,7 +44,7 @@ _HOLD: Final = (  # by_owner, lease_s
         outcome=None,
         # A reply that may have left is looked for by the next claim; an intent to open a ticket is simply repeated.
         stage=case(
-            (or_(mails.c.outcome.is_(None), mails.c.stage.in_(("sending", "sent"))), mails.c.stage),
+            (or_(mails.c.outcome.is_(None), in_literals(mails.c.stage, "sending", "sent")), mails.c.stage),
             else_=STAGE_WITHOUT_REPLY,
         ),
         reason=RELEASING,
@@ -130,7 +139,7 @@ class Interventions:
         """
         values = {**_held(held), "attempts_now": held.attempts, "old_reason": held.reason}
         with self._database.write_transaction() as connection:
-            if connection.execute(_GIVE_BACK, values).rowcount == 0:
+            if connection.execute(_GIVE_BACK, values) == 0:
                 return False
             if unmarked:
                 connection.execute(_UNMARK_ALL, {"at_mail": held.mail_key})
@@ -176,20 +185,20 @@ class Interventions:
             if row.outcome is None:
                 _require_free(row, has_ended)
             connection.execute(_HOLD, {"at_mail": mail_key, "by_owner": owner, "lease_s": lease_s})
-            location_keys = frozenset(each.place for each in connection.execute(_PLACES, {"at_mail": mail_key}))
+            location_keys = frozenset(each.place for each in connection.rows(_PLACES, {"at_mail": mail_key}))
             attempts = row.attempts if row.outcome is None and not again else 0
             reason = "" if row.reason == RELEASING else row.reason
             return HeldMail(mail_key, row.fence + 1, owner, row.outcome, reason, attempts, location_keys)
 
 
-def _read(connection: Connection, mail_key: str) -> Row[Any]:
-    row = connection.execute(_MAIL, {"at_mail": mail_key}).one_or_none()
+def _read(connection: PreparedConnection, mail_key: str) -> Row:
+    row = connection.row(_MAIL, {"at_mail": mail_key})
     if row is None:
         raise RefusedError(f"Mail {mail_key[:12]} is no longer in the ledger", "ledger_mail_gone")
     return row
 
 
-def _require_free(row: Row[Any], has_ended: Callable[[str], bool]) -> None:
+def _require_free(row: Row, has_ended: Callable[[str], bool]) -> None:
     """Raises RefusedError while somebody works on it, or its reply may be on its way."""
     left_s = _left_s(row)
     if row.owner is not None and left_s > 0 and not has_ended(row.owner):
@@ -198,12 +207,12 @@ def _require_free(row: Row[Any], has_ended: Callable[[str], bool]) -> None:
         raise _on_its_way(row, left_s)
 
 
-def _left_s(row: Row[Any]) -> float:
+def _left_s(row: Row) -> float:
     """Of a lease or a wait."""
     return float(max(min(row.since + row.span_s - row.now, row.span_s), 0.0))
 
 
-def _busy(row: Row[Any]) -> RefusedError:
+def _busy(row: Row) -> RefusedError:
     return RefusedError(
         f"Mail {row.mail_key[:12]} is being worked on by {short_owner(row.owner)}. Wait for its outcome; if that "
         f"process is gone, the mail is free in {_left_s(row):.0f} s at the latest",
@@ -211,7 +220,7 @@ def _busy(row: Row[Any]) -> RefusedError:
     )
 
 
-def _on_its_way(row: Row[Any], left_s: float | None = None) -> RefusedError:
+def _on_its_way(row: Row, left_s: float | None = None) -> RefusedError:
     if row.stage == "sent":
         return RefusedError(
             f"The reply to mail {row.mail_key[:12]} has left. The agent finishes it as answered", "ledger_mail_sent"
@@ -224,7 +233,7 @@ def _on_its_way(row: Row[Any], left_s: float | None = None) -> RefusedError:
     )
 
 
-def _ended(row: Row[Any], remedy: str) -> RefusedError:
+def _ended(row: Row, remedy: str) -> RefusedError:
     how = (
         "was only observed, and is left to people"
         if row.outcome == "observed"
@@ -233,7 +242,7 @@ def _ended(row: Row[Any], remedy: str) -> RefusedError:
     return RefusedError(f"Mail {row.mail_key[:12]} {how}. {remedy}", "ledger_mail_ended")
 
 
-def _no_failure(row: Row[Any]) -> RefusedError:
+def _no_failure(row: Row) -> RefusedError:
     if row.outcome == "unknown":
         return RefusedError(
             f"Mail {row.mail_key[:12]} may have been answered, and nobody can tell. 'release' has its reply looked for "

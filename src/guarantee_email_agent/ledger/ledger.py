@@ -7,13 +7,11 @@ for as long as a disk or a server takes, so a coroutine puts them on a thread (`
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, Row, Update
+from sqlalchemy import Update
 
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.integrations.ports import TICKET_ID, Admission, Limit, Outcome, Thread
@@ -25,7 +23,7 @@ from guarantee_email_agent.ledger.conversations import (
     describe_thread,
     limit_reached,
 )
-from guarantee_email_agent.ledger.database import Database, LedgerError, check_sqlite_place, open_database, sqlite_file
+from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.first_start import known_first_start, save_first_start
 from guarantee_email_agent.ledger.interventions import Interventions
 from guarantee_email_agent.ledger.loaded_settings import (
@@ -33,25 +31,29 @@ from guarantee_email_agent.ledger.loaded_settings import (
     known_loaded_settings,
     save_loaded_settings,
 )
+from guarantee_email_agent.ledger.mail_state import (
+    Busy,
+    Done,
+    Free,
+    InboxState,
+    MailState,
+    Waiting,
+    ended,
+    mail_state,
+    starts_in_future,
+)
 from guarantee_email_agent.ledger.model_cost import ModelCosts
-from guarantee_email_agent.ledger.schema import LEDGER_ID, SCHEMA_VERSION, prepare_schema, read_schema_version
+from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
+from guarantee_email_agent.ledger.schema import LEDGER_ID, SCHEMA_VERSION
 from guarantee_email_agent.ledger.summaries import Summaries
 from guarantee_email_agent.ledger.tables import Delivery, Stage
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
-LOCK_TIMEOUT_S: Final = 10.0  # how long one call waits for others' writes
 MIN_PRUNE_DAYS: Final = 30
-_PAGE: Final = 500  # locations in one statement
 
 _HASH = re.compile(r"[0-9a-f]{32,128}")
 _TOKEN = re.compile(r"[!-~]{1,300}")
 _REASON = re.compile(r"[a-z0-9_-]{0,64}")
-
-# Problems of opening that the user has to correct (exit code 2); others may pass.
-_CONFIGURATION: Final = frozenset(
-    "ledger_" + problem
-    for problem in ("auth", "cannot_open", "database_missing", "invalid_location", "permission", "read_only")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,48 +76,6 @@ class Claim:
     reply_message_id: str | None
     reason: str
     delivery: Delivery
-
-
-@dataclass(frozen=True, slots=True)
-class Free:
-    """Not finished, and not claimed: it can be claimed."""
-
-    mail_key: str
-    attempts: int
-
-
-@dataclass(frozen=True, slots=True)
-class Busy:
-    """`owner` holds a lease that ends in `retry_in_s` seconds, unless it is renewed."""
-
-    mail_key: str
-    retry_in_s: float
-    owner: str
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Failed with `reason`, and is to be tried again in `retry_in_s` seconds."""
-
-    mail_key: str
-    retry_in_s: float
-    attempts: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """It has ended. `marked`: the mailbox is known to carry the mark at the location that was asked for."""
-
-    mail_key: str
-    outcome: Outcome
-    reason: str
-    marked: bool
-    ticket_id: str | None
-    reply_message_id: str | None
-
-
-MailState: TypeAlias = Free | Busy | Waiting | Done
 
 
 class LeaseLostError(AgentError):
@@ -159,20 +119,19 @@ class Ledger:
             "place": _checked("location_key", location_key, _HASH),
         }
         lease = {"owner": _checked("owner", owner, _TOKEN), "span_s": lease_s}
-        dialect = self._database.dialect
         with self._database.write_transaction() as connection:
-            known = connection.execute(tables.STATE, _at(location_key)).one_or_none()
+            known = connection.row(tables.STATE, _at(location_key))
             if known is not None and mail_key == location_key:
                 mail_key = ids["mail_key"] = known.mail_key
             elif known is not None and known.mail_key == location_key and known.outcome is not None:
-                return _done(known)
-            row = connection.execute(tables.CLAIM[dialect], {**ids, **lease}).one_or_none()
-            connection.execute(tables.SAVE_LOCATION[dialect], ids)
+                return ended(known)
+            row = connection.row(tables.CLAIM, {**ids, **lease})
+            connection.execute(tables.SAVE_LOCATION, ids)
             if row is None:
-                found = connection.execute(tables.STATE, _at(location_key)).one()
-                if _starts_in_future(found):
+                found = connection.one(tables.STATE, _at(location_key))
+                if starts_in_future(found):
                     connection.execute(tables.RESTART_FUTURE_SPANS)
-                state = _mail_state(found)
+                state = mail_state(found)
                 # Its time ran out between the two statements: the next call can claim it.
                 return Waiting(mail_key, 0.0, found.attempts, found.reason) if isinstance(state, Free) else state
         previous: Literal["new"] | Stage = "new" if row.fence == 1 else row.stage
@@ -227,7 +186,7 @@ class Ledger:
         """
         values = {"at_mail": _checked("mail_key", mail_key, _HASH), "at_owner": _checked("owner", owner, _TOKEN)}
         with self._database.write_transaction() as connection:
-            return connection.execute(tables.FREE, {**values, "sending": sending}).rowcount == 1
+            return connection.execute(tables.FREE, {**values, "sending": sending}) == 1
 
     def find_thread(self, claim: Claim, reply_message_ids: Sequence[str]) -> Thread | None:
         """The conversation in which one of these Message-IDs was a reply of ours; the mail joins it.
@@ -266,7 +225,7 @@ class Ledger:
         joined_key = None if admission.thread_key == claim.mail_key else admission.thread_key
         with self._database.write_transaction() as connection:
             self._database.lock_for_admission(connection)
-            now = float(connection.execute(tables.CURRENT_TIME).scalar_one())
+            now = float(connection.value(tables.CURRENT_TIME))
             limit = limit_reached(connection, claim.mail_key, admission, limits, now)
             values: dict[str, Any] = dict(tables.NOT_ADMITTED)
             if limit is None:
@@ -277,7 +236,7 @@ class Ledger:
     def marked(self, location_key: str) -> None:
         """The mailbox now carries the mark at this location."""
         with self._database.write_transaction() as connection:
-            if connection.execute(tables.MARK, _at(location_key)).rowcount != 1:
+            if connection.execute(tables.MARK, _at(location_key)) != 1:
                 raise LedgerError(f"The ledger knows no mail at {location_key}. Claim it first", "ledger_unknown_place")
 
     def reopen(self, location_key: str, *, listed_at: float) -> bool:
@@ -288,7 +247,7 @@ class Ledger:
         which may then have been drawn up without the mark.
         """
         with self._database.write_transaction() as connection:
-            if connection.execute(tables.REOPEN, {**_at(location_key), "listed_at": listed_at}).rowcount == 0:
+            if connection.execute(tables.REOPEN, {**_at(location_key), "listed_at": listed_at}) == 0:
                 return False
             connection.execute(tables.UNMARK, _at(location_key))
         return True
@@ -296,35 +255,38 @@ class Ledger:
     def state(self, location_key: str) -> MailState | None:
         """The state of the mail at this location; None for a location that the ledger has not seen."""
         with self._database.read_transaction() as connection:
-            row = connection.execute(tables.STATE, _at(location_key)).one_or_none()
+            row = connection.row(tables.STATE, _at(location_key))
         if row is None:
             return None
-        if _starts_in_future(row):
+        if starts_in_future(row):
             with self._database.write_transaction() as connection:
                 connection.execute(tables.RESTART_FUTURE_SPANS)
-        return _mail_state(row)
+        return mail_state(row)
 
     def time(self) -> float:
-        """Seconds since 1970 on the clock of all who share this ledger."""
+        """Seconds since 1970 on the clock of all who share this ledger; on SQLite it is this machine's."""
+        if self._database.clock is not None:
+            return self._database.clock()
         with self._database.read_transaction() as connection:
-            return float(connection.execute(tables.CURRENT_TIME).scalar_one())
+            return float(connection.value(tables.CURRENT_TIME))
 
     def id(self) -> str:
         """16 hexadecimal digits, the same for all who share this ledger, and in its back-ups."""
         with self._database.read_transaction() as connection:
-            return str(connection.execute(tables.FACT, {"name": LEDGER_ID}).scalar_one())
+            return str(connection.value(tables.FACT, {"name": LEDGER_ID}))
 
     def id_if_known(self) -> str | None:
         """The same; None in a ledger of an earlier version that had none."""
         with self._database.read_transaction() as connection:
-            return connection.execute(tables.FACT, {"name": LEDGER_ID}).scalar_one_or_none()
+            known: str | None = connection.value(tables.FACT, {"name": LEDGER_ID})
+        return known
 
     def first_start(self, mailbox_key: str) -> float:
         """When `run` was first started on this mailbox: at the first call now, and at every later one the same."""
         _checked("mailbox_key", mailbox_key, _HASH)
         with self._database.write_transaction() as connection:
             self._database.lock_for_admission(connection)  # or the later of two would take the earlier for the future
-            return save_first_start(connection, self._database.dialect, mailbox_key)
+            return save_first_start(connection, mailbox_key)
 
     def first_start_if_known(self, mailbox_key: str) -> float | None:
         """The same, and nothing is written: None before the first start."""
@@ -335,27 +297,35 @@ class Ledger:
         """What the agent of this mailbox works with from now on."""
         _checked("mailbox_key", mailbox_key, _HASH)
         with self._database.write_transaction() as connection:
-            save_loaded_settings(connection, self._database.dialect, mailbox_key, digests)
+            save_loaded_settings(connection, mailbox_key, digests)
 
     def loaded_settings(self, mailbox_key: str) -> LoadedSettings | None:
         """What an agent of this mailbox loaded last; None where none has."""
         with self._database.read_transaction() as connection:
             return known_loaded_settings(connection, mailbox_key)
 
+    def inbox(self, location_keys: Sequence[str]) -> InboxState:
+        """What a poll has to know before it starts mails, in one transaction, to be asked after the inbox was listed.
+
+        Whoever starts a mail that was not seen need not ask for its `state`: another agent may claim it before we do,
+        but so it may behind any answer of `state`, and `claim` is the one that decides.
+        """
+        with self._database.read_transaction() as connection:
+            outcomes = {row.place: row.outcome for row in connection.rows(tables.OUTCOMES, {"places": location_keys})}
+            released = frozenset(row.place for row in connection.rows(tables.RELEASED))
+        observed = frozenset(place for place, outcome in outcomes.items() if outcome == "observed")
+        return InboxState(frozenset(outcomes), observed, released)
+
     def observed(self, location_keys: Sequence[str]) -> set[str]:
         """Those of these locations where a mail lies that was only observed."""
-        found: set[str] = set()
         with self._database.read_transaction() as connection:
-            for start in range(0, len(location_keys), _PAGE):
-                page = location_keys[start : start + _PAGE]
-                rows = connection.execute(tables.OUTCOMES, {"places": page})
-                found.update(row.place for row in rows if row.outcome == "observed")
-        return found
+            rows = connection.rows(tables.OUTCOMES, {"places": location_keys})
+        return {row.place for row in rows if row.outcome == "observed"}
 
     def released(self) -> set[str]:
         """The locations of mails that a person gave back to the agents, and that none has claimed since."""
         with self._database.read_transaction() as connection:
-            return set(connection.execute(tables.RELEASED).scalars())
+            return {row.place for row in connection.rows(tables.RELEASED)}
 
     def prune(self, older_than_days: int) -> int:
         """Forget mails that ended so long ago; returns how many.
@@ -372,7 +342,7 @@ class Ledger:
         total, count = 0, 1
         while count:  # in batches: everybody else waits for each
             with self._database.write_transaction() as connection:
-                count = connection.execute(tables.PRUNE, {"age_s": older_than_days * 86_400.0}).rowcount
+                count = connection.execute(tables.PRUNE, {"age_s": older_than_days * 86_400.0})
             total += count
         return total
 
@@ -389,16 +359,16 @@ class Ledger:
 
 
 def _write_under_claim(
-    connection: Connection,
+    connection: PreparedConnection,
     claim: Claim,
     statement: Update,
     end_state: Outcome | Literal["open"] | None = None,
     **values: Any,
 ) -> None:
     held = {"at_mail": claim.mail_key, "at_fence": claim.fence}
-    if connection.execute(statement, {**held, **values}).rowcount:
+    if connection.execute(statement, {**held, **values}):
         return
-    row = connection.execute(tables.CURRENT_CLAIM, held).one_or_none()
+    row = connection.row(tables.CURRENT_CLAIM, held)
     if row is not None and row.fence == claim.fence:
         if row.owner is not None:
             raise LedgerError(
@@ -415,89 +385,6 @@ def _write_under_claim(
 
 def _usable_ids(reply_message_ids: Sequence[str]) -> list[str]:
     return [each for each in dict.fromkeys(reply_message_ids) if _TOKEN.fullmatch(each)][-MAX_THREAD_IDS:]
-
-
-def open_ledger(
-    location: str,
-    *,
-    key: bytes,
-    now: Callable[[], float] = time.time,
-    lock_timeout_s: float = LOCK_TIMEOUT_S,
-) -> Ledger:
-    """Open the ledger; create it where there is none, and bring one of an earlier version up to date.
-
-    location: a file (SQLite), or a URL that starts with `sqlite:` or `postgresql:`. key: what the hashes are keyed
-    with; the ledger keeps a fingerprint of it and refuses another. now: the wall clock, for SQLite only.
-    lock_timeout_s: how long a call waits for others' writes; a server silent for twice as long counts as gone.
-    Raises ConfigurationError for what the user has to correct, LedgerError for what may pass.
-    """
-    _require_key(key)
-    database = open_database(location, now, lock_timeout_s)
-    with _closed_where_it_fails(database), database.write_transaction() as connection:
-        prepare_schema(database, connection, key)
-    return Ledger(database)
-
-
-def open_ledger_to_read(
-    location: str, *, key: bytes, now: Callable[[], float] = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S
-) -> Ledger | None:
-    """The ledger for who only looks: nothing is made, brought up to date or locked. None where there is none yet.
-
-    One of an earlier version has an earlier `schema_version`, and of what that one did not keep nothing can be read.
-    Arguments and errors are those of `open_ledger`; a place where `run` could not write is refused as well.
-    """
-    _require_key(key)
-    file = sqlite_file(location)
-    if file is not None:
-        check_sqlite_place(file)
-        if not file.exists() or file.stat().st_size == 0:
-            return None
-    database = open_database(location, now, lock_timeout_s, read_only=True)
-    with _closed_where_it_fails(database), database.read_transaction() as connection:
-        version = read_schema_version(database, connection, key)
-        if version is not None:
-            database.require_write_access(connection, tables.mails.name)
-    if version is None:
-        database.close()
-        return None
-    return Ledger(database, version)
-
-
-def _require_key(key: bytes) -> None:
-    if not key:
-        raise ConfigurationError("LEDGER_KEY is empty. Set it to a secret of its own", "ledger_no_key")
-
-
-@contextmanager
-def _closed_where_it_fails(database: Database) -> Iterator[None]:
-    try:
-        yield
-    except BaseException as error:
-        database.close()
-        if isinstance(error, LedgerError) and error.code in _CONFIGURATION:
-            raise ConfigurationError(error.message, error.code) from None
-        raise
-
-
-def _done(row: Row[Any]) -> Done:
-    marked = row.marked_at is not None
-    return Done(row.mail_key, row.outcome, row.reason, marked, row.ticket_id, row.reply_message_id)
-
-
-def _mail_state(row: Row[Any]) -> MailState:
-    if row.outcome is not None:
-        return _done(row)
-    remaining_s = min(row.since + row.span_s - row.now, row.span_s)
-    if remaining_s <= 0:
-        return Free(row.mail_key, row.attempts)
-    if row.owner is not None:
-        return Busy(row.mail_key, remaining_s, row.owner)
-    return Waiting(row.mail_key, remaining_s, row.attempts, row.reason)
-
-
-def _starts_in_future(row: Row[Any]) -> bool:
-    """Whether the clock went back since its lease or wait began."""
-    return row.outcome is None and bool(row.since > row.now)
 
 
 def _at(location_key: str) -> dict[str, str]:

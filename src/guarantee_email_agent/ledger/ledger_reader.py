@@ -9,13 +9,13 @@ from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Any, Final, Self, get_args
 
-from sqlalchemy import ColumnElement, Select, func, inspect, select, text
+from sqlalchemy import ColumnElement, Select, func, inspect, select
 
 from guarantee_email_agent.integrations.ports import MailMark, Outcome
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
 from guarantee_email_agent.ledger.database import LedgerError, open_database
 from guarantee_email_agent.ledger.schema import SCHEMA_VERSION, older_schema
-from guarantee_email_agent.ledger.tables import CURRENT_TIME, facts, locations, mails
+from guarantee_email_agent.ledger.tables import CURRENT_TIME, FACT, facts, locations, mails
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 OUTCOMES: Final[tuple[Outcome, ...]] = (*get_args(MailMark), "observed")
@@ -187,14 +187,14 @@ class LedgerReader:
     def _rows(self, statement: Select[Any]) -> list[Any]:
         with self._database.read_transaction() as connection:
             if self._database.dialect == "postgresql":
-                connection.execute(text("SET TRANSACTION READ ONLY"))
-            return list(connection.execute(statement))
+                connection.driver.execute("SET TRANSACTION READ ONLY")
+            return list(connection.sqlalchemy.execute(statement))
 
     def _check(self) -> None:
         with self._database.read_transaction() as connection:
-            if not inspect(connection).has_table(facts.name):
+            if not inspect(connection.sqlalchemy).has_table(facts.name):
                 raise _missing(self.name)
-            version = connection.execute(select(facts.c.value).where(facts.c.name == "schema_version")).scalar()
+            version = connection.value(FACT, {"name": "schema_version"})
         if version is None or not version.isdecimal():
             raise LedgerError(f"The ledger {self.name} is damaged. Restore it from a backup", "ledger_corrupt")
         if int(version) > SCHEMA_VERSION:

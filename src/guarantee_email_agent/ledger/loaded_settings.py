@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, update
+from sqlalchemy import bindparam, update
 
 from guarantee_email_agent.ledger import tables
 from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.ledger.tables import facts
 
 _SET: Final = update(facts).where(facts.c.name == bindparam("at_name")).values(value=bindparam("loaded"))
@@ -24,9 +25,9 @@ class LoadedSettings:
     digests: Mapping[str, str]
 
 
-def known_loaded_settings(connection: Connection, mailbox_key: str) -> LoadedSettings | None:
+def known_loaded_settings(connection: PreparedConnection, mailbox_key: str) -> LoadedSettings | None:
     """None before the first start. Raises LedgerError (`ledger_corrupt`) for what we did not write."""
-    value = connection.execute(tables.FACT, {"name": _fact_name(mailbox_key)}).scalar_one_or_none()
+    value = connection.value(tables.FACT, {"name": _fact_name(mailbox_key)})
     if value is None:
         return None
     try:
@@ -38,11 +39,11 @@ def known_loaded_settings(connection: Connection, mailbox_key: str) -> LoadedSet
         ) from None
 
 
-def save_loaded_settings(connection: Connection, dialect: str, mailbox_key: str, digests: Mapping[str, str]) -> None:
+def save_loaded_settings(connection: PreparedConnection, mailbox_key: str, digests: Mapping[str, str]) -> None:
     """In place of what was loaded before; now, by the ledger's clock."""
-    name, now = _fact_name(mailbox_key), float(connection.execute(tables.CURRENT_TIME).scalar_one())
+    name, now = _fact_name(mailbox_key), float(connection.value(tables.CURRENT_TIME))
     value = json.dumps({"at": now, "digests": dict(digests)})
-    connection.execute(tables.SAVE_FACT[dialect], {"name": name, "value": value})
+    connection.execute(tables.SAVE_FACT, {"name": name, "value": value})
     connection.execute(_SET, {"at_name": name, "loaded": value})
 
 

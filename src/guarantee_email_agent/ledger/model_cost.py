@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, delete, update
+from sqlalchemy import bindparam, delete, update
 
 from guarantee_email_agent.ledger import tables
 from guarantee_email_agent.ledger.database import Database, LedgerError
+from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.ledger.tables import facts
 
 KEPT_DAYS: Final = 40
@@ -37,21 +38,21 @@ class ModelCosts:
             today = _today(connection)
             name = _fact_name(today)
             total = repr(_cost(connection, name) + usd)
-            connection.execute(tables.SAVE_FACT[self._database.dialect], {"name": name, "value": total})
+            connection.execute(tables.SAVE_FACT, {"name": name, "value": total})
             connection.execute(_SET, {"at_name": name, "usd": total})
             connection.execute(_FORGET, {"oldest": _fact_name(today - timedelta(days=KEPT_DAYS))})
 
 
-def _cost(connection: Connection, name: str) -> float:
-    value = connection.execute(tables.FACT, {"name": name}).scalar_one_or_none()
+def _cost(connection: PreparedConnection, name: str) -> float:
+    value = connection.value(tables.FACT, {"name": name})
     try:
         return 0.0 if value is None else float(value)
     except ValueError:
         raise LedgerError("The ledger's costs are damaged. Restore it from a backup", "ledger_corrupt") from None
 
 
-def _today(connection: Connection) -> datetime:
-    return datetime.fromtimestamp(float(connection.execute(tables.CURRENT_TIME).scalar_one()), UTC)
+def _today(connection: PreparedConnection) -> datetime:
+    return datetime.fromtimestamp(float(connection.value(tables.CURRENT_TIME)), UTC)
 
 
 def _fact_name(day: datetime) -> str:

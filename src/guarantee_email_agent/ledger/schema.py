@@ -12,6 +12,7 @@ from sqlalchemy.schema import CreateColumn
 
 from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.first_start import OF_NO_MAILBOX
+from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.ledger.tables import FACT, agents, facts, locations, mails, metadata
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -26,9 +27,10 @@ _ADDED_SINCE_1: Final = (*_ADDED_IN_2, *_ADDED_IN_3)
 _CHECKS_OF_2: Final = ("ledger_mails_outcome", "ledger_mails_delivery")
 
 
-def prepare_schema(database: Database, connection: Connection, key: bytes) -> None:
+def prepare_schema(database: Database, prepared: PreparedConnection, key: bytes) -> None:
     """Create the tables, or check that the existing ones are a ledger made with `key`, and bring them up to date."""
-    database.lock_for_creation(connection)
+    database.lock_for_creation(prepared)
+    connection = prepared.sqlalchemy
     version = read_schema_version(database, connection, key)
     if version is None:
         metadata.create_all(connection)

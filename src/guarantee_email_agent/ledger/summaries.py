@@ -35,11 +35,11 @@ class Summaries:
         name = _name(mailbox_key, day)
         with self._database.write_transaction() as connection:
             self._database.lock_for_admission(connection)
-            now = float(connection.execute(tables.CURRENT_TIME).scalar_one())
+            now = float(connection.value(tables.CURRENT_TIME))
             ends_at = repr(now + lease_s)
-            value = connection.execute(tables.FACT, {"name": name}).scalar_one_or_none()
+            value = connection.value(tables.FACT, {"name": name})
             if value is None:
-                connection.execute(tables.SAVE_FACT[self._database.dialect], {"name": name, "value": ends_at})
+                connection.execute(tables.SAVE_FACT, {"name": name, "value": ends_at})
                 connection.execute(_FORGET, {"oldest": f"{_PREFIX}{day - timedelta(days=KEPT_DAYS):%Y-%m-%d}"})
                 return "first"
             if value == _DONE or 0.0 < float(value) - now <= lease_s:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from sqlalchemy import (
+    JSON,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -23,6 +24,7 @@ from sqlalchemy import (
     Text,
     Update,
     and_,
+    any_,
     bindparam,
     case,
     delete,
@@ -183,6 +185,15 @@ def in_literals(column: ColumnElement[str], *values: str) -> ColumnElement[bool]
     return column.in_([literal_column(f"'{value}'") for value in values])
 
 
+def is_one_of(column: ColumnElement[str], name: str) -> dict[str, ColumnElement[bool]]:
+    """By dialect: whether it is in a list of any length, which is one parameter of that name."""
+    listed = func.json_each(bindparam(name, type_=JSON)).table_valued("value")
+    return {
+        "sqlite": column.in_(select(listed.c.value)),
+        "postgresql": column == any_(bindparam(name, type_=postgresql.ARRAY(Text))),
+    }
+
+
 def _under_claim(stages: tuple[Stage, ...], **values: Any) -> Update:
     """A write under the mail's latest claim, at one of `stages`; it renews the lease. Open: at_mail, at_fence."""
     held = and_(
@@ -280,11 +291,10 @@ STATE: Final = (
     select(mails, locations.c.place, locations.c.marked_at, NOW.label("now")).join(locations).where(_AT_LOCATION)
 )
 # Whoever asks compares the outcomes: with a condition SQLite goes through all mails of that outcome for each location.
-OUTCOMES: Final = (  # places
-    select(locations.c.place, mails.c.outcome)
-    .join(mails)
-    .where(locations.c.place.in_(bindparam("places", expanding=True)))
-)
+OUTCOMES: Final = {  # places
+    dialect: select(locations.c.place, mails.c.outcome).join(mails).where(is_listed)
+    for dialect, is_listed in is_one_of(locations.c.place, "places").items()
+}
 
 RELEASED: Final = (
     select(locations.c.place)

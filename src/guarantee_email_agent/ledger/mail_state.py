@@ -1,0 +1,85 @@
+"""What can be said of a mail that nobody holds a claim on here: free, claimed by another, waiting, or done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from guarantee_email_agent.integrations.ports import Outcome
+from guarantee_email_agent.ledger.prepared_statements import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Not finished, and not claimed: it can be claimed."""
+
+    mail_key: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """`owner` holds a lease that ends in `retry_in_s` seconds, unless it is renewed."""
+
+    mail_key: str
+    retry_in_s: float
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Failed with `reason`, and is to be tried again in `retry_in_s` seconds."""
+
+    mail_key: str
+    retry_in_s: float
+    attempts: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It has ended. `marked`: the mailbox is known to carry the mark at the location that was asked for."""
+
+    mail_key: str
+    outcome: Outcome
+    reason: str
+    marked: bool
+    ticket_id: str | None
+    reply_message_id: str | None
+
+
+MailState: TypeAlias = Free | Busy | Waiting | Done
+
+
+@dataclass(frozen=True, slots=True)
+class InboxState:
+    """What the ledger says of an inbox that was just listed, as location keys.
+
+    seen: those of the list that the ledger has seen before. observed: of these, where a mail lies that was only
+    observed. released: wherever a mail lies that a person gave back to the agents, and that none has claimed since.
+    """
+
+    seen: frozenset[str]
+    observed: frozenset[str]
+    released: frozenset[str]
+
+
+def ended(row: Row) -> Done:
+    marked = row.marked_at is not None
+    return Done(row.mail_key, row.outcome, row.reason, marked, row.ticket_id, row.reply_message_id)
+
+
+def mail_state(row: Row) -> MailState:
+    if row.outcome is not None:
+        return ended(row)
+    remaining_s = min(row.since + row.span_s - row.now, row.span_s)
+    if remaining_s <= 0:
+        return Free(row.mail_key, row.attempts)
+    if row.owner is not None:
+        return Busy(row.mail_key, remaining_s, row.owner)
+    return Waiting(row.mail_key, remaining_s, row.attempts, row.reason)
+
+
+def starts_in_future(row: Row) -> bool:
+    """Whether the clock went back since its lease or wait began."""
+    return row.outcome is None and bool(row.since > row.now)
