@@ -16,7 +16,7 @@ from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integra
 from shipped_instructions import shipped_interpreter
 
 from guarantee_email_agent.agent.daemon import MAX_OUTAGES, Daemon
-from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
@@ -185,7 +185,7 @@ class TestObservedMails:
 
 class TestRun:
     def test_a_mail_that_needs_several_tries_counts_once(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("guarantee_email_agent.agent.mail_worker.RETRY_BACKOFF", Backoff(0.01))
+        monkeypatch.setattr("guarantee_email_agent.agent.mail_outcome.RETRY_BACKOFF", Backoff(0.01))
         inbox = Inbox(ledger, "first")
         inbox.warranties.errors = [integration_error("warranty_api_invalid_argument")] * 2
         inbox.run_until(inbox.answered())
@@ -269,7 +269,7 @@ class TestObservers:
         inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(700)))
         inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
         assert not inbox.drain()
-        assert inbox.observer.lists[0][0] == 700
+        assert 700 in [waiting for waiting, _ in inbox.observer.lists]
 
     def test_see_those_of_the_list_where_the_others_cannot_be_counted(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(510)))
@@ -277,6 +277,19 @@ class TestObservers:
         inbox.mailbox.errors["count_by_outcome"] = [integration_error("mail_timeout")] * 100
         assert not inbox.drain()
         assert inbox.observer.lists[0][0] == 500
+        assert inbox.observer.results
+
+    def test_mails_do_not_wait_for_those_that_are_counted(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def count_for_ever(*_: object) -> dict[str, int]:
+            await asyncio.Event().wait()
+            return {}
+
+        inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(510)))
+        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
+        monkeypatch.setattr(inbox.mailbox, "count_by_outcome", count_for_ever)
+        assert not inbox.drain()
         assert inbox.observer.results
 
     def test_see_what_a_mail_came_to_and_what_it_took(self, ledger: Ledger) -> None:

@@ -11,7 +11,7 @@ from virtual_time import VirtualClock, run_in_virtual_time
 
 from guarantee_email_agent.agent.health import Health, HealthLimits
 from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
-from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.config.settings import Config, Llm
 from guarantee_email_agent.integrations.ports import InboxEntry

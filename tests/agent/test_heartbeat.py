@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.agent.heartbeat import Heartbeat
-from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.integrations.ports import InboxEntry

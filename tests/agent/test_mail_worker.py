@@ -16,7 +16,7 @@ import pytest
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integration_error, mail, worker_on
 
 from guarantee_email_agent.agent import mail_worker
-from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.config.settings import Mode, ReplyLimits
 from guarantee_email_agent.email import processor

@@ -11,7 +11,7 @@ from virtual_time import VirtualClock
 
 from guarantee_email_agent.agent.health import Health, HealthLimits
 from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
-from guarantee_email_agent.agent.mail_worker import Disposition, WorkResult
+from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.metrics import MAX_SCENARIOS, Metrics
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.config.settings import Config

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
@@ -13,6 +15,23 @@ from processes import is_running
 from waiting import wait_until
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (DEBUG|INFO|WARNING|ERROR) .*")
+
+
+class TestStart:
+    def test_sigterm_ends_it_before_anything_is_loaded(self) -> None:
+        """As the first process of a container, which a signal without a handler does not reach."""
+        program = """
+import signal, sys, types
+from guarantee_email_agent.__main__ import main
+sys.argv = ["guarantee-email-agent", "run"]
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+loading = types.ModuleType("guarantee_email_agent.cli")
+loading.__getattr__ = lambda name: signal.raise_signal(signal.SIGTERM)
+sys.modules[loading.__name__] = loading
+main()
+sys.exit(1)
+"""
+        assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 class TestOnce:

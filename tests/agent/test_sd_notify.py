@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier, ServiceStatus
 from guarantee_email_agent.integrations.ports import InboxEntry

@@ -71,10 +71,10 @@ BUGS = (
     ),
     Bug(
         "the mark is set before the ledger is finished",
-        "agent/mail_worker.py",
+        "agent/mail_outcome.py",
         "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n"
-        "        await self._mark(entry, claim.location_key, outcome)\n",
-        "        await self._mark(entry, claim.location_key, outcome)\n"
+        "        await self.mark(entry, claim.location_key, outcome)\n",
+        "        await self.mark(entry, claim.location_key, outcome)\n"
         "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n",
     ),
     Bug("the lease is not checked", "ledger/tables.py", '        mails.c.fence == bindparam("at_fence"),\n', ""),

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
 from math import inf
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from guarantee_email_agent.agent.identity_key import key_of_location
-from guarantee_email_agent.agent.inbox_counts import MAX_LISTED, count_inbox
+from guarantee_email_agent.agent.inbox_counts import MAX_LISTED, UnlistedMails, count_inbox
 from guarantee_email_agent.agent.inbox_filter import inbox_filter
 from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
-from guarantee_email_agent.agent.mail_worker import Disposition, MailWorker, WorkResult
-from guarantee_email_agent.agent.observer import DaemonObserver
-from guarantee_email_agent.agent.outages import INBOX, LEDGER, LEDGER_LIST, MAILS, MODEL, CurrentOutages, Outage
-from guarantee_email_agent.integrations.ports import InboxEntry, InboxFilter, MailMark
+from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
+from guarantee_email_agent.agent.mail_worker import MailWorker
+from guarantee_email_agent.agent.observer import DaemonObserver, ObserverNotifier
+from guarantee_email_agent.agent.outages import CurrentOutages
+from guarantee_email_agent.integrations.ports import InboxEntry, InboxFilter
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
@@ -40,8 +41,6 @@ OUTAGE_BACKOFF: Final = Backoff(2.0, longest_s=60.0)
 
 MAX_OUTAGES: Final = 5
 """Outages in a row after which a drain gives up."""
-
-_OUTCOMES: Final = (*get_args(MailMark), "observed")
 
 SHUTDOWN_TIMEOUT_S: Final = 60.0
 """Seconds that mails in progress have to finish."""
@@ -70,7 +69,11 @@ class Daemon:
         self.finished: Counter[Disposition] = Counter()
         self.unfinished: dict[str, Disposition] = {}
         self.outages = outages or CurrentOutages()
-        self._clock, self._stop, self._observers = clock, stop, observers
+        self._clock, self._stop = clock, stop
+        self._notifier = ObserverNotifier(observers, self.outages)
+        self._is_observed = bool(observers)
+        self._waiting: tuple[int, float | None] = (0, None)  # of those listed: how many, and since when
+        self._unlisted = UnlistedMails(self._tell_of_waiting)
         self._watchdog = watchdog or LoopWatchdog(clock)
         self._answer_since = answer_since
         self._require_ours, self._ours_until = require_ours, clock.monotonic() + OWNER_CHECK_S
@@ -93,9 +96,7 @@ class Daemon:
         self._answer_since = self._answer_since if answer_since is None else answer_since
         if other_model:
             self._models += 1
-            before = self.outages.current
-            self.outages.forget_model()
-            self._tell_of_outages(before)
+            self._notifier.model_replaced()
         self._reloaded.set()
 
     async def drain(self) -> bool:
@@ -112,7 +113,7 @@ class Daemon:
                     while await self._poll() and not self._stop.is_set():
                         await self._wait_for_slot(1)
                 except AgentError as error:
-                    self._inbox_failed(error)
+                    self._notifier.inbox_failed(error)
                     await self._finish_tasks()
                     raise
                 await self._finish_tasks()
@@ -147,7 +148,7 @@ class Daemon:
                     raise
                 except AgentError as error:
                     failed_polls += 1
-                    self._inbox_failed(error)
+                    self._notifier.inbox_failed(error)
                     pause_s = OUTAGE_BACKOFF.delay_s(failed_polls)
                     what = "ledger" if isinstance(error, LedgerError) else "inbox"
                     logger.warning("The %s cannot be read (%s); next try in %d s", what, error.code, pause_s)
@@ -158,18 +159,20 @@ class Daemon:
     @asynccontextmanager
     async def _cancelling_tasks(self) -> AsyncIterator[None]:
         """However the block is left, no mail is in progress afterwards."""
+        self._stopped = asyncio.create_task(self._stop.wait())
         try:
             yield
         finally:
-            for task in self._tasks.values():
+            tasks = [self._stopped, *self._tasks.values()]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await asyncio.gather(self._unlisted.aclose(), *tasks, return_exceptions=True)
 
     async def _poll_until_stopped(self) -> int:
         """As `_poll`, but cancelled as soon as `stop` is set: a mailbox may take its time to answer."""
         poll = asyncio.create_task(self._poll())
         try:
-            await self._wait(asyncio.wait({poll}))
+            await self._wait(tasks=[poll])
             return poll.result() if poll.done() else 0
         finally:
             poll.cancel()
@@ -199,78 +202,35 @@ class Daemon:
         # Those that failed come last, the latest at the very end: a service may be down for one of them only.
         order = {mail: position for position, mail in enumerate(self.unfinished, 1)}
         entries.sort(key=lambda entry: order.get(entry.id, 0))
-        await self._forget_waits_of_released()
-        started = await self._pass_over_observed(entries)
-        await self._tell_of_inbox(entries, limit, listed_at)
+        location_keys = {entry.id: self._location_key(entry.id) for entry in entries}
+        known = await asyncio.to_thread(self.worker.ledger.inbox, list(location_keys.values()))
+        self._forget_waits_of(known.released)
+        started = self._pass_over(known.observed, location_keys)
+        self._look_over(entries, limit, listed_at)
         for entry in entries:
             if entry.id in self._tasks or entry.id in self._not_before or entry.id in self._finished_ids:
                 continue
             if not await self._may_start():
                 break
-            self._tasks[entry.id] = asyncio.create_task(self._work(entry, listed_at))
+            is_new = location_keys[entry.id] not in known.seen
+            self._tasks[entry.id] = asyncio.create_task(self._work(entry, listed_at, is_new=is_new))
             started += 1
         return started
 
-    async def _tell_of_inbox(self, entries: Sequence[InboxEntry], limit: int, now: float) -> None:
+    def _look_over(self, entries: Sequence[InboxEntry], limit: int, now: float) -> None:
+        """How many mails wait, and since when. now: on the ledger's clock, when the list was asked for."""
         waiting = [entry for entry in entries if self._not_before.get(entry.id) != inf or entry.id in self.unfinished]
-        count = len(waiting)
-        if len(entries) == limit and self._observers:  # there are more than were listed
-            with suppress(AgentError):  # mails can be worked on all the same
-                counts = await self.worker.mailbox.count_by_outcome(self._inbox_filter(now))
-                count += max(0, counts.get("unprocessed", 0) - len(entries))
-        oldest = min((entry.received for entry in waiting if entry.received), default=None)
-        self._tell(lambda observer: observer.inbox_listed(count, oldest))
-        before = self.outages.current
-        self.outages.answered((INBOX, LEDGER_LIST))
-        self.outages.keep_waiting(self.unfinished)
-        self.outages.forget_cost_limit(now)
-        self._tell_of_outages(before)
+        if len(entries) < limit:
+            self._unlisted.reset()
+        elif self._is_observed:
+            self._unlisted.count(self.worker.mailbox, self._inbox_filter(now), len(entries))
+        self._waiting = len(waiting), min((entry.received for entry in waiting if entry.received), default=None)
+        self._tell_of_waiting()
+        self._notifier.inbox_answered(self.unfinished, now)
 
-    def _inbox_failed(self, error: AgentError) -> None:
-        if isinstance(error, ConfigurationError):  # ends the agent
-            return
-        error.details["step"] = "list"
-        self.outages.failed(error)
-        self._tell_of_outages()
-
-    def _observe(self, entry: InboxEntry, result: WorkResult, *, of_this_model: bool = True) -> None:
-        """Keep what this mail shows of the services, and tell everybody.
-
-        of_this_model: whether it was begun with the language model that is in use now.
-        """
-        before = self.outages.current
-        self.outages.answered(result.answered_by if of_this_model else result.answered_by - {MODEL})
-        error = result.error
-        failed_model = error is not None and error.code.startswith(f"{MODEL}_")
-        if result.disposition in _OUTCOMES:
-            if result.succeeded:
-                self.outages.finished(entry.id, without=(MODEL,) if failed_model else ())
-            else:
-                self.outages.given_up(entry.id)
-            self.outages.answered((MAILS, LEDGER))
-        self._tell(lambda observer: observer.mail_worked(entry, result))
-        if failed_model and not of_this_model:
-            self._tell_of_outages(before)
-        elif error is not None and (result.disposition == "outage" or error.details.get("outage")):
-            self.outages.failed(error, entry.id if result.disposition == "outage" else None)
-            self._tell_of_outages()
-        else:
-            self._tell_of_outages(before)
-
-    def _tell_of_outages(self, before: Sequence[Outage] | None = None) -> None:
-        """before: nothing is told where it is so still."""
-        if before is None or before != self.outages.current:
-            outages = self.outages.current
-            self._tell(lambda observer: observer.outages_changed(outages))
-
-    def _tell(self, of: Callable[[DaemonObserver], None]) -> None:
-        for observer in self._observers:
-            try:
-                of(observer)
-            except Exception as error:
-                # Whoever looks on must not keep a mail from being answered.
-                logger.error("%s failed: unexpected %s", type(observer).__name__, type(error).__name__)
-                logger.debug("Unexpected failure", exc_info=True)
+    def _tell_of_waiting(self) -> None:
+        listed, oldest = self._waiting
+        self._notifier.inbox_listed(listed + self._unlisted.number, oldest)
 
     @property
     def in_progress(self) -> int:
@@ -286,20 +246,20 @@ class Daemon:
     def _location_key(self, mail_id: str) -> str:
         return key_of_location(self.worker.mailbox_name, mail_id, self.worker.processor.identity_key)
 
-    async def _pass_over_observed(self, entries: Sequence[InboxEntry]) -> int:
+    def _pass_over(self, observed: Collection[str], location_keys: Mapping[str, str]) -> int:
         """Those of an earlier start, all at once: they bear no mark, so that every list holds them again."""
-        new = {self._location_key(entry.id): entry.id for entry in entries if entry.id not in self._not_before}
-        observed = await asyncio.to_thread(self.worker.ledger.observed, list(new))
-        self._not_before |= {new[location_key]: inf for location_key in observed}
-        return len(observed)
+        new = [mail for mail, key in location_keys.items() if key in observed and mail not in self._not_before]
+        self._not_before |= dict.fromkeys(new, inf)
+        return len(new)
 
-    async def _forget_waits_of_released(self) -> None:
+    def _forget_waits_of(self, released: Collection[str]) -> None:
         """A person wants them tried now; the ledger knows, and this agent may remember a longer wait."""
-        if all(moment == inf for moment in self._not_before.values()):
-            return
-        if released := await asyncio.to_thread(self.worker.ledger.released):
-            waits = self._not_before.items()
-            self._not_before = {mail: moment for mail, moment in waits if self._location_key(mail) not in released}
+        if released:
+            self._not_before = {
+                mail: moment
+                for mail, moment in self._not_before.items()
+                if moment == inf or self._location_key(mail) not in released
+            }
 
     def _inbox_filter(self, now: float) -> InboxFilter:
         return inbox_filter(self.worker.settings, self._answer_since, now)
@@ -316,12 +276,12 @@ class Daemon:
     async def _wait_for_slot(self, slots: int) -> None:
         """Until fewer than `slots` mails are in progress, or `stop` is set."""
         while len(self._tasks) >= slots and not self._stop.is_set():
-            await self._wait(_first_completed(self._tasks.values()))
+            await self._wait(tasks=self._tasks.values())
 
-    async def _work(self, entry: InboxEntry, listed_at: float) -> None:
+    async def _work(self, entry: InboxEntry, listed_at: float, *, is_new: bool) -> None:
         model = self._models
         try:
-            result = await self.worker.work(entry, listed_at)
+            result = await self.worker.work(entry, listed_at, is_new=is_new)
             self._record(entry, result, of_this_model=model == self._models)
         except Exception as error:
             # A bug of ours in one mail must not stop all others.
@@ -332,7 +292,7 @@ class Daemon:
             del self._tasks[entry.id]
 
     def _record(self, entry: InboxEntry, result: WorkResult, *, of_this_model: bool = True) -> None:
-        self._observe(entry, result, of_this_model=of_this_model)
+        self._notifier.mail_worked(entry, result, of_this_model=of_this_model)
         self.unfinished.pop(entry.id, None)
         now = self._clock.monotonic()
         if result.disposition in ("failed", "outage", "waiting", "busy"):
@@ -359,9 +319,8 @@ class Daemon:
     async def _wait_for_work(self) -> None:
         """Until the inbox may hold something new, a mail is done or may be tried again, or settings changed."""
         due_s = min(self._not_before.values(), default=inf) - self._clock.monotonic()
-        done = [_first_completed(self._tasks.values())] if self._tasks else []
         timeout_s = max(0.1, min(self.worker.settings.poll_interval_s, due_s))
-        await self._wait(self._wait_for_mail(), self._reloaded.wait(), *done, timeout_s=timeout_s)
+        await self._wait(self._wait_for_mail(), self._reloaded.wait(), tasks=self._tasks.values(), timeout_s=timeout_s)
         self._reloaded.clear()
 
     async def _wait_for_mail(self) -> None:
@@ -382,18 +341,21 @@ class Daemon:
             logger.warning("%d mails were not finished within %d s", len(late), SHUTDOWN_TIMEOUT_S)
             await asyncio.wait(late)
 
-    async def _wait(self, *events: Coroutine[Any, Any, object], timeout_s: float | None = None) -> None:
-        """Until `stop` is set, one of `events` is over, or `timeout_s` passed; the other events are cancelled."""
+    async def _wait(
+        self,
+        *events: Coroutine[Any, Any, object],
+        tasks: Iterable[asyncio.Task[Any]] = (),
+        timeout_s: float | None = None,
+    ) -> None:
+        """Until `stop` is set, one of `events` or `tasks` is over, or `timeout_s` passed; events are then cancelled."""
         self._watchdog.beat(timeout_s or 0.0)
-        tasks = [asyncio.create_task(event) for event in (self._stop.wait(), *events)]
+        begun = [asyncio.create_task(event) for event in events]
         try:
-            await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            pending = {self._stopped, *begun, *tasks}
+            await asyncio.wait(pending, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._watchdog.beat()
-            for task in tasks:
+            for task in begun:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _first_completed(tasks: Iterable[asyncio.Task[None]]) -> Coroutine[Any, Any, object]:
-    return asyncio.wait(set(tasks), return_when=asyncio.FIRST_COMPLETED)
+            if begun:
+                await asyncio.gather(*begun, return_exceptions=True)

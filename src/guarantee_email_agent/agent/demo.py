@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.agent.startup import open_daemon
 from guarantee_email_agent.config.loader import load_config

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from guarantee_email_agent import __version__
-from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.agent.process_identity import has_ended
 from guarantee_email_agent.config.settings import Mode

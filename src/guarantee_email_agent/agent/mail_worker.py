@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final
 
 from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedModel
 from guarantee_email_agent.agent.identity_key import key_of_location
+from guarantee_email_agent.agent.mail_outcome import (
+    MAIL_NOT_FOUND,
+    OVER_BUDGET,
+    RETRY_BACKOFF,
+    OutcomeWriter,
+    WorkResult,
+)
 from guarantee_email_agent.agent.outages import answered_by
 from guarantee_email_agent.agent.outbox import NOT_WAITING, LedgerHistory, MailInQueue, OutboxMailbox, OutboxTicketing
 from guarantee_email_agent.agent.outcome_log import log_processed, outcome_fields
@@ -22,25 +28,15 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.integrations.ports import DraftState, InboxEntry, Mailbox, MailMark, Outcome, SentState
-from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.integrations.ports import DraftState, InboxEntry, Mailbox, MailMark, SentState
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
 from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, Waiting
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
 from guarantee_email_agent.utils.logging import add_log_fields, log_fields
-from guarantee_email_agent.utils.retry import Backoff
 
 logger = logging.getLogger(__name__)
-
-Disposition = Outcome | Literal["failed", "outage", "waiting", "busy", "gone"]
-"""An outcome, or why there is none: it failed, a service is down, not due yet, claimed by another agent, or gone, which
-is deleted or dealt with by a person."""
-
-RETRY_BACKOFF = Backoff(30.0, longest_s=3600.0)
-AMBIGUOUS_RETRY_BACKOFF = Backoff(300.0, growth=12.0, longest_s=3600.0)
-"""For a failure that may be a service's: if it is, that is known by the second retry."""
 
 NEIGHBOUR_CHECK_S = 5.0
 """How often an agent on the same machine is looked after while it works on a mail that we were to process."""
@@ -49,39 +45,8 @@ LARGE_BYTES = 2_000_000
 """Parsing takes fifteen times the size of a mail, so larger ones are processed one at a time."""
 
 _DRAFT_PROOFS: Final[Mapping[DraftState, SentState]] = {"saved": "sent", "not_saved": "not_sent", "unknown": "unknown"}
-_NOT_FOUND = "mail_not_found"
 _TOO_LARGE = "mail_too_large"
-_OVER_BUDGET = "processing_budget"
 _HELD_BACK = "llm_rate_limited"
-_AMBIGUOUS = ("_timeout", "_unavailable", "_failed", "_malformed", "_bad_answer", "_deferred", _OVER_BUDGET)
-"""Suffixes of error codes that leave it open whether the mail or a service is to blame."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkResult:
-    """What came of one mail, and what it took.
-
-    retry_s: seconds until a mail without an outcome may be tried again. reason: a code or a scenario. mail_key: that of
-    the ledger; empty where it was not claimed. scenario: empty where it came to none. duration_ms: from its id to its
-    mark. tokens, cost_usd: of the language model; None where a price is not known. step_ms: milliseconds by step of the
-    processor, those that were needed. error: what kept it from an outcome; of an answer by template, why the model gave
-    none. answered_by: the services that did their part for it, as `agent.outages` names them. succeeded: whether every
-    step of the processor was done.
-    """
-
-    disposition: Disposition
-    retry_s: float = 0.0
-    reason: str = ""
-    mail_key: str = ""
-    scenario: str = ""
-    duration_ms: int = 0
-    tokens: int = 0
-    cost_usd: float | None = 0.0
-    ticket_id: str | None = None
-    step_ms: Mapping[str, float] = field(default_factory=dict)
-    error: AgentError | None = None
-    answered_by: frozenset[str] = frozenset()
-    succeeded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,25 +71,26 @@ class MailWorker:
     has_live_model: bool = False
     max_cost_usd: float | None = None
 
-    async def work(self, entry: InboxEntry, listed_at: float) -> WorkResult:
+    async def work(self, entry: InboxEntry, listed_at: float, *, is_new: bool = False) -> WorkResult:
         """Process one mail; without an outcome it stays in the inbox as it was. Raises nothing that is an AgentError.
 
-        listed_at: the ledger's time just before the list was asked for in which the mail stood.
+        listed_at: the ledger's time just before the list was asked for in which the mail stood. is_new: the ledger had
+        not seen it then, so that it need not be asked again: its claim decides.
         """
         with log_fields():
             add_log_fields(mail=entry.id)
-            return await self._work_or_fail(entry, listed_at)
+            return await self._work_or_fail(entry, listed_at, is_new=is_new)
 
-    async def _work_or_fail(self, entry: InboxEntry, listed_at: float) -> WorkResult:
+    async def _work_or_fail(self, entry: InboxEntry, listed_at: float, *, is_new: bool) -> WorkResult:
         clock = self.processor.clock
         began = clock.monotonic()
         try:
-            result = await self._work(entry, listed_at)
+            result = await self._work(entry, listed_at, is_new=is_new)
         except LeaseLostError:
             logger.warning("Email %s was taken over by another agent; nothing more is done here", entry.id)
             result = WorkResult("busy", self.settings.lease_s)
         except AgentError as error:
-            if error.code == _NOT_FOUND:
+            if error.code == MAIL_NOT_FOUND:
                 logger.info("Email %s is no longer in the inbox", entry.id)
                 result = WorkResult("gone")
             else:
@@ -134,9 +100,9 @@ class MailWorker:
                 result = WorkResult("outage", error=error, mail_key=str(error.details.get("mail_key", "")))
         return replace(result, duration_ms=round((clock.monotonic() - began) * 1000))
 
-    async def _work(self, entry: InboxEntry, listed_at: float) -> WorkResult:
+    async def _work(self, entry: InboxEntry, listed_at: float, *, is_new: bool) -> WorkResult:
         location_key = key_of_location(self.mailbox_name, entry.id, self.processor.identity_key)
-        state = await asyncio.to_thread(self.ledger.state, location_key)
+        state = None if is_new else await asyncio.to_thread(self.ledger.state, location_key)
         if isinstance(state, Busy) and await self._free_if_ended(entry, state):
             state = await asyncio.to_thread(self.ledger.state, location_key)
         if state is not None and not isinstance(state, Free):
@@ -164,7 +130,7 @@ class MailWorker:
             except asyncio.CancelledError:
                 # Not counted, since the agent was stopped; not retried at once, since a reply may be on its way.
                 with suppress(AgentError):
-                    await self._release(claim, "stopped", RETRY_BACKOFF.first_s, counts=False)
+                    await self._outcomes.release(claim, "stopped", RETRY_BACKOFF.first_s, counts=False)
                 raise
 
     async def _free_if_ended(self, entry: InboxEntry, state: Busy) -> bool:
@@ -203,7 +169,7 @@ class MailWorker:
             return WorkResult("observed", reason=state.reason)
         add_log_fields(mail_key=state.mail_key)
         logger.info("Email %s was finished before: %s", entry.id, state.outcome, extra=outcome_fields(state.outcome))
-        await self._mark(entry, location_key, state.outcome)
+        await self._outcomes.mark(entry, location_key, state.outcome)
         return WorkResult(state.outcome)
 
     async def _read(self, entry: InboxEntry) -> bytes | AgentError:
@@ -213,7 +179,7 @@ class MailWorker:
         try:
             return await self.mailbox.read_raw(entry.id, self.settings.max_mail_bytes)
         except IntegrationError as error:
-            if error.code == _NOT_FOUND or error.details.get("outage"):
+            if error.code == MAIL_NOT_FOUND or error.details.get("outage"):
                 raise
             return error
 
@@ -232,18 +198,18 @@ class MailWorker:
     async def _work_on_claim(self, entry: InboxEntry, claim: Claim, mail: Email | bytes | AgentError) -> WorkResult:
         if self._observes and claim.previous not in ("new", "claimed"):
             logger.warning("Email %s was begun in another mode; it is left for that", entry.id)
-            return await self._release(claim, "other_mode", self.settings.lease_s, counts=False, waits=True)
+            return await self._outcomes.release(claim, "other_mode", self.settings.lease_s, counts=False, waits=True)
         if (result := await self._verify_sent(entry, claim)) is not None:
             return result
         if isinstance(mail, AgentError):
             if mail.code != _TOO_LARGE:
-                return await self._retry_later(entry, claim, "in step read", mail, counts=True)
+                return await self._outcomes.retry_later(entry, claim, "in step read", mail, counts=True)
             fields = outcome_fields("quarantined", _TOO_LARGE)
             told = "Email %s has %d bytes, too many to be read; it is left for a person"
             logger.error(told, entry.id, entry.size, extra=fields)
-            return await self._finish(entry, claim, "quarantined", _TOO_LARGE)
+            return await self._outcomes.finish(entry, claim, "quarantined", _TOO_LARGE)
         if claim.attempts > self.settings.max_attempts:
-            return await self._quarantine(entry, claim, claim.reason or "crash")
+            return await self._outcomes.quarantine(entry, claim, claim.reason or "crash")
         return await self._process(entry, claim, mail)
 
     async def _verify_sent(self, entry: InboxEntry, claim: Claim) -> WorkResult | None:
@@ -257,7 +223,7 @@ class MailWorker:
                 else:
                     proof = await self.mailbox.find_sent(message_id, self.copy_wait_s)
             except IntegrationError as error:
-                return await self._retry_later(entry, claim, "in step proof", error, counts=False)
+                return await self._outcomes.retry_later(entry, claim, "in step proof", error, counts=False)
             if proof == "unknown":
                 logger.error(
                     "Email %s may or may not have been answered, and nobody can tell. Look for its reply, then answer "
@@ -265,7 +231,7 @@ class MailWorker:
                     entry.id,
                     extra=outcome_fields("unknown", "no_proof"),
                 )
-                return await self._finish(entry, claim, "unknown", "no_proof")
+                return await self._outcomes.finish(entry, claim, "unknown", "no_proof")
             if proof == "not_sent":
                 await asyncio.to_thread(self.ledger.not_sent, claim)
                 return None
@@ -273,7 +239,7 @@ class MailWorker:
             return None
         outcome: MailMark = "drafted" if is_draft else "answered"
         logger.info("Email %s was %s before the agent stopped", entry.id, outcome, extra=outcome_fields(outcome))
-        return await self._finish(entry, claim, outcome, "proved")
+        return await self._outcomes.finish(entry, claim, outcome, "proved")
 
     async def _process(self, entry: InboxEntry, claim: Claim, mail: Email | bytes) -> WorkResult:
         live = self.processor.llm
@@ -296,8 +262,8 @@ class MailWorker:
             except TimeoutError:
                 # A mail is not to blame for what the model's rate limit took of its time.
                 is_slow = held_back.seconds < budget_s / 2
-                error = ProcessingError("The time for one mail is over", _OVER_BUDGET if is_slow else _HELD_BACK)
-                return await self._retry_later(entry, claim, f"after {budget_s:g} s", error, counts=is_slow)
+                error = ProcessingError("The time for one mail is over", OVER_BUDGET if is_slow else _HELD_BACK)
+                return await self._outcomes.retry_later(entry, claim, f"after {budget_s:g} s", error, counts=is_slow)
         add_log_fields(
             scenario=processed.scenario_used,
             duration_ms=processed.processing_time_ms,
@@ -326,7 +292,7 @@ class MailWorker:
         if result.success:
             by_template = self.has_live_model and model.offline_calls > 0
             outcome, code = log_processed(entry.id, result, observes=self._observes, by_template=by_template)
-            finished = await self._finish(entry, claim, outcome, code)
+            finished = await self._outcomes.finish(entry, claim, outcome, code)
             return replace(finished, error=model.fallback_reason) if by_template else finished
         logger.debug("%s", result.error_message)
         code, step = str(result.error_code), str(result.failed_step)
@@ -337,86 +303,20 @@ class MailWorker:
             fields = outcome_fields("handed_over", code)
             logger.warning("Email %s handed over: llm.max_cost_per_day is reached", entry.id, extra=fields)
             error.details["outage"] = True
-            return replace(await self._finish(entry, claim, "handed_over", code), error=error)
+            return replace(await self._outcomes.finish(entry, claim, "handed_over", code), error=error)
         if code == NOT_WAITING:
             ticket = f"; its ticket {result.ticket_id} is open" if result.ticket_id else ""
             logger.info("Email %s was dealt with by somebody else meanwhile%s", entry.id, ticket)
-            await self._release(claim, code, 0.0, counts=False)
+            await self._outcomes.release(claim, code, 0.0, counts=False)
             return WorkResult("gone")
         # Instructions that cannot be read are read anew for the next mail.
         outage = step == "instructions" or result.error_details.get("outage")
-        return await self._retry_later(entry, claim, f"in step {step}", error, counts=not outage)
+        return await self._outcomes.retry_later(entry, claim, f"in step {step}", error, counts=not outage)
 
-    async def _retry_later(
-        self, entry: InboxEntry, claim: Claim, where: str, error: AgentError, *, counts: bool
-    ) -> WorkResult:
-        """Leave the mail for another try, or for a person after the last one. counts: whether the mail is to blame."""
-        code = error.code
-        if counts and claim.attempts >= self.settings.max_attempts:
-            return replace(await self._quarantine(entry, claim, code), error=error)
-        attempts = f"try {claim.attempts} of {self.settings.max_attempts}" if counts else "no fault of the mail"
-        fields = outcome_fields("failed" if counts else "outage", code)
-        logger.warning("Email %s is left unprocessed %s: %s (%s)", entry.id, where, code, attempts, extra=fields)
-        retry_s = _retry_s(claim.attempts, code) if counts else 0.0
-        return replace(await self._release(claim, code, retry_s, counts=counts), error=error)
-
-    async def _release(
-        self, claim: Claim, code: str, retry_s: float, *, counts: bool, waits: bool = False
-    ) -> WorkResult:
-        await asyncio.to_thread(
-            self.ledger.release, claim, count_attempt=counts, retry_after_s=retry_s, reason=_reason(code)
-        )
-        if waits:
-            return WorkResult("waiting", retry_s)
-        return WorkResult("failed", retry_s) if counts else WorkResult("outage")
-
-    async def _quarantine(self, entry: InboxEntry, claim: Claim, code: str) -> WorkResult:
-        if self._observes:
-            return await self._finish_observed(claim, code)
-        try:
-            await asyncio.to_thread(self.ledger.finish, claim, "quarantined", _reason(code))
-        except LedgerError as error:
-            if error.code != "ledger_wrong_stage":
-                raise
-            # Its reply may have been sent: the next try looks for proof first.
-            return await self._release(claim, code, _retry_s(claim.attempts, code), counts=True)
-        told = "Email %s failed %d times (%s); it is left for a person"
-        logger.error(told, entry.id, claim.attempts, code, extra=outcome_fields("quarantined", code))
-        await self._mark(entry, claim.location_key, "quarantined")
-        return WorkResult("quarantined", reason=code)
+    @property
+    def _outcomes(self) -> OutcomeWriter:
+        return OutcomeWriter(self.mailbox, self.ledger, self.settings)
 
     @property
     def _observes(self) -> bool:
         return self.settings.mode == "observe"
-
-    async def _finish(self, entry: InboxEntry, claim: Claim, outcome: MailMark, code: str) -> WorkResult:
-        if self._observes:
-            return await self._finish_observed(claim, code)
-        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))
-        await self._mark(entry, claim.location_key, outcome)
-        return WorkResult(outcome, reason=code)
-
-    async def _finish_observed(self, claim: Claim, code: str) -> WorkResult:
-        """Nothing is written but the ledger, so that the mail is not observed again."""
-        await asyncio.to_thread(self.ledger.finish, claim, "observed", _reason(code))
-        return WorkResult("observed", reason=code)
-
-    async def _mark(self, entry: InboxEntry, location_key: str, outcome: MailMark) -> None:
-        """Should the agent crash in here, the next one finds the mail finished in the ledger and sets the mark."""
-        try:
-            await self.mailbox.mark(entry.id, outcome)
-        except IntegrationError as error:
-            if error.code != _NOT_FOUND:
-                raise
-            logger.info("Email %s is no longer in the inbox; its outcome stands in the ledger", entry.id)
-            return
-        await asyncio.to_thread(self.ledger.marked, location_key)
-
-
-def _retry_s(attempts: int, code: str) -> float:
-    return (AMBIGUOUS_RETRY_BACKOFF if code.endswith(_AMBIGUOUS) else RETRY_BACKOFF).delay_s(attempts)
-
-
-def _reason(code: str) -> str:
-    """`code` in the ledger's alphabet: a foreign server may have chosen it."""
-    return re.sub(r"[^a-z0-9_-]", "_", code.lower())[:64]

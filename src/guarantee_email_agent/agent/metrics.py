@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 
 from guarantee_email_agent import __version__
 from guarantee_email_agent.agent.health import OUTCOMES, Health
-from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.integrations.ports import InboxEntry

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT
-from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import MODEL, Outage
 from guarantee_email_agent.integrations.ports import InboxEntry
 

@@ -1,6 +1,7 @@
-"""The outbox: a ticket, a note and a reply, each recorded in the ledger before and after it is sent.
+"""The outbox: a ticket and a reply, each recorded in the ledger before it leaves.
 
-After a crash, an intent says where to look for proof; a record that it is done makes proof needless.
+After a crash, the intent says where to look for proof. That a ticket was opened is recorded at once, and that a reply
+left together with the outcome of its mail, which is the very next write.
 """
 
 from __future__ import annotations
@@ -85,27 +86,23 @@ class OutboxMailbox:
         await self.mail.require_waiting()
         await asyncio.to_thread(self.ledger.intend_send, self.claim, reply.message_id)
         try:
-            answer = await self.mailbox.send(reply)
+            return await self.mailbox.send(reply)
         except IntegrationError as error:
             if not error.details.get("uncertain"):
                 await asyncio.to_thread(self.ledger.not_sent, self.claim)
                 raise
-            answer = await self._verify_sent(reply.message_id, error)
-        await asyncio.to_thread(self.ledger.sent, self.claim)
-        return answer
+            return await self._verify_sent(reply.message_id, error)
 
     async def save_draft(self, reply: Reply) -> Mapping[str, Any]:
         """As the port's, and with the errors of `send`. Storing a draft again is harmless, so nothing is uncertain."""
         await self.mail.require_waiting()
         await asyncio.to_thread(self.ledger.intend_send, self.claim, reply.message_id, delivery="draft")
         try:
-            answer = await self.mailbox.save_draft(reply)
+            return await self.mailbox.save_draft(reply)
         except IntegrationError as error:
             if not error.details.get("uncertain"):
                 await asyncio.to_thread(self.ledger.not_sent, self.claim)
             raise
-        await asyncio.to_thread(self.ledger.sent, self.claim)
-        return answer
 
     async def _verify_sent(self, message_id: str, error: IntegrationError) -> Mapping[str, Any]:
         """Ask the mailbox once, without waiting: a copy on its way is waited for at the mail's next try."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final, get_args
 
-from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.integrations.ports import InboxEntry, MailMark
 

@@ -224,7 +224,7 @@ async def open_daemon(
     each service that cannot be reached.
     """
     clock = SystemClock()
-    instructions = checked_instructions(config)
+    instructions = checked_instructions(config, clock)
     async with AsyncExitStack() as stack:
         model = create_model(config, clock, instructions)
         stack.push_async_callback(model.aclose)

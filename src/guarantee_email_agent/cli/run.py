@@ -108,6 +108,7 @@ def _run(options: argparse.Namespace) -> int:
         return run_agent(loaded, how)
     finally:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nothing is left to reload, and the exit code stays as it is
+        signal.signal(signal.SIGTERM, lambda *_: None)  # nor to stop
 
 
 def _set_up_logging(config: Config) -> None:

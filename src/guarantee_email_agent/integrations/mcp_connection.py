@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -89,10 +88,6 @@ class McpConnection:
 
         Sets no limit to the waiting.
         """
-        try:
-            json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
-        except ValueError:  # half a character (a lone surrogate), or no number
-            raise CallFailedError("the arguments cannot be written as JSON", was_sent=False) from None
         if self._client is None or self.ended:
             raise CallFailedError("the connection has ended", ended=True, was_sent=False)
         try:

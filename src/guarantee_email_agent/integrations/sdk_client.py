@@ -11,7 +11,7 @@ from guarantee_email_agent import __version__
 from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
 from guarantee_email_agent.integrations.http_transport import record_error_statuses
 from guarantee_email_agent.integrations.offered_tool import OfferedTool
-from guarantee_email_agent.integrations.tool_client import CallFailedError, ToolAnswer
+from guarantee_email_agent.integrations.tool_client import CallFailedError, ToolAnswer, encode_json
 from guarantee_email_agent.utils.gc_pause import gc_paused
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class SdkClient:
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED, TextContent
 
+        encode_json(arguments)  # which the SDK would fail on in its own way
         statuses = record_error_statuses()
         try:
             result = await self._client.call_tool(tool, dict(arguments))

@@ -17,7 +17,7 @@ from guarantee_email_agent import __version__
 from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
 from guarantee_email_agent.integrations.offered_tool import OfferedTool
 from guarantee_email_agent.integrations.server_process import AnswerTooLargeError, ServerProcess
-from guarantee_email_agent.integrations.tool_client import CallFailedError, ToolAnswer
+from guarantee_email_agent.integrations.tool_client import CallFailedError, ToolAnswer, encode_json
 
 PROTOCOL_VERSION: Final = "2025-11-25"
 
@@ -80,7 +80,7 @@ class StdioClient:
     async def receive(self, line: bytes) -> bool:
         """Take a line of the server; False for one that is no message."""
         try:
-            message = json.loads(line)
+            message = json.loads(line.decode())  # else it looks for UTF-16 and UTF-32 first
         except (ValueError, RecursionError):
             return False
         match message:
@@ -108,10 +108,11 @@ class StdioClient:
         if self._ended or self._process.is_closing:
             raise CallFailedError("Connection closed", ended=True, was_sent=False)
         request = next(self._ids)
+        line = _line({"jsonrpc": "2.0", "id": request, "method": method, "params": params})
         answer = asyncio.get_running_loop().create_future()
         self._waiting[request] = answer
         try:
-            self._process.write(_line({"jsonrpc": "2.0", "id": request, "method": method, "params": params}))
+            self._process.write(line)
             await self._process.drain()
             result: dict[str, Any] = await answer
         except OSError:
@@ -129,4 +130,4 @@ class StdioClient:
 
 
 def _line(message: Mapping[str, Any]) -> bytes:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return encode_json(message) + b"\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -50,9 +51,17 @@ class ToolClient(Protocol):
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Raises CallFailedError where no answer of the tool comes, ValueError where it is not as the tool declares.
 
-        Sets no limit to the waiting. arguments: can be written as JSON.
+        Sets no limit to the waiting.
         """
 
 
 OpenClient = AbstractAsyncContextManager[ToolClient]
 """Entering connects and negotiates the protocol, leaving ends the connection, and the server if we started it."""
+
+
+def encode_json(message: Mapping[str, Any]) -> bytes:
+    """On one line. Raises CallFailedError for half a character (a lone surrogate), and for what is no number."""
+    try:
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError:
+        raise CallFailedError("the arguments cannot be written as JSON", was_sent=False) from None

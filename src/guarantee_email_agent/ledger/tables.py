@@ -211,7 +211,7 @@ def _finish(outcome: Outcome, *stages: Stage, **values: Any) -> Update:
 
 def _finish_replied(outcome: Outcome, delivery: Delivery) -> Update:
     intended = and_(_HAS_REPLY_INTENT, mails.c.delivery == literal_column(f"'{delivery}'"))
-    return _finish(outcome, *_STAGES, replied_at=_FIRST_REPLIED_AT).where(intended)
+    return _finish(outcome, *_STAGES, stage="sent", replied_at=_FIRST_REPLIED_AT).where(intended)
 
 
 def _finish_without_reply(outcome: Outcome) -> Update:

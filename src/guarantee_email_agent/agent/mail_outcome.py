@@ -1,0 +1,149 @@
+"""How the work on a mail ends: what the ledger and the mailbox are told of it, and what the daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from guarantee_email_agent.agent.outcome_log import outcome_fields
+from guarantee_email_agent.config.settings import AgentSettings
+from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox, MailMark, Outcome
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.ledger import Claim, Ledger
+from guarantee_email_agent.utils.errors import AgentError, IntegrationError
+from guarantee_email_agent.utils.retry import Backoff
+
+logger = logging.getLogger(__name__)
+
+Disposition = Outcome | Literal["failed", "outage", "waiting", "busy", "gone"]
+"""An outcome, or why there is none: it failed, a service is down, not due yet, claimed by another agent, or gone, which
+is deleted or dealt with by a person."""
+
+RETRY_BACKOFF = Backoff(30.0, longest_s=3600.0)
+AMBIGUOUS_RETRY_BACKOFF = Backoff(300.0, growth=12.0, longest_s=3600.0)
+"""For a failure that may be a service's: if it is, that is known by the second retry."""
+
+MAIL_NOT_FOUND: Final = "mail_not_found"
+OVER_BUDGET: Final = "processing_budget"
+_AMBIGUOUS = ("_timeout", "_unavailable", "_failed", "_malformed", "_bad_answer", "_deferred", OVER_BUDGET)
+"""Suffixes of error codes that leave it open whether the mail or a service is to blame."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkResult:
+    """What came of one mail, and what it took.
+
+    retry_s: seconds until a mail without an outcome may be tried again. reason: a code or a scenario. mail_key: that of
+    the ledger; empty where it was not claimed. scenario: empty where it came to none. duration_ms: from its id to its
+    mark. tokens, cost_usd: of the language model; None where a price is not known. step_ms: milliseconds by step of the
+    processor, those that were needed. error: what kept it from an outcome; of an answer by template, why the model gave
+    none. answered_by: the services that did their part for it, as `agent.outages` names them. succeeded: whether every
+    step of the processor was done.
+    """
+
+    disposition: Disposition
+    retry_s: float = 0.0
+    reason: str = ""
+    mail_key: str = ""
+    scenario: str = ""
+    duration_ms: int = 0
+    tokens: int = 0
+    cost_usd: float | None = 0.0
+    ticket_id: str | None = None
+    step_ms: Mapping[str, float] = field(default_factory=dict)
+    error: AgentError | None = None
+    answered_by: frozenset[str] = frozenset()
+    succeeded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeWriter:
+    """Writes down how the work on single mails ended. Methods raise LedgerError, LeaseLostError, IntegrationError."""
+
+    mailbox: Mailbox
+    ledger: Ledger
+    settings: AgentSettings
+
+    async def retry_later(
+        self, entry: InboxEntry, claim: Claim, where: str, error: AgentError, *, counts: bool
+    ) -> WorkResult:
+        """Leave the mail for another try, or for a person after the last one. counts: whether the mail is to blame."""
+        code = error.code
+        if counts and claim.attempts >= self.settings.max_attempts:
+            return replace(await self.quarantine(entry, claim, code), error=error)
+        attempts = f"try {claim.attempts} of {self.settings.max_attempts}" if counts else "no fault of the mail"
+        fields = outcome_fields("failed" if counts else "outage", code)
+        logger.warning("Email %s is left unprocessed %s: %s (%s)", entry.id, where, code, attempts, extra=fields)
+        retry_s = _retry_s(claim.attempts, code) if counts else 0.0
+        return replace(await self.release(claim, code, retry_s, counts=counts), error=error)
+
+    async def release(
+        self, claim: Claim, code: str, retry_s: float, *, counts: bool, waits: bool = False
+    ) -> WorkResult:
+        """Give the mail back, for another try in `retry_s` seconds. counts: this one does. waits: it did not fail."""
+        await asyncio.to_thread(
+            self.ledger.release, claim, count_attempt=counts, retry_after_s=retry_s, reason=_reason(code)
+        )
+        if waits:
+            return WorkResult("waiting", retry_s)
+        return WorkResult("failed", retry_s) if counts else WorkResult("outage")
+
+    async def quarantine(self, entry: InboxEntry, claim: Claim, code: str) -> WorkResult:
+        """Leave the mail for a person, unless its reply may have been sent."""
+        if self._observes:
+            return await self._finish_observed(claim, code)
+        try:
+            await asyncio.to_thread(self.ledger.finish, claim, "quarantined", _reason(code))
+        except LedgerError as error:
+            if error.code != "ledger_wrong_stage":
+                raise
+            # Its reply may have been sent: the next try looks for proof first.
+            return await self.release(claim, code, _retry_s(claim.attempts, code), counts=True)
+        told = "Email %s failed %d times (%s); it is left for a person"
+        logger.error(told, entry.id, claim.attempts, code, extra=outcome_fields("quarantined", code))
+        await self.mark(entry, claim.location_key, "quarantined")
+        return WorkResult("quarantined", reason=code)
+
+    async def finish(self, entry: InboxEntry, claim: Claim, outcome: MailMark, code: str) -> WorkResult:
+        """The mail has ended. The mark comes last: a mail that bears it is never looked at again."""
+        if self._observes:
+            return await self._finish_observed(claim, code)
+        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))
+        await self.mark(entry, claim.location_key, outcome)
+        return WorkResult(outcome, reason=code)
+
+    async def _finish_observed(self, claim: Claim, code: str) -> WorkResult:
+        """Nothing is written but the ledger, so that the mail is not observed again."""
+        await asyncio.to_thread(self.ledger.finish, claim, "observed", _reason(code))
+        return WorkResult("observed", reason=code)
+
+    async def mark(self, entry: InboxEntry, location_key: str, outcome: MailMark) -> None:
+        """Mark a mail that has ended in the ledger.
+
+        Should the agent crash in here, the next one finds the mail finished in the ledger and sets the mark.
+        """
+        try:
+            await self.mailbox.mark(entry.id, outcome)
+        except IntegrationError as error:
+            if error.code != MAIL_NOT_FOUND:
+                raise
+            logger.info("Email %s is no longer in the inbox; its outcome stands in the ledger", entry.id)
+            return
+        await asyncio.to_thread(self.ledger.marked, location_key)
+
+    @property
+    def _observes(self) -> bool:
+        return self.settings.mode == "observe"
+
+
+def _retry_s(attempts: int, code: str) -> float:
+    return (AMBIGUOUS_RETRY_BACKOFF if code.endswith(_AMBIGUOUS) else RETRY_BACKOFF).delay_s(attempts)
+
+
+def _reason(code: str) -> str:
+    """`code` in the ledger's alphabet: a foreign server may have chosen it."""
+    return re.sub(r"[^a-z0-9_-]", "_", code.lower())[:64]
