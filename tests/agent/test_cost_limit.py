@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -106,6 +107,49 @@ def test_a_day_ends_at_midnight_utc_and_its_cost_is_forgotten_later(ledger: Ledg
     ask(PricedModel(), ledger)
     clock.now = NOON
     assert ledger.costs.today() == 0
+
+
+def test_an_answer_of_a_model_without_a_price_costs_what_the_requested_one_does(ledger: Ledger) -> None:
+    model = PricedModel("claude-of-somebody-else")
+    ask(model, ledger, times=2)
+    with pytest.raises(LLMError):
+        ask(model, ledger)
+    assert model.calls == 2
+
+
+def test_two_agents_on_one_ledger_pass_the_limit_by_what_is_in_progress_at_most(ledger_location: str) -> None:
+    """Each works on one mail at a time, and each mail costs 1.50 USD of 12."""
+    with (
+        closing(open_ledger(ledger_location, key=KEY)) as one,
+        closing(open_ledger(ledger_location, key=KEY)) as other,
+    ):
+        models = PricedModel(), PricedModel()
+
+        def agent(ledger: Ledger, model: PricedModel) -> int:
+            handed_over = 0
+            for _ in range(10):
+                try:
+                    ask(model, ledger, max_usd=12.0)
+                except LLMError:
+                    handed_over += 1
+            return handed_over
+
+        with ThreadPoolExecutor(2) as agents:
+            handed_over = sum(agents.map(agent, (one, other), models))
+        calls = sum(model.calls for model in models)
+        assert 8 <= calls <= 9
+        assert handed_over == 20 - calls
+        assert one.costs.today() == other.costs.today() == pytest.approx(1.5 * calls)
+
+
+def test_at_midnight_all_agents_begin_anew(ledger_location: str, ledger_sql: Any) -> None:
+    with closing(open_ledger(ledger_location, key=KEY)) as ledger:
+        ask(PricedModel(), ledger, times=2)
+        yesterday, today = "model_cost 2026-01-18", "model_cost %"
+        ledger_sql.rows("UPDATE ledger_facts SET name = ? WHERE name LIKE ?", yesterday, today)
+        assert ledger.costs.today() == 0
+        ask(PricedModel(), ledger)
+        assert ledger.costs.today() == pytest.approx(1.5)
 
 
 def test_templates_cost_nothing(ledger: Ledger) -> None:

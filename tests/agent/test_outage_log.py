@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -81,7 +82,7 @@ def test_one_that_flaps_is_no_error_with_every_flap(desk: Desk) -> None:
 def test_a_new_outage_is_told_however_lately_the_last_one_was(desk: Desk) -> None:
     desk.at(ERROR_AFTER_S, MAIL_DOWN)
     desk.at(ERROR_AFTER_S + 1)
-    later = Outage(**{name: getattr(MAIL_DOWN, name) for name in MAIL_DOWN.__slots__} | {"since": NOW + 1200})
+    later = replace(MAIL_DOWN, since=NOW + 1200)
     desk.at(1200 + ERROR_AFTER_S, later)
     assert 1200 + ERROR_AFTER_S < REMINDER_S
     assert len(desk.lines()) == 2
@@ -121,6 +122,24 @@ def test_the_cost_limit_of_the_day_is_told_at_once_and_once(desk: Desk) -> None:
 def test_an_inbox_that_was_never_listed_has_no_known_number_of_mails(desk: Desk) -> None:
     desk.at(ERROR_AFTER_S, MAIL_DOWN)
     assert desk.lines()[0].endswith("How many mails wait is not known")
+
+
+def test_while_the_inbox_itself_is_down_nobody_knows_what_came(desk: Desk) -> None:
+    desk.log.inbox_listed(1, None)
+    desk.at(ERROR_AFTER_S, replace(MAIL_DOWN, part="list"))
+    assert desk.lines()[0].endswith("1 mail waited when the inbox was last listed; what came since is not known")
+
+
+def test_of_an_outage_that_an_earlier_agent_left_it_is_told_at_once_and_how_long_it_lasted(desk: Desk) -> None:
+    desk.at(0, replace(MAIL_DOWN, since=NOW - 7200))
+    desk.at(60)
+    desk.log.is_back(replace(MODEL_DOWN, since=NOW - 7200))
+    (error,) = desk.lines()
+    assert " (2 h): it cannot be reached" in error
+    assert desk.lines(logging.INFO) == [
+        "mail (imap.example.com:993) is back again, after 2 h",
+        "llm (api.example.com) is back again, after 2 h",
+    ]
 
 
 @pytest.mark.parametrize(("once", "level"), [(True, logging.ERROR), (False, logging.WARNING)])

@@ -167,7 +167,22 @@ def test_a_ledger_of_version_2_gets_its_new_columns_and_keeps_its_mails(ledger_l
     for column in ("released_at", "worked_s", "cost_usd"):
         ledger_sql.rows(f"ALTER TABLE ledger_mails DROP COLUMN {column}")
     ledger_sql.rows("DROP TABLE ledger_agents")
+    ledger_sql.rows("DROP TABLE ledger_outages")
     ledger_sql.rows("UPDATE ledger_facts SET value = '2' WHERE name = 'schema_version'")
+    mails = ledger_sql.rows(MAILS)
+    open_ledger(ledger_location, key=KEY).close()
+    assert (version(ledger_sql), ledger_sql.rows(MAILS)) == (SCHEMA_VERSION, mails)
+    assert structure(ledger_location) == new
+
+
+def test_a_ledger_of_version_3_gets_its_table_of_outages_and_keeps_its_mails(
+    ledger_location: str, ledger_sql: Any
+) -> None:
+    with closing(open_ledger(ledger_location, key=KEY)) as ledger:
+        ledger.claim(mail(1), location_key=mail(2), owner="one:1", lease_s=LEASE_S)
+    new = structure(ledger_location)
+    ledger_sql.rows("DROP TABLE ledger_outages")
+    ledger_sql.rows("UPDATE ledger_facts SET value = '3' WHERE name = 'schema_version'")
     mails = ledger_sql.rows(MAILS)
     open_ledger(ledger_location, key=KEY).close()
     assert (version(ledger_sql), ledger_sql.rows(MAILS)) == (SCHEMA_VERSION, mails)

@@ -35,9 +35,11 @@ class CostLimitedModel(ModelClient):
             self._begun = True
         answer = await self._model.messages.create(**request)
         name = model_of(answer, request["model"])
-        cost = cost_usd(name, usage_of(answer)) if name != OFFLINE_MODEL else None
-        if cost:
-            await asyncio.to_thread(self._ledger.costs.add, cost)
+        if name != OFFLINE_MODEL:
+            # A server may put another model in its place, and what that costs nobody knows: it is not for nothing.
+            priced = name if price_of(name) is not None else request["model"]
+            if cost := cost_usd(priced, usage_of(answer)):
+                await asyncio.to_thread(self._ledger.costs.add, cost)
         return answer
 
 

@@ -19,6 +19,7 @@ from typing import Final
 
 from guarantee_email_agent.agent.identity_key import key_of_mailbox, mailbox_name
 from guarantee_email_agent.agent.ledger_access import current_outages, ledger_location
+from guarantee_email_agent.agent.outage_report import summary_lines
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN, summary_message_id
 from guarantee_email_agent.integrations.mail_client import MailClient
@@ -37,6 +38,9 @@ logger = logging.getLogger(__name__)
 CHECK_S: Final = 30.0
 RETRY_S: Final = 600.0
 """After a failure: a service that is down is not asked every half minute."""
+
+REFUSED_RETRY_S: Final = 3600.0
+_REFUSED: Final = "mail_rejected"
 
 LEASE_S: Final = 900.0
 """How long one agent may take to tell a day, before another one takes over."""
@@ -86,8 +90,12 @@ class DailySummary:
             try:
                 await self.tell_if_due()
             except AgentError as error:
-                pause_s = RETRY_S
-                logger.warning("The summary of the day is put off for %d min: %s", RETRY_S / 60, error.code)
+                pause_s = REFUSED_RETRY_S if error.code == _REFUSED else RETRY_S
+                if error.code == _REFUSED:
+                    told = "The mail server refuses the summary of the day for good. Correct summary.to"
+                    logger.error("%s; next try in %d min (%s)", told, pause_s / 60, error.code)
+                else:
+                    logger.warning("The summary of the day is put off for %d min: %s", pause_s / 60, error.code)
                 logger.debug("%s", error.message)
             except Exception as error:  # a bug of ours in here must not end the summaries of all days to come
                 pause_s = RETRY_S
@@ -198,6 +206,7 @@ def _lines(
     costs = [row.cost_usd for row in rows if row.cost_usd is not None]
     yield f"\nLanguage model: {sum(costs):.4f} USD" if costs else "\nLanguage model: no cost"
     now, open_counts = reader.now(), reader.counts()
+    yield from summary_lines(reader.outages(since=period.begin, until=period.end), clock, now)
     outages = [(agent, outage) for agent in reader.agents() for outage in current_outages(agent, now)]
     yield f"Down now: {'nothing' if not outages else ''}".rstrip()
     yield from (

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from guarantee_email_agent import __version__
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.agent.outage_history import OutageHistory
+from guarantee_email_agent.agent.outages import Outage, wall_time
 from guarantee_email_agent.agent.process_identity import has_ended
 from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.integrations.ports import InboxEntry
-from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, RunningAgents, Work
+from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, RunningAgents, Work, as_code
 from guarantee_email_agent.ledger.database import LedgerError
 
 logger = logging.getLogger(__name__)
 
 INTERVAL_S: Final = 15.0
-_NO_CODE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _NO_WORK: Final = frozenset({"busy", "waiting"})
 
 
 class Heartbeat:
-    """A DaemonObserver. owner: names this process in the ledger."""
+    """A DaemonObserver. owner: names this process in the ledger. history: is written with every beat."""
 
-    def __init__(self, ledger: RunningAgents, owner: str, mode: Mode) -> None:
-        self._ledger, self._owner, self._mode = ledger, owner, mode
+    def __init__(self, ledger: RunningAgents, owner: str, mode: Mode, history: OutageHistory | None = None) -> None:
+        self._ledger, self._owner, self._mode, self._history = ledger, owner, mode, history
         self._waiting: int | None = None
         self._oldest_received: float | None = None
         self._outages: tuple[ReportedOutage, ...] = ()
@@ -45,7 +44,10 @@ class Heartbeat:
             self._add(result.mail_key, Work(result.duration_ms / 1000, result.cost_usd if result.tokens else None))
 
     def outages_changed(self, outages: Sequence[Outage]) -> None:
-        reported = tuple(ReportedOutage(_code(each.service), _code(each.code), each.since) for each in outages)
+        reported = tuple(
+            ReportedOutage(as_code(each.service), as_code(each.code), round(wall_time(each.since), 1))
+            for each in outages
+        )
         if reported != self._outages:
             self._outages = reported
             self._changed.set()
@@ -85,23 +87,27 @@ class Heartbeat:
             await asyncio.sleep(1.0)  # a service that flaps is not written down each time
 
     async def _beat(self) -> None:
+        self._writing = asyncio.create_task(self._write())
+        await asyncio.shield(self._writing)
+
+    async def _write(self) -> None:
         """A ledger that cannot be written now gets it next time: the mails themselves wait for it, too."""
         report = AgentReport(__version__, self._mode, self._waiting, self._oldest_received, self._outages)
         work, self._work = self._work, {}
         try:
-            self._writing = asyncio.create_task(asyncio.to_thread(self._ledger.beat, self._owner, report, work))
-            await asyncio.shield(self._writing)
+            await asyncio.to_thread(self._ledger.beat, self._owner, report, work)
         except LedgerError as error:
             logger.debug("%s", error.message)
             for mail_key, done in work.items():
                 self._add(mail_key, done)
+            return
+        if self._history is not None:
+            try:
+                await self._history.exchange()
+            except LedgerError as error:
+                logger.debug("%s", error.message)
 
     def _add(self, mail_key: str, done: Work) -> None:
         before = self._work.get(mail_key, Work(0.0, None))
         costs = [cost for cost in (before.cost_usd, done.cost_usd) if cost is not None]
         self._work[mail_key] = Work(before.seconds + done.seconds, sum(costs) if costs else None)
-
-
-def _code(text: str) -> str:
-    """In the ledger's alphabet: a foreign server may have chosen it."""
-    return _NO_CODE.sub("_", text)[:100] or "unknown"

@@ -11,6 +11,7 @@ from typing import Final
 
 from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedModel
 from guarantee_email_agent.agent.identity_key import key_of_location
+from guarantee_email_agent.agent.kept_answers import KeptAnswers
 from guarantee_email_agent.agent.mail_outcome import (
     MAIL_NOT_FOUND,
     OVER_BUDGET,
@@ -18,7 +19,7 @@ from guarantee_email_agent.agent.mail_outcome import (
     OutcomeWriter,
     WorkResult,
 )
-from guarantee_email_agent.agent.outages import answered_by
+from guarantee_email_agent.agent.outages import MODEL, answered_by
 from guarantee_email_agent.agent.outbox import NOT_WAITING, LedgerHistory, MailInQueue, OutboxMailbox, OutboxTicketing
 from guarantee_email_agent.agent.outcome_log import log_processed, outcome_fields
 from guarantee_email_agent.agent.process_identity import has_ended, is_on_this_machine
@@ -57,7 +58,7 @@ class MailWorker:
     mail_budget_s together. mailbox_name: ids are unique in one mailbox only, and agents on several may share a ledger.
     owner: names this process in the ledger. exclusive: held for mails that could crash the process, large ones and
     those that failed. has_live_model: then an answer without it is marked as one by template.
-    max_cost_usd: of the language model in a day.
+    max_cost_usd: of the language model in a day. kept_answers: of a live model, for mails that are tried again.
     """
 
     mailbox: Mailbox
@@ -70,6 +71,7 @@ class MailWorker:
     exclusive: asyncio.Lock = field(default_factory=asyncio.Lock)
     has_live_model: bool = False
     max_cost_usd: float | None = None
+    kept_answers: KeptAnswers = field(default_factory=KeptAnswers)
 
     async def work(self, entry: InboxEntry, listed_at: float, *, is_new: bool = False) -> WorkResult:
         """Process one mail; without an outcome it stays in the inbox as it was. Raises nothing that is an AgentError.
@@ -245,10 +247,11 @@ class MailWorker:
         live = self.processor.llm
         limited = live if self.max_cost_usd is None else CostLimitedModel(live, self.ledger, self.max_cost_usd)
         model = MeteredModel(limited)
+        asked = self.kept_answers.before(model, claim.mail_key) if self.has_live_model else model
         queued = MailInQueue(self.mailbox, entry.id, self.settings.skip_seen)
         processor = replace(
             self.processor,
-            llm=model,
+            llm=asked,
             mail=OutboxMailbox(self.mailbox, self.ledger, claim, queued),
             ticketing=OutboxTicketing(self.processor.ticketing, self.ledger, claim, queued),
             history=LedgerHistory(self.ledger, claim, self.settings.limits),
@@ -271,6 +274,8 @@ class MailWorker:
             cost_usd=model.cost_usd,
         )
         result = await self._conclude(entry, claim, processed, model)
+        if result.disposition not in ("failed", "outage") or str(processed.error_code).startswith(f"{MODEL}_"):
+            self.kept_answers.forget(claim.mail_key)
         return replace(
             result,
             scenario=processed.scenario_used or "",

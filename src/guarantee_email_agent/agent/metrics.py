@@ -24,7 +24,7 @@ from prometheus_client.registry import Collector
 from guarantee_email_agent import __version__
 from guarantee_email_agent.agent.health import OUTCOMES, Health
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.agent.outages import Outage, wall_time
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitState
@@ -154,7 +154,7 @@ class LiveFigures(Collector):
         self.daemon: WatchedDaemon | None = None
         self.config = config
         self._health = health
-        self._down: dict[str, float] = {}  # since when, by service
+        self._down: dict[str, float] = {}  # since when, by service, as `Outage.since`
         self._known: set[str] = set()
 
     def outages_changed(self, outages: Sequence[Outage]) -> None:
@@ -199,7 +199,7 @@ class LiveFigures(Collector):
             labels=("service",),
         )
         for service, moment in sorted(self._down.items()):
-            since.add_metric((service,), moment)
+            since.add_metric((service,), round(wall_time(moment), 1))
         yield since
         states = GaugeMetricFamily(
             f"{PREFIX}_circuit_state",

@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import groupby
+from math import inf
 from typing import Final, TypeAlias
 
 from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.outages import MODEL, Outage
+from guarantee_email_agent.agent.outages import INBOX, MODEL, Outage, wall_time
 from guarantee_email_agent.integrations.ports import InboxEntry
 
 logger = logging.getLogger(__name__)
@@ -26,13 +27,13 @@ _Service: TypeAlias = tuple[str, str]
 
 
 class OutageLog:
-    """A DaemonObserver. now: seconds since 1970.
+    """A DaemonObserver. now: as `time.monotonic`.
 
     templates: whether the instructions' own templates answer while the model is down. is_proved_back: whether a
     service that is no longer down has answered.
     """
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.templates: Callable[[], bool] = bool
         self.is_proved_back: Callable[[Outage], bool] = lambda _: True
         self._now = now
@@ -54,27 +55,34 @@ class OutageLog:
                 self._told_at[service] = self._now()
         for service, outage in before.items():
             if service not in self._down:
-                told = (
-                    "is back again" if self.is_proved_back(outage) else "was down, and nothing shows that it still is"
+                self._tell_end(
+                    outage,
+                    "is back again" if self.is_proved_back(outage) else "was down, and nothing shows that it still is",
                 )
-                lasted = _span(self._now() - outage.since)
-                logger.info("%s %s, after %s", _name(outage), told, lasted, extra=_fields(outage))
+
+    def is_back(self, outage: Outage) -> None:
+        """A service answers that an earlier agent left down."""
+        self._tell_end(outage, "is back again")
+
+    def _tell_end(self, outage: Outage, what: str) -> None:
+        lasted = _span(self._now() - outage.since)
+        logger.info("%s %s, after %s", _name(outage), what, lasted, extra=_fields(outage))
 
     def stopped(self, *, once: bool) -> None:
         """The agent ends. once: it was to answer what is there, so that an outage nobody was told of is an error."""
         for service, outage in self._down.items():
-            is_news = once and outage.since > self._told_at.get(service, 0.0)
+            is_news = once and outage.since > self._told_at.get(service, -inf)
             is_error = is_news and not (outage.service == MODEL and self.templates())
             self._tell(logging.ERROR if is_error else logging.WARNING, outage, "is still down as the agent stops")
 
     def _is_due(self, service: _Service, outage: Outage) -> bool:
-        told_at = self._told_at.get(service, 0.0)
+        told_at = self._told_at.get(service, -inf)
         if outage.since <= told_at:  # the same, or another part of the service that failed meanwhile
             return self._now() - told_at >= REMINDER_S
         return outage.code == OVER_COST_LIMIT or self._now() - outage.since >= ERROR_AFTER_S
 
     def _tell(self, level: int, outage: Outage, state: str) -> None:
-        since = datetime.fromtimestamp(outage.since).astimezone()
+        since = datetime.fromtimestamp(wall_time(outage.since)).astimezone()
         tool = f", {outage.tool}" if outage.tool else ""
         logger.log(
             level,
@@ -97,6 +105,11 @@ class OutageLog:
             return "The instructions' own templates answer meanwhile"
         if self._waiting is None:
             return "How many mails wait is not known"
+        if outage.name == INBOX:
+            waited = (
+                f"{self._waiting} {'mail' if self._waiting == 1 else 'mails'} waited when the inbox was last listed"
+            )
+            return f"{waited}; what came since is not known"
         return f"{self._waiting} {'mail waits' if self._waiting == 1 else 'mails wait'}"
 
 
@@ -122,4 +135,4 @@ def _span(seconds: float) -> str:
 
 def _fields(outage: Outage) -> dict[str, dict[str, object]]:
     fields = {"service": outage.service, "address": outage.address, "tool": outage.tool, "code": outage.code}
-    return {"fields": {**fields, "since": outage.since}}
+    return {"fields": {**fields, "since": round(wall_time(outage.since), 1)}}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from types import MappingProxyType
 from typing import Final
 
@@ -27,6 +28,9 @@ LEDGER: Final = "ledger"
 MODEL: Final = "llm"
 WARRANTY_SYSTEM: Final = "warranty_api"
 TICKETING: Final = "ticketing"
+
+STARTING: Final = "start"
+"""A part of every service: the test of its connection when the agent starts."""
 
 SAME_OUTAGE_S: Final = 600.0
 """A service that fails again so soon after it answered has been down all the time: it flaps."""
@@ -72,7 +76,9 @@ class Outage:
 
     service: as its error codes begin, such as `mail`, `llm`, `ledger` or the name of a look-up. address: where it is,
     without user and password; empty where it has none. tool: the MCP tool that failed; empty where it is none.
-    reason: of `code`, as a verb phrase. since: seconds since 1970, when this process first noticed.
+    reason: of `code`, as a verb phrase. since: when somebody first noticed, in seconds of `time.monotonic`, whose
+    differences no change of the clock touches; `wall_time` has it as a moment. part: of the service that fails by
+    itself, such as `send`; empty where it is all of it.
     """
 
     service: str
@@ -81,37 +87,53 @@ class Outage:
     code: str
     reason: str
     since: float
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of the service and its part, such as `MAILS` or `SENDING`."""
+        return f"{self.service} {self.part}".rstrip()
+
+
+def wall_time(moment: float) -> float:
+    """Seconds since 1970, as the clock is set now, of a moment in seconds of `time.monotonic`."""
+    return time.time() - (time.monotonic() - moment)
 
 
 @dataclass(slots=True)
 class _Part:
-    """A part of a service that works or fails by itself. ended_at: 0 while it is down. answered: which ended it."""
+    """A part of a service that works or fails by itself. ended_at: None while it is down. answered: which ended it."""
 
     outage: Outage
     waiting: set[str] = field(default_factory=set)
-    ended_at: float = 0.0
+    ended_at: float | None = None
     answered: bool = False
 
 
 class CurrentOutages:
     """Keeps what is down now, from the errors of mails and from what answered.
 
-    addresses: of services and of their parts (`INBOX` …). now: seconds since 1970. A service that one mail found down
+    addresses: of services and of their parts (`INBOX` …). now: as `time.monotonic`. A service that one mail found down
     is up again once it has done its part for any mail, or once all was done for that mail; where no mail waits for it
     any more, nobody knows, and it counts as up.
     """
 
     def __init__(
-        self, addresses: Mapping[str, str] = MappingProxyType({}), now: Callable[[], float] = time.time
+        self, addresses: Mapping[str, str] = MappingProxyType({}), now: Callable[[], float] = time.monotonic
     ) -> None:
         self._addresses = addresses
         self._now = now
         self._parts: dict[str, _Part] = {}
+        self._answered_at: dict[str, float] = {}
+        self._begun: dict[str, float] = {}  # outages that others know of
+        self._left: dict[str, Outage] = {}
+        self._ended_since: dict[tuple[str, str], float] = {}  # parts of what was left, while others are not back
+        self._tell_back: Callable[[Outage], None] = lambda _: None
 
     @property
     def current(self) -> tuple[Outage, ...]:
         """One for each part of a service that is down, the longest first."""
-        down = (part.outage for part in self._parts.values() if not part.ended_at)
+        down = (part.outage for part in self._parts.values() if part.ended_at is None)
         return tuple(sorted(down, key=lambda outage: outage.since))
 
     def is_proved_back(self, outage: Outage) -> bool:
@@ -121,29 +143,33 @@ class CurrentOutages:
         return any(part.answered for part in parts)
 
     def failed(self, error: AgentError, mail_id: str | None = None) -> None:
-        """error: an outage; its `details` may name a `step` (`list`: of the inbox), a `tool`, and `sending`.
+        """error: an outage; its `details` may name a `step` (`list`: of the inbox), a `tool`, and `sending`. For the
+        step `STARTING` they name the `service`.
 
         mail_id: the mail that waits for the service; None where all is done without it that can be.
         """
         name = self._part_of(error)
         now, part = self._now(), self._parts.get(name)
-        service = name.partition(" ")[0]
+        service, _, part_name = name.partition(" ")
+        code = str(error.details.get("cause") or error.code)  # what opened a circuit says more
         outage = Outage(
             service,
-            self._addresses.get(name, self._addresses.get(service, "")),
+            self.address_of(name),
             str(error.details.get("tool", "")),
-            error.code,
-            _reason(error.code, service),
-            now,
+            code,
+            _reason(code, service),
+            self._began(name, now),
+            part_name,
         )
-        if part is None or (part.ended_at and now - part.ended_at > SAME_OUTAGE_S):
+        if part is None or (part.ended_at is not None and now - part.ended_at > SAME_OUTAGE_S):
             part = self._parts[name] = _Part(outage)
-        elif error.code.endswith("_circuit_open"):  # what opened it says more
-            part.ended_at = 0.0
+        elif error.code.endswith("_circuit_open"):
+            part.ended_at = None
         else:
             tool = outage.tool or part.outage.tool
-            part.outage, part.ended_at = replace(outage, tool=tool, since=part.outage.since), 0.0
+            part.outage, part.ended_at = replace(outage, tool=tool, since=part.outage.since), None
         part.answered = False
+        self._left.pop(name, None)
         if mail_id is None:
             part.waiting.clear()
         else:
@@ -151,10 +177,17 @@ class CurrentOutages:
 
     def answered(self, parts: Iterable[str]) -> None:
         """These services, or parts of one, have just done their part."""
-        for name in parts:
+        names = list(parts)
+        for name in names:
+            self._answered_at[name] = self._now()
+            self._end_left(name)
             if (part := self._parts.get(name)) is not None:
                 part.answered = True
                 self._end(part)
+        down = {outage.service for outage in self.current}
+        for service in {name.partition(" ")[0] for name in names} - down:  # a start here would find it up
+            self._answered_at[f"{service} {STARTING}"] = self._now()
+            self._end_left(f"{service} {STARTING}")
 
     def finished(self, mail_id: str, *, without: Collection[str] = ()) -> None:
         """All was done for a mail, so whatever it waited for is back; `without` names what it did without."""
@@ -173,11 +206,73 @@ class CurrentOutages:
     def forget_model(self) -> None:
         """Another model is asked from now on, or under another limit, and nothing is known of that one."""
         self._parts.pop(MODEL, None)
+        self._left.pop(MODEL, None)
+        self._begun.pop(MODEL, None)
+
+    def address_of(self, name: str) -> str:
+        """Where a service, or a part of one, is; empty where it has no address."""
+        return self._addresses.get(name, self._addresses.get(name.partition(" ")[0], ""))
+
+    @property
+    def addresses(self) -> frozenset[tuple[str, str]]:
+        """Of all services that are asked: their names, and where each part of them is."""
+        return frozenset((name.partition(" ")[0], address) for name, address in self._addresses.items())
+
+    def heard_of(self, left: Sequence[Outage], others: Sequence[Outage], tell_back: Callable[[Outage], None]) -> None:
+        """What earlier agents left down, and what other agents find down now; in place of what was heard before.
+
+        What this agent finds down, and has not seen work since, began when they say. tell_back: called once a service
+        that was left down answers this agent in all its parts.
+        """
+        self._tell_back = tell_back
+        self._begun = {}
+        for outage in (*left, *others):
+            self._begun[outage.name] = min(outage.since, self._begun.get(outage.name, outage.since))
+        for name, part in self._parts.items():
+            if part.ended_at is None and (since := self._began(name, part.outage.since)) < part.outage.since:
+                part.outage = replace(part.outage, since=since)
+        down = {outage.name for outage in self.current}
+        self._left = {outage.name: outage for outage in left if outage.name not in down}
+        places = {(outage.service, outage.address) for outage in left}
+        self._ended_since = {place: since for place, since in self._ended_since.items() if place in places}
+        for name, outage in list(self._left.items()):
+            if self.has_answered(name, outage.since):
+                self._end_left(name)
+
+    @property
+    def left(self) -> frozenset[str]:
+        """The names of what earlier agents left down, and this one knows nothing of yet."""
+        return frozenset(self._left)
+
+    def has_answered(self, name: str, since: float) -> bool:
+        """Whether a service, or a part of one, has done its part for this agent since a moment."""
+        return self._answered_at.get(name, -inf) > since
+
+    def _began(self, name: str, noticed_at: float) -> float:
+        """When an outage began that this agent noticed then."""
+        since = min(self._begun.get(name, noticed_at), noticed_at)
+        return noticed_at if self.has_answered(name, since) else since
+
+    def _end_left(self, name: str) -> None:
+        """What an earlier agent left down has answered this one."""
+        if (outage := self._left.pop(name, None)) is None:
+            return
+        place = outage.service, outage.address
+        since = min(outage.since, self._ended_since.pop(place, outage.since))
+        if any((each.service, each.address) == place for each in (*self._left.values(), *self.current)):
+            self._ended_since[place] = since  # another part of it is not back
+        else:
+            self._tell_back(replace(outage, since=since))
 
     def forget_cost_limit(self, now: float) -> None:
-        """End what the cost limit began on an earlier day (UTC): a new day may cost as much again."""
+        """End what the cost limit began on an earlier day (UTC): a new day may cost as much again.
+
+        now: seconds since 1970.
+        """
         part = self._parts.get(MODEL)
-        if part is not None and part.outage.code == OVER_COST_LIMIT and part.outage.since // DAY_S < now // DAY_S:
+        if part is None or part.outage.code != OVER_COST_LIMIT:
+            return
+        if (now - (self._now() - part.outage.since)) // DAY_S < now // DAY_S:
             self.forget_model()  # one that begins soon after midnight is another one
 
     def _keep_waiting(self, part: _Part, mail_ids: set[str]) -> None:
@@ -187,11 +282,13 @@ class CurrentOutages:
 
     def _end(self, part: _Part) -> None:
         part.waiting.clear()
-        part.ended_at = part.ended_at or self._now()
+        part.ended_at = self._now() if part.ended_at is None else part.ended_at
 
     def _part_of(self, error: AgentError) -> str:
         known = sorted({*self._addresses, WARRANTY_SYSTEM}, key=len, reverse=True)
         service = next((name for name in known if error.code.startswith(f"{name}_")), error.code.partition("_")[0])
+        if error.details.get("step") == STARTING:
+            return f"{error.details['service']} {STARTING}"
         if error.details.get("step") == "list":
             return _LISTS.get(service, service)
         return SENDING if service == MAILS and error.details.get("sending") else service

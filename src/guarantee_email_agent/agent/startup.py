@@ -20,8 +20,10 @@ from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbo
 from guarantee_email_agent.agent.inbox_filter import answer_since
 from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring
 from guarantee_email_agent.agent.observer import DaemonObserver
+from guarantee_email_agent.agent.outage_history import OutageHistory
 from guarantee_email_agent.agent.outage_log import OutageLog
-from guarantee_email_agent.agent.outages import CurrentOutages
+from guarantee_email_agent.agent.outages import MAILS, STARTING, TICKETING, WARRANTY_SYSTEM, CurrentOutages, Outage
+from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.agent.reload import SettingsReload
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier
 from guarantee_email_agent.agent.service_addresses import service_addresses
@@ -112,10 +114,14 @@ async def _run(loaded: Config, options: RunOptions) -> int:
     try:
         async with (
             open_monitoring(config, SystemClock(), notifier, stop, listens=not options.once) as monitoring,
-            open_daemon(config, stop, (outage_log,), take_over=options.take_over, monitoring=monitoring) as (
-                daemon,
-                services,
-            ),
+            open_daemon(
+                config,
+                stop,
+                (outage_log,),
+                take_over=options.take_over,
+                monitoring=monitoring,
+                tell_back=outage_log.is_back,
+            ) as (daemon, services),
         ):
             started.set()
             notifier.ready()
@@ -217,8 +223,11 @@ async def open_daemon(
     *,
     take_over: bool = False,
     monitoring: Monitoring | None = None,
+    tell_back: Callable[[Outage], None] = lambda _: None,
 ) -> AsyncIterator[tuple[Daemon, Services]]:
     """The daemon, and the services that it works with; everything is opened, each connection tried once.
+
+    tell_back: as in `CurrentOutages.heard_of`.
 
     Raises ConfigurationError for what is missing or bad, instructions included, and MCPConnectionError, with a line for
     each service that cannot be reached.
@@ -233,7 +242,9 @@ async def open_daemon(
         ledger = await asyncio.to_thread(open_ledger, config.secrets.ledger_url or config.agent.ledger, key=key)
         stack.callback(ledger.close)
         stack.push_async_callback(services.close)
-        await _test_connections(services, AnswerPolicy.of(config), instructions.load().look_ups)
+        outages = CurrentOutages(service_addresses(config))
+        history = OutageHistory(ledger.outages, process_name(), key, outages, tell_back)
+        await _require_connections(services, AnswerPolicy.of(config), instructions.load().look_ups, outages, history)
         ledger_id = await asyncio.to_thread(ledger.id)
 
         async def require_ours() -> None:
@@ -249,12 +260,11 @@ async def open_daemon(
             observers = (*observers, *monitoring.observers)
         watchdog = monitoring.loop_watchdog if monitoring else None
         ours = require_ours if answers else None
-        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode)
+        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, history)
         await stack.enter_async_context(heartbeat.beating())
         summary = DailySummary(config, ledger, key, first_start, clock)
         await stack.enter_async_context(summary.running())
-        observers = (*observers, heartbeat)
-        outages = CurrentOutages(service_addresses(config))
+        observers = (*observers, history, heartbeat)
         daemon = Daemon(worker, clock, stop, observers, since, ours, outages, watchdog=watchdog)
         if monitoring is not None:
             scenarios = [scenario.name for scenario in instructions.load().scenarios]
@@ -267,19 +277,39 @@ def _model_circuit(daemon: Daemon) -> dict[str, CircuitBreaker]:
     return {"llm": model.circuit} if isinstance(model, ModelWithFallback) else {}
 
 
-async def _test_connections(services: Services, policy: AnswerPolicy, look_ups: Sequence[LookUp]) -> None:
-    """look_ups: those that topics are served by; the services of others are not needed."""
-    tests = [services.mail.test_connection(policy.drafts)]
+async def _require_connections(
+    services: Services,
+    policy: AnswerPolicy,
+    look_ups: Sequence[LookUp],
+    outages: CurrentOutages,
+    history: OutageHistory,
+) -> None:
+    """look_ups: those that topics are served by; the services of others are not needed.
+
+    Raises ConfigurationError, or MCPConnectionError for services that are down: the ledger keeps since when, for the
+    start that finds them back.
+    """
+    tests = {MAILS: services.mail.test_connection(policy.drafts)}
     if WARRANTY in look_ups:
-        tests.append(services.warranty.test_connection())
-    tests += (client.test_connection() for client in services.look_ups.values())
+        tests[WARRANTY_SYSTEM] = services.warranty.test_connection()
+    tests |= {name: client.test_connection() for name, client in services.look_ups.items()}
     if policy.delivers:  # else no ticket is opened, and the first start of ours would make its database
-        tests.append(services.ticketing.test_connection())
-    problems = [problem for problem in await asyncio.gather(*map(connection_problem, tests)) if problem is not None]
-    if misconfigured := [problem for problem in problems if isinstance(problem, ConfigurationError)]:
+        tests[TICKETING] = services.ticketing.test_connection()
+    found = dict(zip(tests, await asyncio.gather(*map(connection_problem, tests.values())), strict=True))
+    problems = {service: problem for service, problem in found.items() if problem is not None}
+    if misconfigured := [problem for problem in problems.values() if isinstance(problem, ConfigurationError)]:
         raise misconfigured[0]
+    with suppress(LedgerError):
+        await history.exchange()
+    outages.answered(f"{service} {STARTING}" for service in tests if service not in problems)
     if problems:
-        raise MCPConnectionError("\n".join(problem.message for problem in problems), problems[0].code)
+        for service, problem in problems.items():
+            outages.failed(AgentError(problem.message, problem.code, {"step": STARTING, "service": service}))
+        history.outages_changed(outages.current)
+        with suppress(LedgerError):
+            await history.exchange()
+        lines = [problem.message for problem in problems.values()]
+        raise MCPConnectionError("\n".join(lines), next(iter(problems.values())).code)
 
 
 async def _claim_mailbox(mail: MailClient, ledger_id: str, *, take_over: bool) -> None:

@@ -20,6 +20,7 @@ FORGOTTEN_S: Final = 86_400.0
 
 _TOKEN: Final = re.compile(r"[!-~]{1,300}")
 _CODE: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_NO_CODE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,11 @@ class RunningAgents:
         """This agent ends as it should: no entry stays."""
         with self._database.write_transaction() as connection:
             connection.execute(_LEAVE, {"at_owner": owner})
+
+
+def as_code(text: str) -> str:
+    """In the ledger's alphabet: a foreign server may have chosen it."""
+    return _NO_CODE.sub("_", text)[:100] or "unknown"
 
 
 def running_agent(row: Any) -> RunningAgent:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Any, Final, Self, get_args
 
-from sqlalchemy import ColumnElement, Select, func, inspect, select
+from sqlalchemy import ColumnElement, Select, func, inspect, or_, select
 
 from guarantee_email_agent.integrations.ports import MailMark, Outcome
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
 from guarantee_email_agent.ledger.database import LedgerError, open_database
+from guarantee_email_agent.ledger.outages import ALL_OUTAGES, RecordedOutage, united
 from guarantee_email_agent.ledger.schema import SCHEMA_VERSION, older_schema
-from guarantee_email_agent.ledger.tables import CURRENT_TIME, FACT, facts, locations, mails
+from guarantee_email_agent.ledger.tables import CURRENT_TIME, FACT, facts, locations, mails, outages
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 OUTCOMES: Final[tuple[Outcome, ...]] = (*get_args(MailMark), "observed")
@@ -149,6 +150,13 @@ class LedgerReader:
     def agents(self) -> list[RunningAgent]:
         """The agents that run, or were killed, in the order in which they were started."""
         return [running_agent(row) for row in self._rows(ALL_AGENTS)]
+
+    def outages(self, *, since: float = 0.0, until: float | None = None) -> list[RecordedOutage]:
+        """Those of which a part lies in [since, until), the one that began first before the others."""
+        statement = ALL_OUTAGES.where(or_(outages.c.ended_at.is_(None), outages.c.ended_at >= since))
+        if until is not None:
+            statement = statement.where(outages.c.began_at < until)
+        return united(self._rows(statement))
 
     def find(self, prefix: str) -> LedgerRow:
         """The one mail whose key begins so. Raises NoSuchMailError for none and for several."""

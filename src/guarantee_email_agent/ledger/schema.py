@@ -13,10 +13,10 @@ from sqlalchemy.schema import CreateColumn
 from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.first_start import OF_NO_MAILBOX
 from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
-from guarantee_email_agent.ledger.tables import FACT, agents, facts, locations, mails, metadata
+from guarantee_email_agent.ledger.tables import FACT, agents, facts, locations, mails, metadata, outages
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 LEDGER_ID: Final = "ledger_id"
 """A fact: what a mailbox is marked with that is served with this ledger."""
@@ -42,6 +42,7 @@ def prepare_schema(database: Database, prepared: PreparedConnection, key: bytes)
     elif version == 2:
         _add_columns(connection, _ADDED_IN_3)
     agents.create(connection, checkfirst=True)
+    outages.create(connection, checkfirst=True)  # since version 4
     if connection.execute(FACT, {"name": LEDGER_ID}).one_or_none() is None:
         # made before mailboxes bore a mark of their ledger
         connection.execute(facts.insert(), {"name": LEDGER_ID, "value": _new_id()})
@@ -101,7 +102,7 @@ def _new_id() -> str:
 
 
 def _add_conversations(database: Database, connection: Connection) -> None:
-    """Version 1 to 3. In the transaction that holds others off; where anything fails, version 1 is what remains."""
+    """From version 1. In the transaction that holds others off; where anything fails, version 1 is what remains."""
     if database.dialect == "sqlite":
         _rebuild_sqlite_tables(connection)
     else:

@@ -32,8 +32,8 @@ def is_service_failure(error: Exception) -> bool:
 class CircuitOpenError(IntegrationError):
     """The service was not called, since it kept failing.
 
-    `code` is `{name}_circuit_open`; `details` hold `outage` (true), `retryable` (false) and `retry_in_s`, the seconds
-    until the next call may go through: 0 while one is on its way to find out.
+    `code` is `{name}_circuit_open`; `details` hold `outage` (true), `retryable` (false), `cause`, the code of the last
+    failure, and `retry_in_s`, the seconds until the next call may go through: 0 while one is on its way to find out.
     """
 
 
@@ -53,6 +53,7 @@ class CircuitBreaker:
         self._opened_at: float | None = None
         self._probing = False
         self._last_success_at = -inf
+        self._cause = ""
         self._period = 0  # goes up with every opening, closing and probe
 
     @property
@@ -78,6 +79,8 @@ class CircuitBreaker:
             answer = await fn()
         except Exception as error:
             is_failure = self._is_failure(error)
+            if is_failure and isinstance(error, AgentError):
+                self._cause = error.code
             self._record(period, is_failure)
             silent_s = self._clock.monotonic() - self._last_success_at
             if is_failure and (self.is_open or silent_s > HEALTHY_S) and isinstance(error, AgentError):
@@ -101,7 +104,7 @@ class CircuitBreaker:
             raise CircuitOpenError(
                 f"{self.name} failed {FAILURES} times in a row and is not asked {when}",
                 f"{self.name}_circuit_open",
-                {"outage": True, "retryable": False, "retry_in_s": left_s},
+                {"outage": True, "retryable": False, "cause": self._cause, "retry_in_s": left_s},
             )
         self._change_state(self._opened_at, probing=True)
 
