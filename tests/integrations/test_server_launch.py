@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from guarantee_email_agent.config.mark_folders import MarkFolders
 from guarantee_email_agent.config.oauth_settings import OAuthSettings
 from guarantee_email_agent.config.settings import (
     Config,
@@ -71,7 +72,9 @@ def test_an_imap_server_is_named_with_all_that_belongs_to_it() -> None:
     mailbox = MailboxSettings(
         "support@example.com",
         imap=Imap(
-            "imap.example.com", 143, "starttls", "agent", "Support", "Gesendet", "Entwürfe", Path("/data/ca.pem")
+            *("imap.example.com", 143, "starttls", "agent", "Support", "Gesendet", "Entwürfe", Path("/data/ca.pem")),
+            marks="folders",
+            mark_folders=MarkFolders("Garantie", unknown="Unklar"),
         ),
         smtp=Smtp("smtp.example.com", 587, "starttls", "sender"),
         sent_copy="server",
@@ -87,6 +90,14 @@ def test_an_imap_server_is_named_with_all_that_belongs_to_it() -> None:
         "--imap-folder=Support",
         "--sent-folder=Gesendet",
         "--drafts-folder=Entwürfe",
+        "--marks=folders",
+        "--mark-parent=Garantie",
+        "--mark-answered=Answered",
+        "--mark-drafted=Drafted",
+        "--mark-handed-over=Handed over",
+        "--mark-not-answered=Not answered",
+        "--mark-quarantined=Quarantined",
+        "--mark-unknown=Unklar",
         "--smtp-host=smtp.example.com",
         "--smtp-port=587",
         "--smtp-security=starttls",

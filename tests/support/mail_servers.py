@@ -291,7 +291,8 @@ class MailServers:
     def add_flags(self, *flags: str) -> None:
         """Give every mail of the inbox these flags and keywords."""
         with self._selected("INBOX", readonly=False) as imap:
-            imap.store("1:*", "+FLAGS.SILENT", f"({' '.join(flags)})")
+            if _count(imap):
+                imap.store("1:*", "+FLAGS.SILENT", f"({' '.join(flags)})")
 
     @contextlib.contextmanager
     def folder_of_its_own(self, name: str) -> Iterator[None]:
@@ -302,6 +303,19 @@ class MailServers:
             yield
         finally:
             self.remove_folder(name)
+
+    def folders(self) -> list[str]:
+        """The names of all, as the server encodes them (RFC 3501 §5.1.3)."""
+        with self._imap_session() as imap:
+            lines = imap.list()[1]
+        return [line.decode().rpartition(' "." ')[2].strip('"') for line in lines if isinstance(line, bytes)]
+
+    def move(self, source: str, target: str) -> None:
+        """Move every mail of a folder, as a person does in a mail program."""
+        with self._selected(source, readonly=False) as imap:
+            if _count(imap):
+                kind, answer = imap._simple_command("MOVE", "1:*", f'"{target}"')
+                assert kind == "OK", answer
 
     def remove_folder(self, name: str) -> None:
         with self._imap_session() as imap:
@@ -318,7 +332,9 @@ class MailServers:
         for part in ("new", "cur"):
             for path in (self.root / "customers/Maildir" / part).glob("*"):
                 path.unlink()
-        self.remove_folder("guarantee-email-agent")  # whoever comes next has a ledger of its own
+        for name in self.folders():  # whoever comes next has a ledger of its own, and no marks
+            if name.startswith("guarantee-email-agent"):
+                self.remove_folder(name)
 
     def wait_until_sent(self, timeout_s: float = 30.0) -> None:
         """Wait until Postfix holds no mail any more."""

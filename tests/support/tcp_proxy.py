@@ -14,7 +14,8 @@ class TcpProxy:
     """Passes bytes on between its `port` and a server's. A context manager.
 
     `on_request`: told of what a client sent; True lets it pass. False lets it pass too, and then cuts the connection
-    before any answer comes back. `rewrite`: parts of answers, and what the client is to get in their place.
+    before any answer comes back. `rewrite`: parts of answers, and what the client is to get in their place. `answer`:
+    what a request gets from the proxy instead of reaching the server; None lets it pass.
     """
 
     def __init__(
@@ -22,10 +23,12 @@ class TcpProxy:
         target_port: int,
         on_request: Callable[[bytes], bool] = lambda _: True,
         rewrite: Mapping[bytes, bytes] = MappingProxyType({}),
+        answer: Callable[[bytes], bytes | None] = lambda _: None,
     ) -> None:
         self._target_port = target_port
         self._on_request = on_request
         self._rewrite = rewrite
+        self._answer = answer
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.accepted = 0
@@ -63,6 +66,9 @@ class TcpProxy:
     def _pump(self, source: socket.socket, target: socket.socket, watch: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65_536):
+                if watch and (own := self._answer(data)) is not None:
+                    source.sendall(own)
+                    continue
                 if watch and not self._on_request(data):
                     _close(source)  # first, so that no answer can get through
                     target.sendall(data)

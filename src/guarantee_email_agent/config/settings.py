@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, look_ups_problem
+from guarantee_email_agent.config.mark_folders import MarkFolders, MarkKind
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.metrics import MetricsSettings
 from guarantee_email_agent.config.oauth_settings import OAuthSettings
@@ -119,6 +120,12 @@ class Imap:
     ca_file: Path | None = setting(
         None, "Certificates to trust instead of the system's, for the SMTP server too; a PEM file."
     )
+    marks: MarkKind = setting(
+        "auto",
+        "What says what became of a mail: `keywords` on it, `folders` that it is moved to, or `auto`, keywords where "
+        "the server keeps them.",
+    )
+    mark_folders: MarkFolders = setting(MarkFolders(), "The folders for outcomes, where marks are folders.")
 
     def __post_init__(self) -> None:
         _check_tls(self.host, self.security)

@@ -9,7 +9,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -179,6 +179,11 @@ def _imap_options(mailbox: MailboxSettings, host: str, address: str) -> _Options
         "--imap-folder": ("mailbox.imap.folder", imap.folder),
         "--sent-folder": ("mailbox.imap.sent_folder", imap.sent_folder),
         "--drafts-folder": ("mailbox.imap.drafts_folder", imap.drafts_folder),
+        "--marks": ("mailbox.imap.marks", imap.marks),
+        **{
+            f"--mark-{name.replace('_', '-')}": (f"mailbox.imap.mark_folders.{name}", folder)
+            for name, folder in asdict(imap.mark_folders).items()
+        },
         "--smtp-host": ("mailbox.smtp.host", smtp.host or host),
         "--smtp-port": ("mailbox.smtp.port", smtp.port),
         "--smtp-security": ("mailbox.smtp.security", smtp.security),

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -56,11 +57,13 @@ def mailbox(open_mailbox: Opener) -> ImapMailbox:
 
 @pytest.fixture
 def proxied(open_mailbox: Opener, imap_server: MailServer) -> Proxied:
-    """A mailbox behind a proxy, which takes the arguments."""
+    """A mailbox behind a proxy, which takes the arguments; settings: those of the mailbox that are not the usual."""
 
     @contextmanager
-    def start(*arguments: Any, **options: Any) -> Iterator[tuple[ImapMailbox, TcpProxy]]:
+    def start(
+        *arguments: Any, settings: Mapping[str, Any] = MappingProxyType({}), **options: Any
+    ) -> Iterator[tuple[ImapMailbox, TcpProxy]]:
         with TcpProxy(imap_server.port, *arguments, **options) as proxy:
-            yield open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port)), proxy
+            yield open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port), **settings), proxy
 
     return start

@@ -14,7 +14,7 @@ from tcp_proxy import TcpProxy
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.integrations.ports import InboxFilter
-from guarantee_email_agent.mcp_servers.mail import imap
+from guarantee_email_agent.mcp_servers.mail import imap_replies
 from guarantee_email_agent.mcp_servers.mail.compose import compose
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer
@@ -120,7 +120,8 @@ def test_an_id_does_not_outlive_the_folder_it_was_for(open_mailbox: Opener, mail
     ],
 )
 def test_a_folder_that_cannot_be_marked_in_is_told(proxied: Proxied, rewrite: dict[bytes, bytes], told: str) -> None:
-    with proxied(rewrite=rewrite) as (mailbox, _), refused("mail_unsupported") as caught:
+    options = {"settings": {"marks": "keywords"}, "rewrite": rewrite}
+    with proxied(**options) as (mailbox, _), refused("mail_unsupported") as caught:
         mailbox.count_by_outcome()
     assert told in caught.value.message
 
@@ -230,7 +231,7 @@ def test_a_refused_recipient_stops_the_copy_too(
 def test_mails_looked_at_for_copies_are_not_looked_at_again_after_a_break(
     proxied: Proxied, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(imap, "_PAGE", 2)
+    monkeypatch.setattr(imap_replies, "_PAGE", 2)
     mail_servers.deliver(*[mail(number, mail_servers.address) for number in range(6)])
     looks: list[int] = []
 

@@ -82,11 +82,13 @@ def maildir_inbox(directory: Path) -> Inbox:
     return Inbox(reopen(), deliver, empty, reopen, sent, deliver_at, add_flag, drafts)
 
 
-@pytest.fixture(params=["Maildir", "IMAP"])
+@pytest.fixture(params=["Maildir", "IMAP", "IMAP with folders for marks"])
 def inbox(request: pytest.FixtureRequest, tmp_path: Path) -> Inbox:
     if request.param == "Maildir":
         return maildir_inbox(tmp_path / "mailbox")
-    reopen, servers = request.getfixturevalue("open_mailbox"), request.getfixturevalue("mail_servers")
+    servers = request.getfixturevalue("mail_servers")
+    marks = "keywords" if request.param == "IMAP" else "folders"
+    reopen = partial(request.getfixturevalue("open_mailbox"), marks=marks)
 
     def deliver(*raws: bytes) -> None:
         if len(raws) > 10 or len(raws[0]) > 1_000_000:
@@ -120,6 +122,7 @@ def test_the_oldest_are_listed_where_there_are_more(inbox: Inbox) -> None:
         assert inbox.store.read_raw(entry.id, 10_000).rstrip().endswith(RAW + b"%d" % number)
 
 
+@pytest.mark.parametrize("inbox", ["Maildir", "IMAP"], indirect=True)
 def test_ten_thousand_mails_are_listed(inbox: Inbox) -> None:
     inbox.deliver(*[RAW] * 10_000)
     listing = inbox.store.list_unprocessed(10_000)
@@ -253,6 +256,7 @@ class TestFilter:
         assert inbox.store.list_unprocessed(100, InboxFilter(MIDNIGHT + 20 * 86_400)).total == 0
         assert inbox.store.list_unprocessed(100, InboxFilter(MIDNIGHT - 25 * 86_400)).total == 2
 
+    @pytest.mark.parametrize("inbox", ["Maildir", "IMAP"], indirect=True)
     def test_more_mails_of_one_day_than_a_command_names_are_told_apart(self, inbox: Inbox) -> None:
         inbox.deliver(*[RAW] * 1_200)
         assert inbox.store.list_unprocessed(2_000, InboxFilter(time.time() - 3600)).total == 1_200

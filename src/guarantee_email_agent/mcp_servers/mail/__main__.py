@@ -7,9 +7,11 @@ import os
 import secrets
 import sys
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from guarantee_email_agent.config.mark_folders import MarkFolders, MarkKind
 from guarantee_email_agent.config.oauth_settings import KEPT_TOKEN_FLOWS, OAuthFlow
 from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.integrations.server_launch import is_loopback
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from guarantee_email_agent.mcp_servers.mail.oauth.access_tokens import AccessTokens
 
 _SECURITY = ("tls", "starttls", "none")
+_REPLACE_IDS = ("office365.com", "outlook.com", "office365.us", "outlook.cn")
+"""Domains of SMTP servers that give every mail a Message-ID of their own: `git send-email --help`, --outlook-id-fix."""
 
 
 def main() -> int:
@@ -63,6 +67,16 @@ def _parse_options() -> argparse.Namespace:
     imap.add_argument("--imap-security", choices=_SECURITY, default="tls", help="none: on this machine only")
     imap.add_argument("--imap-user", metavar="USER", help="by default the address of --from")
     imap.add_argument("--imap-folder", default="INBOX", metavar="NAME", help="the inbox")
+    imap.add_argument(
+        "--marks",
+        choices=get_args(MarkKind),
+        default="auto",
+        help="what says what became of a mail: a keyword on it, or the folder that it is moved to; auto: keywords "
+        "where the server keeps them",
+    )
+    for name in fields(MarkFolders):
+        option = f"--mark-{name.name.replace('_', '-')}"
+        imap.add_argument(option, metavar="NAME", default=name.default, help=str(name.metadata["doc"]))
     imap.add_argument("--sent-folder", metavar="NAME", help="by default the one that the server names")
     imap.add_argument("--drafts-folder", metavar="NAME", help="by default the one that the server names")
     imap.add_argument("--ca-file", type=Path, metavar="PEM", help="certificates to trust instead of the system's")
@@ -181,6 +195,9 @@ def _open_store(options: argparse.Namespace, tokens: AccessTokens | None) -> Mai
         # Without a key of its own, copies of another process are not told from what a stranger sends: they are listed.
         key=os.environ.get("MAIL_KEY", "").encode() or secrets.token_bytes(32),
         read_only=options.read_only,
+        marks=options.marks,
+        mark_folders=MarkFolders(**{name.name: getattr(options, f"mark_{name.name}") for name in fields(MarkFolders)}),
+        replaces_ids=f".{smtp_host}".casefold().endswith(tuple(f".{domain}" for domain in _REPLACE_IDS)),
     )
     return ImapMailbox(settings, SmtpSender(smtp, options.ehlo_name))
 

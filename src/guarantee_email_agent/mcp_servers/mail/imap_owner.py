@@ -18,7 +18,7 @@ from imapclient.exceptions import IMAPClientAbortError, IMAPClientError
 from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response
-from guarantee_email_agent.mcp_servers.mail.special_folder import folder_prefix
+from guarantee_email_agent.mcp_servers.mail.special_folder import folder_prefix, make_folder
 
 OWNER_FOLDER: Final = "guarantee-email-agent"
 LEDGER_HEADER: Final = "X-Agent-Ledger"
@@ -64,7 +64,7 @@ class ImapOwner:
             return owner
         try:
             name = _folder_name(client)
-            self._create(client, name)
+            make_folder(client, name)
             client.append(name, self._compose(ledger), [SEEN])
         except IMAPClientAbortError:
             raise
@@ -86,18 +86,6 @@ class ImapOwner:
             if client.has_capability("UIDPLUS"):
                 client.uid_expunge(losing)
         return _oldest(self._marks(client)) or ledger
-
-    @staticmethod
-    def _create(client: IMAPClient, name: str) -> None:
-        if client.folder_exists(name):
-            return
-        try:
-            client.create_folder(name)
-        except IMAPClientAbortError:
-            raise
-        except IMAPClientError:
-            if not client.folder_exists(name):  # another agent may have made it meanwhile
-                raise
 
     def _marks(self, client: IMAPClient) -> dict[int, str]:
         """The ledgers that claim this inbox, by UID."""

@@ -35,6 +35,12 @@ _LOST: Final = (IMAPClientAbortError, ProtocolError, OSError)  # the connection,
 _EXPIRED: Final = re.compile(
     r"\[EXPIRED\]|AccessTokenExpired|session invalidated|authenticated but not connected", re.IGNORECASE
 )
+# Of a server that is busy, or means this client to ask less: Exchange words it so, RFC 5530 §3 has the codes.
+_PASSING: Final = re.compile(
+    r"\[(?:UNAVAILABLE|INUSE|LIMIT)\]|throttled|Backoff Time|server unavailable|not connected", re.IGNORECASE
+)
+_BACKOFF_MS: Final = re.compile(r"Suggested Backoff Time: (\d{1,9}) milliseconds", re.IGNORECASE)
+_LONGEST_BACKOFF_S: Final = 900.0
 _Result = TypeVar("_Result")
 
 
@@ -57,6 +63,7 @@ class ImapSession:
         self._lock = threading.Lock()
         self._client: IMAPClient | None = None
         self._used_at = 0.0
+        self._not_before = 0.0  # the server asked to be left alone until then
 
     def run(self, work: Callable[[IMAPClient], _Result], *, repeat: bool = True) -> _Result:
         """The result of `work`. Where the connection is lost and `repeat` is true, once more on a new one.
@@ -66,10 +73,16 @@ class ImapSession:
         Raises ToolError: mail_unavailable, mail_timeout, mail_auth, mail_tls, and what `prepare` and `work` raise.
         """
         with self._lock:
+            if (left_s := self._not_before - time.monotonic()) > 0:
+                raise self._server.unavailable(f"is busy, and asked to be left alone for {left_s:.0f} s more")
             while True:
                 try:
                     result = work(self._connected())
                 except Exception as error:  # noqa: BLE001 - told apart in _to_tool_error
+                    if suggested := _BACKOFF_MS.search(str(error)):
+                        self._drop()
+                        repeat = False
+                        self._not_before = time.monotonic() + min(int(suggested[1]) / 1000, _LONGEST_BACKOFF_S)
                     if isinstance(error, _LOST) or self._has_outlived_token(error):
                         self._drop()
                         if repeat and not isinstance(error, TimeoutError):
@@ -117,6 +130,12 @@ class ImapSession:
         if self._client is not None:
             _shut_down(self._client)
             self._client = None
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether a command was refused for a reason that has nothing to do with it, and that may pass."""
+    response = format_response(error)
+    return _PASSING.search(response) is not None or _EXPIRED.search(response) is not None
 
 
 def connect(server: MailServer) -> IMAPClient:

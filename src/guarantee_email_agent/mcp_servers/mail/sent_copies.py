@@ -63,7 +63,7 @@ def _fetch(client: IMAPClient, uids: Sequence[int], *, text: bool = True) -> Ite
             raw = next((part for key, part in parts.items() if key.startswith(b"BODY[HEADER")), None)
             header = email.message_from_bytes(raw or b"")
             names = ("From", "To", "Message-ID", PROOF_HEADER)
-            sender, recipient, message_id, proof = (_single_header(header, name) for name in names)
+            sender, recipient, message_id, proof = (single_header(header, name) for name in names)
             body = parts.get(b"BODY[TEXT]<0>") or b""
             yield CopyCandidate(uid, parse_address(sender), recipient, message_id, proof, body)
 
@@ -84,19 +84,29 @@ def find_own_copies(client: IMAPClient, uids: Sequence[int], address: str, key: 
     }
 
 
-def move_to_folder(client: IMAPClient, uids: Sequence[int], folder: str) -> None:
+def file_as_seen(client: IMAPClient, uids: Sequence[int], folder: str) -> None:
+    """Move mails of the selected folder that people sent themselves, which are no news to them."""
+    client.add_flags(uids, _SEEN, silent=True)
+    move_mails(client, uids, folder)
+
+
+def move_mails(client: IMAPClient, uids: Sequence[int], folder: str) -> None:
     """Move mails of the selected folder; where the server cannot (RFC 6851), they may stay behind as deleted."""
-    client.add_flags(uids, _SEEN, silent=True)  # a mail that people sent themselves is no news to them
     if client.has_capability("MOVE"):
         client.move(uids, folder)
         return
     client.copy(uids, folder)
+    delete_mails(client, uids)
+
+
+def delete_mails(client: IMAPClient, uids: Sequence[int]) -> None:
+    """Take mails out of the selected folder; without UIDPLUS they stay behind as deleted."""
     client.add_flags(uids, [DELETED], silent=True)
     if client.has_capability("UIDPLUS"):  # without it (RFC 4315), mails that others marked as deleted would go too
         client.uid_expunge(uids)
 
 
-def _single_header(header: Message, name: str) -> str:
+def single_header(header: Message, name: str) -> str:
     """The value of a header that is there once, else nothing: a second From would leave open which one counts."""
     values = header.get_all(name, [])
     return re.sub(r"\s+", " ", str(values[0])).strip() if len(values) == 1 else ""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import time
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from imapclient import DELETED, DRAFT, SEEN, IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 from imapclient.imapclient import DRAFTS, JUNK, SENT
 
-from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
+from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession, is_passing
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.mcp_servers.mail.sent_copies import find_copies, has_copy
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
@@ -21,6 +22,10 @@ _UNUSABLE: Final = frozenset({rb"\noselect", rb"\nonexistent", rb"\drafts"})
 SEARCH_S: Final = 10.0
 """Seconds that a look into every folder may take."""
 
+_NAMED_FOR: Final = timedelta(days=14)
+_NAMING: Final = b"BODY.PEEK[HEADER.FIELDS (X-MICROSOFT-ORIGINAL-MESSAGE-ID REFERENCES)]"
+_MESSAGE_ID: Final = re.compile(r"<[^<>\s]+>")
+_PAGE: Final = 200
 _LOST: Final = frozenset({"mail_unavailable", "mail_timeout"})
 
 
@@ -45,10 +50,7 @@ class SpecialFolder:
         if self._name is None:
             found = self._configured_name or client.find_special_folder(self.purpose)
             name = found or f"{folder_prefix(client)}{self.default_name}"
-            if not client.folder_exists(name):
-                self._create(client, name)
-                with suppress(IMAPClientError):  # a courtesy to mail programs
-                    client.subscribe_folder(name)
+            self._make(client, name)
             self._name = name
         return self._name
 
@@ -77,23 +79,48 @@ class SpecialFolder:
             self._name = None  # it may have been removed since its name was found
             client.select_folder(self.name(client), readonly=True)
 
-    def _create(self, client: IMAPClient, name: str) -> None:
+    def _make(self, client: IMAPClient, name: str) -> None:
         try:
-            client.create_folder(name)
-        except IMAPClientAbortError:
-            raise
+            make_folder(client, name)
         except IMAPClientError as error:
+            if isinstance(error, IMAPClientAbortError) or is_passing(error):
+                raise
             text = f"there is no folder {name}, and the server refused to make it: {format_response(error)}"
             raise ToolError("mail_folder_missing", f"{text}. Make it, or name another with {self.option}") from None
 
 
 class SentFolder(SpecialFolder):
-    """What was sent."""
+    """What was sent. replaces_ids: the server gives what it sends another Message-ID (`ReplySettings`)."""
 
     purpose = SENT
     default_name = "Sent"
     option = "--sent-folder"
     flags = (SEEN,)
+
+    def __init__(self, server: MailServer, name: str | None, *, replaces_ids: bool = False) -> None:
+        super().__init__(server, name)
+        self._replaces_ids = replaces_ids
+        self._looked_at: set[int] = set()
+        self._named: set[str] = set()  # ids that what was looked at had before, or refers to
+
+    def contains(self, message_id: str) -> bool:
+        """As of any folder; where ids are replaced, also whether a mail of the last two weeks names it in References.
+
+        Nobody but us knows that id before the reply leaves, so whatever names it proves that it left.
+        """
+        if super().contains(message_id):
+            return True
+        return self._replaces_ids and self._session.run(lambda client: self._is_named(client, message_id))
+
+    def _is_named(self, client: IMAPClient, message_id: str) -> bool:
+        uids = client.search([b"SINCE", datetime.now(UTC).date() - _NAMED_FOR])
+        new = [uid for uid in uids if uid not in self._looked_at]
+        for start in range(0, len(new), _PAGE):
+            for uid, parts in client.fetch(new[start : start + _PAGE], [_NAMING]).items():
+                raw = next((part for key, part in parts.items() if key.startswith(b"BODY[HEADER")), None)
+                self._named.update(_MESSAGE_ID.findall((raw or b"").decode("ascii", "replace")))
+                self._looked_at.add(uid)
+        return message_id in self._named
 
     def is_in_junk(self, message_id: str, address: str) -> bool:
         """Whether a mail from our address with this Message-ID was taken for junk. Raises ToolError."""
@@ -219,3 +246,18 @@ def folder_prefix(client: IMAPClient) -> str:
     """What stands before the names of our own folders, `INBOX.` on some servers (RFC 2342)."""
     personal = client.namespace().personal if client.has_capability("NAMESPACE") else None
     return str(personal[0][0]) if personal else ""
+
+
+def make_folder(client: IMAPClient, name: str) -> None:
+    """Make it unless it is there, or another agent makes it meanwhile. Raises IMAPClientError."""
+    if client.folder_exists(name):
+        return
+    try:
+        client.create_folder(name)
+    except IMAPClientAbortError:
+        raise
+    except IMAPClientError:
+        if not client.folder_exists(name):
+            raise
+    with suppress(IMAPClientError):  # a courtesy to mail programs
+        client.subscribe_folder(name)

@@ -1,0 +1,344 @@
+"""Marks as folders, on a Dovecot that behaves as Exchange: system flags alone, and keywords refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import email
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from exchange_imap import AS_EXCHANGE, refuse_keywords
+from mail_stores import REPLY, Opener, Proxied, counts, ids, refused
+
+from guarantee_email_agent.config.mark_folders import MarkFolders
+from guarantee_email_agent.integrations.ports import MarkedMail
+from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
+from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
+
+if TYPE_CHECKING:
+    from mail_servers import MailServers
+
+PARENT = "guarantee-email-agent"
+NO_MOVE = {**AS_EXCHANGE, b" MOVE": b""}
+NO_UIDPLUS = {**NO_MOVE, b" UIDPLUS": b""}
+
+
+def mail(number: int = 1) -> bytes:
+    return (
+        f"From: customer@example.org\r\nTo: support@example.com\r\nSubject: warranty\r\n"
+        f"Message-ID: <mail-{number}@example.org>\r\n\r\nSN{number}\r\n"
+    ).encode()
+
+
+def numbers(raws: list[bytes]) -> list[int]:
+    return [int(str(email.message_from_bytes(raw)["Message-ID"]).partition("@")[0][6:]) for raw in raws]
+
+
+@pytest.fixture(params=[AS_EXCHANGE, NO_MOVE, NO_UIDPLUS], ids=["MOVE", "UIDPLUS", "COPY"])
+def mailbox(request: pytest.FixtureRequest, proxied: Proxied) -> Iterator[ImapMailbox]:
+    with proxied(rewrite=request.param, answer=refuse_keywords) as (mailbox, _):
+        yield mailbox
+
+
+@pytest.mark.parametrize("outcome", KEYWORDS)
+def test_a_marked_mail_is_in_the_folder_of_its_outcome(
+    proxied: Proxied, mail_servers: MailServers, outcome: Any
+) -> None:
+    mail_servers.deliver(mail())
+    with proxied(rewrite=AS_EXCHANGE, answer=refuse_keywords) as (mailbox, _):
+        mailbox.mark(ids(mailbox)[0], outcome)
+        assert (ids(mailbox), mailbox.count_by_outcome()) == ([], counts(**{outcome: 1}))
+    assert mail_servers.folder() == []
+    name = f"{PARENT}.{outcome.replace('_', ' ').capitalize()}"
+    assert numbers(mail_servers.folder(name)) == [1]
+    assert mail_servers.keywords(name)[0] <= {"\\Recent"}
+
+
+def test_a_mail_that_a_person_puts_back_is_listed_under_its_old_id(
+    mailbox: ImapMailbox, mail_servers: MailServers
+) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    first, second = ids(mailbox)
+    mailbox.mark(first, "handed_over")
+    assert (ids(mailbox), mailbox.is_waiting(first)) == ([second], False)
+    mail_servers.move(f"{PARENT}.Handed over", "INBOX")
+    assert (sorted(ids(mailbox)), mailbox.is_waiting(first)) == (sorted([first, second]), True)
+    assert numbers([mailbox.read_raw(first, 10_000)]) == [1]
+    mailbox.mark(first, "answered")
+    assert mailbox.count_by_outcome() == counts(answered=1, unprocessed=1)
+    assert numbers(mail_servers.folder(f"{PARENT}.Answered")) == [1]
+
+
+def test_another_process_knows_a_moved_mail_by_the_same_id(
+    mailbox: ImapMailbox, open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    first, second = ids(mailbox)
+    mailbox.mark(first, "quarantined")
+    other = open_mailbox(server=mailbox._settings.server)
+    assert set(other.list_mails()) == {MarkedMail(first, "quarantined"), MarkedMail(second, None)}
+    assert numbers([other.read_raw(first, 10_000)]) == [1]
+    with refused("mail_too_large"):
+        other.read_raw(first, 10)
+    assert other.find_mail("<mail-1@example.org>") == first
+    other.mark(first, "handed_over")
+    assert other.count_by_outcome() == counts(handed_over=1, unprocessed=1)
+    other.unmark(first)
+    assert sorted(ids(mailbox)) == sorted([first, second])
+    assert mailbox.count_by_outcome() == counts(unprocessed=2)
+
+
+def test_a_mark_that_is_set_again_moves_nothing(
+    mailbox: ImapMailbox, open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    """As after a lost answer, and by another agent."""
+    mail_servers.deliver(mail())
+    (mail_id,) = ids(mailbox)
+    for store in (mailbox, mailbox, open_mailbox(server=mailbox._settings.server)):
+        store.mark(mail_id, "answered")
+        assert mailbox.count_by_outcome() == counts(answered=1)
+
+
+def test_two_agents_mark_the_same_mails_at_once(
+    mailbox: ImapMailbox, open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    mail_servers.deliver(*map(mail, range(20)))
+    other = open_mailbox(server=mailbox._settings.server)
+    listed = ids(mailbox)
+    assert ids(other) == listed
+
+    def mark(store: ImapMailbox) -> None:
+        for mail_id in listed:
+            store.mark(mail_id, "answered")
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(mark, [mailbox, other]))
+    assert ids(mailbox) == []
+    assert set(numbers(mail_servers.folder(f"{PARENT}.Answered"))) == set(range(20))
+
+
+def test_a_mail_that_people_took_elsewhere_is_not_found(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail())
+    (mail_id,) = ids(mailbox)
+    with mail_servers.folder_of_its_own("Archive"):
+        mail_servers.move("INBOX", "Archive")
+        for attempt in (
+            lambda: mailbox.mark(mail_id, "answered"),
+            lambda: mailbox.unmark(mail_id),
+            lambda: mailbox.read_raw(mail_id, 10_000),
+        ):
+            with refused("mail_not_found"):
+                attempt()
+        assert not mailbox.is_waiting(mail_id)
+        mail_servers.move("Archive", "INBOX")
+        assert ids(mailbox) == [mail_id]
+
+
+def test_a_folder_that_people_removed_is_made_anew(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    first, second = ids(mailbox)
+    mailbox.mark(first, "answered")
+    mail_servers.remove_folder(f"{PARENT}.Answered")
+    assert mailbox.count_by_outcome() == counts(unprocessed=1)
+    mailbox.mark(second, "answered")
+    assert numbers(mail_servers.folder(f"{PARENT}.Answered")) == [2]
+
+
+@pytest.mark.parametrize("step", [b"UID COPY", b"UID STORE", b"UID EXPUNGE"])
+def test_a_move_that_is_cut_short_is_finished_by_the_next(
+    proxied: Proxied, open_mailbox: Opener, mail_servers: MailServers, step: bytes
+) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    with proxied(lambda data: step not in data, rewrite=NO_MOVE) as (mailbox, proxy):
+        first, second = ids(mailbox)
+        with suppress(ToolError):  # where it is known on a new connection that the rest is done, that is no failure
+            mailbox.mark(first, "answered")
+        proxy.cut()
+    with proxied(rewrite=NO_MOVE) as (later, _):
+        later.list_unprocessed(10)
+        later.mark(first, "answered")
+        assert ids(later) == [second]
+    assert numbers(mail_servers.folder(f"{PARENT}.Answered")) == [1]
+    assert ids(open_mailbox(marks="folders")) == [second]
+
+
+@pytest.mark.parametrize(
+    ("response", "code"),
+    [
+        (b"NO [OVERQUOTA] Quota exceeded\r\n", "mail_disk_full"),
+        (b"NO [NOPERM] Permission denied\r\n", "mail_unavailable"),
+    ],
+)
+def test_a_mail_that_cannot_be_moved_stays_in_the_inbox(
+    proxied: Proxied, mail_servers: MailServers, response: bytes, code: str
+) -> None:
+    def answer(data: bytes) -> bytes | None:
+        return data.split()[0] + b" " + response if b"UID MOVE" in data else None
+
+    mail_servers.deliver(mail())
+    with proxied(rewrite=AS_EXCHANGE, answer=answer) as (mailbox, _):
+        (mail_id,) = ids(mailbox)
+        with refused(code) as caught:
+            mailbox.mark(mail_id, "answered")
+        assert caught.value.retryable
+        assert ids(mailbox) == [mail_id]
+
+
+def test_folders_that_cannot_be_made_are_told_at_once(proxied: Proxied) -> None:
+    def answer(data: bytes) -> bytes | None:
+        return data.split()[0] + b" NO [NOPERM] Permission denied\r\n" if b"CREATE" in data else None
+
+    with proxied(rewrite=AS_EXCHANGE, answer=answer) as (mailbox, _), refused("mail_folder_missing") as caught:
+        mailbox.test_connection()
+    assert f"there is no folder {PARENT}.Answered to put mails into" in caught.value.message
+    assert caught.value.message.endswith("or name another parent with --mark-parent")
+
+
+def test_the_connection_test_makes_the_folders_and_names_them(proxied: Proxied, mail_servers: MailServers) -> None:
+    with proxied(rewrite=AS_EXCHANGE, answer=refuse_keywords) as (mailbox, _):
+        assert mailbox.test_connection().endswith(f", marks in folders below {PARENT}")
+    assert sum(name.startswith(f"{PARENT}.") for name in mail_servers.folders()) == len(KEYWORDS)
+
+
+def test_names_in_any_script(proxied: Proxied, mail_servers: MailServers) -> None:
+    names = MarkFolders(parent="guarantee-email-agent für alle", handed_over="An Kollegen übergeben & gemeldet")
+    mail_servers.deliver(mail())
+    with proxied(rewrite=AS_EXCHANGE, settings={"mark_folders": names}) as (mailbox, _):
+        (mail_id,) = ids(mailbox)
+        mailbox.mark(mail_id, "handed_over")
+        assert mailbox.count_by_outcome() == counts(handed_over=1)
+        mailbox.unmark(mail_id)
+        assert ids(mailbox) == [mail_id]
+
+
+def test_below_the_inbox_where_the_server_keeps_folders_there(proxied: Proxied, mail_servers: MailServers) -> None:
+    """As Cyrus and Courier do (RFC 2342)."""
+    sent: list[bytes] = []
+
+    def answer(data: bytes) -> bytes | None:
+        sent.append(data)
+        if b"NAMESPACE" in data:
+            return b'* NAMESPACE (("INBOX." ".")) NIL NIL\r\n' + data.split()[0] + b" OK done\r\n"
+        return data.split()[0] + b" NO not here\r\n" if b"CREATE" in data else None
+
+    with proxied(rewrite=AS_EXCHANGE, answer=answer) as (mailbox, _), refused("mail_folder_missing") as caught:
+        mailbox.test_connection()
+    assert f"there is no folder INBOX.{PARENT}.Answered" in caught.value.message
+
+
+def test_copies_of_one_mail_are_one_and_move_together(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    for _ in range(2):
+        mail_servers.put("INBOX", mail())
+    (mail_id,) = ids(mailbox)
+    mailbox.mark(mail_id, "answered")
+    assert ids(mailbox) == []
+    assert mailbox.count_by_outcome() == counts(answered=2)
+
+
+def test_mails_that_a_sender_made_alike_are_two(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    """Some form mailers use one Message-ID and one date for every mail."""
+    mail_servers.deliver(mail(1), mail(1).replace(b"SN1", b"SN2"))
+    first, second = ids(mailbox)
+    mailbox.mark(first, "answered")
+    assert ids(mailbox) == [second]
+    mail_servers.put("INBOX", mail(3))
+    mail_servers.put("INBOX", mail(3).replace(b"SN3", b"SN4"))
+    assert len(ids(mailbox)) == 3
+
+
+def test_what_people_took_care_of_stays_where_it_is(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail())
+    (mail_id,) = ids(mailbox)
+    mail_servers.add_flags("\\Flagged")
+    assert (ids(mailbox), mailbox.is_waiting(mail_id)) == ([], False)
+    assert mailbox.count_by_outcome() == counts(left_alone=1)
+
+
+def test_marks_from_when_the_server_kept_keywords_still_count(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    before = open_mailbox(marks="keywords")
+    before.mark(ids(before)[0], "answered")
+    before.mark(ids(before)[0], "handed_over")
+    later = open_mailbox(marks="folders")
+    assert later.count_by_outcome() == counts(answered=1, handed_over=1)
+    handed_over = later.find_mail("<mail-2@example.org>")
+    assert handed_over is not None
+    later.unmark(handed_over)
+    assert ids(later) == [handed_over]
+
+
+def test_who_only_looks_sees_marks_of_either_kind(
+    proxied: Proxied, open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    mail_servers.deliver(mail())
+    with proxied(rewrite=AS_EXCHANGE, answer=refuse_keywords) as (mailbox, _):
+        (mail_id,) = ids(mailbox)
+        mailbox.mark(mail_id, "answered")
+    with proxied(rewrite=AS_EXCHANGE, answer=refuse_keywords, settings={"read_only": True}) as (reader, _):
+        assert reader.list_mails() == [MarkedMail(mail_id, "answered")]
+        assert numbers([reader.read_raw(mail_id, 10_000)]) == [1]
+        assert reader.count_by_outcome() == counts(answered=1)
+
+
+def test_our_own_copy_is_filed_and_a_reply_proved(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mailbox.send(REPLY)
+    mail_servers.wait_until_sent()
+    assert (ids(mailbox), mailbox.count_by_outcome()) == ([], counts())
+    assert len(mail_servers.folder("Sent")) == 1
+    assert mailbox.find_sent(REPLY.message_id) == "sent"
+
+
+def test_a_mail_that_is_put_back_wakes_the_agent(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail())
+    mailbox.mark(ids(mailbox)[0], "handed_over")
+    mailbox.wait(0.0, threading.Event())
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(mailbox.wait, 30.0, threading.Event())
+        mail_servers.move(f"{PARENT}.Handed over", "INBOX")
+        assert waiting.result()
+
+
+@pytest.mark.parametrize("command", [b"SELECT", b"NAMESPACE", b"STATUS", b"LIST"])
+def test_what_exchange_refuses_for_now_is_no_fault_of_the_configuration(proxied: Proxied, command: bytes) -> None:
+    def answer(data: bytes) -> bytes | None:
+        return data.split()[0] + b" BAD User is authenticated but not connected.\r\n" if command in data else None
+
+    with proxied(rewrite=AS_EXCHANGE, answer=answer) as (mailbox, _), refused("mail_unavailable") as caught:
+        mailbox.test_connection()
+        mailbox.count_by_outcome()
+    assert caught.value.retryable
+
+
+class TestReplacedIds:
+    """The server sends each reply under a Message-ID of its own, as Exchange does."""
+
+    def test_the_reply_is_proved_by_what_it_refers_to(self, open_mailbox: Opener, mail_servers: MailServers) -> None:
+        sender = open_mailbox(sent_copy="server", replaces_ids=True)
+        sender.send(dataclasses.replace(REPLY, references="<question@example.org>"))
+        mail_servers.wait_until_sent()
+        (received,) = mail_servers.sent_to_customers()
+        assert str(email.message_from_bytes(received)["References"]).split() == [
+            "<question@example.org>",
+            REPLY.message_id,
+        ]
+        later = open_mailbox(sent_copy="server", replaces_ids=True)
+        assert later.find_sent(REPLY.message_id) == "not_sent"
+        assert later.find_sent(REPLY.message_id, everywhere=True) == "not_sent"
+        mail_servers.put("Sent", received.replace(f"Message-ID: {REPLY.message_id}".encode(), b"Message-ID: <x@y>"))
+        assert later.find_sent(REPLY.message_id) == "sent"
+        assert later.find_sent("<reply-2@example.com>") == "not_sent"
+        assert later.send(REPLY) == "already_sent"
+        mail_servers.wait_until_sent()
+        assert len(mail_servers.sent_to_customers()) == 1
+
+    def test_the_id_that_the_server_kept_beside_its_own_proves_it_too(
+        self, open_mailbox: Opener, mail_servers: MailServers
+    ) -> None:
+        kept = f"X-Microsoft-Original-Message-ID: {REPLY.message_id}\r\n".encode()
+        mail_servers.put("Sent", kept + mail())
+        assert open_mailbox(sent_copy="server", replaces_ids=True).find_sent(REPLY.message_id) == "sent"
