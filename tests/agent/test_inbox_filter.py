@@ -16,6 +16,11 @@ def test_since_when_mail_is_answered(setting: str, moment: float) -> None:
     assert answer_since(AgentSettings(answer_since=setting), FIRST_START) == moment
 
 
+def test_mail_that_comes_in_the_very_second_of_the_first_start_is_answered() -> None:
+    """An IMAP server tells that it came at the beginning of that second."""
+    assert answer_since(AgentSettings(), FIRST_START + 0.9) == FIRST_START
+
+
 def test_mail_that_waited_too_long_is_left_alone_as_time_goes_on() -> None:
     settings = AgentSettings(max_age_days=2, skip_seen=True)
     soon, later = FIRST_START + SECONDS_PER_DAY, FIRST_START + 3 * SECONDS_PER_DAY

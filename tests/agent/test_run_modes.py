@@ -168,6 +168,16 @@ class TestAnotherLedger:
         company.configure(agent={})
         assert company.run("run", "--once").returncode == 2
 
+    def test_is_not_suspected_of_a_ledger_that_cannot_be_read(self, company: Company) -> None:
+        assert company.run("run", "--once").returncode == 0
+        (company.folder / "ledger.db").write_bytes(b"no database at all, but a file of some length")
+        checked = company.run("check", "--inbox")
+        assert checked.returncode == 1
+        assert "✗ Ledger: " in checked.stdout
+        assert "✓ Mailbox: " in checked.stdout
+        assert "--take-over" not in checked.stdout  # whoever followed it would have mails answered twice
+        assert "Inbox: " not in checked.stdout
+
     def test_ends_the_agents_of_the_one_before(self, company: Company) -> None:
         agent = company.start()
         company.receive("first")
@@ -183,3 +193,16 @@ class TestAnotherLedger:
         company.receive("first")
         assert company.run("run", "--once", "--mode", "observe").returncode == 0
         assert company.run("check", "--mode", "observe").returncode == 0
+
+
+@pytest.mark.parametrize(("folder", "is_told"), [("Support", True), ("inbox", False)])
+def test_a_folder_that_copies_of_replies_may_never_reach_is_told(
+    company: Company, monkeypatch: pytest.MonkeyPatch, folder: str, is_told: bool
+) -> None:
+    monkeypatch.setenv("IMAP_PASSWORD", "secret")
+    imap = {"host": "localhost", "port": 1, "security": "none", "folder": folder}
+    smtp = {"port": 1, "security": "none"}
+    company.configure(mailbox={"from_address": ADDRESS, "imap": imap, "smtp": smtp})
+    checked = company.run("check")
+    assert checked.returncode == 3
+    assert (f"⚠️ Proof of sending: mail to {ADDRESS} has to arrive in Support" in checked.stdout) == is_told

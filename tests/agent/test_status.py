@@ -12,6 +12,7 @@ import pytest
 from steered_desk import MAIL, SteeredDesk
 
 from guarantee_email_agent.agent.process_identity import process_name
+from guarantee_email_agent.agent.status import LISTED
 from guarantee_email_agent.cli import run
 from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, Work
 
@@ -81,6 +82,21 @@ class TestStatus:
         told = capsys.readouterr()
         assert ("✗ Agent elsewhere:1" in told.err) == (code == 1)
         assert json.loads(told.out)["problems"] == ["agent elsewhere:1 may be gone"] * code
+
+    def test_mails_that_people_took_meanwhile_hide_none_that_wait(
+        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        taken = [f"taken-{number}" for number in range(LISTED + 1)]
+        with desk.ledger() as ledger:
+            for name in (*taken, "waits"):
+                reason = "mail_not_waiting" if name in taken else "ticketing_timeout"
+                ledger.release(desk.claim(ledger, name), count_attempt=False, retry_after_s=0, reason=reason)
+        assert run(["status", "--json", "-"]) == 0
+        told = capsys.readouterr()
+        assert f"Unfinished: 1 mail\n    {desk.location('waits')[:8]}  due, tries: 0, ticketing_timeout" in told.err
+        assert f"With people: {LISTED + 1} mails answered, flagged, moved or deleted by somebody" in told.err
+        report = json.loads(told.out)
+        assert (report["unfinished"]["total"], report["with_people"]) == (1, LISTED + 1)
 
     def test_an_agent_elsewhere_that_is_silent_may_be_gone(
         self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]

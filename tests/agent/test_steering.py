@@ -106,6 +106,15 @@ def test_an_id_of_no_mail(desk: SteeredDesk, capsys: pytest.CaptureFixture[str],
 
 
 @pytest.mark.parametrize("command", ["status", "log", "release first", "retry first", "hand-over first"])
+def test_the_log_of_the_agent_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """Made by root between two signals of `logrotate`, it could not be written by the agent's user."""
+    monkeypatch.chdir(tmp_path)
+    desk = SteeredDesk(tmp_path, logging={"file": "missing/agent.log"})
+    desk.ended("first", "quarantined")
+    assert run(command.split()) == 0
+
+
+@pytest.mark.parametrize("command", ["status", "log", "release first", "retry first", "hand-over first"])
 def test_without_a_ledger_none_is_made(desk: SteeredDesk, capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert run(command.split()) == 2
     assert "There is no ledger at " in capsys.readouterr().err

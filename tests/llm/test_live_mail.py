@@ -155,6 +155,7 @@ FAILURES: dict[str, tuple[Reply, str, str]] = {
     "slow": (Reply(b"", hangs=True), "llm_timeout", "no answer within 0.5 s"),
     "broken off": (Reply(PART, length=4000), "llm_unreachable", "broke off its answer"),
     "truncated": (Reply(PART), "llm_bad_answer", "no message"),
+    "not in UTF-8": (Reply(PART + b"\xff\xfe"), "llm_bad_answer", "no message"),
     "reset": (Reply(PART, length=4000, resets=True), "llm_unreachable", "broke off its answer"),
     "html": (Reply(b"<html>Sign in", headers={"content-type": "text/html"}), "llm_bad_answer", "no message"),
     "plain text": (Reply(b"busy", headers={"content-type": "text/plain"}), "llm_bad_answer", "no message"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import Final
 
@@ -16,7 +17,7 @@ def answer_since(settings: AgentSettings, first_start: float) -> float:
     if settings.answer_since == "all":
         return 0.0
     if settings.answer_since == "first-start":
-        return first_start
+        return math.floor(first_start)  # IMAP tells times of delivery in whole seconds (RFC 3501 §2.3.3)
     return datetime.fromisoformat(settings.answer_since).replace(tzinfo=UTC).timestamp()
 
 

@@ -121,7 +121,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         async with aclosing(language_model(config, _CLOCK, interpreter, limiter)) as model:
             await check_connection(model, config)
         _report_model(config, limiter.reported, report)
-    key, ledger = b"", None
+    key, ledger, ledger_was_read = b"", None, False
     with report.checking("Ledger"):
         # Neither ledger nor key is made: `run` may have another LEDGER_KEY than whoever checks.
         location = config.secrets.ledger_url or config.agent.ledger
@@ -133,6 +133,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             report.note(
                 f"An earlier version of the agent wrote it (schema {ledger.schema_version}): `run` brings it up to date"
             )
+        ledger_was_read = True
     if uses_oauth(config):  # before the mailbox, which then has the new token
         with report.checking("Sign-in"):
             report.passed("Sign-in", await asyncio.to_thread(check_sign_in, config))
@@ -155,6 +156,8 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
     look_ups = {name: await _connect_look_up(name, config, notes) for name in config.look_ups}
     try:
         report.service("Mailbox", mail, _describe_mailbox(config))
+        if policy.delivers:
+            _report_proof(config, report)
         warranties = _describe(config.mcp.warranty_api, config.warranties.file)
         report.service("Warranty system", warranty, warranties if warranty_needed else "not needed, no topic asks it")
         report.note(notes.get("warranty"))
@@ -165,14 +168,15 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         tickets = _describe(config.mcp.ticketing_system, config.tickets.database)
         report.service("Ticketing", ticketing, tickets if policy.delivers else "not needed, no ticket is opened")
         report.note(notes.get("ticketing"))
-        if config.agent.mode != "observe" and isinstance(mail, MailClient):
+        # Of a ledger that cannot be read nobody knows whether it is the mailbox's own, nor what it knows of the inbox.
+        if ledger_was_read and config.agent.mode != "observe" and isinstance(mail, MailClient):
             with report.checking("Mailbox"):
                 ledger_id = await asyncio.to_thread(ledger.id_if_known) if ledger else None
                 require_owner(await mail.find_owner(), ledger_id or "a new one")
         if ledger is not None:
             with report.checking("Changes"):
                 await asyncio.to_thread(_report_changes, config, ledger, key, report)
-        if inbox and isinstance(mail, MailClient):
+        if ledger_was_read and inbox and isinstance(mail, MailClient):
             await _count_inbox(mail, config, ledger, key, report)
     finally:
         await asyncio.gather(
@@ -216,6 +220,18 @@ def _report_policy(config: Config, report: _Report) -> None:
     )
     if config.agent.trusted_forms:
         report.weak("Trusted forms", "without agent.sender_check a forged mail of a form has us write to anybody")
+
+
+def _report_proof(config: Config, report: _Report) -> None:
+    """Where copies of replies may never come to the folder in which they are looked for."""
+    mailbox = config.mailbox
+    copies_matter = config.mcp.gmail.built_in and mailbox.imap.host is not None and mailbox.sent_copy == "self"
+    if copies_matter and mailbox.imap.folder.upper() != "INBOX":
+        report.weak(
+            "Proof of sending",
+            f"mail to {mailbox.from_address} has to arrive in {mailbox.imap.folder}, or a reply could be sent twice "
+            "after a crash. If it does not, set mailbox.sent_copy to append",
+        )
 
 
 async def _connect(make: Callable[[], _Service], test: Callable[[_Service], Awaitable[bool]]) -> _Service | AgentError:

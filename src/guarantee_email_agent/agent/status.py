@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from guarantee_email_agent.agent.ledger_access import GONE_S, AgentState, agent_state, current_outages
+from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.ledger.agents import RunningAgent
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, LedgerRow
@@ -29,6 +31,7 @@ _STATES: Final[dict[AgentState, str]] = {
 class Status:
     """now: seconds since 1970 on the ledger's clock. unfinished, failed: the first LISTED of so many in all.
 
+    taken_count: further mails that somebody answered, flagged, moved or deleted while an agent worked on them.
     half_released: keys of mails that are open, but bear their mark still. short: what to call a mail, by its key.
     """
 
@@ -37,6 +40,7 @@ class Status:
     agents: tuple[RunningAgent, ...]
     unfinished: tuple[LedgerRow, ...]
     unfinished_count: int
+    taken_count: int
     failed: tuple[LedgerRow, ...]
     failed_count: int
     last_day: tuple[LedgerCount, ...]
@@ -76,7 +80,10 @@ class Status:
 def read_status(reader: LedgerReader) -> Status:
     """Raises LedgerError where the ledger cannot be read."""
     now, counts = reader.now(), reader.counts()
-    unfinished = tuple(reader.unfinished(LISTED))
+    open_count = sum(count.mails for count in counts if count.outcome is None)
+    taken_count = sum(count.mails for count in counts if count.outcome is None and count.reason == NOT_WAITING)
+    waiting = (row for row in reader.unfinished(LISTED + taken_count) if row.reason != NOT_WAITING)
+    unfinished = tuple(islice(waiting, LISTED))
     failed = tuple(reader.outcomes(("quarantined", "unknown"), limit=LISTED))
     half_released = frozenset(reader.half_released())
     keys = {row.mail_key for row in (*unfinished, *failed)} | half_released
@@ -85,7 +92,8 @@ def read_status(reader: LedgerReader) -> Status:
         now=now,
         agents=tuple(reader.agents()),
         unfinished=unfinished,
-        unfinished_count=sum(count.mails for count in counts if count.outcome is None),
+        unfinished_count=open_count - taken_count,
+        taken_count=taken_count,
         failed=failed,
         failed_count=sum(count.mails for count in counts if count.outcome in ("quarantined", "unknown")),
         last_day=tuple(reader.counts_since(now - DAY_S)),
@@ -101,6 +109,11 @@ def print_status(status: Status, clock: LocalTime, terminal: Terminal) -> None:
     if not status.agents:
         terminal.outcome("✗ No agent runs on this ledger")
     _print_rows("Unfinished", status.unfinished_count, status.unfinished, status, terminal)
+    if status.taken_count:
+        terminal.line(
+            f"With people: {pluralize(status.taken_count, 'mail')} answered, flagged, moved or deleted by somebody "
+            "while an agent worked on it"
+        )
     for key in sorted(status.half_released):
         terminal.line(f"    {status.short[key]}  was released, and bears its mark still: release it once more")
     _print_rows("Failed", status.failed_count, status.failed, status, terminal)
@@ -215,6 +228,7 @@ def status_report(status: Status, clock: LocalTime) -> dict[str, Any]:
             for agent in status.agents
         ],
         "unfinished": {"total": status.unfinished_count, "mails": [mail(row) for row in status.unfinished]},
+        "with_people": status.taken_count,
         "failed": {"total": status.failed_count, "mails": [mail(row) for row in status.failed]},
         "still_marked": sorted(status.half_released),
         "last_24_hours": [

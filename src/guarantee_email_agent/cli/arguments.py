@@ -255,8 +255,11 @@ def log_to_console(verbose: bool) -> None:
     configure_logging(level=level, console_level=level, file=None, as_json=False)
 
 
-def load_config_and_log(path: Path | None, verbose: bool) -> Config:
-    """The configuration, with logging set up as it says; results go to stdout, so the log goes to stderr."""
+def load_config_and_log(path: Path | None, verbose: bool, *, to_file: bool = True) -> Config:
+    """The configuration, with logging set up as it says; results go to stdout, so the log goes to stderr.
+
+    to_file: to `logging.file`, too; not where that is the log of an agent which runs beside this command.
+    """
     from guarantee_email_agent.config.loader import load_config
     from guarantee_email_agent.utils.logging import configure_logging
 
@@ -264,7 +267,7 @@ def load_config_and_log(path: Path | None, verbose: bool) -> Config:
     configure_logging(
         level=config.logging.level,
         console_level="INFO" if verbose else "WARNING",
-        file=config.logging.file,
+        file=config.logging.file if to_file else None,
         as_json=config.logging.json,
     )
     return config

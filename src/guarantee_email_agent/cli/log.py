@@ -79,7 +79,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.outages and (options.subjects or options.outcome):
         left_out = "--subjects" if options.subjects else "--outcome"
         raise ConfigurationError(f"log: {left_out} is about mails, and --outages about services", "cli_bad_usage")
-    config = arguments.load_config_and_log(options.config, options.verbose)
+    config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)
     clock = LocalTime(config.summary.zone)
     with open_reader(config) as reader:
         now = reader.now()

@@ -43,7 +43,7 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.reporting.terminal import Terminal
     from guarantee_email_agent.utils.local_time import LocalTime
 
-    config = arguments.load_config_and_log(options.config, options.verbose)
+    config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)
     clock = LocalTime(config.summary.zone)
     with open_reader(config) as reader:
         status = read_status(reader)

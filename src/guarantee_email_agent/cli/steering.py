@@ -28,7 +28,7 @@ def add_steering_command(commands: arguments.Commands, action: Action, purpose: 
         from guarantee_email_agent.agent.steering import steer
         from guarantee_email_agent.reporting.terminal import Terminal
 
-        config = arguments.load_config_and_log(options.config, options.verbose)
+        config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)
         steer(config, action, options.mail, Terminal(BrokenPipeSafeStream(sys.stdout)))
         return EXIT_SUCCESS
 

@@ -223,7 +223,7 @@ class AnthropicModel(ModelClient):
             raise _api_error("llm_unreachable", what, retryable=True) from None
         except anthropic.APIStatusError as error:
             raise _status_error(error, request) from None
-        except (anthropic.APIResponseValidationError, json.JSONDecodeError, RecursionError):
+        except (anthropic.APIResponseValidationError, json.JSONDecodeError, UnicodeDecodeError, RecursionError):
             pass
         except (anthropic.AnthropicError, ValueError, TypeError) as error:
             raise _api_error("llm_bad_request", f"cannot be asked this way: {error}") from None
