@@ -41,6 +41,10 @@ _CHANGING = re.compile(
 )
 
 
+# A run that takes long, as it does on a busy machine, says how far it is.
+_PROGRESS = re.compile(r"\d+/\d+ \w+, .*\babout .+ left\b.*")
+
+
 class Wrong(Exception):  # noqa: N818 - it is a finding, not an accident
     """A document that says what is not so. The message has the file and the line."""
 
@@ -135,6 +139,7 @@ def _run_commands(document: Path, copy: Path, fix: bool) -> int:
             if command.shown is None and _ci_runs(command.script):
                 continue
             printed = [line.replace(f"{copy}{os.sep}", "") for line in _printed(command, copy, environment)]
+            printed = [line for line in printed if not _PROGRESS.fullmatch(line)]
             if command.shown is None or _same(command.shown, printed):
                 continue
             if not fix:

@@ -79,6 +79,22 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests first, in each of the stretches that xdist deals out: no worker is to begin a long one at the end."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    files = list(dict.fromkeys(item.path for item in slow))
+    quick = [item for item in items if not item.get_closest_marker("slow")]
+    ordered, taken = list[pytest.Item](), 0
+    for worker in range(workers):
+        ordered += [item for item in slow if item.path in files[worker::workers]]
+        until = max(taken, len(items) * (worker + 1) // workers - len(ordered) + taken)
+        ordered += quick[taken:until]
+        taken = until
+    items[:] = ordered
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield

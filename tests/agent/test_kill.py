@@ -42,6 +42,12 @@ def around(tool: str) -> tuple[str, ...]:
 
 STEPS = ("read_raw after agent", "create_ticket after both", *around("send_reply"), "mark before agent")
 STEPS_OF_A_DRAFT = (*around("save_draft"), "mark after both")
+# Where another mode could do it again; what dies beside the agent is told apart in each mode on its own.
+STEPS_BETWEEN_MODES = (
+    "create_ticket after both",
+    *("send_reply before agent", "send_reply after agent", "mark before agent"),
+    *("save_draft before agent", "save_draft after agent"),
+)
 
 
 def behind_proxies(plan: Path, mail_arguments: tuple[str, ...]) -> dict[str, object]:
@@ -144,7 +150,7 @@ class TestMaildir:
         modes = ("answer", "observe", "drafts")
         mcp = behind_proxies(plan, ("--maildir", "mailbox", "--from", ADDRESS))
         plan.write_text("")
-        for number, step in enumerate([*STEPS[1:], *around("save_draft")]):
+        for number, step in enumerate(STEPS_BETWEEN_MODES):
             company.receive(f"mail{number:02d}")
             mode = "drafts" if "save_draft" in step else "answer"
             plan.write_text(step)

@@ -8,6 +8,8 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +43,16 @@ def listener(request: pytest.FixtureRequest) -> Iterator[socket.socket]:
         yield listener
 
 
+def _bind_where_no_other_comes(ours: socket.socket) -> None:
+    """To a port that the kernel gives nobody who asks for any, so that it is still free once it is closed."""
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    host = "::1" if ours.family == socket.AF_INET6 else "127.0.0.1"
+    for port in range(lowest - 1 - os.getpid() % 10_000, 1024, -1):
+        with suppress(OSError):
+            return ours.bind((host, port))
+    raise OSError("no port is free")
+
+
 def _socket_of(user: int, listener: socket.socket) -> socket.socket:
     """Connected, and made by a user."""
     if user != os.geteuid():
@@ -50,6 +62,7 @@ def _socket_of(user: int, listener: socket.socket) -> socket.socket:
     finally:
         if os.getuid() != os.geteuid():
             os.seteuid(os.getuid())
+    _bind_where_no_other_comes(made)
     made.connect(listener.getsockname())
     return made
 
@@ -140,7 +153,7 @@ def test_a_user_namespace_makes_nobody_us() -> None:
 
 def test_a_listener_at_the_port_is_no_other_end() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
-        client.bind(("127.0.0.1", 0))
+        _bind_where_no_other_comes(client)
         place = client.getsockname()
         client.connect(listener.getsockname())
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)

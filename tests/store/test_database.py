@@ -116,7 +116,7 @@ def test_an_empty_file_becomes_a_store(file: Path) -> None:
 
 def test_another_program_that_writes_for_too_long_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     StoredRuns(file).write(1, [])
-    monkeypatch.setattr(database, "BUSY_S", 0.01)
+    monkeypatch.setitem(Database.__init__.__kwdefaults__, "busy_s", 0.01)  # BUSY_S itself is bound there by now
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(StoreError, match="another program has been writing to it for too long"):

@@ -36,7 +36,7 @@ def test_the_write_ahead_log_is_switched_on_where_it_can_be(tmp_path: Path) -> N
 def test_a_lock_that_outlasts_the_wait_is_an_error(tmp_path: Path) -> None:
     with (
         closing(sqlite3.connect(tmp_path / "a.db")) as other,
-        closing(sqlite3.connect(tmp_path / "a.db")) as connection,
+        closing(sqlite3.connect(tmp_path / "a.db", timeout=0)) as connection,
     ):
         other.execute("CREATE TABLE t (c)")
         other.execute("BEGIN EXCLUSIVE")
