@@ -30,7 +30,7 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
-from guarantee_email_agent.instructions.hand_over import EXCEPTION_ELEMENT, REASON_ELEMENT
+from guarantee_email_agent.instructions.hand_over_lexicon import EXCEPTION_ELEMENT, REASON_ELEMENT
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.instructions.lexicon import (

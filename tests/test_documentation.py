@@ -63,9 +63,9 @@ def test_every_option_of_eval_is_explained() -> None:
     assert [option for option in _options_of_eval() if f"`{option}" not in document] == []
 
 
-def test_every_room_is_explained() -> None:
-    rooms = [path.parent.name for path in PACKAGE.glob("*/__init__.py")]
-    assert [room for room in rooms if f"`{room}/`" not in _document("architecture.md")] == []
+def test_every_package_is_explained() -> None:
+    packages = [path.parent.name for path in PACKAGE.glob("*/__init__.py")]
+    assert [name for name in packages if f"`{name}/`" not in _document("architecture.md")] == []
 
 
 def test_every_dependency_has_its_reason() -> None:

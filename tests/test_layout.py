@@ -14,7 +14,7 @@ TABLE = DOCUMENT[DOCUMENT.index("## Tests") :]
 
 
 def mirrors(test_file: Path, module: Path) -> bool:
-    """`ROOM/test_MODULE.py`, `ROOM/test_MODULE_THEME.py`, or in a folder `ROOM/MODULE/`."""
+    """`PACKAGE/test_MODULE.py`, `PACKAGE/test_MODULE_THEME.py`, or in a folder `PACKAGE/MODULE/`."""
     if test_file.parent == module.parent:
         return test_file.stem == f"test_{module.stem}" or test_file.stem.startswith(f"test_{module.stem}_")
     return test_file.parent == module.with_suffix("")
@@ -22,8 +22,8 @@ def mirrors(test_file: Path, module: Path) -> bool:
 
 def test_every_module_has_tests_at_its_path_or_in_the_table() -> None:
     alone = [module for module in MODULES if not any(mirrors(test_file, module) for test_file in TEST_FILES)]
-    rooms = [module for module in alone if f"`{module.parent.as_posix()}/*`" not in TABLE]
-    assert [module.as_posix() for module in rooms if f"`{module.as_posix()}`" not in TABLE] == []
+    unnamed = [module for module in alone if f"`{module.parent.as_posix()}/*`" not in TABLE]
+    assert [module.as_posix() for module in unnamed if f"`{module.as_posix()}`" not in TABLE] == []
 
 
 def test_every_test_file_mirrors_a_module_or_stands_in_the_table() -> None:

@@ -55,9 +55,12 @@ def folder(tmp_path: Path) -> ScenarioFolder:
     return folder
 
 
-def write(folder: ScenarioFolder, **changes: Any) -> Path:
+ANSWERED = {"message_id": "<reply@example.com>", "scenario": "missing-info"}
+
+
+def write(folder: ScenarioFolder, previous_reply: dict[str, Any] | None = None, **changes: Any) -> Path:
     path = folder.folder / "valid_warranty_001.yaml"
-    scenario = {
+    scenario: dict[str, Any] = {
         "scenario_id": "valid_warranty_001",
         "description": "A mail in an old charset, with a photo",
         "category": "valid-warranty",
@@ -70,16 +73,18 @@ def write(folder: ScenarioFolder, **changes: Any) -> Path:
             "scenario_instruction_used": "valid-warranty",
         },
     }
+    if previous_reply is not None:
+        scenario["input"]["previous_reply"] = previous_reply
     path.write_text(json.dumps(scenario), encoding="utf-8")
     return path
 
 
-def load(folder: ScenarioFolder, **changes: Any) -> EvalTestCase:
-    return EvalLoader().load_eval_test_case(write(folder, **changes))
+def load(folder: ScenarioFolder, previous_reply: dict[str, Any] | None = None, **changes: Any) -> EvalTestCase:
+    return EvalLoader().load_eval_test_case(write(folder, previous_reply, **changes))
 
 
-def failures(folder: ScenarioFolder, **changes: Any) -> list[str]:
-    result = asyncio.run(EvalRunner(folder.config).run_test_case(load(folder, **changes)))
+def failures(folder: ScenarioFolder, previous_reply: dict[str, Any] | None = None, **changes: Any) -> list[str]:
+    result = asyncio.run(EvalRunner(folder.config).run_test_case(load(folder, previous_reply, **changes)))
     return [failure.partition("\n")[0] for failure in result.failures]
 
 
@@ -106,6 +111,20 @@ def test_what_is_read_otherwise_than_the_scenario_says_fails(folder: ScenarioFol
 def test_a_file_that_is_no_mail_fails(folder: ScenarioFolder) -> None:
     (folder.folder / "valid_warranty_001.eml").write_bytes(b"\r\nHello\r\n")
     assert any(failure.startswith("raw_file: valid_warranty_001.eml cannot be read: ") for failure in failures(folder))
+
+
+def test_a_raw_mail_may_answer_our_reply(folder: ScenarioFolder) -> None:
+    raw = b"References: <first@example.com>\r\n <reply@example.com>\r\n" + RAW
+    (folder.folder / "valid_warranty_001.eml").write_bytes(raw)
+    assert failures(folder, ANSWERED) == []
+    # So the reply is known: a second follow-up is left to a person.
+    assert failures(folder, ANSWERED | {"follow_ups": 2}) != []
+
+
+def test_a_raw_mail_that_does_not_answer_our_reply_fails(folder: ScenarioFolder) -> None:
+    assert failures(folder, ANSWERED) == [
+        "raw_file: valid_warranty_001.eml does not answer previous_reply by In-Reply-To or References"
+    ]
 
 
 @pytest.mark.parametrize("key", ["headers", "to"])

@@ -161,10 +161,3 @@ def test_a_draft_may_be_for_another_than_the_sender(loader: EvalLoader) -> None:
     data = unanswered("valid-warranty", draft_stored=True, sent_to="kim@example.org")
     data["input"]["agent"] = {"mode": "drafts", "trusted_forms": ["customer@example.com"]}
     assert loader.validate_test_case(data, "valid_warranty_001.yaml").expected_output.draft_stored
-
-
-def test_a_mail_that_answers_us_is_not_given_as_raw_bytes(loader: EvalLoader) -> None:
-    data = scenario()
-    data["input"]["email"] |= {"raw_file": "answer.eml"}
-    data["input"]["previous_reply"] = {"message_id": "<reply@example.com>", "scenario": "missing-info"}
-    assert "input.previous_reply needs the mail's headers in this file" in problem(loader, data)

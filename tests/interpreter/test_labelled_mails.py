@@ -18,7 +18,7 @@ from shipped_instructions import SHIPPED, shipped_interpreter
 
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.instructions.hand_over import parse_hand_over
+from guarantee_email_agent.instructions.hand_over_lexicon import parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.interpreter.serial_numbers import canonical_serial_number
 from guarantee_email_agent.llm.prompts import triage_request

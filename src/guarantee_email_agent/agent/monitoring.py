@@ -15,7 +15,7 @@ from guarantee_email_agent.agent.listeners import listen_on_port, listen_on_unix
 from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier, ServiceStatus
-from guarantee_email_agent.config.metrics import MetricsSettings
+from guarantee_email_agent.config.metrics_settings import MetricsSettings
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.integrations.server_launch import is_loopback
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker

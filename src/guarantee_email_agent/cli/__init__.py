@@ -32,7 +32,8 @@ _COMMANDS: Final = (
     *("show", "compare", "stale", "view"),
     *("status", "log", "release", "retry", "hand-over"),
 )
-"""As `--help` lists them; `add_NAME` in a module of that name says what each takes."""
+"""As `--help` lists them; `add_NAME` in the module of that name, or in the one below, says what each takes."""
+_MODULES: Final = {"release": "steering", "retry": "steering", "hand-over": "steering"}
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -90,6 +91,6 @@ def _parser(first: Sequence[str]) -> Parser:
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in first if first and first[0] in _COMMANDS else _COMMANDS:
-        module = name.replace("-", "_")
-        getattr(importlib.import_module(f"{__name__}.{module}"), f"add_{module}")(commands)
+        module = importlib.import_module(f"{__name__}.{_MODULES.get(name, name)}")
+        getattr(module, f"add_{name.replace('-', '_')}")(commands)
     return parser

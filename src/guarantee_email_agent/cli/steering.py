@@ -1,4 +1,4 @@
-"""What `release`, `retry` and `hand-over` have in common."""
+"""`release`, `retry` and `hand-over`: change what becomes of one mail."""
 
 from __future__ import annotations
 
@@ -23,7 +23,38 @@ exit codes:
 """
 
 
-def add_steering_command(commands: arguments.Commands, action: Action, purpose: str, description: str) -> None:
+def add_release(commands: arguments.Commands) -> None:
+    _add_command(
+        commands,
+        "release",
+        "give a mail back to the agents: one that waits, that a killed agent holds, or that is left to a person",
+        "Let the agents work on a mail now: its wait, the claim of an agent that runs no more, or its parking for a "
+        "person ends, and in the mailbox its mark. A mail whose reply may have left is answered only once it is proved "
+        "that it did not.",
+    )
+
+
+def add_retry(commands: arguments.Commands) -> None:
+    _add_command(
+        commands,
+        "retry",
+        "try a mail again that failed, now and with all its tries",
+        "Try a mail again that waits for its next try, or ran out of them and is quarantined: now, and as if it had "
+        "never been tried.",
+    )
+
+
+def add_hand_over(commands: arguments.Commands) -> None:
+    _add_command(
+        commands,
+        "hand-over",
+        "leave a mail to a person: no agent answers it from then on",
+        "Leave a mail to a person, and mark it so in the mailbox. An agent that is working on it stops, unless its "
+        "reply is about to leave or has left.",
+    )
+
+
+def _add_command(commands: arguments.Commands, action: Action, purpose: str, description: str) -> None:
     def run(options: argparse.Namespace) -> int:
         from guarantee_email_agent.agent.steering import steer
         from guarantee_email_agent.reporting.terminal import Terminal

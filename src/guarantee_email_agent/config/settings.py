@@ -11,7 +11,7 @@ from typing import Final, Literal
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, look_ups_problem
 from guarantee_email_agent.config.mark_folders import MarkFolders, MarkKind
 from guarantee_email_agent.config.mcp_server import McpServer
-from guarantee_email_agent.config.metrics import MetricsSettings
+from guarantee_email_agent.config.metrics_settings import MetricsSettings
 from guarantee_email_agent.config.oauth_settings import OAuthSettings
 from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.config.run_store import StoreSettings

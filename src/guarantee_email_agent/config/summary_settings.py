@@ -39,9 +39,13 @@ class SummarySettings:
     zone: str | None = setting(
         None, "Time zone of `at`, and of the times that `status` and `log` show; by default the machine's.", _zone
     )
-    to: str | None = setting(None, "Address that it is mailed to; none of the agent's own.", _address)
+    to: str | None = setting(
+        None, "Address that it is mailed to; none of the agent's own. Not together with `file`.", _address
+    )
     file: Path | None = setting(
-        None, "File that it is written to; `{date}` in its name becomes the date, else each replaces the one before."
+        None,
+        "File that it is written to; `{date}` in its name becomes the date, else each replaces the one before. "
+        "Not together with `to`.",
     )
 
     def __post_init__(self) -> None:

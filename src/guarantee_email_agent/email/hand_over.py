@@ -10,7 +10,7 @@ from guarantee_email_agent.email.conversation import answered_message_ids, text_
 from guarantee_email_agent.email.identity import admission_key, is_summary_id
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.email.recipient import reply_recipient
-from guarantee_email_agent.instructions.hand_over import FOLLOW_UP, SUMMARY_REPLY, UNVERIFIED_SENDER
+from guarantee_email_agent.instructions.hand_over_lexicon import FOLLOW_UP, SUMMARY_REPLY, UNVERIFIED_SENDER
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.integrations.ports import Admission, ReplyHistory, Thread
 

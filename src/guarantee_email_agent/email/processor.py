@@ -36,7 +36,7 @@ from guarantee_email_agent.email.reply import as_draft, compose_reply
 from guarantee_email_agent.email.reply_language import choose_language
 from guarantee_email_agent.email.verification import is_newly_given, verify_numbers
 from guarantee_email_agent.instructions.fact_checks import PLACEHOLDER
-from guarantee_email_agent.instructions.hand_over import FOLLOW_UP
+from guarantee_email_agent.instructions.hand_over_lexicon import FOLLOW_UP
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.router import Situation

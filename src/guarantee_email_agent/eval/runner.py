@@ -186,7 +186,7 @@ class EvalRunner:
         if test_case.input.email.raw is not None:
             from guarantee_email_agent.eval.raw_file import check_raw_file  # few scenarios have one
 
-            failures.extend(map(str, check_raw_file(test_case.input.email)))
+            failures.extend(map(str, check_raw_file(test_case.input.email, previous)))
         if previous is not None and report.scenario_used is not None:
             known = [scenario.name for scenario in self._instructions.load().scenarios]
             failures.extend(map(str, check_previous_reply(previous.scenario, known)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from guarantee_email_agent.instructions.claims import mentions_warranty
-from guarantee_email_agent.instructions.hand_over import HandOverLexicon, parse_hand_over
+from guarantee_email_agent.instructions.hand_over_lexicon import HandOverLexicon, parse_hand_over
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, look_up_of
 from guarantee_email_agent.instructions.phrases import fold

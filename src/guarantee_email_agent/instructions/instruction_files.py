@@ -14,7 +14,7 @@ from guarantee_email_agent.files.text_file import InputFileError, decode_text, r
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.fact_checks import fact_problems, ticket_problems
-from guarantee_email_agent.instructions.hand_over import EXCEPTION_ELEMENT, REASON_ELEMENT, parse_hand_over
+from guarantee_email_agent.instructions.hand_over_lexicon import EXCEPTION_ELEMENT, REASON_ELEMENT, parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, Lexicon, lexicon_topics
 from guarantee_email_agent.instructions.lexicon_files import MAX_BYTES, LexiconFiles

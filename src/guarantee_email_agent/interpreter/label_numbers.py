@@ -34,7 +34,8 @@ class LabelReader:
 
         Directly behind the label, also on a later line, any usable number will do. Further on in the sentence it must
         follow a colon or a word like "is", or at least not follow a word like "my": in "the serial number of my KX200
-        is 4711-A" the first is a model. Words that say there is none end the search: "serial number unreadable".
+        is 4711-A" the first is a model, and so it may be in "Serial number? The KX200 hums". Words that say there is
+        none end the search: "serial number unreadable".
         """
         words, index = self._words, label.end
         colon, owned, negated = False, False, self._is_negated(label)
@@ -52,6 +53,7 @@ class LabelReader:
                 break
             if is_other and "," in gap:
                 break
+            owned = owned or (is_direct and "?" in gap)
             colon = colon or ":" in gap or "|" in gap or "\t" in gap
             is_linked = is_direct or ":" in gap or "=" in gap or (self._follows_link_word(index) and not negated)
             number = self._reader.number_at(index) if is_other else self._reader.serial_number_at(index)

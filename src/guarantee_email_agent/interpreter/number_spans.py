@@ -16,12 +16,15 @@ from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedTex
 MAX_WORDS_IN_NUMBER = 6
 MAX_GROUPS = 6
 MIN_DIGITS_OF_GROUPS = 5
+MIN_DIGITS_OF_LAST_GROUP = 3
 MIN_DISTINCTIVE_LENGTH = 5
 
 HYPHENS = frozenset("-_‐‑–—−")
 _JOINING_CHARACTERS = HYPHENS | frozenset("/.")
 _LIST_GAP = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
 _ADDRESS = re.compile(r"@|://|www\.")
+_ASIDE = re.compile(r"[ \t]{1,9}(?:[(\[]|[-–—][ \t]{1,9})")
+_CENTS = re.compile(r",[0-9]")
 _BLANK = re.compile(r"\s")
 _LAST_GROUP = re.compile(r"[0-9]{1,4}[A-Z]{1,2}")
 _LETTER = re.compile(r"[A-Z]")
@@ -75,6 +78,17 @@ def ends_phrase(words: TokenizedText, end: int) -> bool:
     return words.text[stop : stop + 1] in ("", "\n", ",", ".", ";", ")", "!", "?")
 
 
+def is_last_group(group: NumberSpan, words: TokenizedText, lexicon: Lexicon) -> bool:
+    """Whether a group of digits ends a number in groups, and counts nothing: "TS90 01234.", not "TS90 123 EUR"."""
+    if not group.text.isdigit() or len(group.text) < MIN_DIGITS_OF_LAST_GROUP:
+        return False
+    if _CENTS.match(words.text, words.ends[group.end - 1]):
+        return False
+    if group.text.startswith("0") or ends_phrase(words, group.end):
+        return True
+    return words.folded[group.end] in lexicon.joiners or _ASIDE.fullmatch(words.gap_before(group.end)) is not None
+
+
 class NumberSpanReader:
     """Reads the numbers of one text; `examples` holds the words at which an example begins, which is never read."""
 
@@ -99,7 +113,10 @@ class NumberSpanReader:
             short = self.span_at(index, HYPHENS)
             if self._lexicon.self_labelled.fullmatch(short.text):
                 span = short  # SN111/SN222 are two
-        return self._extend_over_groups(span) if self._lexicon.labelled.fullmatch(span.text) else None
+        if not self._lexicon.labelled.fullmatch(span.text):
+            return None
+        grouped = self._extend_over_groups(span)
+        return grouped if grouped.end > span.end else self._extend_over_digits(span)
 
     def span_at(self, index: int, joined_by: frozenset[str] = _JOINING_CHARACTERS) -> NumberSpan:
         """The longest span of words from `index` on that a single character of `joined_by` holds together."""
@@ -156,6 +173,15 @@ class NumberSpanReader:
         if len(groups) == 2 and self._lexicon.never.fullmatch(groups[1]):
             return span  # a number and a year
         return self._extend_over_letters(NumberSpan(span.first, end, "".join(groups)))
+
+    def _extend_over_digits(self, span: NumberSpan) -> NumberSpan:
+        """With the digits behind a blank that end the phrase: the 01234 of `TS90 01234`, no year as in `TS90 2024`."""
+        words, end = self._words, span.end
+        if end >= len(words.folded) or words.gap_before(end) != " ":
+            return span
+        group = self.span_at(end)
+        is_last = is_last_group(group, words, self._lexicon) and not self._lexicon.never.fullmatch(group.text)
+        return NumberSpan(span.first, group.end, span.text + group.text) if is_last else span
 
     def _extend_over_letters(self, span: NumberSpan) -> NumberSpan:
         """With one or two capitals behind its digits that end the phrase: the X of `4C 7719 0033 X`."""

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from unicodedata import combining
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
-from guarantee_email_agent.instructions.phrases import TokenizedText
-from guarantee_email_agent.interpreter.number_spans import NumberSpan, ends_phrase, is_distinctive, shape
+from guarantee_email_agent.instructions.phrases import TokenizedText, tokenize
+from guarantee_email_agent.interpreter.number_spans import NumberSpan, ends_phrase, is_distinctive, is_last_group, shape
 
 MAX_GROUP_LENGTH = 5
 MAX_LETTERS_OF_GROUP = 4
 MAX_GROUPS = 8
 MIN_DIGITS_OF_GROUPS = 5
 MIN_LENGTH_OF_ALIKE = 4
+MAX_WORDS_OF_LABEL = 4
 
 _JOINING_CHARACTERS = frozenset("-_/.")
 _UNIT_BEFORE = frozenset("+$€£¥%@\\^~")
@@ -70,6 +71,7 @@ def find_whole_numbers(words: TokenizedText, lexicon: Lexicon) -> list[WholeNumb
 
 def _numbers(words: TokenizedText, lexicon: Lexicon) -> Iterator[NumberSpan]:
     position, count = 0, len(words.folded)
+    announced: set[str] = set()
     for index, word in enumerate(words.folded):
         if index < position or word.isalpha() or not _DIGIT.search(word):
             continue
@@ -86,11 +88,7 @@ def _numbers(words: TokenizedText, lexicon: Lexicon) -> Iterator[NumberSpan]:
                     break
                 run.append(following)
         position = run[-1].end
-        yield from _read_run(run, words)
-
-
-def _word(words: TokenizedText, index: int) -> str:
-    return words.text[words.starts[index] : words.ends[index]]
+        yield from _read_run(run, words, lexicon, announced)
 
 
 def _token_at(words: TokenizedText, index: int, position: int, lexicon: Lexicon) -> NumberSpan:
@@ -136,8 +134,13 @@ def _is_group(token: NumberSpan, words: TokenizedText, lexicon: Lexicon) -> bool
     return not lexicon.labels.find(TokenizedText(text, [word], [0], [len(text)]))
 
 
-def _read_run(run: list[NumberSpan], words: TokenizedText) -> Iterator[NumberSpan]:
-    """The number that the groups of a run make together, else each that holds a digit."""
+def _read_run(
+    run: list[NumberSpan], words: TokenizedText, lexicon: Lexicon, announced: set[str]
+) -> Iterator[NumberSpan]:
+    """The number that the groups of a run make together, else each that holds a digit.
+
+    announced: shapes of groups that a label made one number; the next of the same shape is one, too.
+    """
     if len(run) == 1:
         yield run[0]._replace(text=run[0].text.upper())
         return
@@ -157,9 +160,41 @@ def _read_run(run: list[NumberSpan], words: TokenizedText) -> Iterator[NumberSpa
             if 1 < len(groups) <= MAX_GROUPS and not is_counted and _are_one_number(groups, is_behind_sn):
                 yield NumberSpan(run[start].first, run[stop - 1].end, "".join(groups))
                 return
+    groups = [group.text.upper() for group in run[first:end]]
+    written = " ".join(map(shape, groups))
+    if _is_prefixed(run[first:end], words, lexicon) and (
+        written in announced or _is_announced(run[first].first, words, lexicon)
+    ):
+        announced.add(written)
+        yield NumberSpan(run[first].first, run[end - 1].end, "".join(groups))
+        return
     for group in run[first:end]:
         if _DIGIT.search(group.text):
             yield group._replace(text=group.text.upper())
+
+
+def _is_prefixed(run: list[NumberSpan], words: TokenizedText, lexicon: Lexicon) -> bool:
+    """`TS90 01234`: letters and digits, then one group of digits that is no year."""
+    return (
+        len(run) == 2
+        and _PREFIXED.fullmatch(run[0].text.upper()) is not None
+        and _YEAR.fullmatch(run[1].text) is None
+        and is_last_group(run[1], words, lexicon)
+    )
+
+
+def _is_announced(first: int, words: TokenizedText, lexicon: Lexicon) -> bool:
+    """Whether a label of serial numbers alone stands right before word `first`: "S/N", "serial number is"."""
+    if not first:
+        return False
+    end = first - 1 if words.folded[first - 1] in lexicon.links else first
+    before = tokenize(words.text[words.starts[max(end - MAX_WORDS_OF_LABEL, 0)] : words.starts[first]])
+    return any(
+        label.payload == "serial"
+        and len(before.folded) - label.end == first - end
+        and "/" not in before.gap_before(label.first)  # "Mod./Ser. no." is one of two numbers
+        for label in lexicon.labels.find(before)
+    )
 
 
 def _are_one_number(groups: list[str], is_behind_sn: bool) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
-from guarantee_email_agent.instructions.hand_over import HandOverReason
+from guarantee_email_agent.instructions.hand_over_lexicon import HandOverReason
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import parse_elements

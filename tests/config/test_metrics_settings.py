@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.config.metrics import MetricsSettings
+from guarantee_email_agent.config.metrics_settings import MetricsSettings
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shipped_instructions import markup_error
 
-from guarantee_email_agent.instructions.hand_over import MAX_WORDS_APART, HandOverReason, parse_hand_over
+from guarantee_email_agent.instructions.hand_over_lexicon import MAX_WORDS_APART, HandOverReason, parse_hand_over
 
 BODY = """<situation>x</situation>
 <hand-over reason="fire" description="something burns">
