@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from guarantee_email_agent.agent import mail_worker
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.mail_worker import MailWorker
-from guarantee_email_agent.config.settings import AgentSettings, ReplyLimits
+from guarantee_email_agent.config.settings import AgentSettings, Mode, ReplyLimits
+from guarantee_email_agent.email import processor as mail_processor
 from guarantee_email_agent.email.identity import mail_identity
+from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.email.processor import EmailProcessor
-from guarantee_email_agent.email.processor_models import ModelSettings
+from guarantee_email_agent.email.processor import EmailProcessor, RawEmail
+from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
@@ -40,6 +45,12 @@ SETTINGS: Final = AgentSettings(
     mail_budget_s=60.0,
     poll_interval_s=3000.0,
 )
+OTHER_SETTINGS: Final = (
+    SETTINGS,
+    replace(SETTINGS, lease_s=600.0, max_attempts=MAX_ATTEMPTS + 2),
+    replace(SETTINGS, lease_s=120.0, concurrency=1, poll_interval_s=60.0),
+)
+"""What the administrator may change while agents run."""
 
 
 class _LoadedInstructions:
@@ -60,12 +71,39 @@ class _RememberedAnswers(ModelClient):
         self._answers: dict[str, Any] = {}
 
     async def create(self, **request: Any) -> Any:
-        key = repr((request["messages"], request["tool_choice"]))
+        key = request["tool_choice"]["name"], str(request["messages"])
         if key not in self._answers:
             self._answers[key] = await self._model.messages.create(**request)
         return self._answers[key]
 
 
+def _remember_what_mails_say() -> None:
+    """Most histories have mails that others had: each is read once, by the functions that read it in the agent."""
+    parse = cache(parse_email)
+
+    def parse_once(mail: RawEmail) -> Email:
+        return parse(mail) if isinstance(mail, bytes) else parse_email(mail)
+
+    mail_worker.parse_email = parse_once  # type: ignore[attr-defined]
+    mail_processor.parse_email = parse_once
+    for name in ("verify_numbers", "choose_language"):
+        setattr(mail_processor, name, _remembering(getattr(mail_processor, name)))
+
+
+def _remembering(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a function of texts, and of mails and instructions, of which each is in memory once and for ever."""
+    known: dict[object, Any] = {}
+
+    def remembered(candidates: Any, *arguments: Any, **options: Any) -> Any:
+        key = (repr(candidates), *map(id, arguments), *options.values())
+        if key not in known:
+            known[key] = function(candidates, *arguments, **options)
+        return known[key]
+
+    return remembered
+
+
+_remember_what_mails_say()
 instructions = cache(_LoadedInstructions)
 _model = cache(_RememberedAnswers)
 
@@ -81,7 +119,7 @@ def location_of(mail_id: str) -> str:
     return key_of_location(_MAILBOX_NAME, mail_id, KEY)
 
 
-def create_daemon(history: History, ledger: Ledger, owner: str, stop: asyncio.Event) -> Daemon:
+def create_daemon(history: History, ledger: Ledger, owner: str, stop: asyncio.Event, mode: Mode) -> Daemon:
     mailbox = SimulatedMailbox(history)
     processor = EmailProcessor(
         mail=mailbox,
@@ -91,7 +129,9 @@ def create_daemon(history: History, ledger: Ledger, owner: str, stop: asyncio.Ev
         instructions=instructions(),
         model=ModelSettings("offline"),
         clock=history.clock,
+        policy=AnswerPolicy(mode),
         identity_key=KEY,
     )
-    worker = MailWorker(mailbox, ledger, processor, SETTINGS, COPY_WAIT_S, _MAILBOX_NAME, owner)
+    settings = replace(SETTINGS, mode=mode)
+    worker = MailWorker(mailbox, ledger, processor, settings, COPY_WAIT_S, _MAILBOX_NAME, owner)
     return Daemon(worker, history.clock, stop)

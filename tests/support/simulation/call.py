@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.utils.errors import AgentError
 from simulation.event_loop import Process
-from simulation.faults import Fault, draw_error, draw_latency_s, outage_error
+from simulation.faults import LEDGER, LEDGER_WRITES, Fault, draw_error, draw_latency_s, outage_error
 
 if TYPE_CHECKING:
     from simulation.history import History
@@ -43,7 +43,7 @@ class Call:
         if not self._process.alive:
             return self._answer
         if self._fault == "hang":
-            timeout_s = _LOCK_TIMEOUT_S if self._service == "ledger" else _TIMEOUT_S
+            timeout_s = _LOCK_TIMEOUT_S if self._service in (LEDGER, LEDGER_WRITES) else _TIMEOUT_S
             history.loop.call_later(timeout_s, self._fail, True)
         else:
             pause_s = self._pause_s() if self._repeatable else 0.0

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Literal, TypeAlias
 
+from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
 
@@ -23,10 +24,20 @@ Fault: TypeAlias = Literal[
     "pause",  # the process stands still for minutes, as on a machine that is suspended, and then goes on
 ]
 
+LEDGER: Final = "ledger"
+LEDGER_WRITES: Final = "ledger writes"
+"""Where its disk is full it can be read, and not written."""
+
 _FAULTS: Final[tuple[Fault, ...]] = (
     "fail_before", "fail_before", "fail_after", "fail_then_happen", "repeat", "hang",
     "crash_before", "crash_before", "crash_after", "crash_after", "crash_then_happen", "stop",
 )  # fmt: skip
+_MODES: Final[tuple[tuple[Mode, ...], ...]] = (
+    ("observe",), ("drafts",), ("observe", "answer"), ("observe", "drafts"), ("drafts", "answer"), ("answer", "drafts"),
+    ("answer",),
+)  # fmt: skip
+"""The last one three times out of four. What an agent that answers has begun is left alone by one that observes."""
+
 _FAULTS_WITH_PAUSES: Final[tuple[Fault, ...]] = (*_FAULTS, *["pause"] * len(_FAULTS))
 
 
@@ -36,6 +47,9 @@ class Conditions:
 
     letters, outages, clock_jumps, interventions: how many. keeps_proof: whether the mailbox can tell what was sent.
     pauses: whether processes may stand still. steers: whether people release, retry and take over mails.
+    modes: `agent.mode` of the agents, one after the other. reloads: how often they get SIGHUP, with other settings.
+    stale_lists: whether the inbox may be listed as it was, or in part. forgets_marks: whether marks may get lost.
+    restores: whether the ledger is lost, and restored from a back-up.
     """
 
     agents: int
@@ -47,10 +61,18 @@ class Conditions:
     keeps_proof: bool
     pauses: bool
     steers: bool
+    modes: tuple[Mode, ...]
+    reloads: int
+    stale_lists: bool
+    forgets_marks: bool
+    restores: bool
 
 
 def draw_conditions(random: Random) -> Conditions:
     """Most histories have one or two faults a mail, so that what follows from one can be told; some are wild."""
+    keeps_proof = random.random() < 0.8
+    steers = random.random() < 0.4
+    modes = _MODES[min(random.randrange(4 * len(_MODES)), len(_MODES) - 1)]
     return Conditions(
         agents=random.choice((1, 1, 1, 2, 2, 3)),
         letters=random.choice((1, 1, 1, 1, 1, 2)),
@@ -58,9 +80,15 @@ def draw_conditions(random: Random) -> Conditions:
         outages=random.choice((0, 0, 0, 1)),
         clock_jumps=random.choice((0, 0, 0, 1, 2)),
         interventions=random.choice((0, 0, 0, 1, 2)),
-        keeps_proof=random.random() < 0.8,
+        keeps_proof=keeps_proof,
         pauses=random.random() < 0.4,
-        steers=random.random() < 0.4,
+        steers=steers,
+        modes=modes,
+        reloads=random.choice((0, 0, 0, 0, 1, 2)),
+        stale_lists=random.random() < 0.15,
+        forgets_marks=random.random() < 0.1,
+        # What people did is forgotten. Of replies and drafts that are forgotten only a proof is left, each elsewhere.
+        restores=random.random() < 0.1 and keeps_proof and not steers and len(modes) == 1,
     )
 
 
@@ -78,7 +106,7 @@ def draw_latency_s(random: Random) -> float:
 
 def draw_error(random: Random, service: str, *, happened: bool, repeatable: bool) -> AgentError:
     """As the ports raise it. happened: whether the call may have had its effect, so that the error may not deny it."""
-    if service == "ledger":
+    if service in (LEDGER, LEDGER_WRITES):
         return LedgerError("The ledger cannot be reached", "ledger_unreachable", {"outage": True})
     certain = (("rate_limited", True, True), ("invalid_argument", False, False), ("auth", False, True))
     uncertain = (("timeout", True, False), ("unavailable", True, True), ("failed", False, False))
@@ -91,7 +119,9 @@ def draw_error(random: Random, service: str, *, happened: bool, repeatable: bool
 
 def outage_error(service: str) -> AgentError:
     """Of a service that is down as a whole: nothing reaches it."""
-    if service == "ledger":
+    if service == LEDGER_WRITES:
+        return LedgerError("The ledger cannot be written", "ledger_disk_full", {"outage": True})
+    if service == LEDGER:
         return LedgerError("The ledger cannot be reached", "ledger_unreachable", {"outage": True})
     return service_error(f"{service}_unavailable", uncertain=True, outage=True)
 

@@ -10,13 +10,15 @@ from itertools import count
 from random import Random
 from typing import Any, Final, TypeVar
 
+from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.email.identity import reply_message_id
-from guarantee_email_agent.integrations.ports import Reply
+from guarantee_email_agent.integrations.ports import InboxEntry, MailMark, Reply
 from guarantee_email_agent.ledger.ledger import Claim
+from simulation.administration import RESTORE_S, Administration
 from simulation.agent import create_daemon, identity_of
 from simulation.call import Call
 from simulation.event_loop import CURRENT_PROCESS, Process, SimulatedEventLoop, StalledError
-from simulation.faults import Fault, draw_conditions, draw_fault, draw_latency_s
+from simulation.faults import LEDGER, LEDGER_WRITES, Fault, draw_conditions, draw_fault, draw_latency_s
 from simulation.ledger_in_memory import LedgerInMemory
 from simulation.letters import Kind, Letter, letter_text
 from simulation.people import People
@@ -38,7 +40,13 @@ _NEVER: Final = (0.0, 0.0)
 _COPY_LAG_S: Final = 4.0
 _MAX_ROBOT_MAILS: Final = 12
 _KINDS: Final[tuple[Kind, ...]] = ("valid", "valid", "valid", "expired", "missing", "automatic", "angry", "robot")
-_SERVICES: Final = ("mail", "warranty_api", "ticketing", "ledger")
+_SERVICES: Final = ("mail", "warranty_api", "ticketing", LEDGER, LEDGER_WRITES)
+_READS: Final = frozenset({"time", "state", "inbox", "observed", "released"})
+"""Of the ledger; also where its disk is full."""
+
+_LIST_AGE_S: Final = 45.0
+_STALE_RATE: Final = 0.3
+_FORGOTTEN_RATE: Final = 0.3
 _Answer = TypeVar("_Answer")
 
 
@@ -53,16 +61,18 @@ class SentReply:
 
 
 @dataclass(slots=True)
-class _RunningAgent:
+class RunningAgent:
     process: Process
     stop: asyncio.Event
+    daemon: Daemon | None = None
 
 
 class History:
     """Everything that happens under one seed. Run it once; `invariants` says what was wrong with it.
 
     `letters` is the inbox by the ids of mails, `deleted` what people deleted. `violations` has what the agent itself
-    did wrong on the way. `trace`, where it is asked for, has a line for each call.
+    did wrong on the way. `agents` are all that were ever started, by name. `trace`, where it is asked for, has a line
+    for each call.
     """
 
     def __init__(self, seed: int, ledger: LedgerInMemory, *, traced: bool = False) -> None:
@@ -72,6 +82,7 @@ class History:
         self.replies: list[SentReply] = []
         self.tickets: dict[str, str] = {}
         self.notes: dict[str, str] = {}
+        self.drafts: dict[str, float] = {}
         self.violations: list[str] = []
         self.trace: list[str] | None = [] if traced else None
         self.faults = 0
@@ -81,20 +92,22 @@ class History:
         self.loop = SimulatedEventLoop(self._on_thread)
         self.clock = _SimulatedClock(self.loop)
         self.people = People(self)
+        self.administration = Administration(self)
         self._clock_offset_s = 0.0
         self._outages: dict[str, tuple[float, float]] = {}
         self._numbers = count(1)
         self._arrival: asyncio.Future[None] = self.loop.create_future()
-        self._agents: dict[str, _RunningAgent] = {}
+        self.agents: dict[str, RunningAgent] = {}
         self._fences: dict[str, int] = {}
         self._pending = 0  # events that are still to come
         self._robot_mails = 0
         self._is_steered = self.conditions.steers
+        self._forgets_marks = self.conditions.forgets_marks
         self._ending = False
+        self._lists: list[tuple[float, list[InboxEntry]]] = []
 
     def run(self) -> None:
         self.ledger.reset(self.wall_time)
-        self.loop.set_exception_handler(self._on_loop_error)
         try:
             self.loop.run_until_complete(self._live())
         except StalledError:
@@ -118,6 +131,7 @@ class History:
         for _ in range(conditions.outages):
             start = random.random() * 60.0
             self._outages[random.choice(_SERVICES)] = (start, start + random.random() * 3600.0)
+        self.administration.plan()
         for _ in range(conditions.agents):
             self._start_agent()
         while not self._is_settled():
@@ -125,43 +139,45 @@ class History:
                 self.violations.append("a mail came to no end")
                 return
             await asyncio.sleep(_STEP_S)
-        self._is_steered = False
+        self._is_steered, self._forgets_marks = False, False
         await asyncio.sleep(_QUIET_S)  # what is late comes now
         self._start_agent()
         await asyncio.sleep(_QUIET_S)
 
-    def _on_loop_error(self, _loop: object, context: dict[str, Any]) -> None:
-        """What the dead leave undone is nothing; an exception in a callback is a fault of the simulation itself."""
-        if "handle" in context:
-            self.violations.append(f"the simulation itself failed: {context['exception']!r}")
-
     def _is_settled(self) -> bool:
-        is_open = any(letter.mark is None and letter.taken_care_of_at is None for letter in self.letters.values())
+        is_open = any(
+            letter.mark is None and letter.taken_care_of_at is None and not self._is_observed(letter)
+            for letter in self.letters.values()
+        )
         return not (is_open or self._pending or self.people.release_what_is_stuck())
 
+    def _is_observed(self, letter: Letter) -> bool:
+        return "observe" in self.conditions.modes and self.ledger.outcome_of(identity_of(letter.raw)) == "observed"
+
     def _end(self) -> None:
-        """Nobody has any effect from now on; what is left is cancelled, which may take several rounds."""
+        """Nobody has any effect from now on; what is left is cancelled."""
         self._ending = True
-        for agent in self._agents.values():
+        for agent in self.agents.values():
             agent.process.alive = False
-        while tasks := self.loop.unfinished_tasks():
-            for task in tasks:
-                task.cancel()
-            self.loop.run_until_complete(asyncio.wait(tasks))
-        self.loop.close()
+        self.loop.cancel_all()
+        self.violations += (f"the simulation itself failed: {error!r}" for error in self.loop.failures)
 
     # Agents
 
     def _start_agent(self) -> None:
+        if self.administration.is_ledger_lost:  # nobody starts one before the restored one is in its place
+            self.later(RESTORE_S, self._start_agent)
+            return
         process, stop = Process(f"agent-{next(self._numbers)}"), asyncio.Event()
-        self._agents[process.name] = _RunningAgent(process, stop)
+        self.agents[process.name] = RunningAgent(process, stop)
         context = copy_context()
         context.run(CURRENT_PROCESS.set, process)
         self._note(process.name, "starts")
         self.loop.create_task(self._run_agent(process, stop), context=context)
 
     async def _run_agent(self, process: Process, stop: asyncio.Event) -> None:
-        daemon = create_daemon(self, self.ledger.ledger, f"host:{process.name}", stop)
+        daemon = create_daemon(self, self.ledger.ledger, f"host:{process.name}", stop, self.administration.mode)
+        self.agents[process.name].daemon = daemon
         try:
             await daemon.run()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the agent's fault
@@ -183,7 +199,7 @@ class History:
     def stop(self, process: Process) -> None:
         """As SIGTERM: mails in progress are finished."""
         self._note(process.name, "is stopped")
-        self._agents[process.name].stop.set()
+        self.agents[process.name].stop.set()
 
     def _restart_later(self) -> None:
         self.later(self.random.random() * self.random.choice((1.0, 60.0, 600.0)), self._start_agent)
@@ -217,6 +233,7 @@ class History:
         """A call of the ledger: it goes on where the coroutine that waits for it is cancelled."""
         process = CURRENT_PROCESS.get()
         assert process is not None
+        lost = self.administration.lost_ledgers
         self._draw_steering()
         fault = self._draw_fault()
         if fault == "repeat":  # no transport does that to a transaction
@@ -225,14 +242,19 @@ class History:
         late_s = self.random.random() * _LEDGER_SETTLE_S
 
         def write() -> Any:
+            if lost != self.administration.lost_ledgers:  # it goes to the one that was lost
+                return None
             answer = effect()
             self._check_fence(name, arguments, answer)
             return answer
 
-        return Call(self, process, "ledger", write, fault, late_s, repeatable=True).begin()
+        service = LEDGER if name in _READS else LEDGER_WRITES
+        return Call(self, process, service, write, fault, late_s, repeatable=True).begin()
 
     def _check_fence(self, name: str, arguments: Sequence[Any], answer: Any) -> None:
         """Whoever has lost the lease of a mail may write nothing about it any more."""
+        if name == "find_thread" and answer is None:  # it has only looked
+            return
         if isinstance(answer, Claim):
             self._fences[answer.mail_key] = answer.fence
         elif arguments and isinstance(claim := arguments[0], Claim) and claim.fence != self._fences[claim.mail_key]:
@@ -251,8 +273,12 @@ class History:
             self.later(draw_latency_s(self.random), self._steer)
 
     def is_down(self, service: str) -> bool:
-        start, end = self._outages.get(service, _NEVER)
-        return start <= self.loop.time() < end
+        """With the ledger its writes are."""
+        if not self._outages:
+            return False
+        services = (LEDGER, LEDGER_WRITES) if service == LEDGER_WRITES else (service,)
+        spans = (self._outages.get(each, _NEVER) for each in services)
+        return any(start <= self.loop.time() < end for start, end in spans)
 
     # The inbox, and who else uses it
 
@@ -268,6 +294,33 @@ class History:
             self.later(self.random.random() * 100.0, self._robot_answers, sender, reply.message_id)
         elif sender.startswith("missing") and self.random.random() < 0.5:
             self.later(30.0 + self.random.random() * 600.0, self._customer_answers, sender, reply.message_id)
+
+    def as_listed(self, entries: list[InboxEntry]) -> list[InboxEntry]:
+        """What the mail server says of the mails that wait: on a bad day what they were, or some of them."""
+        now = self.loop.time()
+        if not self.conditions.stale_lists or now > FAULTS_END_S:
+            return entries
+        self._lists = [(at, each) for at, each in self._lists if at > now - _LIST_AGE_S]
+        self._lists.append((now, entries))
+        if self.random.random() >= _STALE_RATE:
+            return list(entries)
+        listed = self.random.choice(self._lists)[1]
+        return listed[: self.random.randint(0, len(listed))] if self.random.random() < 0.5 else list(listed)
+
+    def set_mark(self, letter: Letter, mark: MailMark) -> None:
+        """Where the mail server forgets marks, one of a parked mail counts as taken off."""
+        letter.mark = mark
+        forgets = self._forgets_marks and self.loop.time() < FAULTS_END_S and mark != "unknown"
+        if forgets and self.random.random() < _FORGOTTEN_RATE:
+            self.later(self.random.random() * self.random.choice((0.0, 10.0, 1000.0)), self._forget_mark, letter)
+
+    def _forget_mark(self, letter: Letter) -> None:
+        if letter.mark is not None and letter.mark != "unknown":
+            self._note("", "its mark is forgotten:", letter.id)
+            if letter.mark in ("handed_over", "quarantined"):
+                self._reopen(letter)
+            letter.mark = None
+            self.announce()
 
     async def wait_for_arrival(self, timeout_s: float) -> bool:
         done, _ = await asyncio.wait([self._arrival], timeout=timeout_s)
@@ -336,9 +389,13 @@ class History:
         if letter := self._any_letter():
             self.people.steer(letter)
 
+    def forget_fences(self) -> None:
+        """Those of a restored ledger begin where its back-up was made."""
+        self._fences.clear()
+
     def is_alive(self, name: str) -> bool:
         """Whether the agent of that name runs."""
-        return self._agents[name].process.alive
+        return self.agents[name].process.alive
 
     def note(self, *words: object) -> None:
         """For the trace."""
@@ -350,9 +407,13 @@ class History:
         if parked:
             letter = self.random.choice(parked)
             self._note("", "loses its mark", letter.id)
-            letter.mark, letter.reopened = None, True
-            self.people.handed_over.pop(reply_message_id(identity_of(letter.raw)), None)
+            letter.mark = None
+            self._reopen(letter)
             self.announce()
+
+    def _reopen(self, letter: Letter) -> None:
+        letter.reopened = True
+        self.people.handed_over.pop(reply_message_id(identity_of(letter.raw)), None)
 
     # Time
 

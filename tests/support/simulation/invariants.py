@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.email.identity import reply_message_id, ticket_key
 from guarantee_email_agent.ledger.interventions import BY_HAND
 from simulation.agent import MAX_ATTEMPTS, REPLIES_TO_ONE_ADDRESS, SETTINGS, identity_of, location_of
@@ -16,6 +17,8 @@ _OUTCOMES_OF_FOLLOW_UP: Final = frozenset({"handed_over", "not_answered"})
 """Also: `not_answered` where a clock that jumps makes it come sooner than a person could have written it."""
 
 _MAY_HAVE_REPLY: Final = frozenset({"answered", "unknown"})
+_MAY_HAVE_DRAFT: Final = frozenset({"drafted", "unknown"})
+_REPLIED: Final[dict[Mode, str]] = {"answer": "answered", "drafts": "drafted", "observe": "observed"}
 
 
 def violations(history: History) -> list[str]:
@@ -31,7 +34,13 @@ def violations(history: History) -> list[str]:
     keys = {ticket_key(identity_of(letters[0].raw)) for letters in copies.values()}
     found += (f"a ticket has another key than its mail: {key}" for key in history.tickets.keys() - keys)
     to_robots = Counter(each.to for each in history.replies if each.to.startswith(ROBOT))
-    found += (f"{to} got {count} replies" for to, count in to_robots.items() if count > REPLIES_TO_ONE_ADDRESS)
+    # A restored ledger counts from its back-up on.
+    most = REPLIES_TO_ONE_ADDRESS * (2 if history.conditions.restores else 1)
+    found += (f"{to} got {count} replies" for to, count in to_robots.items() if count > most)
+    if "answer" not in history.conditions.modes and (history.replies or history.tickets):
+        found.append("a reply or a ticket, although no agent was to answer")
+    if "drafts" not in history.conditions.modes and history.drafts:
+        found.append("a draft, although no agent was to store one")
     return found
 
 
@@ -41,8 +50,9 @@ def _problems(
     """letters: one mail and its copies."""
     identity = identity_of(letters[0].raw)
     replies = [each for each in history.replies if each.message_id == reply_message_id(identity)]
-    if len(replies) > 1:
-        yield f"answered {len(replies)} times"
+    has_draft = reply_message_id(identity) in history.drafts
+    if len(replies) + has_draft > 1:
+        yield f"answered {len(replies)} times{', and drafted' if has_draft else ''}"
     outcomes = set()
     for letter in letters:
         # One that could not be read at first is known by its location until it can.
@@ -52,9 +62,11 @@ def _problems(
         row = taken or rows.get(identity) or next(iter(here), None)
         outcome = row.outcome if row is not None else None
         if letter.id in history.letters and letter.taken_care_of_at is None:
-            if outcome is None:
+            if history.conditions.restores and letter.mark is not None:
+                pass  # a mark of before: it alone guards what a restored ledger has forgotten
+            elif outcome is None:
                 yield "it has no outcome"
-            elif letter.mark != outcome and not any(map(history.people.is_by_hand, letters)):
+            elif letter.mark != _mark_of(outcome) and not any(map(history.people.is_by_hand, letters)):
                 yield f"marked {letter.mark}, and {outcome} in the ledger"
         if outcome is not None:
             outcomes.add(outcome)
@@ -62,7 +74,8 @@ def _problems(
                 yield from _wrong_outcome(letter, outcome, history)
     by_hand = any(row.reason == BY_HAND for row in map(rows.get, [identity]) if row is not None)
     if replies:
-        if outcomes and not outcomes & _MAY_HAVE_REPLY and not by_hand:
+        # A restored ledger may have given up, or left to a person, what an agent answered before.
+        if outcomes and not outcomes & _MAY_HAVE_REPLY and not by_hand and not history.conditions.restores:
             yield f"answered, and {', '.join(sorted(outcomes))} in the ledger"
         if letters[0].kind in TICKET_KINDS and not letters[0].follow_up and ticket_key(identity) not in history.tickets:
             yield "answered without its ticket"
@@ -71,6 +84,16 @@ def _problems(
             yield "answered long after a person took care of it"
     elif "answered" in outcomes:
         yield "no reply was sent, and answered in the ledger"
+    if has_draft and outcomes and not outcomes & _MAY_HAVE_DRAFT and not by_hand and not history.conditions.restores:
+        yield f"drafted, and {', '.join(sorted(outcomes))} in the ledger"
+    if not has_draft and "drafted" in outcomes:
+        yield "no draft was stored, and drafted in the ledger"
+    if "observed" in outcomes and (replies or has_draft or ticket_key(identity) in history.tickets):
+        yield "more than observed"
+
+
+def _mark_of(outcome: str) -> str | None:
+    return None if outcome == "observed" else outcome
 
 
 def _wrong_outcome(letter: Letter, outcome: str, history: History) -> Iterator[str]:
@@ -80,5 +103,13 @@ def _wrong_outcome(letter: Letter, outcome: str, history: History) -> Iterator[s
     elif outcome == "unknown":
         if history.conditions.keeps_proof:
             yield "nobody can tell whether it was answered, and the mailbox could"
-    elif outcome not in OUTCOMES[letter.kind] | (_OUTCOMES_OF_FOLLOW_UP if letter.follow_up else frozenset()):
+    elif outcome not in _expected_outcomes(letter, history.conditions.modes):
         yield f"ended as {outcome}"
+
+
+def _expected_outcomes(letter: Letter, modes: Sequence[Mode]) -> set[str]:
+    expected = OUTCOMES[letter.kind] | (_OUTCOMES_OF_FOLLOW_UP if letter.follow_up else frozenset())
+    found = expected - {"answered"} if set(modes) != {"observe"} else set()
+    if "answered" in expected:
+        found |= {_REPLIED[mode] for mode in modes}
+    return found | ({"observed"} if "observe" in modes else set())

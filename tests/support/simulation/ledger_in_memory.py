@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Engine, bindparam, create_engine, event, select
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.pool import StaticPool
 
 from guarantee_email_agent.ledger.database import SQLITE_CLOCK_FUNCTION, Database
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.ledger.schema import prepare_schema
-from guarantee_email_agent.ledger.tables import locations, mails
 
 KEY: Final = b"a key for simulations"
-_EMPTY: Final = locations.delete(), mails.delete()
-_MAILS: Final = mails.select()
-_LOCATIONS: Final = locations.select()
-_OUTCOME: Final = select(mails.c.outcome).where(mails.c.mail_key == bindparam("at_mail"))
 
 
 class _DatabaseInMemory(Database):
@@ -41,6 +36,14 @@ class _DatabaseInMemory(Database):
         driver.execute("COMMIT")
 
 
+class KnownMail(NamedTuple):
+    """What the ledger has of a mail, as far as an invariant or a person asks."""
+
+    mail_key: str
+    outcome: str | None
+    reason: str
+
+
 class LedgerInMemory:
     """`ledger` is the real one. now: what its clock says, in seconds since 1970; set anew for each history."""
 
@@ -50,6 +53,7 @@ class LedgerInMemory:
 
         @event.listens_for(engine, "connect")
         def _configure_connection(connection: Any, _record: object) -> None:
+            self._driver = connection  # what reads along here takes no part in the agents' transactions
             connection.create_function(SQLITE_CLOCK_FUNCTION, 0, lambda: self.now())
             connection.execute("PRAGMA foreign_keys = ON")
 
@@ -60,21 +64,24 @@ class LedgerInMemory:
 
     def reset(self, now: Callable[[], float]) -> None:
         self.now = now
-        with self._database.write_transaction() as connection:
-            for statement in _EMPTY:
-                connection.execute(statement)
+        for table in ("ledger_places", "ledger_mails"):
+            self._driver.execute(f"DELETE FROM {table}")
 
-    def mails(self) -> list[Any]:
-        """The row of every mail that the ledger knows."""
-        with self._database.read_transaction() as connection:
-            return connection.rows(_MAILS)
+    def back_up(self) -> bytes:
+        """The whole database, for `restore`."""
+        return bytes(self._driver.serialize())
+
+    def restore(self, back_up: bytes) -> None:
+        self._driver.deserialize(back_up)
+
+    def mails(self) -> list[KnownMail]:
+        """Every mail that the ledger knows."""
+        return [KnownMail(*row) for row in self._driver.execute("SELECT mail_key, outcome, reason FROM ledger_mails")]
 
     def outcome_of(self, mail_key: str) -> str | None:
-        with self._database.read_transaction() as connection:
-            outcome: str | None = connection.value(_OUTCOME, {"at_mail": mail_key})
-        return outcome
+        row = self._driver.execute("SELECT outcome FROM ledger_mails WHERE mail_key = ?", (mail_key,)).fetchone()
+        return row[0] if row else None
 
     def mail_keys(self) -> dict[str, str]:
         """Which mail lies at each location."""
-        with self._database.read_transaction() as connection:
-            return {row.place: row.mail_key for row in connection.rows(_LOCATIONS)}
+        return dict(self._driver.execute("SELECT place, mail_key FROM ledger_places"))

@@ -27,6 +27,7 @@ class People:
         self._history = history
         self._steps = history.ledger.ledger.interventions
         self.handed_over: dict[str, float] = {}
+        self._frees = False
 
     def steer(self, letter: Letter) -> None:
         mail_key = self._history.ledger.mail_keys().get(location_of(letter.id))
@@ -45,11 +46,21 @@ class People:
             self._history.note("refused:", error.code)
 
     def release_what_is_stuck(self) -> bool:
-        """`status` shows mails that wait in vain: they bear the mark of an agent that was late. Whether any did."""
+        """`status` shows mails that wait in vain: they bear the mark of an agent that was late. Whether any did.
+
+        Only who freed a mail by hand has such mails: an agent sets a mark when all is written down. A restored ledger
+        has them, too, and there the mark alone counts.
+        """
+        if self._history.conditions.restores:
+            return False
         ledger, keys = self._history.ledger, self._history.ledger.mail_keys()
         waiting = {row.mail_key for row in ledger.mails() if row.outcome is None}
         marked = [each for each in self._history.letters.values() if each.mark and each.taken_care_of_at is None]
         stuck = [each for each in marked if waiting & self._keys_of(each, keys)]
+        # Another row may be that of a place where the mail lay, and could not be read.
+        late = [letter for letter in stuck if keys.get(location_of(letter.id)) in waiting]
+        if late and not (self._frees or any(map(self.is_by_hand, marked))):
+            self._history.violations.append(f"{late[0].id} bears a mark, and has no outcome")
         for letter in stuck:
             if (mail_key := keys.get(location_of(letter.id))) is None:  # it was moved since: its mark comes off by hand
                 letter.mark, letter.reopened = None, True
@@ -74,6 +85,7 @@ class People:
 
     def _free(self, mail_key: str, *, again: bool) -> None:
         work = self._steps.retry if again else self._steps.release
+        self._frees = True
         held = work(mail_key, _OWNER, _HOLD_S, self._has_ended)
         self.handed_over.pop(reply_message_id(mail_key), None)
         self._later(self._take_mark_off, held)

@@ -35,7 +35,8 @@ class SimulatedMailbox:
 
     def _list(self) -> list[InboxEntry]:
         waiting = [letter for letter in self._history.letters.values() if _is_waiting(letter)]
-        return [InboxEntry(letter.id, len(letter.raw), letter.received) for letter in waiting]
+        entries = [InboxEntry(letter.id, len(letter.raw), letter.received) for letter in waiting]
+        return self._history.as_listed(entries)
 
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
         def look() -> bool:
@@ -49,7 +50,9 @@ class SimulatedMailbox:
 
     async def send(self, reply: Reply) -> Mapping[str, Any]:
         def deliver() -> Mapping[str, Any]:
-            self._history.deliver(reply)
+            # The agent asks for the proof itself; where its ledger forgot that a reply was due, only the server can.
+            if not (self._history.conditions.restores and self._has_copy(reply.message_id)):
+                self._history.deliver(reply)
             return {"message_id": reply.message_id}
 
         return await self._history.call("mail", "send", deliver, repeatable=False, about=reply.message_id)
@@ -64,23 +67,33 @@ class SimulatedMailbox:
         return "sent" if found else "not_sent" if self._history.conditions.keeps_proof else "unknown"
 
     async def _look_for_copy(self, message_id: str) -> bool:
-        def look() -> bool:
-            now = self._history.loop.time()
-            return self._history.conditions.keeps_proof and any(
-                each.message_id == message_id and each.copy_at <= now for each in self._history.replies
-            )
+        return await self._history.call("mail", "find_sent", lambda: self._has_copy(message_id), about=message_id)
 
-        return await self._history.call("mail", "find_sent", look, about=message_id)
+    def _has_copy(self, message_id: str) -> bool:
+        now = self._history.loop.time()
+        return self._history.conditions.keeps_proof and any(
+            each.message_id == message_id and each.copy_at <= now for each in self._history.replies
+        )
 
     async def save_draft(self, reply: Reply) -> Mapping[str, Any]:
-        raise AssertionError("the agent is to answer")
+        """As our mail server does, it stores no second one of that Message-ID."""
+
+        def save() -> Mapping[str, Any]:
+            self._history.drafts.setdefault(reply.message_id, self._history.loop.time())
+            return {"message_id": reply.message_id}
+
+        return await self._history.call("mail", "save_draft", save, about=reply.message_id)
 
     async def find_draft(self, message_id: str) -> DraftState:
-        raise AssertionError("the agent is to answer")
+        drafts = self._history.drafts
+        found = await self._history.call("mail", "find_draft", lambda: message_id in drafts, about=message_id)
+        if not self._history.conditions.keeps_proof:
+            return "unknown"
+        return "saved" if found else "not_saved"
 
     async def mark(self, mail_id: str, outcome: MailMark) -> None:
         def set_mark() -> None:
-            self._letter(mail_id).mark = outcome
+            self._history.set_mark(self._letter(mail_id), outcome)
 
         await self._history.call("mail", "mark", set_mark, about=mail_id)
 
