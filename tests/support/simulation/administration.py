@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.config.settings import Mode
 from simulation.agent import OTHER_SETTINGS
+from simulation.ledger_in_memory import BackUp
 
 if TYPE_CHECKING:
     from simulation.history import History
@@ -26,7 +27,7 @@ class Administration:
         self.mode = history.conditions.modes[0]
         self.is_ledger_lost = False
         self.lost_ledgers = 0
-        self._back_up = b""
+        self._back_up: BackUp = {}
 
     def plan(self) -> None:
         history = self._history

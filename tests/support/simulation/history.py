@@ -146,13 +146,17 @@ class History:
 
     def _is_settled(self) -> bool:
         is_open = any(
-            letter.mark is None and letter.taken_care_of_at is None and not self._is_observed(letter)
+            letter.mark is None and letter.taken_care_of_at is None and not self._stays_unmarked(letter)
             for letter in self.letters.values()
         )
         return not (is_open or self._pending or self.people.release_what_is_stuck())
 
-    def _is_observed(self, letter: Letter) -> bool:
-        return "observe" in self.conditions.modes and self.ledger.outcome_of(identity_of(letter.raw)) == "observed"
+    def _stays_unmarked(self, letter: Letter) -> bool:
+        """Whether it was observed, or ended otherwise and only agents run that do no more than observe."""
+        if "observe" not in self.conditions.modes:
+            return False
+        outcome = self.ledger.outcome_of(identity_of(letter.raw))
+        return outcome is not None and (outcome == "observed" or self.administration.mode == "observe")
 
     def _end(self) -> None:
         """Nobody has any effect from now on; what is left is cancelled."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.pool import StaticPool
@@ -15,6 +15,10 @@ from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.ledger.schema import prepare_schema
 
 KEY: Final = b"a key for simulations"
+_TABLES: Final = ("ledger_mails", "ledger_places")  # in the order in which rows refer to each other
+
+BackUp: TypeAlias = dict[str, list[tuple[Any, ...]]]
+"""The rows of each table."""
 
 
 class _DatabaseInMemory(Database):
@@ -64,15 +68,21 @@ class LedgerInMemory:
 
     def reset(self, now: Callable[[], float]) -> None:
         self.now = now
-        for table in ("ledger_places", "ledger_mails"):
+        self._empty()
+
+    def back_up(self) -> BackUp:
+        """What it knows of mails, for `restore`."""
+        return {table: self._driver.execute(f"SELECT * FROM {table}").fetchall() for table in _TABLES}
+
+    def restore(self, back_up: BackUp) -> None:
+        self._empty()
+        for table, rows in back_up.items():
+            for row in rows:
+                self._driver.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+
+    def _empty(self) -> None:
+        for table in reversed(_TABLES):
             self._driver.execute(f"DELETE FROM {table}")
-
-    def back_up(self) -> bytes:
-        """The whole database, for `restore`."""
-        return bytes(self._driver.serialize())
-
-    def restore(self, back_up: bytes) -> None:
-        self._driver.deserialize(back_up)
 
     def mails(self) -> list[KnownMail]:
         """Every mail that the ledger knows."""
