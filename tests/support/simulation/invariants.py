@@ -58,7 +58,8 @@ def _problems(
         # One that could not be read at first is known by its location until it can.
         known_by = [mail_keys.get(location_of(mail_id), "") for mail_id in (letter.id, *letter.earlier_ids)]
         here = [rows[key] for key in known_by if key in rows]
-        taken = next((each for each in here if each.reason == BY_HAND), None)  # before it could be read, perhaps
+        # Before it could be read, perhaps; and not given back since.
+        taken = next((each for each in here if each.reason == BY_HAND and each.outcome is not None), None)
         row = taken or rows.get(identity) or next(iter(here), None)
         outcome = row.outcome if row is not None else None
         if letter.id in history.letters and letter.taken_care_of_at is None:
@@ -86,7 +87,9 @@ def _problems(
             yield "answered long after a person took care of it"
     elif "answered" in outcomes:
         yield "no reply was sent, and answered in the ledger"
-    if has_draft and outcomes and not outcomes & _MAY_HAVE_DRAFT and not by_hand and not history.conditions.restores:
+    # An agent that stood still may store it after others gave the mail up: a person then has both.
+    may_have_draft = _MAY_HAVE_DRAFT | ({"quarantined"} if history.conditions.pauses else set())
+    if has_draft and outcomes and not outcomes & may_have_draft and not by_hand and not history.conditions.restores:
         yield f"drafted, and {', '.join(sorted(outcomes))} in the ledger"
     if not has_draft and "drafted" in outcomes:
         yield "no draft was stored, and drafted in the ledger"
