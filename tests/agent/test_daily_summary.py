@@ -13,6 +13,7 @@ from steered_desk import SteeredDesk
 
 from guarantee_email_agent.agent.daily_summary import DailySummary, last_period
 from guarantee_email_agent.agent.identity_key import identity_key
+from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.agents import AgentReport, Work
@@ -58,6 +59,16 @@ def test_it_counts_what_was_done_and_names_what_took_long(tmp_path: Path) -> Non
     assert "Handed over: 1\n    anger: 1\n" in text
     assert f"Slowest:\n    {answered[:8]}: 12.5 s, answered, tries: 1\n" in text
     assert "Language model: 0.2500 USD\nOutages: none\nDown now: nothing\nUnfinished now: 0\n" in text
+
+
+def test_what_people_took_while_an_agent_worked_on_it_is_not_unfinished(tmp_path: Path) -> None:
+    desk = SteeredDesk(tmp_path, summary={"at": "00:00", "zone": "UTC", "file": "summary.txt"})
+    with desk.ledger() as ledger:
+        for name, reason in (("taken", NOT_WAITING), ("waits", "timeout")):
+            ledger.release(desk.claim(ledger, name), count_attempt=False, retry_after_s=0, reason=reason)
+    with at_tomorrow(desk) as ledger:
+        assert tell(summary_of(desk, ledger))
+    assert "Unfinished now: 1, the oldest first seen " in (tmp_path / "summary.txt").read_text()
 
 
 def test_it_is_mailed_once_whoever_asks_in_mode_observe_too(tmp_path: Path) -> None:

@@ -89,6 +89,24 @@ def lasted_s(outage: RecordedOutage) -> float:
     return outage.ended_at - outage.began_at
 
 
+def test_what_two_agents_left_down_is_back_once_and_lasted_as_long_as_the_longer_one(
+    ledger: Ledger, location: str
+) -> None:
+    first, second = Agent(ledger, "one:1"), Agent(ledger, "two:2")
+    first.fail()
+    first.now += HOUR_S
+    first.end()
+    second.fail()
+    second.end()
+    third = Agent(ledger, "three:3", now=5.0)
+    third.beat()
+    third.answer()
+    for _ in range(3):
+        third.beat()
+    assert [third.now - outage.since for outage in third.told] == [pytest.approx(HOUR_S, abs=60)]
+    assert [outage.ended_at is None for outage in recorded(location)] == [False]
+
+
 def test_an_outage_goes_on_over_a_restart_and_is_one(ledger: Ledger, location: str) -> None:
     first = Agent(ledger, "one:1")
     first.history.inbox_listed(9, None)

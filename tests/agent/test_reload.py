@@ -82,6 +82,20 @@ def test_another_time_for_a_mail_makes_another_model(ledger: Ledger) -> None:
     asyncio.run(run())
 
 
+def test_what_a_model_was_paid_for_is_kept_over_a_reload_unless_another_one_is_asked(ledger: Ledger) -> None:
+    async def run() -> None:
+        desk = Desk(ledger, unchanged)
+        kept = desk.daemon.worker.kept_answers
+        desk.change(concurrency=2)
+        assert await desk.settings.reload()
+        assert desk.daemon.worker.kept_answers is kept
+        desk.file = replace(desk.file, llm=replace(desk.file.llm, max_tokens=99))
+        assert await desk.settings.reload()
+        assert desk.daemon.worker.kept_answers is not kept
+
+    asyncio.run(run())
+
+
 def test_what_is_written_down_is_the_file_and_not_the_command_line(ledger: Ledger) -> None:
     async def run() -> None:
         desk = Desk(ledger, as_drafts)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+from contextlib import closing
 from pathlib import Path
 
+import pytest
 from mailbox_in_memory import INSTRUCTIONS
+from steered_desk import SteeredDesk
 
+from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox, mailbox_name
+from guarantee_email_agent.agent.preflight import check_all
 from guarantee_email_agent.agent.settings_in_use import differences, digests, is_setting, merged, needs_restart
 from guarantee_email_agent.config.differences import changed_settings
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.ledger.opening import open_ledger
 
 
 def config(folder: Path, text: str) -> Config:
@@ -57,3 +64,24 @@ def test_digests_hold_no_value_and_cannot_be_made_without_the_key(tmp_path: Path
     assert "example" not in str(digests(given, b"key"))
     name = "mailbox.from_address"
     assert digests(given, b"key")[name] != digests(given, b"another")[name]
+
+
+def test_check_leaves_out_what_counts_for_nothing_and_tells_times_in_the_zone_of_the_desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
+    monkeypatch.setenv("LEDGER_KEY", "of the desk")
+    desk = SteeredDesk(tmp_path, summary={"zone": "Asia/Tokyo"})
+    used = load_config(tmp_path / "config.yaml")
+    key = identity_key(used)
+    with closing(open_ledger(f"sqlite:///{tmp_path}/ledger.db", key=key)) as ledger:
+        of_another_start = {**digests(used, key), "agent.ledger": "0" * 12}
+        ledger.save_loaded_settings(key_of_mailbox(mailbox_name(used), key), of_another_start)
+    assert "agent.ledger" not in digests(used, key)
+    assert "agent.ledger" in digests(desk.config, key)
+    out = io.StringIO()
+    check_all(tmp_path / "config.yaml", out, inbox=False)
+    (line,) = [line for line in out.getvalue().splitlines() if " Changes: " in line]
+    assert "Changes: none since an agent loaded everything, 2" in line
+    assert line.endswith(" +0900")

@@ -105,6 +105,16 @@ def test_an_id_of_no_mail(desk: SteeredDesk, capsys: pytest.CaptureFixture[str],
     assert capsys.readouterr().err == f"guarantee-email-agent: {message}\n"
 
 
+@pytest.mark.parametrize("command", ["release", "retry", "hand-over"])
+def test_under_another_key_no_mail_is_known_by_its_id_in_the_mailbox(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    desk.ended("first", "handed_over")
+    monkeypatch.setenv("LEDGER_KEY", "another")
+    assert run([command, "first"]) == 2
+    assert "was begun with another key. Use that one (LEDGER_KEY, " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["status", "log", "release first", "retry first", "hand-over first"])
 def test_the_log_of_the_agent_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     """Made by root between two signals of `logrotate`, it could not be written by the agent's user."""

@@ -63,9 +63,9 @@ class TestWaitsAndClaims:
         assert isinstance(ledger.state(LOCATION), Waiting)
         assert ledger.interventions.give_back(release(ledger))
         assert ledger.state(LOCATION) == Free(MAIL, 1)
-        assert ledger.released() == {LOCATION}
+        assert ledger.inbox([]).released == {LOCATION}
         assert claimed(ledger).attempts == 2
-        assert ledger.released() == set()
+        assert ledger.inbox([]).released == set()
 
     def test_a_retry_begins_to_count_anew(self, ledger: Ledger) -> None:
         waiting(ledger)
@@ -256,10 +256,10 @@ def test_a_mail_that_waits_is_held_as_well_until_no_mark_is_on_it(ledger: Ledger
     waiting(ledger)
     held = release(ledger)
     assert (held.outcome, held.reason, held.attempts) == (None, "timeout", 1)
-    assert ledger.released() == set()
+    assert ledger.inbox([]).released == set()
     refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
     ledger.interventions.give_back(held)
-    assert ledger.released() == {LOCATION}
+    assert ledger.inbox([]).released == {LOCATION}
 
 
 def test_a_mail_that_was_taken_is_not_reopened_by_who_saw_it_without_a_mark(ledger: Ledger, ledger_sql: Any) -> None:

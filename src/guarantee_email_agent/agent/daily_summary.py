@@ -20,6 +20,7 @@ from typing import Final
 from guarantee_email_agent.agent.identity_key import key_of_mailbox, mailbox_name
 from guarantee_email_agent.agent.ledger_access import current_outages, ledger_location
 from guarantee_email_agent.agent.outage_report import summary_lines
+from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN, summary_message_id
 from guarantee_email_agent.integrations.mail_client import MailClient
@@ -213,7 +214,7 @@ def _lines(
         f"    {outage.service} since {clock.text(outage.since)} ({outage.code}; {short_owner(agent.owner)})"
         for agent, outage in outages
     )
-    unfinished = reader.unfinished(MAX_MAILS)
+    unfinished = [row for row in reader.unfinished(MAX_MAILS) if row.reason != NOT_WAITING]  # that one is with people
     seen = (
         f", the oldest first seen {duration(now - min(row.created_at for row in unfinished))} ago" if unfinished else ""
     )

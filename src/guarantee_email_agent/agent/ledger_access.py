@@ -34,7 +34,9 @@ def open_reader(config: Config) -> LedgerReader:
 
 
 def find_mail(reader: LedgerReader, config: Config, name: str) -> LedgerRow:
-    """name: the beginning of a mail's key, or its id in the mailbox. Raises NoSuchMailError."""
+    """name: the beginning of a mail's key, or its id in the mailbox. Raises NoSuchMailError, and
+    ConfigurationError where the key is needed, which is another one than the agents'.
+    """
     lowered = name.strip().lower()
     is_key = _KEY.fullmatch(lowered) is not None
     if is_key:
@@ -45,7 +47,9 @@ def find_mail(reader: LedgerReader, config: Config, name: str) -> LedgerRow:
                 raise
     elif name.strip():
         # As the agent's log names it. Without the key nothing can be told of it.
-        location = key_of_location(mailbox_name(config), name.strip(), identity_key(config))
+        key = identity_key(config)
+        reader.require_key(key)
+        location = key_of_location(mailbox_name(config), name.strip(), key)
         if (row := reader.at(location)) is not None:
             return row
     shown = printable(truncate(name, 60))

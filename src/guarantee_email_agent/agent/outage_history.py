@@ -50,7 +50,8 @@ class OutageHistory:
         self._waiting: int | None = None
         self._records: dict[str, _Record] = {}
         self._over: list[_Record] = []  # unsaved, and followed by another one
-        self._left: dict[str, tuple[OpenOutage, Outage]] = {}  # taken over from agents that are gone, by name
+        # Taken over from agents that are gone, by name, the longest first: several may have seen the same one.
+        self._left: dict[str, list[tuple[OpenOutage, Outage]]] = {}
 
     def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:  # noqa: ARG002 - as observers have it
         self._waiting = waiting
@@ -92,7 +93,10 @@ class OutageHistory:
             for row in rows
             if row.id not in known
         ]
-        self._left = {outage.name: (row, outage) for row, outage in heard if row.is_ours}
+        self._left = {}
+        for row, outage in heard:
+            if row.is_ours:
+                self._left.setdefault(outage.name, []).append((row, outage))
         today = [(row, outage) for row, outage in heard if not _is_of_earlier_day(row)]
         self._outages.heard_of(
             [outage for row, outage in today if row.is_ours],
@@ -109,9 +113,9 @@ class OutageHistory:
             return
         if record is not None and record.unsaved:
             self._over.append(record)
-        row, left = self._left.get(outage.name, (None, None))
-        if row is not None and left is not None and outage.since <= left.since:
-            del self._left[outage.name]
+        left = self._left.get(outage.name, [])
+        if left and outage.since <= left[0][1].since:
+            row, _ = left.pop(0)
             self._records[outage.name] = _Record(row.id, outage, row.waiting)
         else:
             self._records[outage.name] = _Record(secrets.token_hex(16), outage, None)
@@ -124,9 +128,8 @@ class OutageHistory:
     def _end_left(self) -> None:
         """What was taken over and has answered, or is counted otherwise by now."""
         still_left = self._outages.left
-        for name, (row, outage) in list(self._left.items()):
-            if name not in still_left:
-                del self._left[name]
+        for name in [name for name in self._left if name not in still_left]:
+            for row, outage in self._left.pop(name):
                 proved = self._outages.has_answered(name, outage.since)
                 self._over.append(_Record(row.id, outage, row.waiting, self._now(), proved))
 

@@ -232,7 +232,8 @@ class CurrentOutages:
             if part.ended_at is None and (since := self._began(name, part.outage.since)) < part.outage.since:
                 part.outage = replace(part.outage, since=since)
         down = {outage.name for outage in self.current}
-        self._left = {outage.name: outage for outage in left if outage.name not in down}
+        latest_first = sorted(left, key=lambda outage: outage.since, reverse=True)  # of several agents' the longest
+        self._left = {outage.name: outage for outage in latest_first if outage.name not in down}
         places = {(outage.service, outage.address) for outage in left}
         self._ended_since = {place: since for place, since in self._ended_since.items() if place in places}
         for name, outage in list(self._left.items()):

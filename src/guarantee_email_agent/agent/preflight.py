@@ -55,6 +55,7 @@ from guarantee_email_agent.utils.errors import (
     IntegrationError,
     LLMError,
 )
+from guarantee_email_agent.utils.local_time import LocalTime
 from guarantee_email_agent.utils.logging import open_log_file
 from guarantee_email_agent.utils.text import printable
 
@@ -195,8 +196,9 @@ def _report_changes(config: Config, ledger: Ledger, key: bytes, report: _Report)
     loaded = ledger.loaded_settings(key_of_mailbox(mailbox_name(config), key))
     if loaded is None:
         return
-    at = datetime.fromtimestamp(loaded.at).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
-    names = settings_in_use.differences(loaded.digests, settings_in_use.digests(config, key))
+    at = f"{LocalTime(config.summary.zone).at(loaded.at):%Y-%m-%d %H:%M:%S %z}"
+    different = settings_in_use.differences(loaded.digests, settings_in_use.digests(config, key))
+    names = [name for name in different if settings_in_use.is_of_run(name, config)]
     if not names:
         report.passed("Changes", f"none since an agent loaded everything, {at}")
     restart = [name for name in names if settings_in_use.is_setting(name) and settings_in_use.needs_restart(name)]

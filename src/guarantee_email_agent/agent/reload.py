@@ -105,7 +105,8 @@ class SettingsReload:
         if any(name.startswith("logging.") for name in changed):
             self._set_up_logging(config)
         other_model = any(name.startswith("llm.") for name in changed)
-        self._daemon.use(replace(fresh, exclusive=worker.exclusive), since, other_model=other_model)
+        kept = fresh.kept_answers if other_model else worker.kept_answers
+        self._daemon.use(replace(fresh, exclusive=worker.exclusive, kept_answers=kept), since, other_model=other_model)
         self.config, self._loaded = config, loaded
         self._reloaded.set()
         told = [*changed, *(["instruction files"] if self._instructions_changed() else [])]
@@ -152,6 +153,7 @@ class SettingsReload:
 
     def _tell_of_restart(self, found: Config) -> None:
         """A line for each setting that differs from what is in use, which only a restart takes over."""
-        names = [name for name in changed_settings(self.config, found) if settings_in_use.is_of_run(name)]
+        changed = changed_settings(self.config, found)
+        names = [name for name in changed if settings_in_use.is_of_run(name, self.config)]
         for name in (*names, *changed_secrets(self.config.secrets, found.secrets)):
             logger.warning("Changed, but needs a restart: %s", name)

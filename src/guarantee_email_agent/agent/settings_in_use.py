@@ -37,9 +37,10 @@ def is_setting(name: str) -> bool:
     return not name.endswith(_FILE)
 
 
-def is_of_run(setting: str) -> bool:
-    """Whether `run` reads it at all."""
-    return not setting.startswith(_OF_OTHER_COMMANDS)
+def is_of_run(setting: str, config: Config) -> bool:
+    """Whether `run` reads it at all: LEDGER_URL counts before `agent.ledger`."""
+    replaced = setting == "agent.ledger" and bool(config.secrets.ledger_url)
+    return not replaced and not setting.startswith(_OF_OTHER_COMMANDS)
 
 
 def digests(config: Config, key: bytes) -> dict[str, str]:
@@ -47,7 +48,7 @@ def digests(config: Config, key: bytes) -> dict[str, str]:
 
     key: of the ledger; without it nobody can try values until their hash fits.
     """
-    settings = {name: value.encode() for name, value in flat_settings(config).items() if is_of_run(name)}
+    settings = {name: value.encode() for name, value in flat_settings(config).items() if is_of_run(name, config)}
     return {name: hmac.digest(key, value, "sha256").hex()[:12] for name, value in (settings | _files(config)).items()}
 
 

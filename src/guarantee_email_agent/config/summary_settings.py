@@ -37,7 +37,9 @@ class SummarySettings:
 
     at: str = setting("07:00", "When a day ends and its summary is written: hours and minutes, in quotes.", _time)
     zone: str | None = setting(
-        None, "Time zone of `at`, and of the times that `status` and `log` show; by default the machine's.", _zone
+        None,
+        "Time zone of `at`, and of the times that `status`, `log` and `check` show; by default the machine's.",
+        _zone,
     )
     to: str | None = setting(
         None, "Address that it is mailed to; none of the agent's own. Not together with `file`.", _address

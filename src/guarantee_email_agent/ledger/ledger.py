@@ -152,7 +152,7 @@ class Ledger:
     def intend_send(self, claim: Claim, reply_message_id: str, *, delivery: Delivery = "send") -> None:
         """Write down that the reply with this Message-ID is about to be sent, or stored as a draft.
 
-        Refused (`ledger_wrong_stage`) while an earlier sending is open: look for its proof, then `sent` or `not_sent`.
+        Refused (`ledger_wrong_stage`) while an earlier sending is open: its proof leads to `finish` or `not_sent`.
         """
         message_id = _checked("reply_message_id", reply_message_id, _TOKEN)
         self._write(claim, tables.INTEND_SEND, reply_message_id=message_id, delivery=delivery)
@@ -324,11 +324,6 @@ class Ledger:
         with self._database.read_transaction() as connection:
             rows = connection.rows(tables.OUTCOMES, {"places": location_keys})
         return {row.place for row in rows if row.outcome == "observed"}
-
-    def released(self) -> set[str]:
-        """The locations of mails that a person gave back to the agents, and that none has claimed since."""
-        with self._database.read_transaction() as connection:
-            return {row.place for row in connection.rows(tables.RELEASED)}
 
     def prune(self, older_than_days: int) -> int:
         """Forget mails that ended so long ago; returns how many.

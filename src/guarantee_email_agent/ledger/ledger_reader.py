@@ -15,7 +15,7 @@ from guarantee_email_agent.integrations.ports import MailMark, Outcome
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
 from guarantee_email_agent.ledger.database import LedgerError, open_database
 from guarantee_email_agent.ledger.outages import ALL_OUTAGES, RecordedOutage, united
-from guarantee_email_agent.ledger.schema import SCHEMA_VERSION, older_schema
+from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, SCHEMA_VERSION, older_schema, require_key
 from guarantee_email_agent.ledger.tables import CURRENT_TIME, FACT, facts, locations, mails, outages
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -167,6 +167,12 @@ class LedgerReader:
         if len(found) > 1:
             raise NoSuchMailError(f"Several mails begin with {prefix}. Write more of the id", "ledger_ambiguous_mail")
         return found[0]
+
+    def require_key(self, key: bytes) -> None:
+        """Raises ConfigurationError for another key than the agents', by which no location is known."""
+        with self._database.read_transaction() as connection:
+            fingerprint = connection.value(FACT, {"name": KEY_FINGERPRINT})
+        require_key(self.name, str(fingerprint), key)
 
     def at(self, location_key: str) -> LedgerRow | None:
         """The mail that was seen at this location."""

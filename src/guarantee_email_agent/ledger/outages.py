@@ -100,14 +100,16 @@ def _save(insert: Any) -> Any:
 
 _SAVE: Final = {"sqlite": _save(sqlite.insert), "postgresql": _save(postgresql.insert)}
 _IS_OPEN: Final = outages.c.ended_at.is_(None)
+_IS_FORGOTTEN: Final = outages.c.seen_at < NOW - FORGOTTEN_S
 _OPEN: Final = (
     select(
         outages,
         (NOW - outages.c.began_at).label("began_ago_s"),
         (agents.c.seen_at >= NOW - SILENT_S).label("owner_runs"),
+        _IS_FORGOTTEN.label("is_forgotten"),
     )
     .join_from(outages, agents, outages.c.owner == agents.c.owner, isouter=True)
-    .where(_IS_OPEN, outages.c.seen_at >= NOW - FORGOTTEN_S)
+    .where(_IS_OPEN)
     .order_by(outages.c.began_at, outages.c.id)
 )
 _TAKE_OVER: Final = (  # at_id, at_owner, new_owner
@@ -115,9 +117,7 @@ _TAKE_OVER: Final = (  # at_id, at_owner, new_owner
     .where(_IS_OPEN, outages.c.id == bindparam("at_id"), outages.c.owner == bindparam("at_owner"))
     .values(owner=bindparam("new_owner"))
 )
-_CLOSE_FORGOTTEN: Final = (
-    update(outages).where(_IS_OPEN, outages.c.seen_at < NOW - FORGOTTEN_S).values(ended_at=outages.c.seen_at)
-)
+_CLOSE_FORGOTTEN: Final = update(outages).where(_IS_OPEN, _IS_FORGOTTEN).values(ended_at=outages.c.seen_at)
 _FORGET: Final = delete(outages).where(outages.c.ended_at < NOW - KEPT_S)
 
 
@@ -137,7 +137,6 @@ class SeenOutages:
         with self._database.write_transaction() as connection:
             for report in reports:
                 connection.execute(_SAVE, _values(owner, report))
-            connection.execute(_CLOSE_FORGOTTEN)
             connection.execute(_FORGET)
 
     def take_over(self, owner: str, used: Collection[tuple[str, str]]) -> list[OpenOutage]:
@@ -147,7 +146,11 @@ class SeenOutages:
         saved their end.
         """
         with self._database.read_transaction() as connection:
-            rows = [row for row in connection.rows(_OPEN) if (row.service, row.address_key) in used]
+            found = connection.rows(_OPEN)
+        if any(row.is_forgotten for row in found):  # such as one of a service that is asked no more
+            with self._database.write_transaction() as connection:
+                connection.execute(_CLOSE_FORGOTTEN)
+        rows = [row for row in found if not row.is_forgotten and (row.service, row.address_key) in used]
         orphans = {row.id: row.owner for row in rows if row.owner != owner and not row.owner_runs}
         taken = {row.id for row in rows if row.owner == owner}
         if orphans:

@@ -21,6 +21,9 @@ SCHEMA_VERSION: Final = 4
 LEDGER_ID: Final = "ledger_id"
 """A fact: what a mailbox is marked with that is served with this ledger."""
 
+KEY_FINGERPRINT: Final = "key_fingerprint"
+"""A fact: by which the key is known that the hashes are keyed with."""
+
 _ADDED_IN_2: Final = ("delivery", "replied_at", "thread_key", "admitted_at", "sender_key", "text_key")
 _ADDED_IN_3: Final = ("released_at", "worked_s", "cost_usd")
 _ADDED_SINCE_1: Final = (*_ADDED_IN_2, *_ADDED_IN_3)
@@ -34,7 +37,7 @@ def prepare_schema(database: Database, prepared: PreparedConnection, key: bytes)
     version = read_schema_version(database, connection, key)
     if version is None:
         metadata.create_all(connection)
-        known = {"schema_version": str(SCHEMA_VERSION), "key_fingerprint": _fingerprint(key), LEDGER_ID: _new_id()}
+        known = {"schema_version": str(SCHEMA_VERSION), KEY_FINGERPRINT: _fingerprint(key), LEDGER_ID: _new_id()}
         connection.execute(facts.insert(), [{"name": name, "value": value} for name, value in known.items()])
         return
     if version == 1:
@@ -66,7 +69,7 @@ def read_schema_version(database: Database, connection: Connection, key: bytes) 
         return None
     known = {row.name: row.value for row in connection.execute(select(facts))}
     version = known.get("schema_version", "")
-    if not version.isdecimal() or int(version) < 1 or "key_fingerprint" not in known:
+    if not version.isdecimal() or int(version) < 1 or KEY_FINGERPRINT not in known:
         raise LedgerError(f"The ledger {database.name} is damaged. Restore it from a backup", "ledger_corrupt")
     if int(version) > SCHEMA_VERSION:
         raise ConfigurationError(
@@ -74,13 +77,18 @@ def read_schema_version(database: Database, connection: Connection, key: bytes) 
             f"knows {SCHEMA_VERSION}). Update this agent",
             "ledger_newer_schema",
         )
-    if not hmac.compare_digest(known["key_fingerprint"], _fingerprint(key)):
+    require_key(database.name, known[KEY_FINGERPRINT], key)
+    return int(version)
+
+
+def require_key(name: str, fingerprint: str, key: bytes) -> None:
+    """Raises ConfigurationError where the ledger of this fingerprint was made with another key."""
+    if not hmac.compare_digest(fingerprint, _fingerprint(key)):
         raise ConfigurationError(
-            f"The ledger {database.name} was begun with another key. Use that one (LEDGER_KEY, or the .key file "
-            "beside it): with a new key every mail would look new and be answered again",
+            f"The ledger {name} was begun with another key. Use that one (LEDGER_KEY, or the .key file beside it): "
+            "with a new key every mail would look new and be answered again",
             "ledger_wrong_key",
         )
-    return int(version)
 
 
 def older_schema(name: str, version: int) -> ConfigurationError:
