@@ -1,10 +1,14 @@
-"""The files for CI servers in docs/ci: each fits its server's schema, and all run the command that docs/ci.md runs."""
+"""The files for CI servers in docs/ci: each fits its server's schema, and all run the command that docs/ci.md runs.
+
+Of the project's own CI, .ci/run: what its steps end with, where nothing may be mounted."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,3 +61,50 @@ def test_every_report_that_is_written_is_kept() -> None:
     assert upload["with"]["path"] == "report.*"
     assert upload["if"] == "${{ !cancelled() }}"
     assert "artifacts: 'report.*'" in (CI / "Jenkinsfile").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def ci_run(tmp_path: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """Executes steps as .ci/run would, on a machine that lets nobody mount anything."""
+    programs, temporary = tmp_path / "bin", tmp_path / "temporary"
+    for folder in (programs, temporary, tmp_path / ".ci"):
+        folder.mkdir()
+    for name in ("mount", "umount"):
+        (programs / name).write_text("#!/bin/sh\nexit 32\n", encoding="utf-8")
+        (programs / name).chmod(0o755)
+    set_up, _, rest = (CI.parents[1] / ".ci" / "run").read_text(encoding="utf-8").partition("\n# What the tests work")
+    assert rest
+    environment = {
+        **os.environ,
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PIP_INDEX_URL": "https://packages.invalid/simple",
+        "TMPDIR": str(temporary),
+    }
+
+    def execute(steps: str) -> subprocess.CompletedProcess[str]:
+        script = tmp_path / ".ci" / "run"
+        script.write_text(f"{set_up}\n{steps}\n", encoding="utf-8")
+        done = subprocess.run(["bash", script], env=environment, capture_output=True, text=True, check=False)
+        assert not list(temporary.iterdir())
+        return done
+
+    return execute
+
+
+def test_where_nothing_may_be_mounted_what_passed_has_passed(
+    ci_run: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
+    done = ci_run("both a 'echo of a' b 'echo of b'\nstep c 'echo of c'\necho end")
+    assert done.returncode == 0
+    assert re.findall(r"^(of .|end)$", done.stdout, re.MULTILINE) == ["of a", "of b", "of c", "end"]
+
+
+@pytest.mark.parametrize("steps", ["both a 'exit 7' b 'echo of b'", "both b 'echo of b' a 'exit 7'", "step a 'exit 7'"])
+def test_a_step_that_fails_is_named_and_ends_it(
+    ci_run: Callable[[str], subprocess.CompletedProcess[str]], steps: str
+) -> None:
+    done = ci_run(f"{steps}\necho end")
+    assert done.returncode == 1
+    assert "##### FAILED: a" in done.stdout
+    assert ("of b" in done.stdout) == steps.startswith("both")
+    assert "end" not in done.stdout.split()
