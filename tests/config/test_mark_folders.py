@@ -35,3 +35,10 @@ def test_what_could_not_be_told_apart_is_refused(tmp_path: Path, settings: str, 
     with pytest.raises(ConfigurationError) as caught:
         load(tmp_path, settings)
     assert told in caught.value.message
+
+
+def test_folders_for_a_maildir_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("mailbox: {imap: {marks: folders}}\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(tmp_path / "config.yaml", {}, tmp_path)
+    assert "mailbox.imap: has marks: folders without a host. Name the server, or leave" in caught.value.message

@@ -19,6 +19,21 @@ IMAP = f"--imap-host imap.example.com {FROM}"
         ("mail", "", "the following arguments are required: --from; see --help\n"),
         ("mail", FROM, "name either --maildir or --imap-host; see --help\n"),
         ("mail", f"{IMAP} --maildir x", "name either --maildir or --imap-host; see --help\n"),
+        (
+            "mail",
+            f"{FROM} --maildir x --marks folders",
+            "--marks folders is for IMAP: a Maildir keeps its marks itself. Leave it out; see --help\n",
+        ),
+        (
+            "mail",
+            f"{IMAP} --mark-parent 'a*'",
+            "--mark-parent must be a name without * and %, and without white space around it; see --help\n",
+        ),
+        (
+            "mail",
+            f"{IMAP} --mark-unknown ANSWERED",
+            "a folder of --mark-answered to --mark-unknown has one name for two outcomes; give each a name of its own",
+        ),
         ("mail", f"{FROM} --maildri x", "unrecognized arguments: --maildri x; see --help\n"),
         (
             "mail",

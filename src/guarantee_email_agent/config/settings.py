@@ -129,6 +129,8 @@ class Imap:
 
     def __post_init__(self) -> None:
         _check_tls(self.host, self.security)
+        if self.host is None and self.marks == "folders":
+            raise ValueError("has marks: folders without a host. Name the server, or leave it out for a Maildir")
 
 
 @dataclass(frozen=True, slots=True)

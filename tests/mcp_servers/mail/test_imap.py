@@ -465,3 +465,21 @@ def test_where_older_mails_come_to_count_copies_among_them_are_filed(
     listing = mailbox.list_unprocessed(100, InboxFilter(received_since=time.time() - 86_400))
     raws = [mailbox.read_raw(entry.id, 10_000) for entry in listing.entries]
     assert message_ids(raws) == ["<mail-2@example.org>"]
+
+
+def test_a_copy_that_comes_while_mails_are_listed_is_none_of_them(proxied: Proxied, mail_servers: MailServers) -> None:
+    copy = compose(REPLY, mail_servers.address, datetime(2026, 1, 18, tzinfo=UTC), b"a key")
+    searches: list[bytes] = []
+
+    def put_before_the_first(data: bytes) -> bool:
+        if b"UID SEARCH" in data:
+            searches.append(data)
+            if len(searches) == 1:  # which looks for copies, and tells of a new mail only as it ends
+                mail_servers.put("INBOX", copy)
+        return True
+
+    with proxied(put_before_the_first, settings={"key": b"a key"}) as (mailbox, _):
+        assert ids(mailbox) == []
+        assert len(mail_servers.folder()) == 1
+        assert ids(mailbox) == []
+        assert (mail_servers.folder(), len(mail_servers.folder("Sent"))) == ([], 1)

@@ -139,6 +139,25 @@ def test_a_mail_that_people_took_elsewhere_is_not_found(mailbox: ImapMailbox, ma
         assert ids(mailbox) == [mail_id]
 
 
+@pytest.mark.parametrize(
+    "message_id", ["<ä@example.org>".encode(), b"<" + 70_000 * b"x" + b"@example.org>"], ids=["8 bit", "long"]
+)
+def test_a_message_id_that_no_server_searches_for(
+    open_mailbox: Opener, mail_servers: MailServers, message_id: bytes
+) -> None:
+    mail_servers.put("INBOX", mail().replace(b"<mail-1@example.org>", message_id))
+    mailbox = open_mailbox(marks="folders")
+    (mail_id,) = ids(mailbox)
+    mailbox.mark(mail_id, "quarantined")
+    mailbox.mark(mail_id, "handed_over")
+    assert mailbox.count_by_outcome() == counts(handed_over=1)
+    mail_servers.move(f"{PARENT}.Handed over", "INBOX")
+    assert mailbox.is_waiting(mail_id)
+    mail_servers.empty()
+    with refused("mail_not_found"):
+        mailbox.mark(mail_id, "answered")
+
+
 def test_a_folder_that_people_removed_is_made_anew(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
     mail_servers.deliver(mail(1), mail(2))
     first, second = ids(mailbox)
@@ -342,3 +361,39 @@ class TestReplacedIds:
         kept = f"X-Microsoft-Original-Message-ID: {REPLY.message_id}\r\n".encode()
         mail_servers.put("Sent", kept + mail())
         assert open_mailbox(sent_copy="server", replaces_ids=True).find_sent(REPLY.message_id) == "sent"
+
+    @pytest.mark.parametrize(
+        ("naming", "state"),
+        [
+            ("References: <question@example.org> <{id}>", "sent"),
+            ("X-Microsoft-Original-Message-ID: <{id}>", "sent"),
+            ("References: <not-{id}>", "not_sent"),
+            ("References: <{id}>\r\nX-Unsent: 1", "not_sent"),
+        ],
+    )
+    def test_a_copy_that_a_person_took_to_another_folder_proves_it(
+        self, open_mailbox: Opener, mail_servers: MailServers, naming: str, state: str
+    ) -> None:
+        naming = naming.format(id=REPLY.message_id.strip("<>"))
+        header = f"From: {mail_servers.address}\r\nMessage-ID: <x@y>\r\n{naming}\r\n"
+        mail_servers.put("INBOX", f"{header}\r\nYour warranty is valid.\r\n".encode())
+        if "X-Unsent" in naming:
+            mail_servers.add_flags("\\Draft")
+        with mail_servers.folder_of_its_own("Archive"):
+            mail_servers.move("INBOX", "Archive")
+            mailbox = open_mailbox(sent_copy="server", replaces_ids=True)
+            assert mailbox.find_sent(REPLY.message_id, everywhere=True) == state
+
+    def test_a_sent_folder_that_was_made_anew_is_looked_at_anew(
+        self, open_mailbox: Opener, mail_servers: MailServers
+    ) -> None:
+        """Its UIDs begin with 1 again, and mean other mails."""
+        name = "Sent by us"
+        mailbox = open_mailbox(sent_copy="server", replaces_ids=True, sent_folder=name)
+        with mail_servers.folder_of_its_own(name):
+            mail_servers.put(name, mail())
+            assert mailbox.find_sent(REPLY.message_id) == "not_sent"
+            mailbox._replies.close()
+        with mail_servers.folder_of_its_own(name):
+            mail_servers.put(name, f"References: {REPLY.message_id}\r\n".encode() + mail())
+            assert mailbox.find_sent(REPLY.message_id) == "sent"

@@ -109,6 +109,9 @@ def _parse_options() -> argparse.Namespace:
     options = parser.parse_args()
     if (options.maildir is None) == (options.imap_host is None):
         parser.error("name either --maildir or --imap-host")
+    if options.maildir is not None and options.marks == "folders":
+        parser.error("--marks folders is for IMAP: a Maildir keeps its marks itself. Leave it out")
+    options.mark_folders = _mark_folders(parser, options)
     if options.oauth_flow is not None:
         keeps_token = options.oauth_flow in KEPT_TOKEN_FLOWS
         file = options.oauth_token_file if keeps_token else options.oauth_key_file
@@ -119,6 +122,17 @@ def _parse_options() -> argparse.Namespace:
     if options.create and options.read_only:
         parser.error("--create makes a Maildir, and --read-only makes nothing. Leave one of them out")
     return options
+
+
+def _mark_folders(parser: CommandLine, options: argparse.Namespace) -> MarkFolders:
+    names = {folder.name: getattr(options, f"mark_{folder.name}") for folder in fields(MarkFolders)}
+    for folder in fields(MarkFolders):
+        if problem := folder.metadata["check"](names[folder.name]):
+            parser.error(f"--mark-{folder.name.replace('_', '-')} {problem}")
+    try:
+        return MarkFolders(**names)
+    except ValueError as error:
+        parser.error(f"a folder of --mark-answered to --mark-unknown {error}")
 
 
 def _access_tokens(options: argparse.Namespace) -> AccessTokens:
@@ -196,7 +210,7 @@ def _open_store(options: argparse.Namespace, tokens: AccessTokens | None) -> Mai
         key=os.environ.get("MAIL_KEY", "").encode() or secrets.token_bytes(32),
         read_only=options.read_only,
         marks=options.marks,
-        mark_folders=MarkFolders(**{name.name: getattr(options, f"mark_{name.name}") for name in fields(MarkFolders)}),
+        mark_folders=options.mark_folders,
         replaces_ids=f".{smtp_host}".casefold().endswith(tuple(f".{domain}" for domain in _REPLACE_IDS)),
     )
     return ImapMailbox(settings, SmtpSender(smtp, options.ehlo_name))

@@ -107,7 +107,8 @@ class ImapMailbox:
 
     def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing:
         def work(client: IMAPClient) -> MailListing:
-            uids = self._unprocessed(client, inbox_filter)
+            # A copy of ours may have come since copies were filed: the next list has what came with it.
+            uids = [uid for uid in self._unprocessed(client, inbox_filter) if self._replies.is_checked(uid)]
             entries: dict[str, InboxEntry] = {}
             for start in range(0, len(uids), _PAGE):
                 page = uids[start : min(start + _PAGE, start + limit - len(entries))]

@@ -30,6 +30,7 @@ _IDENTIFYING: Final = ("Received", "Message-ID", "Date", "From", "To", "Subject"
 _HEADERS: Final = f"BODY.PEEK[HEADER.FIELDS ({' '.join(_IDENTIFYING).upper()})]".encode()
 _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _TEXT: Final = b"BODY.PEEK[TEXT]<0.100000>"
+_SEARCHABLE: Final = re.compile(r"[!-~ ]{1,500}", re.ASCII)  # Message-IDs; a sender may write anything
 _PAGE: Final = 200  # mails whose headers are fetched at a time
 _IDS_KEPT: Final = 200_000
 _Result = TypeVar("_Result")
@@ -39,8 +40,9 @@ class MailIds:
     """The ids of the mails of one folder, by their UIDs; methods that take a client are asked with it selected.
 
     An id is a hash of headers that nothing changes on the way from one folder to another. The uppermost Received line
-    is the mail server's own, with a number that no sender can choose, so nobody can make a mail that passes for
-    another. A mail without one, which did not come over SMTP, is told from others by its text as well.
+    is the mail server's own, with a time and mostly a number that no sender can choose; so a sender who knows all of
+    another mail's headers can at worst have their own mail taken for its copy. A mail without one, which did not come
+    over SMTP, is told from others by its text as well.
     """
 
     def __init__(self) -> None:
@@ -73,11 +75,12 @@ class MailIds:
                 mail_id = _mail_id(mail, text or b"")
                 self._ids[uid] = mail_id
                 self._uids.setdefault(mail_id, []).append(uid)
-                self._message_ids[mail_id] = single_header(mail, "Message-ID")
+                message_id = single_header(mail, "Message-ID")
+                self._message_ids[mail_id] = message_id if _SEARCHABLE.fullmatch(message_id) else ""
         return {uid: self._ids[uid] for uid in uids if uid in self._ids}
 
     def message_id(self, mail_id: str) -> str:
-        """Empty where it is not known, or the mail has none."""
+        """Empty where it is not known, or the mail has none that servers search for."""
         return self._message_ids.get(mail_id, "")
 
     def find(self, client: IMAPClient, mail_id: str, message_id: str = "") -> list[int]:

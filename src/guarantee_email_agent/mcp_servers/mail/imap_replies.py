@@ -144,6 +144,10 @@ class ImapReplies:
         self._checked_below = max(self._checked_below, first)
         self._file_new_copies(client)
 
+    def is_checked(self, uid: int) -> bool:
+        """Whether this mail is known to be no copy that is to be filed."""
+        return not self._are_filed() or uid < self._checked_below
+
     def warn_of_missing_copies(self) -> None:
         """Once, where copies to ourselves do not come: then a crash could have a reply sent twice."""
         settings = self._settings
@@ -196,11 +200,14 @@ class ImapReplies:
 
     def _file_new_copies(self, client: IMAPClient) -> None:
         """File our own copies among the mails that came since the last look."""
-        if self._settings.sent_copy != "self" or not self._settings.files_copies:
+        if not self._are_filed():
             return
         # "n:*" names the last mail even where it is older than n (RFC 3501 §6.4.8).
         new = [b"UID", f"{self._checked_below}:*".encode(), b"UNDELETED", *self._unmarked()]
         self._file_copies(client, sorted(uid for uid in client.search(new) if uid >= self._checked_below))
+
+    def _are_filed(self) -> bool:
+        return self._settings.sent_copy == "self" and self._settings.files_copies
 
     def _look_for_copies(self, client: IMAPClient) -> None:
         client.noop()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from imapclient import DELETED, DRAFT, SEEN, IMAPClient
@@ -26,6 +27,7 @@ _NAMED_FOR: Final = timedelta(days=14)
 _NAMING: Final = b"BODY.PEEK[HEADER.FIELDS (X-MICROSOFT-ORIGINAL-MESSAGE-ID REFERENCES)]"
 _MESSAGE_ID: Final = re.compile(r"<[^<>\s]+>")
 _PAGE: Final = 200
+_LOOKED_AT_KEPT: Final = 100_000
 _LOST: Final = frozenset({"mail_unavailable", "mail_timeout"})
 
 
@@ -44,6 +46,7 @@ class SpecialFolder:
         self._session = ImapSession(server, self._select)
         self._configured_name = name
         self._name: str | None = None
+        self._validity = 0
 
     def name(self, client: IMAPClient) -> str:
         """The folder's name, which is made where there is none. To be asked on any connection."""
@@ -72,12 +75,13 @@ class SpecialFolder:
 
     def _select(self, client: IMAPClient) -> None:
         try:
-            client.select_folder(self.name(client), readonly=True)
+            selected = client.select_folder(self.name(client), readonly=True)
         except IMAPClientAbortError:
             raise
         except IMAPClientError:
             self._name = None  # it may have been removed since its name was found
-            client.select_folder(self.name(client), readonly=True)
+            selected = client.select_folder(self.name(client), readonly=True)
+        self._validity = int(selected.get(b"UIDVALIDITY", 0))
 
     def _make(self, client: IMAPClient, name: str) -> None:
         try:
@@ -100,7 +104,7 @@ class SentFolder(SpecialFolder):
     def __init__(self, server: MailServer, name: str | None, *, replaces_ids: bool = False) -> None:
         super().__init__(server, name)
         self._replaces_ids = replaces_ids
-        self._looked_at: set[int] = set()
+        self._looked_at: set[tuple[int, int]] = set()  # UIDVALIDITY and UID
         self._named: set[str] = set()  # ids that what was looked at had before, or refers to
 
     def contains(self, message_id: str) -> bool:
@@ -113,13 +117,15 @@ class SentFolder(SpecialFolder):
         return self._replaces_ids and self._session.run(lambda client: self._is_named(client, message_id))
 
     def _is_named(self, client: IMAPClient, message_id: str) -> bool:
-        uids = client.search([b"SINCE", datetime.now(UTC).date() - _NAMED_FOR])
-        new = [uid for uid in uids if uid not in self._looked_at]
+        if len(self._looked_at) >= _LOOKED_AT_KEPT:
+            self._looked_at.clear()
+            self._named.clear()
+        uids = client.search([b"SINCE", _first_named_day()])
+        new = [uid for uid in uids if (self._validity, uid) not in self._looked_at]
         for start in range(0, len(new), _PAGE):
-            for uid, parts in client.fetch(new[start : start + _PAGE], [_NAMING]).items():
-                raw = next((part for key, part in parts.items() if key.startswith(b"BODY[HEADER")), None)
-                self._named.update(_MESSAGE_ID.findall((raw or b"").decode("ascii", "replace")))
-                self._looked_at.add(uid)
+            for uid, named in _fetch_named(client, new[start : start + _PAGE]).items():
+                self._named.update(named)
+                self._looked_at.add((self._validity, uid))
         return message_id in self._named
 
     def is_in_junk(self, message_id: str, address: str) -> bool:
@@ -140,7 +146,8 @@ class SentFolder(SpecialFolder):
     def is_elsewhere(self, message_id: str, address: str) -> bool | None:
         """Whether such a mail is in any folder at all, where a person or a program may have moved it.
 
-        Drafts do not count. None where there was no time to look into every folder. Raises ToolError.
+        Where ids are replaced, also one that names it, as in `contains`. Drafts do not count. None where there was no
+        time to look into every folder. Raises ToolError.
         """
         deadline = time.monotonic() + SEARCH_S
 
@@ -151,8 +158,14 @@ class SentFolder(SpecialFolder):
                         continue
                     if time.monotonic() > deadline:
                         return None
-                    if self._can_select(client, name) and has_copy(client, message_id, address, drafts=False):
+                    if not self._can_select(client, name):
+                        continue
+                    if has_copy(client, message_id, address, drafts=False):
                         return True
+                    if self._replaces_ids and name != self._name:
+                        found = _has_renamed_copy(client, message_id, address, deadline)
+                        if found is not False:
+                            return found
                 return False
             finally:
                 self._select(client)
@@ -240,6 +253,38 @@ class DraftsFolder(SpecialFolder):
     def _unusable(self, problem: str) -> ToolError:
         text = f"the folder {self._name} for drafts {problem}"
         return ToolError("mail_unsupported", f"{text}. Allow its user to, or name another with {self.option}")
+
+
+def _first_named_day() -> date:
+    return datetime.now(UTC).date() - _NAMED_FOR
+
+
+def _fetch_named(client: IMAPClient, uids: Sequence[int]) -> dict[int, set[str]]:
+    """The ids that each mail had before, or refers to; without mails that another session moved."""
+    fetched = client.fetch(uids, [_NAMING])
+    return {
+        uid: set(_MESSAGE_ID.findall(part.decode("ascii", "replace")))
+        for uid, parts in fetched.items()
+        for key, part in parts.items()
+        if key.startswith(b"BODY[HEADER") and part is not None
+    }
+
+
+def _has_renamed_copy(client: IMAPClient, message_id: str, address: str, deadline: float) -> bool | None:
+    """Whether a mail of the selected folder names this id; None where there was no time to look at all.
+
+    Looked at is what the server finds by References, and all that we sent lately, should it search for no such header.
+    """
+    referring = client.search([b"HEADER", b"References", message_id.encode(), b"UNDRAFT"])
+    ours = client.search([b"FROM", address.encode(), b"SINCE", _first_named_day(), b"UNDRAFT"])
+    uids = [*referring, *sorted(set(ours).difference(referring), reverse=True)]
+    for start in range(0, len(uids), _PAGE):
+        if start and time.monotonic() > deadline:
+            return None
+        named = _fetch_named(client, uids[start : start + _PAGE])
+        if any(message_id in ids for ids in named.values()):
+            return True
+    return False
 
 
 def folder_prefix(client: IMAPClient) -> str:
