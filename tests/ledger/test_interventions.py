@@ -136,6 +136,19 @@ class TestParking:
         assert ledger.interventions.give_back(held)
         assert ledger.interventions.give_back(release(ledger))
 
+    def test_the_tries_of_a_parked_mail_are_new_also_after_a_release_that_was_cut_short(
+        self, ledger: Ledger, ledger_sql: Any
+    ) -> None:
+        finished(ledger, "quarantined")
+        release(ledger)
+        ledger_sql.pass_time(LEASE_S + 1)
+        assert claimed(ledger).attempts == 1
+
+    def test_a_mail_that_stays_parked_keeps_the_count_of_its_tries(self, ledger: Ledger, ledger_sql: Any) -> None:
+        finished(ledger, "quarantined")
+        ledger.interventions.put_back(release(ledger))
+        assert ledger_sql.rows("SELECT attempts FROM ledger_mails") == [(1,)]
+
     def test_who_held_it_for_too_long_changes_nothing_any_more(self, ledger: Ledger, ledger_sql: Any) -> None:
         finished(ledger, "quarantined")
         held = release(ledger)

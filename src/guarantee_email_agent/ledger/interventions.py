@@ -37,7 +37,7 @@ PARKED: Final = frozenset({"handed_over", "quarantined", "unknown"})
 _AT_MAIL: Final = mails.c.mail_key == bindparam("at_mail")
 _MAIL: Final = select(mails, NOW.label("now")).where(_AT_MAIL).with_for_update()
 _PLACES: Final = select(locations.c.place, locations.c.marked_at).where(locations.c.mail_key == bindparam("at_mail"))
-_HOLD: Final = (  # by_owner, lease_s
+_HOLD: Final = (  # by_owner, lease_s, attempts_now
     update(mails)
     .where(_AT_MAIL)
     .values(
@@ -48,6 +48,7 @@ _HOLD: Final = (  # by_owner, lease_s
             else_=STAGE_WITHOUT_REPLY,
         ),
         reason=RELEASING,
+        attempts=bindparam("attempts_now"),  # here, since a hold that is cut short ends by itself
         fence=mails.c.fence + 1,
         owner=bindparam("by_owner"),
         since=NOW,
@@ -58,17 +59,20 @@ _HOLD: Final = (  # by_owner, lease_s
 _END_HOLD: Final = update(mails).where(
     _AT_MAIL, mails.c.fence == bindparam("at_fence"), mails.c.owner == bindparam("at_owner")
 )
-_GIVE_BACK: Final = _END_HOLD.values(  # attempts_now, old_reason
+_GIVE_BACK: Final = _END_HOLD.values(  # old_reason
     owner=None,
     span_s=0.0,
     since=NOW,
     released_at=NOW,
     changed_at=NOW,
-    attempts=bindparam("attempts_now"),
     reason=bindparam("old_reason"),
 )
-_PUT_BACK: Final = _END_HOLD.values(  # old_outcome, old_reason
-    owner=None, span_s=0.0, outcome=bindparam("old_outcome"), reason=bindparam("old_reason")
+_PUT_BACK: Final = _END_HOLD.values(  # old_outcome, old_reason, old_attempts
+    owner=None,
+    span_s=0.0,
+    outcome=bindparam("old_outcome"),
+    reason=bindparam("old_reason"),
+    attempts=bindparam("old_attempts"),
 )
 # Where no mark is known of, an agent sets one. Where one is, it takes a mail without it for one to be tried again.
 _UNMARK_ALL: Final = update(locations).where(locations.c.mail_key == bindparam("at_mail")).values(marked_at=None)
@@ -96,9 +100,8 @@ class RefusedError(AgentError):
 class HeldMail:
     """A mail that is kept from the agents until no mark is on it.
 
-    outcome, reason: as they were before; outcome is None where it was open: a mark is on it all the same where an agent
-    was late with setting it, or an earlier release was cut short. attempts: what counts of its tries. location_keys:
-    where it lies.
+    outcome, reason, attempts: as they were before; outcome is None where it was open: a mark is on it all the same
+    where an agent was late with setting it, or an earlier release was cut short. location_keys: where it lies.
     """
 
     mail_key: str
@@ -137,7 +140,7 @@ class Interventions:
         unmarked: whether its mark is off for certain. Where it may be on still, agents do not see the mail, and another
         `release` takes it off.
         """
-        values = {**_held(held), "attempts_now": held.attempts, "old_reason": held.reason}
+        values = {**_held(held), "old_reason": held.reason}
         with self._database.write_transaction() as connection:
             if connection.execute(_GIVE_BACK, values) == 0:
                 return False
@@ -148,7 +151,8 @@ class Interventions:
     def put_back(self, held: HeldMail) -> None:
         """Its mark was not touched: it is parked as before, or due."""
         with self._database.write_transaction() as connection:
-            connection.execute(_PUT_BACK, {**_held(held), "old_outcome": held.outcome, "old_reason": held.reason})
+            before = {"old_outcome": held.outcome, "old_reason": held.reason, "old_attempts": held.attempts}
+            connection.execute(_PUT_BACK, _held(held) | before)
 
     def hand_over(self, mail_key: str) -> bool:
         """A person takes the mail: no agent answers it from now on. False where it was with a person already.
@@ -184,11 +188,12 @@ class Interventions:
                 raise _no_failure(row)
             if row.outcome is None:
                 _require_free(row, has_ended)
-            connection.execute(_HOLD, {"at_mail": mail_key, "by_owner": owner, "lease_s": lease_s})
-            location_keys = frozenset(each.place for each in connection.rows(_PLACES, {"at_mail": mail_key}))
             attempts = row.attempts if row.outcome is None and not again else 0
+            hold = {"by_owner": owner, "lease_s": lease_s, "attempts_now": attempts}
+            connection.execute(_HOLD, {"at_mail": mail_key, **hold})
+            location_keys = frozenset(each.place for each in connection.rows(_PLACES, {"at_mail": mail_key}))
             reason = "" if row.reason == RELEASING else row.reason
-            return HeldMail(mail_key, row.fence + 1, owner, row.outcome, reason, attempts, location_keys)
+            return HeldMail(mail_key, row.fence + 1, owner, row.outcome, reason, row.attempts, location_keys)
 
 
 def _read(connection: PreparedConnection, mail_key: str) -> Row:
