@@ -139,6 +139,22 @@ def test_a_relay_closes_what_is_open(pool: JudgePool) -> None:
         assert listener.fileno() == -1
 
 
+def test_a_relay_can_be_left_at_any_moment_of_a_connection(pool: JudgePool) -> None:
+    def leave() -> None:
+        with socket.create_server(("127.0.0.1", 0), backlog=1000) as sandbox:
+            for moment in range(1000):
+                listener = socket.create_server(("127.0.0.1", 0))
+                client = socket.create_connection(listener.getsockname())
+                with closing(client), PortRelay(listener, sandbox.getsockname()[1]):
+                    for _ in range(moment % 400):
+                        pass
+
+    leaving = threading.Thread(target=leave, daemon=True)
+    leaving.start()
+    leaving.join(120)
+    assert not leaving.is_alive()
+
+
 def test_too_many_open_files_are_an_error_and_no_wait(pool: JudgePool) -> None:
     program = (
         "import resource, socket\nfrom guarantee_email_agent.judging.port_relay import PortRelay\n"

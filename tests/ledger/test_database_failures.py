@@ -311,7 +311,7 @@ def test_a_server_that_crashes_or_hangs_and_comes_back(
         held = claimed(ledger)
         with getattr(postgresql_server, outage_of)():
             assert outage(lambda: ledger.intend_send(held, REPLY)).code == "ledger_unreachable"
-            assert outage(ledger.released).code == "ledger_unreachable"
+            assert outage(lambda: ledger.inbox([])).code == "ledger_unreachable"
         ledger.intend_send(held, REPLY)
 
 

@@ -93,7 +93,8 @@ class PortRelay(AbstractContextManager["PortRelay"]):
         with socket.socket(socket.AF_INET) as sandbox:
             sandbox.setblocking(False)
             try:
-                await asyncio.wait_for(self._loop.sock_connect(sandbox, (_HOST, self._port)), _CONNECT_TIMEOUT_S)
+                async with asyncio.timeout(_CONNECT_TIMEOUT_S):  # wait_for may lose a cancellation (Python 3.11)
+                    await self._loop.sock_connect(sandbox, (_HOST, self._port))
             except OSError:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 return
