@@ -16,12 +16,15 @@ from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integra
 from shipped_instructions import shipped_interpreter
 
 from guarantee_email_agent.agent.daemon import MAX_OUTAGES, Daemon
+from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.mail_state import Done
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.llm.fallback import ModelWithFallback
 from guarantee_email_agent.llm.port import ClosableModel, ModelClient
@@ -181,6 +184,31 @@ class TestObservedMails:
         assert inbox.drain()
         assert inbox.daemon.finished == {"answered": 1}
         assert asyncio.run(inbox.daemon.count_inbox())["observed"] == 12_000
+
+    def test_one_that_a_person_gave_back_is_looked_at_anew(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+        worker = inbox.daemon.worker
+        settings = replace(worker.settings, mode="observe", poll_interval_s=0.05)
+        processor = replace(worker.processor, policy=AnswerPolicy("observe"))
+        inbox.daemon.worker = replace(worker, settings=settings, processor=processor)
+        mail_key = mail_identity(parse_email(inbox.mailbox.mails["first"]), KEY)
+        location_key = key_of_location(worker.mailbox_name, "first", KEY)
+        ledger.claim(mail_key, location_key=location_key, owner="another:1", lease_s=60.0)
+        ledger.interventions.hand_over(mail_key)
+
+        def outcome() -> str | None:
+            state = ledger.state(location_key)
+            return state.outcome if isinstance(state, Done) else None
+
+        async def observed() -> None:
+            while not inbox.daemon.finished:
+                await asyncio.sleep(0.02)
+            assert outcome() == "handed_over"
+            ledger.interventions.give_back(ledger.interventions.release(mail_key, "person:1", 60.0, lambda _: False))
+            while outcome() != "observed":
+                await asyncio.sleep(0.02)
+
+        inbox.run_until(observed())
 
 
 class TestRun:

@@ -10,7 +10,11 @@ import pytest
 from steered_desk import SteeredDesk
 
 from guarantee_email_agent.agent.process_identity import process_name
+from guarantee_email_agent.agent.steering import SETTLE_S
 from guarantee_email_agent.cli import run
+from guarantee_email_agent.integrations.mail_client import MailClient
+from guarantee_email_agent.integrations.ports import MarkedMail
+from guarantee_email_agent.utils.errors import IntegrationError
 
 
 @pytest.fixture
@@ -65,6 +69,51 @@ def test_a_mail_that_left_the_inbox_stays_parked(desk: SteeredDesk, capsys: pyte
     assert run(["release", "first"]) == 1
     assert "is no longer in the inbox. Put it back there first\n" in capsys.readouterr().err
     assert (desk.row("first").outcome, desk.row("first").reason) == ("handed_over", "anger")
+
+
+def test_a_mailbox_that_is_too_slow_leaves_the_mail_parked(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What takes the mark off after the hold might take off that of the next person."""
+    desk.ended("first", "quarantined", "llm_timeout")
+    monkeypatch.setattr("guarantee_email_agent.agent.steering.HOLD_S", SETTLE_S)
+    assert run(["release", "first"]) == 1
+    assert "The mailbox took longer than 0 s" in capsys.readouterr().err
+    assert (desk.mark_of("first"), desk.row("first").outcome) == ("quarantined", "quarantined")
+
+
+def test_where_the_mark_may_have_come_off_nobody_takes_the_mail_over_at_once(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unmark(_mailbox: MailClient, _mail_id: str) -> None:
+        raise IntegrationError("The mail server did not answer in time", "mail_timeout")
+
+    desk.ended("first", "quarantined")
+    monkeypatch.setattr(MailClient, "unmark", unmark)
+    assert [run(["release", "first"]), run(["hand-over", "first"])] == [1, 1]
+    cut_short, refused = capsys.readouterr().err.splitlines()
+    assert "may bear its mark still: release it once more" in cut_short
+    assert "the mail is free in 30 s at the latest" in refused
+
+
+def test_a_mail_that_is_given_back_meanwhile_gets_no_mark(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.receive("first")
+    with desk.ledger() as ledger:
+        ledger.release(desk.claim(ledger, "first"), count_attempt=True, retry_after_s=3600)
+    list_mails = MailClient.list_mails
+
+    async def list_slowly(mailbox: MailClient) -> list[MarkedMail]:
+        with desk.ledger() as ledger:
+            held = ledger.interventions.release(desk.location("first"), "another:1", 60.0, lambda _: False)
+            ledger.interventions.give_back(held)
+        return await list_mails(mailbox)
+
+    monkeypatch.setattr(MailClient, "list_mails", list_slowly)
+    assert run(["hand-over", "first"]) == 0
+    assert "It gets no mark: somebody gave it back to the agents meanwhile" in capsys.readouterr().out
+    assert (desk.mark_of("first"), desk.row("first").outcome) == ("", None)
 
 
 def test_a_wait_ends_without_the_mailbox(desk: SteeredDesk) -> None:

@@ -158,6 +158,19 @@ class TestParking:
         ledger.interventions.put_back(held)
         ledger.finish(claim, "not_answered")
 
+    def test_while_its_mark_may_still_come_off_nobody_claims_a_mail_or_takes_it_over(
+        self, ledger: Ledger, ledger_sql: Any
+    ) -> None:
+        """The mark of who took it over would come off, and agents take such a mail for one to be tried again."""
+        finished(ledger, "quarantined")
+        ledger.interventions.give_back_later(release(ledger), 30.0)
+        assert isinstance(ledger.state(LOCATION), Busy)
+        refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
+        assert ledger.inbox([]).released == {LOCATION}
+        ledger_sql.pass_time(31.0)
+        assert claimed(ledger).attempts == 1
+        assert ledger.inbox([]).released == set()
+
     def test_a_mail_that_may_have_been_answered_is_not_answered_before_its_proof_is_looked_for(
         self, ledger: Ledger
     ) -> None:
@@ -243,6 +256,13 @@ class TestHandOver:
         ledger.release(claim, count_attempt=True, retry_after_s=RETRY_S)
         ledger.interventions.hand_over(MAIL)
         assert ledger_sql.rows("SELECT admitted_at, sender_key FROM ledger_mails") == [(None, None)]
+
+    def test_a_reply_that_may_have_left_counts_against_the_limits_still(self, ledger: Ledger, ledger_sql: Any) -> None:
+        finished(ledger, "unknown", "admit", "intend_send")
+        assert ledger.interventions.hand_over(MAIL)
+        ((admitted_at, sender_key),) = ledger_sql.rows("SELECT admitted_at, sender_key FROM ledger_mails")
+        assert admitted_at is not None
+        assert sender_key is not None
 
 
 def test_a_claim_taken_by_hand_over_is_higher_than_any_before(ledger: Ledger) -> None:

@@ -258,7 +258,7 @@ class Daemon:
             self._not_before = {
                 mail: moment
                 for mail, moment in self._not_before.items()
-                if moment == inf or self._location_key(mail) not in released
+                if (self._draining and moment == inf) or self._location_key(mail) not in released
             }
 
     def _inbox_filter(self, now: float) -> InboxFilter:

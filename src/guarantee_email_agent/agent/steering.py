@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection
-from contextlib import AsyncExitStack, closing
+from collections.abc import AsyncIterator, Collection
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -21,16 +21,20 @@ from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.services import create_mail_client
 from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError
 from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.mail_state import Done
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.utils.clock import SystemClock
-from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.errors import AgentError, IntegrationError
 from guarantee_email_agent.utils.text import printable
 
 Action = Literal["release", "retry", "hand-over"]
 
 HOLD_S: Final = 120.0
 """How long a mail whose mark is being taken off is kept from the agents at most."""
+
+SETTLE_S: Final = 30.0
+"""Seconds after which a call that was cut short has had its effect, or never will."""
 
 
 def steer(config: Config, action: Action, name: str, terminal: Terminal) -> None:
@@ -73,7 +77,7 @@ async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldM
     """
     tried, was_open = False, held.outcome is None
     try:
-        async with AsyncExitStack() as stack:
+        async with _within(HOLD_S - SETTLE_S), AsyncExitStack() as stack:
             mailbox = await _connect(config, key, stack)
             found = await _mails_at(mailbox, config, key, held.location_keys)
             if not found and not was_open:
@@ -92,7 +96,7 @@ async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldM
             ledger.interventions.put_back(held)
             raise
         # The call may have had its effect. So the mail is open, and one that was unknown keeps what it has to prove.
-        ledger.interventions.give_back(held, unmarked=False)
+        ledger.interventions.give_back_later(held, SETTLE_S)
         if isinstance(error, AgentError):
             raise type(error)(
                 f"{error.message}. Mail {held.mail_key[:12]} may bear its mark still: release it once more",
@@ -116,12 +120,25 @@ async def _mark(config: Config, key: bytes, ledger: Ledger, location_keys: Colle
             mailbox = await _connect(config, key, stack)
             found = await _mails_at(mailbox, config, key, location_keys)
             for mail_id, location_key in found.items():
+                state = await asyncio.to_thread(ledger.state, location_key)
+                if not (isinstance(state, Done) and state.outcome == "handed_over"):
+                    return "It gets no mark: somebody gave it back to the agents meanwhile"
                 await mailbox.mark(mail_id, "handed_over")
                 await asyncio.to_thread(ledger.marked, location_key)
     except AgentError as error:
         reason = _first_line(error)
         return f"Its mark could not be set: {reason}. Without one an agent that runs sets it; an older mark stays"
     return None if found else "It is no longer in the inbox, so it gets no mark"
+
+
+@asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
+    """Raises IntegrationError where the time is over: one call alone may take longer, by the settings."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise IntegrationError(f"The mailbox took longer than {seconds:g} s", "mail_timeout") from None
 
 
 async def _connect(config: Config, key: bytes, stack: AsyncExitStack) -> MailClient:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import bindparam, case, or_, select, update
+from sqlalchemy import bindparam, case, null, or_, select, update
 
 from guarantee_email_agent.ledger.database import Database
 from guarantee_email_agent.ledger.prepared_statements import PreparedConnection, Row
@@ -67,6 +67,7 @@ _GIVE_BACK: Final = _END_HOLD.values(  # old_reason
     changed_at=NOW,
     reason=bindparam("old_reason"),
 )
+_GIVE_BACK_LATER: Final = _END_HOLD.values(span_s=bindparam("delay_s"), since=NOW, released_at=NOW, changed_at=NOW)
 _PUT_BACK: Final = _END_HOLD.values(  # old_outcome, old_reason, old_attempts
     owner=None,
     span_s=0.0,
@@ -87,7 +88,11 @@ _HAND_OVER: Final = (
         fence=mails.c.fence + 1,
         changed_at=NOW,
         released_at=None,
-        **NOT_ADMITTED,
+        # A reply that may have left counts against the limits still.
+        **{
+            name: case((in_literals(mails.c.stage, *BEFORE_SENDING), null()), else_=mails.c[name])
+            for name in NOT_ADMITTED
+        },
     )
 )
 
@@ -147,6 +152,11 @@ class Interventions:
             if unmarked:
                 connection.execute(_UNMARK_ALL, {"at_mail": held.mail_key})
         return True
+
+    def give_back_later(self, held: HeldMail, delay_s: float) -> None:
+        """A call that takes its mark off may be under way: until then nobody claims it, and nobody takes it over."""
+        with self._database.write_transaction() as connection:
+            connection.execute(_GIVE_BACK_LATER, {**_held(held), "delay_s": delay_s})
 
     def put_back(self, held: HeldMail) -> None:
         """Its mark was not touched: it is parked as before, or due."""

@@ -316,9 +316,7 @@ OUTCOMES: Final = {  # places
 }
 
 RELEASED: Final = (
-    select(locations.c.place)
-    .join(mails)
-    .where(mails.c.released_at.is_not(None), mails.c.outcome.is_(None), mails.c.owner.is_(None), mails.c.span_s == 0)
+    select(locations.c.place).join(mails).where(mails.c.released_at.is_not(None), mails.c.outcome.is_(None))
 )
 
 _LOCATIONS_OF_MAIL: Final = select(locations.c.place).where(locations.c.mail_key == mails.c.mail_key)

@@ -31,11 +31,12 @@ class Call:
         fault: Fault,
         late_s: float,
         repeatable: bool,
+        prompt: bool,
     ) -> None:
         """late_s: seconds after its end until which it may still take effect."""
         self.late_s = late_s
         self._history, self._process, self._service = history, process, service
-        self._effect, self._fault, self._repeatable = effect, fault, repeatable
+        self._effect, self._fault, self._repeatable, self._prompt = effect, fault, repeatable, prompt
         self._answer: asyncio.Future[Any] = history.loop.create_future()
 
     def begin(self) -> asyncio.Future[Any]:
@@ -46,7 +47,7 @@ class Call:
             timeout_s = _LOCK_TIMEOUT_S if self._service in (LEDGER, LEDGER_WRITES) else _TIMEOUT_S
             history.loop.call_later(timeout_s, self._fail, True)
         else:
-            pause_s = self._pause_s() if self._repeatable else 0.0
+            pause_s = 0.0 if self._prompt else self._pause_s()
             history.loop.call_later(pause_s + draw_latency_s(history.random), self._arrive)
         return self._answer
 
@@ -86,7 +87,7 @@ class Call:
             case "pause":
                 history.pause(self._process)
                 # What is about to be sent when the process stands still would be sent long after others took over.
-                if not self._repeatable or history.random.random() < 0.5:
+                if self._prompt or history.random.random() < 0.5:
                     self._respond(self.act())
                 else:  # it had not left yet
                     self._fault = "none"

@@ -15,7 +15,7 @@ from guarantee_email_agent.email.identity import reply_message_id
 from guarantee_email_agent.integrations.ports import InboxEntry, MailMark, Reply
 from guarantee_email_agent.ledger.ledger import Claim
 from simulation.administration import RESTORE_S, Administration
-from simulation.agent import create_daemon, identity_of
+from simulation.agent import create_daemon, identity_of, location_of
 from simulation.call import Call
 from simulation.event_loop import CURRENT_PROCESS, Process, SimulatedEventLoop, StalledError
 from simulation.faults import LEDGER, LEDGER_WRITES, Fault, draw_conditions, draw_fault, draw_latency_s
@@ -155,8 +155,10 @@ class History:
         """Whether it was observed, or ended otherwise and only agents run that do no more than observe."""
         if "observe" not in self.conditions.modes:
             return False
-        outcome = self.ledger.outcome_of(identity_of(letter.raw))
-        return outcome is not None and (outcome == "observed" or self.administration.mode == "observe")
+        # One that could not be read at first is known by its location.
+        known_by = {identity_of(letter.raw), self.ledger.mail_keys().get(location_of(letter.id), "")}
+        outcomes = {self.ledger.outcome_of(key) for key in known_by} - {None}
+        return "observed" in outcomes or (bool(outcomes) and self.administration.mode == "observe")
 
     def _end(self) -> None:
         """Nobody has any effect from now on; what is left is cancelled."""
@@ -211,11 +213,19 @@ class History:
     # Calls across the edge of a process
 
     async def call(
-        self, service: str, name: str, effect: Callable[[], _Answer], *, about: str = "", repeatable: bool = True
+        self,
+        service: str,
+        name: str,
+        effect: Callable[[], _Answer],
+        *,
+        about: str = "",
+        repeatable: bool = True,
+        prompt: bool = False,
     ) -> _Answer:
         """What a service does, at a moment and with a fault that the seed chooses.
 
-        about: for the trace. repeatable: whether the call is harmless to repeat.
+        about: for the trace. repeatable: whether the call is harmless to repeat. prompt: whether the process does not
+        stand still before it.
         """
         process = CURRENT_PROCESS.get()
         assert process is not None
@@ -224,7 +234,7 @@ class History:
         if fault == "repeat" and not repeatable:
             fault = "none"
         self._note(process.name, service, name, about, fault)
-        call = Call(self, process, service, effect, fault, self.random.random() * SETTLE_S, repeatable)
+        call = Call(self, process, service, effect, fault, self.random.random() * SETTLE_S, repeatable, prompt)
         if fault != "hang":
             return await call.begin()
         try:
@@ -253,7 +263,7 @@ class History:
             return answer
 
         service = LEDGER if name in _READS else LEDGER_WRITES
-        return Call(self, process, service, write, fault, late_s, repeatable=True).begin()
+        return Call(self, process, service, write, fault, late_s, repeatable=True, prompt=False).begin()
 
     def _check_fence(self, name: str, arguments: Sequence[Any], answer: Any) -> None:
         """Whoever has lost the lease of a mail may write nothing about it any more."""

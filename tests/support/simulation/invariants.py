@@ -54,13 +54,19 @@ def _problems(
     if len(replies) + has_draft > 1:
         yield f"answered {len(replies)} times{', and drafted' if has_draft else ''}"
     outcomes = set()
+    taken_by_place = False
     for letter in letters:
         # One that could not be read at first is known by its location until it can.
         known_by = [mail_keys.get(location_of(mail_id), "") for mail_id in (letter.id, *letter.earlier_ids)]
         here = [rows[key] for key in known_by if key in rows]
         # Before it could be read, perhaps; and not given back since.
         taken = next((each for each in here if each.reason == BY_HAND and each.outcome is not None), None)
-        row = taken or rows.get(identity) or next(iter(here), None)
+        taken_by_place |= taken is not None and taken.mail_key != identity
+        now_here = rows.get(mail_keys.get(location_of(letter.id), ""))
+        if now_here is not None and now_here.outcome is not None:
+            row = now_here
+        else:
+            row = taken or rows.get(identity) or next(iter(here), None)
         outcome = row.outcome if row is not None else None
         if letter.id in history.letters and letter.taken_care_of_at is None:
             if history.conditions.restores and letter.mark is not None:
@@ -75,7 +81,8 @@ def _problems(
             outcomes.add(outcome)
             if row.reason != BY_HAND:
                 yield from _wrong_outcome(letter, outcome, history)
-    by_hand = any(row.reason == BY_HAND for row in map(rows.get, [identity]) if row is not None)
+    known = rows.get(identity)
+    by_hand = taken_by_place or (known is not None and known.reason == BY_HAND)
     if replies:
         # A restored ledger may have given up, or left to a person, what an agent answered before.
         if outcomes and not outcomes & _MAY_HAVE_REPLY and not by_hand and not history.conditions.restores:
@@ -87,9 +94,7 @@ def _problems(
             yield "answered long after a person took care of it"
     elif "answered" in outcomes:
         yield "no reply was sent, and answered in the ledger"
-    # An agent that stood still may store it after others gave the mail up: a person then has both.
-    may_have_draft = _MAY_HAVE_DRAFT | ({"quarantined"} if history.conditions.pauses else set())
-    if has_draft and outcomes and not outcomes & may_have_draft and not by_hand and not history.conditions.restores:
+    if has_draft and outcomes and not outcomes & _MAY_HAVE_DRAFT and not by_hand and not history.conditions.restores:
         yield f"drafted, and {', '.join(sorted(outcomes))} in the ledger"
     if not has_draft and "drafted" in outcomes:
         yield "no draft was stored, and drafted in the ledger"

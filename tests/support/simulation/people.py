@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 from guarantee_email_agent.email.identity import reply_message_id
@@ -12,8 +13,9 @@ from simulation.letters import Letter
 if TYPE_CHECKING:
     from simulation.history import History
 
-_OWNER = "host:person"
 _HOLD_S = 120.0
+_KILL_RATE = 0.2
+_FAILURE_RATE = 0.1
 _LONGEST_CALL_S = 20.0
 
 
@@ -28,6 +30,8 @@ class People:
         self._steps = history.ledger.ledger.interventions
         self.handed_over: dict[str, float] = {}
         self._frees = False
+        self._commands = count(1)
+        self._killed: set[str] = set()
 
     def steer(self, letter: Letter) -> None:
         mail_key = self._history.ledger.mail_keys().get(location_of(letter.id))
@@ -39,9 +43,11 @@ class People:
             if action == "hand-over":
                 self._steps.hand_over(mail_key)
                 self.handed_over[reply_message_id(mail_key)] = self._history.loop.time()
-                self._later(self._mark, mail_key)
+                if self._history.random.random() >= _KILL_RATE:
+                    self._later(self._mark, mail_key)
             else:
                 self._free(mail_key, again=action == "retry")
+            letter.steered = True
         except RefusedError as error:
             self._history.note("refused:", error.code)
 
@@ -86,22 +92,40 @@ class People:
     def _free(self, mail_key: str, *, again: bool) -> None:
         work = self._steps.retry if again else self._steps.release
         self._frees = True
-        held = work(mail_key, _OWNER, _HOLD_S, self._has_ended)
+        held = work(mail_key, f"person:{next(self._commands)}", _HOLD_S, self._has_ended)
         self.handed_over.pop(reply_message_id(mail_key), None)
         self._later(self._take_mark_off, held)
 
     def _take_mark_off(self, held: HeldMail) -> None:
         random = self._history.random
-        if random.random() < 0.2:
+        if random.random() < _KILL_RATE:
             self._later(self._repeat, held)
             return
+        if random.random() < _FAILURE_RATE:
+            self._fail(held)
+            return
         for letter in self._at(held.location_keys):
-            letter.mark, letter.reopened = None, True
-        self._history.announce()
-        if random.random() < 0.2:
+            self._take_one_off(letter)
+        if random.random() < _KILL_RATE:
             self._later(self._repeat, held)
         else:
             self._later(self._give_back, held)
+
+    def _fail(self, held: HeldMail) -> None:
+        """The mailbox cannot be reached, or gives no answer: then the mark may be off, now or soon."""
+        self._history.note("its mark cannot be taken off:", held.mail_key)
+        if self._history.random.random() < 0.5:
+            for letter in self._at(held.location_keys):
+                self._later(self._take_one_off, letter)
+            self._steps.give_back_later(held, _LONGEST_CALL_S)
+        elif held.outcome is None:
+            self._steps.give_back(held, unmarked=False)
+        else:
+            self._steps.put_back(held)
+
+    def _take_one_off(self, letter: Letter) -> None:
+        letter.mark, letter.reopened = None, True
+        self._history.announce()
 
     def _give_back(self, held: HeldMail) -> None:
         if not self._steps.give_back(held):
@@ -109,6 +133,7 @@ class People:
 
     def _repeat(self, held: HeldMail) -> None:
         """The command was killed, and is run once more."""
+        self._killed.add(held.owner)
         try:
             self._free(held.mail_key, again=False)
         except RefusedError as error:
@@ -129,7 +154,9 @@ class People:
         return [each for each in self._history.letters.values() if location_of(each.id) in location_keys]
 
     def _has_ended(self, owner: str) -> bool:
-        return owner == _OWNER or not self._history.is_alive(owner.removeprefix("host:"))
+        if owner.startswith("person:"):
+            return owner in self._killed
+        return not self._history.is_alive(owner.removeprefix("host:"))
 
     def _later(self, step: object, argument: object) -> None:
         assert callable(step)

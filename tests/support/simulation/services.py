@@ -55,7 +55,7 @@ class SimulatedMailbox:
                 self._history.deliver(reply)
             return {"message_id": reply.message_id}
 
-        return await self._history.call("mail", "send", deliver, repeatable=False, about=reply.message_id)
+        return await self._history.call("mail", "send", deliver, about=reply.message_id, repeatable=False, prompt=True)
 
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         waited_s = 0.0
@@ -82,7 +82,7 @@ class SimulatedMailbox:
             self._history.drafts.setdefault(reply.message_id, self._history.loop.time())
             return {"message_id": reply.message_id}
 
-        return await self._history.call("mail", "save_draft", save, about=reply.message_id)
+        return await self._history.call("mail", "save_draft", save, about=reply.message_id, prompt=True)
 
     async def find_draft(self, message_id: str) -> DraftState:
         drafts = self._history.drafts
