@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from company import Company
+from mailbox_in_memory import KEY
+
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.opening import open_ledger
 
 
 @pytest.fixture
@@ -12,3 +17,14 @@ def company(tmp_path: Path) -> Iterator[Company]:
     company = Company(tmp_path)
     yield company
     company.close()
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    return str(tmp_path / "ledger.db")
+
+
+@pytest.fixture
+def ledger(location: str) -> Iterator[Ledger]:
+    with closing(open_ledger(location, key=KEY)) as ledger:
+        yield ledger

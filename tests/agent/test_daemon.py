@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,18 +25,11 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.mail_state import Done
-from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.llm.fallback import ModelWithFallback
 from guarantee_email_agent.llm.port import ClosableModel, ModelClient
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import LLMError
 from guarantee_email_agent.utils.retry import Backoff
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
-        yield ledger
 
 
 class Inbox:

@@ -6,9 +6,8 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -20,22 +19,10 @@ from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.agents import AgentReport, RunningAgent, RunningAgents, Work
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader
-from guarantee_email_agent.ledger.opening import open_ledger
 
 MAIL = "a1" * 16
 ENTRY = InboxEntry("first", 1)
 DOWN = Outage("warranty_api", "http://127.0.0.1", "check_warranty", "warranty_api_timeout", "gives no answer", 1000.0)
-
-
-@pytest.fixture
-def location(tmp_path: Path) -> str:
-    return str(tmp_path / "ledger.db")
-
-
-@pytest.fixture
-def ledger(location: str) -> Iterator[Ledger]:
-    with closing(open_ledger(location, key=b"key")) as ledger:
-        yield ledger
 
 
 def listed(location: str) -> list[RunningAgent]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +16,6 @@ from guarantee_email_agent.ledger.agents import AgentReport
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader
-from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.ledger.outages import RecordedOutage
 
 ADDRESSES = {MAILS: "eve:secret@imap.example.com:993?token=1", "orders": "orders.csv", MODEL: "api.example.com"}
@@ -66,17 +63,6 @@ class Agent:
     def down_s(self) -> list[float]:
         """For how long each service has been down."""
         return [pytest.approx(self.now - outage.since, abs=60) for outage in self.outages.current]
-
-
-@pytest.fixture
-def location(tmp_path: Path) -> str:
-    return str(tmp_path / "ledger.db")
-
-
-@pytest.fixture
-def ledger(location: str) -> Iterator[Ledger]:
-    with closing(open_ledger(location, key=b"key")) as ledger:
-        yield ledger
 
 
 def recorded(location: str) -> list[RecordedOutage]:

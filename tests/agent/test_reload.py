@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from guarantee_email_agent.agent.startup import RunOptions, run_agent
 from guarantee_email_agent.config.settings import Config, InstructionSettings, MailboxSettings
 from guarantee_email_agent.integrations.services import create_services
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.logging import ROOT, configure_logging
@@ -31,12 +29,6 @@ CONFIG = Config(
     instructions=InstructionSettings(INSTRUCTIONS / "main.md", INSTRUCTIONS / "scenarios"),
     mailbox=MailboxSettings(from_address="support@example.com"),
 )
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
-        yield ledger
 
 
 class Desk:

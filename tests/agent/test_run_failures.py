@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import sqlite3
+import subprocess
 import sys
 import time
 from contextlib import closing
@@ -24,6 +25,24 @@ NOBODY = 65_534
 ROOT = Path(__file__).parents[2]
 
 OURS = ["-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", "warranties.csv"]
+
+
+class StoppableWarranties:
+    """The warranty server of a company, which can be kept from starting."""
+
+    def __init__(self, company: Company) -> None:
+        self._company, self._up = company, company.folder / "up"
+        script = f"test -e up && exec {sys.executable} {' '.join(OURS)}"
+        self.settings = {"warranty_api": {"command": "sh", "args": ["-c", script]}}
+        self.start()
+
+    def start(self) -> None:
+        self._up.touch()
+
+    def stop(self, agent: subprocess.Popen[str]) -> None:
+        self._up.unlink()
+        (server,) = [pid for pid, command in self._company.server_processes(agent).items() if "warranty" in command]
+        os.kill(server, signal.SIGKILL)
 
 
 def refusal(company: Company, code: int) -> str:
@@ -219,52 +238,44 @@ class TestWhileItRuns:
         company.wait_for_replies(2)
 
     def test_mail_waits_while_the_warranty_system_is_down(self, company: Company) -> None:
-        up = company.folder / "up"
-        up.touch()
-        script = f"test -e up && exec {sys.executable} {' '.join(OURS)}"
+        warranties = StoppableWarranties(company)
         company.configure(
-            mcp={"warranty_api": {"command": "sh", "args": ["-c", script]}},
+            mcp=warranties.settings,
             agent={"poll_interval_s": 0.2, "lease_s": 40, "mail_budget_s": 30, "max_attempts": 1},
             logging={"file": "agent.log"},
         )
         agent = company.start()
         company.receive("first")
         company.wait_for_replies(1)
-        up.unlink()
-        (server,) = [pid for pid, command in company.server_processes(agent).items() if "warranty" in command]
-        os.kill(server, signal.SIGKILL)
+        warranties.stop(agent)
         company.receive("second")
         company.receive("about nothing", "An application as a driver.")
         company.wait_for_replies(2)
         company.wait_for_log("(no fault of the mail)")
-        up.touch()
+        warranties.start()
         company.wait_for_replies(3)
         company.stop(agent)
 
         assert company.tickets() == 2
 
     def test_an_outage_is_one_over_a_kill_and_a_start_that_fails(self, company: Company) -> None:
-        up = company.folder / "up"
-        up.touch()
-        script = f"test -e up && exec {sys.executable} {' '.join(OURS)}"
+        warranties = StoppableWarranties(company)
         company.configure(
-            mcp={"warranty_api": {"command": "sh", "args": ["-c", script]}},
+            mcp=warranties.settings,
             agent={"poll_interval_s": 0.2, "lease_s": 40, "mail_budget_s": 30},
             logging={"file": "agent.log"},
         )
         agent = company.start()
         company.receive("first")
         company.wait_for_replies(1)
-        up.unlink()
-        (server,) = [pid for pid, command in company.server_processes(agent).items() if "warranty" in command]
-        os.kill(server, signal.SIGKILL)
+        warranties.stop(agent)
         company.receive("second")
         with closing(sqlite3.connect(company.folder / "ledger.db")) as ledger:
             wait_until(lambda: ledger.execute("SELECT * FROM ledger_outages").fetchall(), PATIENCE_S, str)
         company.stop(agent, by=signal.SIGKILL, code=-signal.SIGKILL)
         assert company.run("run", "--once").returncode == 3
         assert "warranty_api: since " in company.run("log", "--outages").stdout
-        up.touch()
+        warranties.start()
         agent = company.start()
         company.wait_for_replies(2)
         company.wait_for_log("INFO warranty_api (sh) is back again, after ")
