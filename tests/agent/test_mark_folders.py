@@ -68,7 +68,8 @@ class ExchangeDesk:
         return True
 
     def _is_fatal(self, request: bytes) -> bool:
-        return bool(self.kill_at) and self.kill_at in request and self.agent is not None
+        is_step = request.split()[1:2] == [b"UID"] and self.kill_at in request
+        return bool(self.kill_at) and is_step and self.agent is not None
 
     def _kill(self) -> None:
         assert self.agent is not None
@@ -120,8 +121,8 @@ def open_desk(
 @pytest.mark.parametrize(
     ("rewrite", "deaths"),
     [
-        (AS_EXCHANGE, [(b"UID MOVE", False), (b"UID MOVE", True)]),
-        ({**AS_EXCHANGE, b" MOVE": b""}, [(b"UID COPY", True), (b"\\Deleted", True)]),
+        (AS_EXCHANGE, [(b"Answered", False), (b"Answered", True)]),
+        ({**AS_EXCHANGE, b" MOVE": b""}, [(b"Answered", True), (b"\\Deleted", True)]),
     ],
     ids=["MOVE", "COPY"],
 )

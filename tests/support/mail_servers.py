@@ -288,9 +288,9 @@ class MailServers:
         with self._imap_session() as imap:
             imap.append(f'"{name}"', None, imaplib.Time2Internaldate(delivered) if delivered else None, raw)
 
-    def add_flags(self, *flags: str) -> None:
-        """Give every mail of the inbox these flags and keywords."""
-        with self._selected("INBOX", readonly=False) as imap:
+    def add_flags(self, *flags: str, folder: str = "INBOX") -> None:
+        """Give every mail of the folder these flags and keywords."""
+        with self._selected(folder, readonly=False) as imap:
             if _count(imap):
                 imap.store("1:*", "+FLAGS.SILENT", f"({' '.join(flags)})")
 

@@ -72,6 +72,7 @@ class TcpProxy:
                 if watch and not self._on_request(data):
                     _close(source)  # first, so that no answer can get through
                     target.sendall(data)
+                    target.recv(65_536)  # Dovecot mostly drops a command with the end of input right behind it
                     target.shutdown(socket.SHUT_WR)
                     while target.recv(65_536):  # the server finishes what it was told
                         pass

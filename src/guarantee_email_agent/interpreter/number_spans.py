@@ -17,6 +17,7 @@ MAX_WORDS_IN_NUMBER = 6
 MAX_GROUPS = 6
 MIN_DIGITS_OF_GROUPS = 5
 MIN_DIGITS_OF_LAST_GROUP = 3
+MAX_GROUP_LENGTH = 5
 MIN_DISTINCTIVE_LENGTH = 5
 
 HYPHENS = frozenset("-_‐‑–—−")
@@ -24,7 +25,7 @@ _JOINING_CHARACTERS = HYPHENS | frozenset("/.")
 _LIST_GAP = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
 _ADDRESS = re.compile(r"@|://|www\.")
 _ASIDE = re.compile(r"[ \t]{1,9}(?:[(\[]|[-–—][ \t]{1,9})")
-_CENTS = re.compile(r",[0-9]")
+_CENTS = re.compile(r",[0-9]|[,.] ?[-–—]")
 _BLANK = re.compile(r"\s")
 _LAST_GROUP = re.compile(r"[0-9]{1,4}[A-Z]{1,2}")
 _LETTER = re.compile(r"[A-Z]")
@@ -177,9 +178,11 @@ class NumberSpanReader:
     def _extend_over_digits(self, span: NumberSpan) -> NumberSpan:
         """With the digits behind a blank that end the phrase: the 01234 of `TS90 01234`, no year as in `TS90 2024`."""
         words, end = self._words, span.end
-        if end >= len(words.folded) or words.gap_before(end) != " ":
+        if span.text.isdigit() or end >= len(words.folded) or words.gap_before(end) != " ":
             return span
         group = self.span_at(end)
+        if len(group.text) > MAX_GROUP_LENGTH:
+            return span
         is_last = is_last_group(group, words, self._lexicon) and not self._lexicon.never.fullmatch(group.text)
         return NumberSpan(span.first, group.end, span.text + group.text) if is_last else span
 

@@ -13,12 +13,18 @@ from unicodedata import combining
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import TokenizedText, tokenize
-from guarantee_email_agent.interpreter.number_spans import NumberSpan, ends_phrase, is_distinctive, is_last_group, shape
+from guarantee_email_agent.interpreter.number_spans import (
+    MAX_GROUP_LENGTH,
+    MIN_DIGITS_OF_GROUPS,
+    NumberSpan,
+    ends_phrase,
+    is_distinctive,
+    is_last_group,
+    shape,
+)
 
-MAX_GROUP_LENGTH = 5
 MAX_LETTERS_OF_GROUP = 4
 MAX_GROUPS = 8
-MIN_DIGITS_OF_GROUPS = 5
 MIN_LENGTH_OF_ALIKE = 4
 MAX_WORDS_OF_LABEL = 4
 

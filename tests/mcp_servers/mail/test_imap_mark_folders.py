@@ -107,6 +107,7 @@ def test_a_mark_that_is_set_again_moves_nothing(
 def test_two_agents_mark_the_same_mails_at_once(
     mailbox: ImapMailbox, open_mailbox: Opener, mail_servers: MailServers
 ) -> None:
+    """Where both move one at the same moment, Dovecot may make two copies of it."""
     mail_servers.deliver(*map(mail, range(20)))
     other = open_mailbox(server=mailbox._settings.server)
     listed = ids(mailbox)
@@ -139,25 +140,6 @@ def test_a_mail_that_people_took_elsewhere_is_not_found(mailbox: ImapMailbox, ma
         assert ids(mailbox) == [mail_id]
 
 
-@pytest.mark.parametrize(
-    "message_id", ["<ä@example.org>".encode(), b"<" + 70_000 * b"x" + b"@example.org>"], ids=["8 bit", "long"]
-)
-def test_a_message_id_that_no_server_searches_for(
-    open_mailbox: Opener, mail_servers: MailServers, message_id: bytes
-) -> None:
-    mail_servers.put("INBOX", mail().replace(b"<mail-1@example.org>", message_id))
-    mailbox = open_mailbox(marks="folders")
-    (mail_id,) = ids(mailbox)
-    mailbox.mark(mail_id, "quarantined")
-    mailbox.mark(mail_id, "handed_over")
-    assert mailbox.count_by_outcome() == counts(handed_over=1)
-    mail_servers.move(f"{PARENT}.Handed over", "INBOX")
-    assert mailbox.is_waiting(mail_id)
-    mail_servers.empty()
-    with refused("mail_not_found"):
-        mailbox.mark(mail_id, "answered")
-
-
 def test_a_folder_that_people_removed_is_made_anew(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
     mail_servers.deliver(mail(1), mail(2))
     first, second = ids(mailbox)
@@ -175,6 +157,7 @@ def test_a_move_that_is_cut_short_is_finished_by_the_next(
     mail_servers.deliver(mail(1), mail(2))
     with proxied(lambda data: step not in data, rewrite=NO_MOVE) as (mailbox, proxy):
         first, second = ids(mailbox)
+        mailbox.test_connection()  # makes the folders: without one the copy is refused
         with suppress(ToolError):  # where it is known on a new connection that the rest is done, that is no failure
             mailbox.mark(first, "answered")
         proxy.cut()
@@ -250,24 +233,70 @@ def test_below_the_inbox_where_the_server_keeps_folders_there(proxied: Proxied, 
     assert f"there is no folder INBOX.{PARENT}.Answered" in caught.value.message
 
 
-def test_copies_of_one_mail_are_one_and_move_together(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    for _ in range(2):
-        mail_servers.put("INBOX", mail())
-    (mail_id,) = ids(mailbox)
-    mailbox.mark(mail_id, "answered")
-    assert ids(mailbox) == []
-    assert mailbox.count_by_outcome() == counts(answered=2)
+def test_a_folder_that_is_but_the_name_above_another_is_made_anew(proxied: Proxied, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    with proxied(rewrite=AS_EXCHANGE, answer=refuse_keywords) as (mailbox, _):
+        first, second = ids(mailbox)
+        mailbox.mark(first, "answered")
+        with mail_servers.folder_of_its_own(f"{PARENT}.Answered.2025"):
+            mail_servers.remove_folder(f"{PARENT}.Answered")
+            mailbox.mark(second, "answered")
+            assert numbers(mail_servers.folder(f"{PARENT}.Answered")) == [2]
 
 
-def test_mails_that_a_sender_made_alike_are_two(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    """Some form mailers use one Message-ID and one date for every mail."""
-    mail_servers.deliver(mail(1), mail(1).replace(b"SN1", b"SN2"))
-    first, second = ids(mailbox)
-    mailbox.mark(first, "answered")
-    assert ids(mailbox) == [second]
-    mail_servers.put("INBOX", mail(3))
-    mail_servers.put("INBOX", mail(3).replace(b"SN3", b"SN4"))
-    assert len(ids(mailbox)) == 3
+def test_the_inbox_is_no_folder_for_marks(open_mailbox: Opener) -> None:
+    open_mailbox(marks="folders").test_connection()
+    mailbox = open_mailbox(marks="folders", folder=f"{PARENT}.Handed over")
+    with refused("mail_folder_missing") as caught:
+        mailbox.test_connection()
+    assert "which is the inbox itself. Name another parent" in caught.value.message
+
+
+@pytest.mark.parametrize("step", [b"UID MOVE", b"UID COPY", b"UID STORE", b"UID EXPUNGE"])
+@pytest.mark.parametrize("rewrite", [AS_EXCHANGE, NO_MOVE], ids=["MOVE", "UIDPLUS"])
+def test_a_mark_that_came_off_although_the_answer_was_lost_is_off(
+    proxied: Proxied, open_mailbox: Opener, mail_servers: MailServers, rewrite: dict[bytes, bytes], step: bytes
+) -> None:
+    mail_servers.deliver(mail())
+    with proxied(rewrite=rewrite) as (mailbox, _):
+        (mail_id,) = ids(mailbox)
+        mailbox.mark(mail_id, "quarantined")
+    lost: list[bytes] = []
+
+    def pass_once(data: bytes) -> bool:
+        is_lost = step in data and not lost
+        lost.extend([data] if is_lost else [])
+        return not is_lost
+
+    with proxied(pass_once, rewrite=rewrite) as (mailbox, _):
+        mailbox.unmark(mail_id)
+        assert ids(mailbox) == [mail_id]
+
+
+def test_a_mail_that_a_person_copied_to_two_folders_has_the_last_mark(
+    open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    mailbox = open_mailbox(marks="folders")
+    mailbox.test_connection()
+    for folder in ("Quarantined", "Answered"):
+        mail_servers.put(f"{PARENT}.{folder}", mail())
+    mail_id = mailbox.find_mail("<mail-1@example.org>")
+    assert mail_id is not None
+    mailbox.mark(mail_id, "handed_over")
+    assert mailbox.list_mails() == [MarkedMail(mail_id, "handed_over")]
+    mailbox.unmark(mail_id)
+    assert (mailbox.list_mails(), ids(mailbox)) == ([MarkedMail(mail_id, None)], [mail_id])
+
+
+def test_what_people_mark_as_deleted_in_a_folder_is_not_counted(
+    open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    mailbox = open_mailbox(marks="folders")
+    mailbox.test_connection()
+    mail_servers.put(f"{PARENT}.Quarantined", mail())
+    assert mailbox.count_by_outcome() == counts(quarantined=1)
+    mail_servers.add_flags("\\Deleted", folder=f"{PARENT}.Quarantined")
+    assert (mailbox.count_by_outcome(), mailbox.list_mails()) == (counts(), [])
 
 
 def test_what_people_took_care_of_stays_where_it_is(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
@@ -285,10 +314,25 @@ def test_marks_from_when_the_server_kept_keywords_still_count(open_mailbox: Open
     before.mark(ids(before)[0], "handed_over")
     later = open_mailbox(marks="folders")
     assert later.count_by_outcome() == counts(answered=1, handed_over=1)
-    handed_over = later.find_mail("<mail-2@example.org>")
+    answered, handed_over = (later.find_mail(f"<mail-{number}@example.org>") for number in (1, 2))
+    assert answered is not None
     assert handed_over is not None
+    assert set(later.list_mails()) == {MarkedMail(answered, "answered"), MarkedMail(handed_over, "handed_over")}
     later.unmark(handed_over)
     assert ids(later) == [handed_over]
+
+
+def test_a_keyword_of_before_ends_with_the_move(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail())
+    before = open_mailbox(marks="keywords")
+    before.mark(ids(before)[0], "quarantined")
+    later = open_mailbox(marks="folders")
+    mail_id = later.find_mail("<mail-1@example.org>")
+    assert mail_id is not None
+    later.mark(mail_id, "handed_over")
+    assert later.count_by_outcome() == counts(handed_over=1)
+    mail_servers.move(f"{PARENT}.Handed over", "INBOX")
+    assert ids(later) == [mail_id]
 
 
 def test_who_only_looks_sees_marks_of_either_kind(
@@ -322,7 +366,7 @@ def test_a_mail_that_is_put_back_wakes_the_agent(mailbox: ImapMailbox, mail_serv
         assert waiting.result()
 
 
-@pytest.mark.parametrize("command", [b"SELECT", b"NAMESPACE", b"STATUS", b"LIST"])
+@pytest.mark.parametrize("command", [b"SELECT", b"NAMESPACE", b"LIST"])
 def test_what_exchange_refuses_for_now_is_no_fault_of_the_configuration(proxied: Proxied, command: bytes) -> None:
     def answer(data: bytes) -> bytes | None:
         return data.split()[0] + b" BAD User is authenticated but not connected.\r\n" if command in data else None

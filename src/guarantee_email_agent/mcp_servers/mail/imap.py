@@ -110,13 +110,13 @@ class ImapMailbox:
             # A copy of ours may have come since copies were filed: the next list has what came with it.
             uids = [uid for uid in self._unprocessed(client, inbox_filter) if self._replies.is_checked(uid)]
             entries: dict[str, InboxEntry] = {}
-            for start in range(0, len(uids), _PAGE):
-                page = uids[start : min(start + _PAGE, start + limit - len(entries))]
+            start = 0
+            while start < len(uids) and len(entries) < limit:  # copies of a mail are one entry
+                page = uids[start : start + min(_PAGE, limit - len(entries))]
+                start += len(page)
                 facts = self._fetch_facts(client, page)
                 for uid, mail_id in self._marks.ids(client, list(facts)).items():
                     entries.setdefault(mail_id, InboxEntry(mail_id, *facts[uid]))
-                if len(entries) >= limit:
-                    break
             return MailListing(tuple(entries.values()), len(uids))
 
         listing = self._inbox.run(work)

@@ -22,7 +22,13 @@ from guarantee_email_agent.mcp_servers.mail.imap_marks import fetch_body, uid_se
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession, is_passing
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, check_size, mail_not_found
-from guarantee_email_agent.mcp_servers.mail.sent_copies import delete_mails, find_copies, move_mails, single_header
+from guarantee_email_agent.mcp_servers.mail.sent_copies import (
+    delete_mails,
+    find_copies,
+    move_mails,
+    search_term,
+    single_header,
+)
 from guarantee_email_agent.mcp_servers.mail.special_folder import folder_prefix, make_folder
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
@@ -30,7 +36,6 @@ _IDENTIFYING: Final = ("Received", "Message-ID", "Date", "From", "To", "Subject"
 _HEADERS: Final = f"BODY.PEEK[HEADER.FIELDS ({' '.join(_IDENTIFYING).upper()})]".encode()
 _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _TEXT: Final = b"BODY.PEEK[TEXT]<0.100000>"
-_SEARCHABLE: Final = re.compile(r"[!-~ ]{1,500}", re.ASCII)  # Message-IDs; a sender may write anything
 _PAGE: Final = 200  # mails whose headers are fetched at a time
 _IDS_KEPT: Final = 200_000
 _Result = TypeVar("_Result")
@@ -49,7 +54,7 @@ class MailIds:
         self._validity = 0
         self._ids: dict[int, str] = {}
         self._uids: dict[str, list[int]] = {}
-        self._message_ids: dict[str, str] = {}  # also of mails that were moved since
+        self._search_terms: dict[str, str] = {}  # also of mails that were moved since
 
     def opened(self, selected: Mapping[bytes, Any]) -> None:
         validity = int(selected.get(b"UIDVALIDITY", 0))
@@ -59,7 +64,7 @@ class MailIds:
 
     def of(self, client: IMAPClient, uids: Sequence[int]) -> dict[int, str]:
         """Of those that are there, in the order of `uids`."""
-        if len(self._message_ids) >= _IDS_KEPT:
+        if len(self._search_terms) >= _IDS_KEPT:
             self._forget_all()
         unknown = [uid for uid in uids if uid not in self._ids]
         for start in range(0, len(unknown), _PAGE):
@@ -75,26 +80,25 @@ class MailIds:
                 mail_id = _mail_id(mail, text or b"")
                 self._ids[uid] = mail_id
                 self._uids.setdefault(mail_id, []).append(uid)
-                message_id = single_header(mail, "Message-ID")
-                self._message_ids[mail_id] = message_id if _SEARCHABLE.fullmatch(message_id) else ""
+                self._search_terms[mail_id] = search_term(single_header(mail, "Message-ID"))
         return {uid: self._ids[uid] for uid in uids if uid in self._ids}
 
-    def message_id(self, mail_id: str) -> str:
-        """Empty where it is not known, or the mail has none that servers search for."""
-        return self._message_ids.get(mail_id, "")
+    def search_term(self, mail_id: str) -> str:
+        """A part of its Message-ID; empty where that is not known, or has none that servers search for."""
+        return self._search_terms.get(mail_id, "")
 
-    def find(self, client: IMAPClient, mail_id: str, message_id: str = "") -> list[int]:
+    def find(self, client: IMAPClient, mail_id: str, term: str = "") -> list[int]:
         """The UIDs of the mails with this id that are there, in order.
 
-        message_id: that of the mail, where it is known. Without one a mail that was not seen before takes a look at the
-        headers of all, which takes a while.
+        term: a part of its Message-ID, where that is known. Without one a mail that was not seen before takes a look at
+        the headers of all, which takes a while.
         """
         if not _ID.fullmatch(mail_id):
             return []
         if (known := self._uids.get(mail_id)) and (present := client.search([b"UID", uid_set(known), b"UNDELETED"])):
             return sorted(present)
-        if message_id := message_id or self.message_id(mail_id):
-            named = client.search([b"UNDELETED", b"HEADER", b"Message-ID", message_id.encode()])
+        if term := term or self.search_term(mail_id):
+            named = client.search([b"UNDELETED", b"HEADER", b"Message-ID", term.encode()])
             return sorted(uid for uid, each in self.of(client, named).items() if each == mail_id)
         unknown = sorted(set(client.search([b"UNDELETED"])) - self._ids.keys(), reverse=True)
         for start in range(0, len(unknown), _PAGE):
@@ -112,7 +116,7 @@ class MailIds:
                     del self._uids[mail_id]
 
     def _forget_all(self) -> None:
-        for known in (self._ids, self._uids, self._message_ids):
+        for known in (self._ids, self._uids, self._search_terms):
             known.clear()
 
 
@@ -167,12 +171,15 @@ class FolderMarks:
             if not (uids := self._ids.find(client, mail_id)):
                 break
             try:
+                bears_keyword = self._bears_keyword(client, uids)
                 self._take_out(client, uids, mail_id, outcome)
             except IMAPClientError as error:
                 if is_last or "[EXPUNGEISSUED]" not in format_response(error):  # another agent moved it just now
                     raise
             else:
                 self._ids.forget(uids)
+                if bears_keyword:
+                    self._remove_keywords(mail_id, outcome)
                 return uids
         self._mark_moved(mail_id, outcome)  # an earlier try, another agent or a person has moved it
         return []
@@ -184,13 +191,16 @@ class FolderMarks:
                 client.remove_flags(uids, list(self._keywords.values()), silent=True)
             return
 
-        def put_back(moved: IMAPClient, outcome: MailMark) -> bool:
+        def put_back(moved: IMAPClient, outcome: MailMark) -> None:
             if uids := self._moved[outcome].find(moved, mail_id):
+                if self._keywords:
+                    moved.remove_flags(uids, list(self._keywords.values()), silent=True)
                 move_mails(moved, uids, self._inbox)
                 self._moved[outcome].forget(uids)
-            return bool(uids)
 
-        if not self._first_of_folders(put_back, readonly=False):
+        self._first_of_folders(put_back, readonly=False)  # of all: a person may have copied it
+        client.noop()
+        if not self._ids.find(client, mail_id):
             raise mail_not_found(mail_id)
 
     def list_mails(self, client: IMAPClient) -> list[MarkedMail]:
@@ -202,7 +212,10 @@ class FolderMarks:
             marks.update(dict.fromkeys(found.values(), outcome))
 
         self._first_of_folders(collect)
-        marks.update(dict.fromkeys(self._ids.of(client, client.search([b"UNDELETED"])).values()))
+        ids = self._ids.of(client, client.search([b"UNDELETED"]))
+        marks.update(dict.fromkeys(ids.values()))
+        for outcome, keyword in self._keywords.items():
+            marks.update({ids[uid]: outcome for uid in client.search([b"KEYWORD", keyword]) if uid in ids})
         return [MarkedMail(mail_id, mark) for mail_id, mark in marks.items()]
 
     def count(self, client: IMAPClient, unmarked: set[int]) -> dict[MailMark, int]:
@@ -211,7 +224,7 @@ class FolderMarks:
             marked = unmarked.intersection(client.search([b"KEYWORD", keyword]))
             counts[outcome] = len(marked)
             unmarked -= marked
-        for outcome, number in self._count_moved(client).items():
+        for outcome, number in self._count_moved().items():
             counts[outcome] += number
         return counts
 
@@ -229,6 +242,9 @@ class FolderMarks:
     def test(self, client: IMAPClient) -> None:
         """Make the folders that are missing. Raises mail_folder_missing."""
         for path in self._all_paths(client).values():
+            if path.lower() == self._inbox.lower():
+                text = f"mails with a mark cannot be put into {path}, which is the inbox itself"
+                raise ToolError("mail_folder_missing", f"{text}. Name another parent with --mark-parent")
             self._create(client, path)
 
     def describe(self) -> str:
@@ -237,49 +253,65 @@ class FolderMarks:
     def close(self) -> None:
         self._session.close()
 
-    def _count_moved(self, client: IMAPClient) -> dict[MailMark, int]:
+    def _count_moved(self) -> dict[MailMark, int]:
         counts: dict[MailMark, int] = {}
-        if _leaves_behind(client):
 
-            def count(moved: IMAPClient, outcome: MailMark) -> None:
-                counts[outcome] = len(moved.search([b"UNDELETED"]))
+        def count(moved: IMAPClient, outcome: MailMark) -> None:
+            counts[outcome] = len(moved.search([b"UNDELETED"]))
 
-            self._first_of_folders(count)
-            return counts
-        for outcome, path in self._all_paths(client).items():
-            try:
-                counts[outcome] = client.folder_status(path, [b"MESSAGES"])[b"MESSAGES"]
-            except IMAPClientError as error:  # there is none yet
-                if isinstance(error, IMAPClientAbortError) or is_passing(error):
-                    raise
+        self._first_of_folders(count)
         return counts
 
     def _take_out(self, client: IMAPClient, uids: Sequence[int], mail_id: str, outcome: MailMark) -> None:
-        if not client.has_capability("MOVE") and self._is_in(outcome, mail_id):
-            delete_mails(client, uids)  # an earlier try was cut short after its copy
-        else:
-            self._move(client, uids, self._path(client, outcome))
+        bodies = set() if client.has_capability("MOVE") else self._bodies_in(outcome, mail_id)
+        copied = [uid for uid in uids if bodies and fetch_body(client, uid) in bodies]
+        if copied:
+            delete_mails(client, copied)  # an earlier try was cut short after its copy
+        if left := [uid for uid in uids if uid not in copied]:
+            self._move(client, left, self._path(client, outcome))
 
-    def _mark_moved(self, mail_id: str, outcome: MailMark) -> None:
-        message_id = self._ids.message_id(mail_id)
+    def _bears_keyword(self, client: IMAPClient, uids: Sequence[int]) -> bool:
+        """Of the time when marks were keywords."""
+        keywords = {keyword.lower() for keyword in self._keywords.values()}
+        return bool(keywords) and any(
+            keywords & {flag.lower() for flag in flags} for flags in client.get_flags(uids).values()
+        )
 
-        def move_on(moved: IMAPClient, found_in: MailMark) -> bool:
-            uids = self._moved[found_in].find(moved, mail_id, message_id)
-            if uids and found_in != outcome:
-                self._move(moved, uids, self._path(moved, outcome))
-                self._moved[found_in].forget(uids)
+    def _remove_keywords(self, mail_id: str, outcome: MailMark) -> None:
+        """After the move: a mail that lost its mark before it would be taken for one that people gave back."""
+        term = self._ids.search_term(mail_id)
+
+        def remove(moved: IMAPClient, found_in: MailMark) -> bool:
+            uids = self._moved[outcome].find(moved, mail_id, term) if found_in == outcome else []
+            if uids:
+                moved.remove_flags(uids, list(self._keywords.values()), silent=True)
             return bool(uids)
 
-        if not self._first_of_folders(move_on, readonly=False):
+        self._first_of_folders(remove, readonly=False)
+
+    def _mark_moved(self, mail_id: str, outcome: MailMark) -> None:
+        term = self._ids.search_term(mail_id)
+        found: list[MailMark] = []
+
+        def move_on(moved: IMAPClient, found_in: MailMark) -> None:
+            if uids := self._moved[found_in].find(moved, mail_id, term):
+                found.append(found_in)
+                if found_in != outcome:
+                    self._move(moved, uids, self._path(moved, outcome))
+                    self._moved[found_in].forget(uids)
+
+        self._first_of_folders(move_on, readonly=False)  # of all: a person may have copied it
+        if not found:
             raise mail_not_found(mail_id)
 
-    def _is_in(self, outcome: MailMark, mail_id: str) -> bool:
-        message_id = self._ids.message_id(mail_id)
+    def _bodies_in(self, outcome: MailMark, mail_id: str) -> set[bytes]:
+        term = self._ids.search_term(mail_id)
 
-        def look(moved: IMAPClient, found_in: MailMark) -> bool:
-            return found_in == outcome and bool(self._moved[outcome].find(moved, mail_id, message_id))
+        def read(moved: IMAPClient, found_in: MailMark) -> set[bytes]:
+            uids = self._moved[outcome].find(moved, mail_id, term) if found_in == outcome else []
+            return {body for body in (fetch_body(moved, uid) for uid in uids) if body is not None}
 
-        return bool(self._first_of_folders(look))
+        return self._first_of_folders(read) or set()
 
     def _first_of_folders(
         self, look: Callable[[IMAPClient, MailMark], _Result], *, readonly: bool = True

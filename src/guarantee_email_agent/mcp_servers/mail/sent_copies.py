@@ -22,6 +22,8 @@ _HEADERS: Final = f"BODY.PEEK[HEADER.FIELDS (FROM TO MESSAGE-ID {PROOF_HEADER.up
 _TEXT: Final = f"BODY.PEEK[TEXT]<0.{MAX_TEXT_BYTES}>".encode()
 _PAGE: Final = 50
 _SEEN: Final = [SEEN]
+_ATOMS: Final = re.compile(r"[-A-Za-z0-9!#$&'+,./:;<=>?@^_`|~]+")  # RFC 3501 §9; the library quotes no bracket or brace
+_MAX_TERM_CHARS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,19 @@ def find_copies(client: IMAPClient, message_id: str, sender: str | None = None, 
 
     drafts: whether those count that were never sent.
     """
-    uids = client.search([b"HEADER", b"Message-ID", message_id.encode(), *(() if drafts else (b"UNDRAFT",))])
+    term = search_term(message_id).encode()
+    uids = client.search([b"HEADER", b"Message-ID", term, *(() if drafts else (b"UNDRAFT",))])
     found = (mail for mail in _fetch(client, uids, text=False) if mail.message_id == message_id)
     return sorted(mail.uid for mail in found if sender is None or mail.is_from(sender))
+
+
+def search_term(message_id: str) -> str:
+    """The longest part of a Message-ID that stands in a search as it is, for what may come from any sender.
+
+    Empty, which every Message-ID matches, where there is none: servers decode an encoded word before they compare.
+    """
+    parts = [] if "=?" in message_id else _ATOMS.findall(message_id)
+    return str(max(parts, key=len, default=""))[:_MAX_TERM_CHARS]
 
 
 def _fetch(client: IMAPClient, uids: Sequence[int], *, text: bool = True) -> Iterator[CopyCandidate]:

@@ -295,14 +295,20 @@ def folder_prefix(client: IMAPClient) -> str:
 
 def make_folder(client: IMAPClient, name: str) -> None:
     """Make it unless it is there, or another agent makes it meanwhile. Raises IMAPClientError."""
-    if client.folder_exists(name):
+    if _is_there(client, name):
         return
     try:
         client.create_folder(name)
     except IMAPClientAbortError:
         raise
     except IMAPClientError:
-        if not client.folder_exists(name):
+        if not _is_there(client, name):
             raise
     with suppress(IMAPClientError):  # a courtesy to mail programs
         client.subscribe_folder(name)
+
+
+def _is_there(client: IMAPClient, name: str) -> bool:
+    """Not where it is but the name that other folders lie below (RFC 3501 §7.2.2)."""
+    missing = {rb"\noselect", rb"\nonexistent"}
+    return any(missing.isdisjoint(flag.lower() for flag in flags) for flags, _, _ in client.list_folders("", name))
