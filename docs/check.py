@@ -42,7 +42,7 @@ _CHANGING = re.compile(
 
 
 # A run that takes long, as it does on a busy machine, says how far it is.
-_PROGRESS = re.compile(r"\d+/\d+ \w+, .*\babout .+ left\b.*")
+_PROGRESS = re.compile(r"\d+/\d+ \w+(?:, .*)?")
 
 
 class Wrong(Exception):  # noqa: N818 - it is a finding, not an accident

@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
 import yaml
+from waiting import PATIENCE_S, wait_until
 
 CI = Path(__file__).parents[1] / "docs" / "ci"
 INSTALL = "python3 -m venv .venv && .venv/bin/pip install -q ."
@@ -64,8 +67,8 @@ def test_every_report_that_is_written_is_kept() -> None:
 
 
 @pytest.fixture
-def ci_run(tmp_path: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
-    """Executes steps as .ci/run would, on a machine that lets nobody mount anything."""
+def begin_ci(tmp_path: Path) -> Callable[[str], subprocess.Popen[str]]:
+    """Begins steps as .ci/run would, on a machine that lets nobody mount anything."""
     programs, temporary = tmp_path / "bin", tmp_path / "temporary"
     for folder in (programs, temporary, tmp_path / ".ci"):
         folder.mkdir()
@@ -81,14 +84,38 @@ def ci_run(tmp_path: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
         "TMPDIR": str(temporary),
     }
 
-    def execute(steps: str) -> subprocess.CompletedProcess[str]:
+    def begin(steps: str) -> subprocess.Popen[str]:
         script = tmp_path / ".ci" / "run"
         script.write_text(f"{set_up}\n{steps}\n", encoding="utf-8")
-        done = subprocess.run(["bash", script], env=environment, capture_output=True, text=True, check=False)
-        assert not list(temporary.iterdir())
-        return done
+        return subprocess.Popen(
+            ["bash", script], env=environment, stdout=PIPE, stderr=PIPE, text=True, start_new_session=True
+        )
+
+    return begin
+
+
+@pytest.fixture
+def ci_run(
+    begin_ci: Callable[[str], subprocess.Popen[str]], tmp_path: Path
+) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    def execute(steps: str) -> subprocess.CompletedProcess[str]:
+        with begin_ci(steps) as process:
+            output, errors = process.communicate()
+        assert not list((tmp_path / "temporary").iterdir())
+        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     return execute
+
+
+def test_whoever_ends_it_ends_its_steps_and_what_they_started(
+    begin_ci: Callable[[str], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    with begin_ci("both a 'touch a; sleep 1000' b 'touch b; sleep 1000 & wait'") as process:
+        wait_until(lambda: (tmp_path / "a").exists() and (tmp_path / "b").exists())
+        process.terminate()
+        process.communicate(timeout=PATIENCE_S)  # ends with the last of those that write there
+    assert process.returncode == -signal.SIGTERM
+    assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_where_nothing_may_be_mounted_what_passed_has_passed(

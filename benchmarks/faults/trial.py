@@ -53,12 +53,16 @@ def copy_project(folder: Path) -> Path:
 
 
 def mirrored_tests(file: str, root: Path = ROOT) -> list[str]:
-    """The test files of a module, by their paths; those of its room where none is called after it."""
+    """The test files of a module, by their paths; those of its package where none is called after it."""
     if not file.endswith(".py"):
         return ["tests/instructions", "tests/email"]
-    room, module = root / "tests" / Path(file).parent.relative_to(PACKAGE), Path(file).stem
-    mirrored = [*room.glob(f"test_{module}.py"), *room.glob(f"test_{module}_*.py"), *(room / module).glob("test_*.py")]
-    return [path.relative_to(root).as_posix() for path in sorted(mirrored) or [room]]
+    package, module = root / "tests" / Path(file).parent.relative_to(PACKAGE), Path(file).stem
+    mirrored = [
+        *package.glob(f"test_{module}.py"),
+        *package.glob(f"test_{module}_*.py"),
+        *(package / module).glob("test_*.py"),
+    ]
+    return [path.relative_to(root).as_posix() for path in sorted(mirrored) or [package]]
 
 
 class Trial:

@@ -143,13 +143,17 @@ def test_two_agents_on_one_ledger_pass_the_limit_by_what_is_in_progress_at_most(
 
 
 def test_at_midnight_all_agents_begin_anew(ledger_location: str, ledger_sql: Any) -> None:
-    with closing(open_ledger(ledger_location, key=KEY)) as ledger:
-        ask(PricedModel(), ledger, times=2)
+    with (
+        closing(open_ledger(ledger_location, key=KEY)) as one,
+        closing(open_ledger(ledger_location, key=KEY)) as other,
+    ):
+        ask(PricedModel(), one)
+        ask(PricedModel(), other)
         yesterday, today = "model_cost 2026-01-18", "model_cost %"
         ledger_sql.rows("UPDATE ledger_facts SET name = ? WHERE name LIKE ?", yesterday, today)
-        assert ledger.costs.today() == 0
-        ask(PricedModel(), ledger)
-        assert ledger.costs.today() == pytest.approx(1.5)
+        assert one.costs.today() == other.costs.today() == 0
+        ask(PricedModel(), other)
+        assert one.costs.today() == other.costs.today() == pytest.approx(1.5)
 
 
 def test_templates_cost_nothing(ledger: Ledger) -> None:

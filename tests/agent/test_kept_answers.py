@@ -12,7 +12,10 @@ from typing import Any
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integration_error, worker_on
 
 from guarantee_email_agent.agent.kept_answers import MAX_MAILS, KeptAnswers
-from guarantee_email_agent.agent.mail_worker import MailWorker, WorkResult
+from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.mail_worker import MailWorker
+from guarantee_email_agent.email.identity import mail_identity
+from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.llm.port import LanguageModel, ModelClient
@@ -42,12 +45,12 @@ class DownUntil(MailboxInMemory):
         super().__init__(*names)
         self.is_down = True
 
-    async def send(self, reply: Any) -> None:
+    async def send(self, reply: Any) -> Any:
         if self.is_down:
             error = integration_error("mail_unavailable")
             error.details |= {"outage": True}
             raise error
-        await super().send(reply)
+        return await super().send(reply)
 
 
 def live_worker(mailbox: MailboxInMemory, tmp_path: Path) -> tuple[MailWorker, CountingModel, closing[Any]]:
@@ -82,7 +85,12 @@ def test_an_answer_that_was_of_no_use_is_asked_for_again(tmp_path: Path) -> None
     model.fails = 1
     with ledger:
         assert work(worker).disposition in ("failed", "outage")
-        assert len(worker.kept_answers) == 0
+        calls = model.calls
+        mail_key = mail_identity(parse_email(mailbox.mails["first"]), KEY)
+        interventions = worker.ledger.interventions
+        interventions.give_back(interventions.retry(mail_key, "person:1", 60.0, lambda _: False))
+        assert work(worker).disposition == "answered"
+    assert model.calls > calls
 
 
 def test_no_other_request_and_no_other_mail_gets_a_kept_answer() -> None:
@@ -91,7 +99,7 @@ def test_no_other_request_and_no_other_mail_gets_a_kept_answer() -> None:
 
     async def ask() -> list[Any]:
         return [
-            await each.messages.create(model="m", messages=[text])  # type: ignore[call-arg,list-item]
+            await each.messages.create(model="m", messages=[text])
             for each, text in ((first, "a"), (first, "a"), (first, "b"), (second, "a"))
         ]
 
@@ -104,7 +112,7 @@ def test_what_a_template_answered_is_not_kept() -> None:
 
     async def ask() -> None:
         for _ in range(2):
-            await answers.before(model, "first").messages.create(model="m", messages=[])  # type: ignore[call-arg]
+            await answers.before(model, "first").messages.create(model="m", messages=[])
 
     asyncio.run(ask())
     assert model.calls == 2
@@ -112,9 +120,17 @@ def test_what_a_template_answered_is_not_kept() -> None:
 
 def test_of_many_mails_those_that_failed_last_are_kept() -> None:
     answers, model = KeptAnswers(), CountingModel(_Echo())
-    for number in range(MAX_MAILS + 5):
-        answers.before(model, str(number))
+
+    async def ask(*numbers: int) -> int:
+        before = model.calls
+        for number in numbers:
+            await answers.before(model, str(number)).messages.create(model="m", messages=["a"])
+        return model.calls - before
+
+    assert asyncio.run(ask(*range(MAX_MAILS + 5))) == MAX_MAILS + 5
     assert len(answers) == MAX_MAILS
+    assert asyncio.run(ask(*range(5, MAX_MAILS + 5))) == 0
+    assert asyncio.run(ask(0)) == 1
 
 
 class _Echo(ModelClient):

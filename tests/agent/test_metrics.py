@@ -200,7 +200,7 @@ def outages(*services: str) -> Sequence[Outage]:
             "",
             f"{service}_auth",
             "refuses our credentials",
-            time.monotonic() - 3600 + number,
+            time.monotonic() - 3600 + 600 * number,
         )
         for number, service in enumerate(services)
     ]

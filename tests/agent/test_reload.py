@@ -45,7 +45,7 @@ class Desk:
         )
 
     def change(self, **agent: object) -> None:
-        self.file = replace(self.file, agent=replace(self.file.agent, **agent))  # type: ignore[arg-type]
+        self.file = replace(self.file, agent=replace(self.file.agent, **agent))
 
     def noted(self) -> dict[str, str] | None:
         loaded = self.ledger.loaded_settings(key_of_mailbox(self.daemon.worker.mailbox_name, KEY))

@@ -240,8 +240,8 @@ class TestPaths:
     def test_defaults_of_an_installed_package_lie_beside_its_code(self, tmp_path: Path) -> None:
         package = tmp_path / "site" / "guarantee_email_agent"
         code_folder = ROOT / "src" / "guarantee_email_agent"
-        for room in ("config", "files", "utils"):
-            shutil.copytree(code_folder / room, package / room)
+        for part in ("config", "files", "utils"):
+            shutil.copytree(code_folder / part, package / part)
         shutil.copy(code_folder / "__init__.py", package)
         (package / "defaults" / "instructions" / "scenarios").mkdir(parents=True)
         (package / "defaults" / "instructions" / "main.md").write_text("main")

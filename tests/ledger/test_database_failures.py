@@ -256,7 +256,7 @@ def test_a_server_that_is_read_only_may_be_a_standby_that_takes_over(
     name = postgresql_url.rpartition("/")[2]
     postgresql_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     for opens in (open_ledger, open_ledger_to_read):
-        error = outage(lambda opens=opens: opens(postgresql_url, key=KEY))  # type: ignore[misc]
+        error = outage(lambda opens=opens: opens(postgresql_url, key=KEY))
         assert error.code == "ledger_read_only"
         assert "standby" in error.message
     postgresql_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = off")

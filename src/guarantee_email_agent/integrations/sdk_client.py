@@ -27,7 +27,7 @@ def load_sdk() -> None:
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its tracebacks may quote mails
     with gc_paused():
         import mcp
-        import mcp.client.streamable_http  # noqa: F401
+        import mcp.client.streamable_http  # noqa: F401 - loaded ahead
 
 
 @asynccontextmanager

@@ -30,7 +30,7 @@ _MAX_PREPARED: Final = 256  # several times as many as there are
 # With parameters by name: both drivers take them as a dictionary.
 _DIALECTS: Final[dict[str, Dialect]] = {
     "sqlite": sqlite.dialect(paramstyle="named"),
-    "postgresql": postgresql.psycopg.dialect(),  # type: ignore[no-untyped-call]
+    "postgresql": postgresql.psycopg.dialect(),  # type: ignore[no-untyped-call]  # SQLAlchemy's dialects have no types
 }
 
 
@@ -53,6 +53,7 @@ class PreparedStatement:
                 self._converters.append((name, convert))
         self._fixed = {name: bind.effective_value for name, bind in binds.items() if name not in names}
         columns = [str(name) for name in statement.exported_columns.keys()]  # noqa: SIM118 - no mapping
+        # Of columns that are known only here, so neither typed nor a literal.
         row_type: Any = namedtuple("Row", columns, rename=True)  # type: ignore[misc]  # noqa: PYI024
         self._truths = [at for at, column in enumerate(statement.exported_columns) if isinstance(column.type, Boolean)]
         self._make_row: Callable[[Sequence[Any]], Row] = row_type._make

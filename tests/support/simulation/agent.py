@@ -68,7 +68,7 @@ class _RememberedAnswers(ModelClient):
 
     def __init__(self) -> None:
         self._model = InstructionInterpreter(LexiconFiles(_INSTRUCTIONS / "lexicon").load)
-        self._answers: dict[str, Any] = {}
+        self._answers: dict[tuple[str, str], Any] = {}
 
     async def create(self, **request: Any) -> Any:
         key = request["tool_choice"]["name"], str(request["messages"])
@@ -84,7 +84,7 @@ def _remember_what_mails_say() -> None:
     def parse_once(mail: RawEmail) -> Email:
         return parse(mail) if isinstance(mail, bytes) else parse_email(mail)
 
-    mail_worker.parse_email = parse_once  # type: ignore[attr-defined]
+    mail_worker.parse_email = parse_once
     mail_processor.parse_email = parse_once
     for name in ("verify_numbers", "choose_language"):
         setattr(mail_processor, name, _remembering(getattr(mail_processor, name)))

@@ -119,7 +119,7 @@ def _wrong_outcome(letter: Letter, outcome: str, history: History) -> Iterator[s
 
 def _expected_outcomes(letter: Letter, modes: Sequence[Mode]) -> set[str]:
     expected = OUTCOMES[letter.kind] | (_OUTCOMES_OF_FOLLOW_UP if letter.follow_up else frozenset())
-    found = expected - {"answered"} if set(modes) != {"observe"} else set()
+    found: set[str] = set(expected) - {"answered"} if set(modes) != {"observe"} else set()
     if "answered" in expected:
         found |= {_REPLIED[mode] for mode in modes}
     return found | ({"observed"} if "observe" in modes else set())
