@@ -1,4 +1,4 @@
-"""One history: letters come, agents work on them and die, services fail, people and other programs join in."""
+"""One history: letters come, agents work on them and die, services fail, people and administrators join in."""
 
 from __future__ import annotations
 
@@ -11,42 +11,35 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 from guarantee_email_agent.agent.daemon import Daemon
-from guarantee_email_agent.email.identity import reply_message_id
-from guarantee_email_agent.integrations.ports import InboxEntry, MailMark, Reply
+from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.ledger.ledger import Claim
 from simulation.administration import RESTORE_S, Administration
 from simulation.agent import create_daemon, identity_of, location_of
 from simulation.call import Call
 from simulation.event_loop import CURRENT_PROCESS, Process, SimulatedEventLoop, StalledError
 from simulation.faults import LEDGER, LEDGER_WRITES, Fault, draw_conditions, draw_fault, draw_latency_s
+from simulation.inbox import EPOCH_S, FAULTS_END_S, Inbox
 from simulation.ledger_in_memory import LedgerInMemory
-from simulation.letters import Kind, Letter, letter_text
+from simulation.letters import Kind, Letter
 from simulation.people import People
 
-EPOCH_S: Final = 1_800_000_000.0
 SETTLE_S: Final = 25.0
 """Seconds after the end of a call, or the death of who made it, until which it may still take effect."""
 
-FAULTS_END_S: Final = 7200.0
 DEADLINE_S: Final = FAULTS_END_S + 12 * 3600.0
 """By then every mail has to have come to its end: no retry waits longer than an hour."""
 
-ROBOT: Final = "robot"
 _STEP_S: Final = 300.0
 _QUIET_S: Final = 300.0
 _STEERING_RATE: Final = 0.04
 _LEDGER_SETTLE_S: Final = 1.0
 _NEVER: Final = (0.0, 0.0)
 _COPY_LAG_S: Final = 4.0
-_MAX_ROBOT_MAILS: Final = 12
 _KINDS: Final[tuple[Kind, ...]] = ("valid", "valid", "valid", "expired", "missing", "automatic", "angry", "robot")
 _SERVICES: Final = ("mail", "warranty_api", "ticketing", LEDGER, LEDGER_WRITES)
 _READS: Final = frozenset({"time", "state", "inbox", "observed", "released"})
 """Of the ledger; also where its disk is full."""
 
-_LIST_AGE_S: Final = 45.0
-_STALE_RATE: Final = 0.3
-_FORGOTTEN_RATE: Final = 0.3
 _Answer = TypeVar("_Answer")
 
 
@@ -70,15 +63,12 @@ class RunningAgent:
 class History:
     """Everything that happens under one seed. Run it once; `invariants` says what was wrong with it.
 
-    `letters` is the inbox by the ids of mails, `deleted` what people deleted. `violations` has what the agent itself
-    did wrong on the way. `agents` are all that were ever started, by name. `trace`, where it is asked for, has a line
-    for each call.
+    `violations` has what the agent itself did wrong on the way. `agents` are all that were ever started, by name.
+    `trace`, where it is asked for, has a line for each call.
     """
 
     def __init__(self, seed: int, ledger: LedgerInMemory, *, traced: bool = False) -> None:
         self.seed = seed
-        self.letters: dict[str, Letter] = {}
-        self.deleted: list[Letter] = []
         self.replies: list[SentReply] = []
         self.tickets: dict[str, str] = {}
         self.notes: dict[str, str] = {}
@@ -91,20 +81,17 @@ class History:
         self.ledger = ledger
         self.loop = SimulatedEventLoop(self._on_thread)
         self.clock = _SimulatedClock(self.loop)
+        self.inbox = Inbox(self)
         self.people = People(self)
         self.administration = Administration(self)
         self._clock_offset_s = 0.0
         self._outages: dict[str, tuple[float, float]] = {}
         self._numbers = count(1)
-        self._arrival: asyncio.Future[None] = self.loop.create_future()
         self.agents: dict[str, RunningAgent] = {}
         self._fences: dict[str, int] = {}
         self._pending = 0  # events that are still to come
-        self._robot_mails = 0
         self._is_steered = self.conditions.steers
-        self._forgets_marks = self.conditions.forgets_marks
         self._ending = False
-        self._lists: list[tuple[float, list[InboxEntry]]] = []
 
     def run(self) -> None:
         self.ledger.reset(self.wall_time)
@@ -122,8 +109,15 @@ class History:
     async def _live(self) -> None:
         random, conditions = self.random, self.conditions
         for _ in range(conditions.letters):
-            self.later(random.choice((0.0, random.random() * 600.0)), self._write_letter, random.choice(_KINDS))
-        interventions = (self._copy_letter, self._take_care, self._delete_letter, self._move_letter, self._remove_mark)
+            self.later(random.choice((0.0, random.random() * 600.0)), self.inbox.write_letter, random.choice(_KINDS))
+        inbox = self.inbox
+        interventions = (
+            inbox.copy_letter,
+            inbox.take_care,
+            inbox.delete_letter,
+            inbox.move_letter,
+            inbox.remove_mark,
+        )
         for _ in range(conditions.interventions):
             self.later(random.random() * random.choice((10.0, 100.0, FAULTS_END_S)), random.choice(interventions))
         for _ in range(conditions.clock_jumps):
@@ -139,7 +133,7 @@ class History:
                 self.violations.append("a mail came to no end")
                 return
             await asyncio.sleep(_STEP_S)
-        self._is_steered, self._forgets_marks = False, False
+        self._is_steered, self.inbox.forgets_marks = False, False
         await asyncio.sleep(_QUIET_S)  # what is late comes now
         self._start_agent()
         await asyncio.sleep(_QUIET_S)
@@ -147,7 +141,7 @@ class History:
     def _is_settled(self) -> bool:
         is_open = any(
             letter.mark is None and letter.taken_care_of_at is None and not self._stays_unmarked(letter)
-            for letter in self.letters.values()
+            for letter in self.inbox.letters.values()
         )
         return not (is_open or self._pending or self.people.release_what_is_stuck())
 
@@ -303,104 +297,11 @@ class History:
             self.violations.append("answered after a person took it")
         self.replies.append(SentReply(reply.message_id, reply.to, now, now + self.random.random() * _COPY_LAG_S))
         self._note("", "delivered", reply.message_id)
-        sender, _, _ = reply.to.partition("@")
-        if sender.startswith(ROBOT):
-            self.later(self.random.random() * 100.0, self._robot_answers, sender, reply.message_id)
-        elif sender.startswith("missing") and self.random.random() < 0.5:
-            self.later(30.0 + self.random.random() * 600.0, self._customer_answers, sender, reply.message_id)
-
-    def as_listed(self, entries: list[InboxEntry]) -> list[InboxEntry]:
-        """What the mail server says of the mails that wait: on a bad day what they were, or some of them."""
-        now = self.loop.time()
-        if not self.conditions.stale_lists or now > FAULTS_END_S:
-            return entries
-        self._lists = [(at, each) for at, each in self._lists if at > now - _LIST_AGE_S]
-        self._lists.append((now, entries))
-        if self.random.random() >= _STALE_RATE:
-            return list(entries)
-        listed = self.random.choice(self._lists)[1]
-        return listed[: self.random.randint(0, len(listed))] if self.random.random() < 0.5 else list(listed)
-
-    def set_mark(self, letter: Letter, mark: MailMark) -> None:
-        """Where the mail server forgets marks, one of a parked mail counts as taken off."""
-        letter.mark = mark
-        forgets = self._forgets_marks and self.loop.time() < FAULTS_END_S and mark != "unknown"
-        if forgets and self.random.random() < _FORGOTTEN_RATE:
-            self.later(self.random.random() * self.random.choice((0.0, 10.0, 1000.0)), self._forget_mark, letter)
-
-    def _forget_mark(self, letter: Letter) -> None:
-        if letter.mark is not None and letter.mark != "unknown":
-            self._note("", "its mark is forgotten:", letter.id)
-            if letter.mark in ("handed_over", "quarantined"):
-                self._reopen(letter)
-            letter.mark = None
-            self.announce()
-
-    async def wait_for_arrival(self, timeout_s: float) -> bool:
-        done, _ = await asyncio.wait([self._arrival], timeout=timeout_s)
-        return bool(done)
-
-    def _write_letter(self, kind: Kind) -> None:
-        content = f"{kind}-{next(self._numbers)}"
-        self._put(content, kind, letter_text(content, kind, sender=content))
-
-    def _customer_answers(self, sender: str, message_id: str) -> None:
-        content = f"{sender}-again-{next(self._numbers)}"
-        text = "It is SN12345, thank you for asking."
-        self._put(content, "valid", letter_text(content, "valid", sender, message_id, text), follow_up=True)
-
-    def _robot_answers(self, sender: str, message_id: str) -> None:
-        """It takes each of our replies for a mail to answer, and says so to nobody."""
-        self._robot_mails += 1
-        if self._robot_mails > _MAX_ROBOT_MAILS:
-            self.violations.append("a robot is answered without end")
-            return
-        content = f"{sender}-again-{next(self._numbers)}"
-        answers = self.random.choice((message_id, None))
-        self._put(content, "robot", letter_text(content, "robot", sender, answers), follow_up=True)
-
-    def _put(self, content: str, kind: Kind, raw: bytes, *, follow_up: bool = False) -> None:
-        mail_id = f"mail-{next(self._numbers)}"
-        self.letters[mail_id] = Letter(mail_id, content, kind, raw, EPOCH_S + self.loop.time(), follow_up=follow_up)
-        self._note("", "arrives", mail_id, content)
-        self.announce()
-
-    def announce(self) -> None:
-        arrival, self._arrival = self._arrival, self.loop.create_future()
-        arrival.set_result(None)
-
-    def _any_letter(self) -> Letter | None:
-        return self.random.choice(list(self.letters.values())) if self.letters else None
-
-    def _copy_letter(self) -> None:
-        """The same mail comes a second time, over an alias, say."""
-        if letter := self._any_letter():
-            self._put(letter.content, letter.kind, letter.raw, follow_up=letter.follow_up)
-
-    def _take_care(self) -> None:
-        """A person answers it, or flags it for later."""
-        if (letter := self._any_letter()) and letter.mark is None and letter.taken_care_of_at is None:
-            self._note("", "a person takes care of", letter.id)
-            letter.taken_care_of_at = self.loop.time()
-
-    def _delete_letter(self) -> None:
-        if letter := self._any_letter():
-            self._note("", "a person deletes", letter.id)
-            self.deleted.append(self.letters.pop(letter.id))
-
-    def _move_letter(self) -> None:
-        """Out of the inbox and in again, its mark with it: it has another id now."""
-        if letter := self._any_letter():
-            del self.letters[letter.id]
-            letter.earlier_ids += (letter.id,)
-            letter.id = f"mail-{next(self._numbers)}"
-            self.letters[letter.id] = letter
-            self._note("", "is moved to", letter.id)
-            self.announce()
+        self.inbox.answer(reply)
 
     def _steer(self) -> None:
         """A person releases a mail, has it tried again, or takes it over."""
-        if letter := self._any_letter():
+        if letter := self.inbox.any_letter():
             self.people.steer(letter)
 
     def forget_fences(self) -> None:
@@ -415,19 +316,9 @@ class History:
         """For the trace."""
         self._note("", *words)
 
-    def _remove_mark(self) -> None:
-        """A person wants a parked mail to be tried again."""
-        parked = [each for each in self.letters.values() if each.mark in ("handed_over", "quarantined")]
-        if parked:
-            letter = self.random.choice(parked)
-            self._note("", "loses its mark", letter.id)
-            letter.mark = None
-            self._reopen(letter)
-            self.announce()
-
-    def _reopen(self, letter: Letter) -> None:
-        letter.reopened = True
-        self.people.handed_over.pop(reply_message_id(identity_of(letter.raw)), None)
+    def next_number(self) -> int:
+        """For what has to have a name of its own."""
+        return next(self._numbers)
 
     # Time
 

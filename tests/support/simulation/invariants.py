@@ -10,7 +10,8 @@ from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.email.identity import reply_message_id, ticket_key
 from guarantee_email_agent.ledger.interventions import BY_HAND
 from simulation.agent import MAX_ATTEMPTS, REPLIES_TO_ONE_ADDRESS, SETTINGS, identity_of, location_of
-from simulation.history import ROBOT, History
+from simulation.history import History
+from simulation.inbox import ROBOT
 from simulation.letters import OUTCOMES, TICKET_KINDS, Letter
 
 _OUTCOMES_OF_FOLLOW_UP: Final = frozenset({"handed_over", "not_answered"})
@@ -24,7 +25,7 @@ _REPLIED: Final[dict[Mode, str]] = {"answer": "answered", "drafts": "drafted", "
 def violations(history: History) -> list[str]:
     """One line for each thing that is wrong."""
     copies: defaultdict[str, list[Letter]] = defaultdict(list)
-    for letter in [*history.letters.values(), *history.deleted]:
+    for letter in [*history.inbox.letters.values(), *history.inbox.deleted]:
         copies[letter.content].append(letter)
     rows = {row.mail_key: row for row in history.ledger.mails()}
     mail_keys = history.ledger.mail_keys()
@@ -68,7 +69,7 @@ def _problems(
         else:
             row = taken or rows.get(identity) or next(iter(here), None)
         outcome = row.outcome if row is not None else None
-        if letter.id in history.letters and letter.taken_care_of_at is None:
+        if letter.id in history.inbox.letters and letter.taken_care_of_at is None:
             if history.conditions.restores and letter.mark is not None:
                 pass  # a mark of before: it alone guards what a restored ledger has forgotten
             elif outcome is None:

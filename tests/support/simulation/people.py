@@ -61,7 +61,7 @@ class People:
             return False
         ledger, keys = self._history.ledger, self._history.ledger.mail_keys()
         waiting = {row.mail_key for row in ledger.mails() if row.outcome is None}
-        marked = [each for each in self._history.letters.values() if each.mark and each.taken_care_of_at is None]
+        marked = [each for each in self._history.inbox.letters.values() if each.mark and each.taken_care_of_at is None]
         stuck = [each for each in marked if waiting & self._keys_of(each, keys)]
         # Another row may be that of a place where the mail lay, and could not be read.
         late = [letter for letter in stuck if keys.get(location_of(letter.id)) in waiting]
@@ -70,7 +70,7 @@ class People:
         for letter in stuck:
             if (mail_key := keys.get(location_of(letter.id))) is None:  # it was moved since: its mark comes off by hand
                 letter.mark, letter.reopened = None, True
-                self._history.announce()
+                self._history.inbox.announce()
                 continue
             self._history.note("a person: release", letter.id)
             try:
@@ -125,7 +125,7 @@ class People:
 
     def _take_one_off(self, letter: Letter) -> None:
         letter.mark, letter.reopened = None, True
-        self._history.announce()
+        self._history.inbox.announce()
 
     def _give_back(self, held: HeldMail) -> None:
         if not self._steps.give_back(held):
@@ -151,7 +151,7 @@ class People:
 
     def _at(self, location_keys: object) -> list[Letter]:
         assert isinstance(location_keys, (list, frozenset))
-        return [each for each in self._history.letters.values() if location_of(each.id) in location_keys]
+        return [each for each in self._history.inbox.letters.values() if location_of(each.id) in location_keys]
 
     def _has_ended(self, owner: str) -> bool:
         if owner.startswith("person:"):

@@ -34,13 +34,13 @@ class SimulatedMailbox:
         return await self._history.call("mail", "list_unprocessed", self._list)
 
     def _list(self) -> list[InboxEntry]:
-        waiting = [letter for letter in self._history.letters.values() if _is_waiting(letter)]
+        waiting = [letter for letter in self._history.inbox.letters.values() if _is_waiting(letter)]
         entries = [InboxEntry(letter.id, len(letter.raw), letter.received) for letter in waiting]
-        return self._history.as_listed(entries)
+        return self._history.inbox.as_listed(entries)
 
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
         def look() -> bool:
-            letter = self._history.letters.get(mail_id)
+            letter = self._history.inbox.letters.get(mail_id)
             return letter is not None and _is_waiting(letter)
 
         return await self._history.call("mail", "is_waiting", look, about=mail_id)
@@ -93,7 +93,7 @@ class SimulatedMailbox:
 
     async def mark(self, mail_id: str, outcome: MailMark) -> None:
         def set_mark() -> None:
-            self._history.set_mark(self._letter(mail_id), outcome)
+            self._history.inbox.set_mark(self._letter(mail_id), outcome)
 
         await self._history.call("mail", "mark", set_mark, about=mail_id)
 
@@ -104,13 +104,13 @@ class SimulatedMailbox:
         raise AssertionError("only the start-up counts")
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
-        return await self._history.wait_for_arrival(timeout_s)
+        return await self._history.inbox.wait_for_arrival(timeout_s)
 
     async def test_connection(self, drafts: bool = False) -> bool:
         return True
 
     def _letter(self, mail_id: str) -> Any:
-        if (letter := self._history.letters.get(mail_id)) is None:
+        if (letter := self._history.inbox.letters.get(mail_id)) is None:
             raise service_error("mail_not_found")
         return letter
 
