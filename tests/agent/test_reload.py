@@ -14,6 +14,7 @@ from mailbox_in_memory import INSTRUCTIONS, KEY, MailboxInMemory, Tickets, Warra
 
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.identity_key import key_of_mailbox
+from guarantee_email_agent.agent.outages import MODEL
 from guarantee_email_agent.agent.reload import SettingsReload
 from guarantee_email_agent.agent.settings_in_use import digests
 from guarantee_email_agent.agent.startup import RunOptions, run_agent
@@ -149,3 +150,16 @@ def test_a_log_that_was_rotated_as_the_agent_started_is_opened_anew(tmp_path: Pa
         signal.signal(signal.SIGHUP, before)
     logger.info("after")
     assert log.read_text().endswith("INFO after\n")
+
+
+def test_a_service_that_is_asked_since_a_reload_has_its_address(ledger: Ledger) -> None:
+    def with_key(config: Config) -> Config:
+        return replace(config, secrets=replace(config.secrets, anthropic_api_key="sk-x"))
+
+    async def run() -> None:
+        desk = Desk(ledger, with_key)
+        desk.file = replace(desk.file, llm=replace(desk.file.llm, provider="anthropic"))
+        assert await desk.settings.reload()
+        assert (MODEL, "api.anthropic.com") in desk.daemon.outages.addresses
+
+    asyncio.run(run())

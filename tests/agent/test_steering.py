@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from steered_desk import SteeredDesk
 
-from guarantee_email_agent.agent.process_identity import process_name
+from guarantee_email_agent.agent.process_identity import has_ended, process_name
 from guarantee_email_agent.agent.steering import SETTLE_S
 from guarantee_email_agent.cli import run
 from guarantee_email_agent.integrations.mail_client import MailClient
-from guarantee_email_agent.integrations.ports import MarkedMail
+from guarantee_email_agent.integrations.ports import MailMark, MarkedMail
 from guarantee_email_agent.utils.errors import IntegrationError
 
 
@@ -115,6 +117,45 @@ def test_a_mail_that_is_given_back_meanwhile_gets_no_mark(
     assert run(["hand-over", "first"]) == 0
     assert "It gets no mark: somebody gave it back to the agents meanwhile" in capsys.readouterr().out
     assert (desk.mark_of("first"), desk.row("first").outcome) == ("", None)
+
+
+def test_a_mail_that_is_given_back_while_it_gets_its_mark_is_named(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.receive("first")
+    with desk.ledger() as ledger:
+        ledger.release(desk.claim(ledger, "first"), count_attempt=True, retry_after_s=3600)
+    mark = MailClient.mark
+
+    async def mark_slowly(mailbox: MailClient, mail_id: str, outcome: MailMark) -> None:
+        with desk.ledger() as ledger:
+            held = ledger.interventions.release(desk.location("first"), "another:1", 60.0, lambda _: False)
+            ledger.interventions.give_back(held)
+        await mark(mailbox, mail_id, outcome)
+
+    monkeypatch.setattr(MailClient, "mark", mark_slowly)
+    assert run(["hand-over", "first"]) == 0
+    assert "it bears a mark now: release it again" in capsys.readouterr().out
+    assert run(["status"]) == 0
+    assert "was released, and bears its mark still" in capsys.readouterr().out
+
+
+def test_a_mail_whose_release_was_killed_is_held_to_the_end(desk: SteeredDesk) -> None:
+    """What the command asked the mailbox for may come still, although its process has ended."""
+    desk.ended("first", "quarantined")
+    code = (
+        "import os\n"
+        "from guarantee_email_agent.agent import steering\n"
+        "from guarantee_email_agent.cli import run\n"
+        "steering._take_mark_off = lambda *_: os._exit(9)\n"
+        "run(['release', 'first'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=desk.folder, capture_output=True, check=False)
+    assert done.returncode == 9
+    assert [run([command, "first"]) for command in ("release", "hand-over")] == [1, 1]
+    owner = desk.row("first").owner
+    assert owner is not None
+    assert not has_ended(owner)
 
 
 def test_a_wait_ends_without_the_mailbox(desk: SteeredDesk) -> None:

@@ -149,6 +149,12 @@ class TestParking:
         ledger.interventions.put_back(release(ledger))
         assert ledger_sql.rows("SELECT attempts FROM ledger_mails") == [(1,)]
 
+    def test_a_release_that_changed_nothing_leaves_the_one_before_as_it_was(self, ledger: Ledger) -> None:
+        waiting(ledger)
+        ledger.interventions.give_back(release(ledger))
+        ledger.interventions.put_back(release(ledger))
+        assert ledger.inbox([]).released == {LOCATION}
+
     def test_who_held_it_for_too_long_changes_nothing_any_more(self, ledger: Ledger, ledger_sql: Any) -> None:
         finished(ledger, "quarantined")
         held = release(ledger)
@@ -166,10 +172,29 @@ class TestParking:
         ledger.interventions.give_back_later(release(ledger), 30.0)
         assert isinstance(ledger.state(LOCATION), Busy)
         refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
-        assert ledger.inbox([]).released == {LOCATION}
+        assert ledger.inbox([]).released == set()
         ledger_sql.pass_time(31.0)
+        assert ledger.inbox([]).released == {LOCATION}
         assert claimed(ledger).attempts == 1
         assert ledger.inbox([]).released == set()
+        assert ledger.interventions.hand_over(MAIL)
+
+    def test_a_mark_that_came_off_before_a_mail_ended_again_is_no_news(self, ledger: Ledger, ledger_sql: Any) -> None:
+        """Two copies of it lost theirs to a release that was then killed. Without a mark an agent sets one."""
+        copy = "c3" * 16
+        finished(ledger, "unknown", "intend_send")
+        ledger.claim(MAIL, location_key=copy, owner="one:1", lease_s=LEASE_S)
+        for place in (LOCATION, copy):
+            ledger.marked(place)
+        release(ledger)
+        ledger_sql.pass_time(LEASE_S + 1)
+        ledger.finish(claimed(ledger, location=copy), "unknown")
+        ledger.marked(copy)
+        ledger_sql.pass_time(HOUR)
+        assert not ledger.reopen(LOCATION, listed_at=ledger.time())
+        state = ledger.state(LOCATION)
+        assert isinstance(state, Done)
+        assert not state.marked
 
     def test_a_mail_that_may_have_been_answered_is_not_answered_before_its_proof_is_looked_for(
         self, ledger: Ledger

@@ -153,3 +153,13 @@ def test_it_lasts_while_one_of_them_finds_the_service_down() -> None:
 def test_another_address_is_another_service() -> None:
     outages = united([Row(10, 20), Row(12, 18, address_key="b2" * 16)])
     assert [each.began_at for each in outages] == [10, 12]
+
+
+def test_what_lies_outside_of_a_time_may_be_part_of_what_lies_in_it(ledger: Ledger, ledger_location: str) -> None:
+    """Two agents saw one outage one after the other."""
+    ledger.outages.save("one:1", [OutageReport("1" * 32, MAIL, "mail_timeout", 7200.0, ended_ago_s=3600.0)])
+    ledger.outages.save("two:2", [OutageReport("2" * 32, MAIL, "mail_timeout", 5400.0, ended_ago_s=600.0)])
+    (whole,) = recorded(ledger_location)
+    now = whole.began_at + 7200
+    assert recorded(ledger_location, since=now - 1800) == recorded(ledger_location, until=now - 6000) == [whole]
+    assert recorded(ledger_location, since=now - 60) == recorded(ledger_location, until=now - 9000) == []

@@ -121,7 +121,7 @@ class CurrentOutages:
     def __init__(
         self, addresses: Mapping[str, str] = MappingProxyType({}), now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._addresses = addresses
+        self.use_addresses(addresses)
         self._now = now
         self._parts: dict[str, _Part] = {}
         self._answered_at: dict[str, float] = {}
@@ -212,6 +212,10 @@ class CurrentOutages:
     def address_of(self, name: str) -> str:
         """Where a service, or a part of one, is; empty where it has no address."""
         return self._addresses.get(name, self._addresses.get(name.partition(" ")[0], ""))
+
+    def use_addresses(self, addresses: Mapping[str, str]) -> None:
+        """After a reload, which may have brought a service that was not used before."""
+        self._addresses = addresses
 
     @property
     def addresses(self) -> frozenset[tuple[str, str]]:

@@ -14,6 +14,7 @@ from guarantee_email_agent.agent import settings_in_use
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.identity_key import key_of_mailbox
 from guarantee_email_agent.agent.inbox_filter import answer_since
+from guarantee_email_agent.agent.service_addresses import service_addresses
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.differences import changed_secrets, changed_settings
 from guarantee_email_agent.config.settings import Config
@@ -107,6 +108,7 @@ class SettingsReload:
         other_model = any(name.startswith("llm.") for name in changed)
         kept = fresh.kept_answers if other_model else worker.kept_answers
         self._daemon.use(replace(fresh, exclusive=worker.exclusive, kept_answers=kept), since, other_model=other_model)
+        self._daemon.outages.use_addresses(service_addresses(config))
         self.config, self._loaded = config, loaded
         self._reloaded.set()
         told = [*changed, *(["instruction files"] if self._instructions_changed() else [])]

@@ -15,11 +15,12 @@ from typing import Final, Literal
 
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
 from guarantee_email_agent.agent.ledger_access import agent_state, find_mail, ledger_location, open_reader
+from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.agent.process_identity import has_ended, process_name
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.services import create_mail_client
-from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError
+from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError, short_owner
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.mail_state import Done
 from guarantee_email_agent.ledger.opening import open_ledger
@@ -61,7 +62,8 @@ def steer(config: Config, action: Action, name: str, terminal: Terminal) -> None
                 terminal.line(f"    {problem}")
             return
         work = ledger.interventions.retry if action == "retry" else ledger.interventions.release
-        held = work(row.mail_key, process_name(), HOLD_S, has_ended)
+        # By a name that does not tell when the command has ended: what it asked the mailbox for may still come then.
+        held = work(row.mail_key, short_owner(process_name()), HOLD_S, has_ended)
         problem = asyncio.run(_take_mark_off(config, key, ledger, held))
     what = "is tried again, with all its tries" if action == "retry" else "is given back to the agents"
     when = f"within {config.agent.poll_interval_s:g} s" if is_watched else "once one runs: none does now"
@@ -76,6 +78,7 @@ async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldM
     What could not be seen of a mail that was open, and so need not bear a mark.
     """
     tried, was_open = False, held.outcome is None
+    freed = replace(held, reason="") if held.reason == NOT_WAITING else held
     try:
         async with _within(HOLD_S - SETTLE_S), AsyncExitStack() as stack:
             mailbox = await _connect(config, key, stack)
@@ -90,7 +93,7 @@ async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldM
                 await mailbox.unmark(mail_id)
     except BaseException as error:
         if not tried and was_open and isinstance(error, AgentError):
-            ledger.interventions.give_back(held, unmarked=False)
+            ledger.interventions.give_back(freed, unmarked=False)
             return f"Whether it bears a mark could not be seen: {_first_line(error)}"
         if not tried:
             ledger.interventions.put_back(held)
@@ -99,12 +102,13 @@ async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldM
         ledger.interventions.give_back_later(held, SETTLE_S)
         if isinstance(error, AgentError):
             raise type(error)(
-                f"{error.message}. Mail {held.mail_key[:12]} may bear its mark still: release it once more",
+                f"{error.message}. Mail {held.mail_key[:12]} may bear its mark still: release it once more "
+                f"in {SETTLE_S:.0f} s",
                 error.code,
                 error.details,
             ) from None
         raise
-    if not ledger.interventions.give_back(held):
+    if not ledger.interventions.give_back(freed):
         raise RefusedError(
             f"It took too long to take the mark off mail {held.mail_key[:12]}; an agent has it now", "ledger_hold_lost"
         )
@@ -120,15 +124,23 @@ async def _mark(config: Config, key: bytes, ledger: Ledger, location_keys: Colle
             mailbox = await _connect(config, key, stack)
             found = await _mails_at(mailbox, config, key, location_keys)
             for mail_id, location_key in found.items():
-                state = await asyncio.to_thread(ledger.state, location_key)
-                if not (isinstance(state, Done) and state.outcome == "handed_over"):
+                if not await _is_with_person(ledger, location_key):
                     return "It gets no mark: somebody gave it back to the agents meanwhile"
                 await mailbox.mark(mail_id, "handed_over")
                 await asyncio.to_thread(ledger.marked, location_key)
+                if not await _is_with_person(ledger, location_key):
+                    return (
+                        "But somebody gave it back to the agents meanwhile, and it bears a mark now: release it again"
+                    )
     except AgentError as error:
         reason = _first_line(error)
         return f"Its mark could not be set: {reason}. Without one an agent that runs sets it; an older mark stays"
     return None if found else "It is no longer in the inbox, so it gets no mark"
+
+
+async def _is_with_person(ledger: Ledger, location_key: str) -> bool:
+    state = await asyncio.to_thread(ledger.state, location_key)
+    return isinstance(state, Done) and state.outcome == "handed_over"
 
 
 @asynccontextmanager

@@ -80,7 +80,7 @@ def _save(insert: Any) -> Any:
 _SAVE: Final = {"sqlite": _save(sqlite.insert), "postgresql": _save(postgresql.insert)}
 _FORGET: Final = delete(agents).where(agents.c.seen_at < NOW - FORGOTTEN_S)
 _LEAVE: Final = delete(agents).where(agents.c.owner == bindparam("at_owner"))
-_ADD_WORK: Final = (  # at_mail, seconds, usd
+_ADD_WORK: Final = (  # at_mail, seconds
     update(mails)
     .where(mails.c.mail_key == bindparam("at_mail"))
     .values(worked_s=func.coalesce(mails.c.worked_s, 0.0) + bindparam("seconds"))

@@ -19,7 +19,9 @@ from guarantee_email_agent.ledger.tables import (
     BEFORE_SENDING,
     NOT_ADMITTED,
     NOW,
+    RELEASING,
     STAGE_WITHOUT_REPLY,
+    UNMARK_ALL,
     in_literals,
     locations,
     mails,
@@ -28,9 +30,6 @@ from guarantee_email_agent.utils.errors import AgentError
 
 BY_HAND: Final = "by_hand"
 """The reason of a mail that a person took over."""
-
-RELEASING: Final = "releasing"
-"""The reason of a mail while its mark is being taken off."""
 
 PARKED: Final = frozenset({"handed_over", "quarantined", "unknown"})
 
@@ -68,15 +67,14 @@ _GIVE_BACK: Final = _END_HOLD.values(  # old_reason
     reason=bindparam("old_reason"),
 )
 _GIVE_BACK_LATER: Final = _END_HOLD.values(span_s=bindparam("delay_s"), since=NOW, released_at=NOW, changed_at=NOW)
-_PUT_BACK: Final = _END_HOLD.values(  # old_outcome, old_reason, old_attempts
+_PUT_BACK: Final = _END_HOLD.values(  # old_outcome, old_reason, old_attempts, old_released_at
     owner=None,
     span_s=0.0,
     outcome=bindparam("old_outcome"),
     reason=bindparam("old_reason"),
     attempts=bindparam("old_attempts"),
+    released_at=bindparam("old_released_at"),
 )
-# Where no mark is known of, an agent sets one. Where one is, it takes a mail without it for one to be tried again.
-_UNMARK_ALL: Final = update(locations).where(locations.c.mail_key == bindparam("at_mail")).values(marked_at=None)
 _HAND_OVER: Final = (
     update(mails)
     .where(_AT_MAIL)
@@ -105,8 +103,8 @@ class RefusedError(AgentError):
 class HeldMail:
     """A mail that is kept from the agents until no mark is on it.
 
-    outcome, reason, attempts: as they were before; outcome is None where it was open: a mark is on it all the same
-    where an agent was late with setting it, or an earlier release was cut short. location_keys: where it lies.
+    outcome, reason, attempts, released_at: as they were before; outcome is None where it was open: a mark is on it all
+    the same where an agent was late with setting it, or an earlier release was cut short. location_keys: where it lies.
     """
 
     mail_key: str
@@ -115,6 +113,7 @@ class HeldMail:
     outcome: str | None
     reason: str
     attempts: int
+    released_at: float | None
     location_keys: frozenset[str]
 
 
@@ -150,7 +149,7 @@ class Interventions:
             if connection.execute(_GIVE_BACK, values) == 0:
                 return False
             if unmarked:
-                connection.execute(_UNMARK_ALL, {"at_mail": held.mail_key})
+                connection.execute(UNMARK_ALL, {"at_mail": held.mail_key})
         return True
 
     def give_back_later(self, held: HeldMail, delay_s: float) -> None:
@@ -161,8 +160,8 @@ class Interventions:
     def put_back(self, held: HeldMail) -> None:
         """Its mark was not touched: it is parked as before, or due."""
         with self._database.write_transaction() as connection:
-            before = {"old_outcome": held.outcome, "old_reason": held.reason, "old_attempts": held.attempts}
-            connection.execute(_PUT_BACK, _held(held) | before)
+            names = ("outcome", "reason", "attempts", "released_at")
+            connection.execute(_PUT_BACK, _held(held) | {f"old_{name}": getattr(held, name) for name in names})
 
     def hand_over(self, mail_key: str) -> bool:
         """A person takes the mail: no agent answers it from now on. False where it was with a person already.
@@ -173,7 +172,7 @@ class Interventions:
         with self._database.write_transaction() as connection:
             row = _read(connection, mail_key)
             if row.outcome == "handed_over":
-                connection.execute(_UNMARK_ALL, {"at_mail": mail_key})
+                connection.execute(UNMARK_ALL, {"at_mail": mail_key})
                 return False
             if row.outcome is None and row.stage not in BEFORE_SENDING:
                 raise _on_its_way(row)
@@ -184,7 +183,8 @@ class Interventions:
             if row.outcome is not None and row.outcome not in PARKED:
                 raise _ended(row, "Answer it by hand where you want to: nothing keeps you from it")
             connection.execute(_HAND_OVER, {"at_mail": mail_key})
-            connection.execute(_UNMARK_ALL, {"at_mail": mail_key})
+            # Where no mark is known of, an agent sets one; else it would take the mail for one to be tried again.
+            connection.execute(UNMARK_ALL, {"at_mail": mail_key})
         return True
 
     def _free(
@@ -203,7 +203,8 @@ class Interventions:
             connection.execute(_HOLD, {"at_mail": mail_key, **hold})
             location_keys = frozenset(each.place for each in connection.rows(_PLACES, {"at_mail": mail_key}))
             reason = "" if row.reason == RELEASING else row.reason
-            return HeldMail(mail_key, row.fence + 1, owner, row.outcome, reason, row.attempts, location_keys)
+            before = row.outcome, reason, row.attempts, row.released_at
+            return HeldMail(mail_key, row.fence + 1, owner, *before, location_keys)
 
 
 def _read(connection: PreparedConnection, mail_key: str) -> Row:

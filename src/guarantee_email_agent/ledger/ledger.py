@@ -130,6 +130,9 @@ class Ledger:
                 return ended(known)
             row = connection.row(tables.CLAIM, {**ids, **lease})
             connection.execute(tables.SAVE_LOCATION, ids)
+            if row is not None and row.fence > 1:
+                # A copy elsewhere may have lost its mark, too: once the mail has ended again, that is no news.
+                connection.execute(tables.UNMARK_ALL, {"at_mail": mail_key})
             if row is None:
                 found = connection.one(tables.STATE, _at(location_key))
                 if starts_in_future(found):

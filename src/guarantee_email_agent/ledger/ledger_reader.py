@@ -9,14 +9,14 @@ from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Any, Final, Self, get_args
 
-from sqlalchemy import ColumnElement, Select, func, inspect, or_, select
+from sqlalchemy import ColumnElement, Select, func, inspect, select
 
 from guarantee_email_agent.integrations.ports import MailMark, Outcome
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
 from guarantee_email_agent.ledger.database import LedgerError, open_database
 from guarantee_email_agent.ledger.outages import ALL_OUTAGES, RecordedOutage, united
 from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, SCHEMA_VERSION, older_schema, require_key
-from guarantee_email_agent.ledger.tables import CURRENT_TIME, FACT, facts, locations, mails, outages
+from guarantee_email_agent.ledger.tables import CURRENT_TIME, FACT, facts, locations, mails
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 OUTCOMES: Final[tuple[Outcome, ...]] = (*get_args(MailMark), "observed")
@@ -153,10 +153,12 @@ class LedgerReader:
 
     def outages(self, *, since: float = 0.0, until: float | None = None) -> list[RecordedOutage]:
         """Those of which a part lies in [since, until), the one that began first before the others."""
-        statement = ALL_OUTAGES.where(or_(outages.c.ended_at.is_(None), outages.c.ended_at >= since))
-        if until is not None:
-            statement = statement.where(outages.c.began_at < until)
-        return united(self._rows(statement))
+        # United first: a row that lies outside may join two that do not.
+        return [
+            each
+            for each in united(self._rows(ALL_OUTAGES))
+            if (each.ended_at is None or each.ended_at >= since) and (until is None or each.began_at < until)
+        ]
 
     def find(self, prefix: str) -> LedgerRow:
         """The one mail whose key begins so. Raises NoSuchMailError for none and for several."""

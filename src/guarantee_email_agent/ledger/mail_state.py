@@ -56,7 +56,7 @@ class InboxState:
     """What the ledger says of an inbox that was just listed, as location keys.
 
     seen: those of the list that the ledger has seen before. observed: of these, where a mail lies that was only
-    observed. released: wherever a mail lies that a person gave back to the agents, and that none has claimed since.
+    observed. released: wherever a mail lies that a person gave back to the agents, and that can be claimed.
     """
 
     seen: frozenset[str]

@@ -192,11 +192,15 @@ NOW: Final = Now()
 
 
 _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
+RELEASING: Final = "releasing"
+"""The reason of a mail while its mark is being taken off."""
+
 BEFORE_SENDING: Final[tuple[Stage, ...]] = ("claimed", "ticketing", "ticketed")
 _HAS_REPLY_INTENT: Final = mails.c.reply_message_id.is_not(None)
 _FIRST_REPLIED_AT: Final = func.coalesce(mails.c.replied_at, NOW)
 NOT_ADMITTED: Final[dict[str, None]] = {"admitted_at": None, "sender_key": None, "text_key": None}
 STAGE_WITHOUT_REPLY: Final = case((mails.c.ticket_id.is_not(None), "ticketed"), else_="claimed")
+_IS_DUE: Final = or_(mails.c.span_s == 0, mails.c.since + mails.c.span_s <= NOW)
 _AT_LOCATION: Final = locations.c.place == bindparam("at_location")
 
 
@@ -276,6 +280,7 @@ RESTART_FUTURE_SPANS: Final = update(mails).where(mails.c.outcome.is_(None), mai
 
 MARK: Final = update(locations).where(_AT_LOCATION).values(marked_at=NOW)
 UNMARK: Final = update(locations).where(_AT_LOCATION).values(marked_at=None)
+UNMARK_ALL: Final = update(locations).where(locations.c.mail_key == bindparam("at_mail")).values(marked_at=None)
 REOPEN: Final = (  # listed_at
     update(mails)
     .where(
@@ -316,7 +321,7 @@ OUTCOMES: Final = {  # places
 }
 
 RELEASED: Final = (
-    select(locations.c.place).join(mails).where(mails.c.released_at.is_not(None), mails.c.outcome.is_(None))
+    select(locations.c.place).join(mails).where(mails.c.released_at.is_not(None), mails.c.outcome.is_(None), _IS_DUE)
 )
 
 _LOCATIONS_OF_MAIL: Final = select(locations.c.place).where(locations.c.mail_key == mails.c.mail_key)
@@ -345,9 +350,10 @@ def _claim(insert: Any) -> Any:
             "attempts": mails.c.attempts + 1,
             "fence": mails.c.fence + 1,
             "released_at": None,
+            "reason": case((in_literals(mails.c.reason, RELEASING), literal_column("''")), else_=mails.c.reason),
             **{name: claim.excluded[name] for name in ("owner", "since", "span_s", "changed_at")},
         },
-        where=and_(mails.c.outcome.is_(None), or_(mails.c.span_s == 0, mails.c.since + mails.c.span_s <= NOW)),
+        where=and_(mails.c.outcome.is_(None), _IS_DUE),
     ).returning(mails)
 
 
