@@ -11,7 +11,7 @@ import pytest
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, mail, worker_on
 from steered_desk import SteeredDesk
 
-from guarantee_email_agent.agent.daily_summary import DailySummary, last_period
+from guarantee_email_agent.agent.daily_summary import DailySummary, check_summary_file, last_period
 from guarantee_email_agent.agent.identity_key import identity_key
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.config.loader import load_config
@@ -151,3 +151,12 @@ def _forget_that_it_was_told(desk: SteeredDesk) -> None:
 
     with closing(sqlite3.connect(desk.folder / "ledger.db")) as other, other:
         other.execute("UPDATE ledger_facts SET value = '1000' WHERE name LIKE 'summary %'")
+
+
+def test_a_place_where_no_summary_can_be_written_is_told_at_once(tmp_path: Path) -> None:
+    check_summary_file(tmp_path / "summary-{date}.txt")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(
+        ConfigurationError, match=r"The summary cannot be written to .*No such file.* Correct summary\."
+    ):
+        check_summary_file(tmp_path / "missing" / "summary.txt")

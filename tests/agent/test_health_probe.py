@@ -48,6 +48,7 @@ def test_one_that_does_not() -> None:
         (b"220 mail ESMTP\r\n", "what answers there is no agent"),
         (b"", "what answers there is no agent"),
         (b"HTTP/1.1 404 Not Found\r\n\r\n", "HTTP 404 Not Found"),
+        (b"HTTP/1.0 404 Not Found\r\nContent-Type: text/html\r\n\r\n<html>", "what answers there is no agent"),
         (b"HTTP/1.1 500 \r\n\r\n\x1b[2J", r"\x1b[2J"),
     ],
 )

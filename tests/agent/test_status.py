@@ -163,3 +163,29 @@ class TestLog:
     def test_bad_usage(self, desk: SteeredDesk, options: list[str]) -> None:
         desk.ended("first", "handed_over")
         assert run(["log", *options]) == 2
+
+    def test_a_mail_without_a_sender_is_shown_by_its_subject(
+        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        desk.ended("first", "quarantined", raw=MAIL.replace(b"From: ada@example.com\r\n", b""))
+        assert run(["log", "--subjects"]) == 0
+        assert "    (no sender): Dryer\n" in capsys.readouterr().out
+
+    def test_under_another_key_no_subject_is_looked_for(
+        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        desk.ended("first", "quarantined")
+        monkeypatch.setenv("LEDGER_KEY", "another")
+        assert run(["log", "--subjects"]) == 2
+        assert "was begun with another key" in capsys.readouterr().err
+
+
+def test_a_claim_of_a_process_that_was_killed_is_named_so(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.receive("first")
+    name, _, started = process_name().rpartition(":")
+    with desk.ledger() as ledger:
+        desk.claim(ledger, "first", f"{name}:{int(started) + 1}")
+    run(["status"])
+    assert ", which runs no more, for another " in capsys.readouterr().out

@@ -66,6 +66,21 @@ def test_without_its_mailbox_nothing_is_released(desk: SteeredDesk, capsys: pyte
     assert desk.row("first").outcome == "quarantined"
 
 
+@pytest.mark.parametrize("command", ["release first", "retry first", "log --subjects"])
+def test_a_mail_server_that_cannot_be_reached_is_exit_code_3(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("IMAP_PASSWORD", "hush")
+    server = {"host": "127.0.0.1", "port": 9, "security": "none"}
+    desk = SteeredDesk(tmp_path, mailbox={"from_address": "support@example.com", "imap": server})
+    desk.ended("first", "quarantined")
+    assert run(command.replace("first", desk.location("first")).split()) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "the IMAP server 127.0.0.1:9 refuses connections" in line
+    assert desk.row("first").outcome == "quarantined"
+
+
 def test_a_mail_that_left_the_inbox_stays_parked(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:
     desk.ended("first", "handed_over", "anger")
     next(iter((desk.inbox / "cur").iterdir())).unlink()

@@ -11,7 +11,7 @@ import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from pathlib import Path
@@ -31,7 +31,7 @@ from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import OUTCOMES, LedgerCount, LedgerReader, LedgerRow
 from guarantee_email_agent.ledger.summaries import Turn
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.local_time import LocalTime, duration
 
 logger = logging.getLogger(__name__)
@@ -138,16 +138,10 @@ class DailySummary:
 
     def _save(self, period: Period, text: str) -> None:
         file = Path(str(self._config.summary.file).replace("{date}", period.day.isoformat()))
-        try:
-            with tempfile.TemporaryDirectory(prefix=".summary-", dir=file.parent) as place:
-                draft = Path(place) / "draft"
-                draft.write_text(text, encoding="utf-8")
-                draft.replace(file)
-        except OSError as error:
-            raise AgentError(
-                f"The summary cannot be written to {file} ({error.strerror}). Correct summary.file, or make room",
-                "summary_unwritable",
-            ) from None
+        with _folder_beside(file) as place:
+            draft = place / "draft"
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(file)
 
     async def _send(self, to: str, period: Period, text: str, turn: Turn) -> None:
         address = self._config.mailbox.from_address
@@ -221,3 +215,25 @@ def _lines(
     yield f"Unfinished now: {len(unfinished)}{seen}"
     failed = sum(count.mails for count in open_counts if count.outcome in ("quarantined", "unknown"))
     yield f"Left to a person after a failure, of all days: {failed}"
+
+
+def check_summary_file(file: Path) -> None:
+    """Raises ConfigurationError where no summary could be written there. Leaves nothing behind."""
+    try:
+        with _folder_beside(file):
+            pass
+    except AgentError as error:
+        raise ConfigurationError(error.message, error.code) from None
+
+
+@contextmanager
+def _folder_beside(file: Path) -> Iterator[Path]:
+    """Raises AgentError where it or what is written in it cannot be written."""
+    try:
+        with tempfile.TemporaryDirectory(prefix=".summary-", dir=file.parent) as place:
+            yield Path(place)
+    except OSError as error:
+        raise AgentError(
+            f"The summary cannot be written to {file} ({error.strerror}). Correct summary.file, or make room",
+            "summary_unwritable",
+        ) from None

@@ -78,7 +78,7 @@ def _read_all(agent: socket.socket, deadline: float) -> bytes:
 def _answer(received: bytes) -> HealthAnswer:
     head, _, body = received.decode("utf-8", "replace").partition("\r\n\r\n")
     version, _, status = head.partition("\r\n")[0].partition(" ")
-    if not version.startswith("HTTP/1"):
+    if not version.startswith("HTTP/1") or "content-type: text/html" in head.lower():
         return HealthAnswer(False, "what answers there is no agent")
     lines = printable("; ".join(body.split("\n")).strip("; "))
     return HealthAnswer(status.startswith("200"), truncate(lines, MAX_SHOWN_CHARS) or f"HTTP {printable(status)}")

@@ -81,9 +81,10 @@ def log_report(rows: Iterable[LedgerRow], headings: Headings | None, clock: Loca
 def read_headings(config: Config, reader: LedgerReader, rows: Iterable[LedgerRow]) -> Headings:
     """Sender and subject of each mail, read from the mailbox now.
 
-    Raises ConfigurationError and MCPConnectionError where the mailbox cannot be reached, and IntegrationError where it
-    cannot list its mails.
+    Raises ConfigurationError and MCPConnectionError where the mailbox cannot be reached, IntegrationError where it
+    cannot list its mails, and ConfigurationError for another key than the agents'.
     """
+    reader.require_key(identity_key(config))
     keys = {row.mail_key for row in rows}
     return asyncio.run(_read_headings(config, keys, reader.places(keys))) if keys else {}
 
@@ -116,8 +117,14 @@ def _heading(raw: bytes) -> Heading:
     from guarantee_email_agent.email.parsing.parse import parse_email
 
     end = _HEADERS_END.search(raw)
+    headers = raw[: end.end()] if end else raw
     try:
-        email = parse_email(raw[: end.end()] if end else raw)
+        try:
+            email = parse_email(headers)
+        except ProcessingError as error:
+            if error.code != "email_missing_sender":
+                raise
+            email = parse_email(b"From: <>\r\n" + headers)
     except ProcessingError as error:
         return Heading(problem=error.code)
     return Heading(email.sender, email.subject)

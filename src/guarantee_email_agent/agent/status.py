@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from guarantee_email_agent.agent.ledger_access import GONE_S, AgentState, agent_state, current_outages
 from guarantee_email_agent.agent.outbox import NOT_WAITING
+from guarantee_email_agent.agent.process_identity import has_ended
 from guarantee_email_agent.ledger.agents import RunningAgent
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, LedgerRow
@@ -171,7 +172,9 @@ def _described(row: LedgerRow, now: float) -> Iterator[str]:
     if row.outcome is not None:
         yield f"{row.outcome} {duration(now - row.changed_at)} ago"
     elif row.owner is not None and left_s > 0:
-        yield f"in work by {printable(short_owner(row.owner))} for {duration(row.span_s - left_s)}"
+        owner = printable(short_owner(row.owner))
+        is_gone = f"claimed by {owner}, which runs no more, for another {duration(left_s)}"
+        yield is_gone if has_ended(row.owner) else f"in work by {owner} for {duration(row.span_s - left_s)}"
     elif row.owner is not None:
         yield f"due: the claim of {printable(short_owner(row.owner))} ran out"
     elif left_s > 0:

@@ -23,7 +23,7 @@ from guarantee_email_agent.integrations.ports import (
 )
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import IntegrationError
+from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 
 logger = logging.getLogger(__name__)
 
@@ -64,9 +64,15 @@ class MailClient:
         return await self._call(lambda mailbox: mailbox.find_mail(message_id))
 
     async def list_mails(self) -> list[MarkedMail]:
-        """Every mail of the inbox, with its mark. Raises IntegrationError `mail_unsupported` where none can tell."""
-        mailbox = await self._connected()
-        found = await self._call(lambda _: mailbox.list_mails()) if isinstance(mailbox, McpMailbox) else None
+        """Every mail of the inbox, with its mark.
+
+        Raises IntegrationError `mail_unsupported` where none can tell, MCPConnectionError where the mailbox fails.
+        """
+        try:
+            mailbox = await self._connected()
+            found = await self._call(lambda _: mailbox.list_mails()) if isinstance(mailbox, McpMailbox) else None
+        except IntegrationError as error:
+            raise MCPConnectionError(error.message, error.code, error.details) from None
         if found is None:
             raise self._unsupported("list every mail of its inbox")
         return found

@@ -18,7 +18,7 @@ from imapclient.exceptions import IMAPClientAbortError, IMAPClientError
 
 from guarantee_email_agent.config.mark_folders import MarkFolders
 from guarantee_email_agent.integrations.ports import MailMark, MarkedMail
-from guarantee_email_agent.mcp_servers.mail.imap_marks import fetch_body, uid_set
+from guarantee_email_agent.mcp_servers.mail.imap_marks import fetch_body, keyword_id, uid_of_keyword_id, uid_set
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession, is_passing
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, check_size, mail_not_found
@@ -51,16 +51,16 @@ class MailIds:
     """
 
     def __init__(self) -> None:
-        self._validity = 0
+        self.validity = 0
         self._ids: dict[int, str] = {}
         self._uids: dict[str, list[int]] = {}
         self._search_terms: dict[str, str] = {}  # also of mails that were moved since
 
     def opened(self, selected: Mapping[bytes, Any]) -> None:
         validity = int(selected.get(b"UIDVALIDITY", 0))
-        if validity != self._validity:
+        if validity != self.validity:
             self._forget_all()
-        self._validity = validity
+        self.validity = validity
 
     def of(self, client: IMAPClient, uids: Sequence[int]) -> dict[int, str]:
         """Of those that are there, in the order of `uids`."""
@@ -94,7 +94,8 @@ class MailIds:
         the headers of all, which takes a while.
         """
         if not _ID.fullmatch(mail_id):
-            return []
+            named = uid_of_keyword_id(mail_id, self.validity)
+            return sorted(client.search([b"UID", uid_set(named), b"UNDELETED"])) if named else []
         if (known := self._uids.get(mail_id)) and (present := client.search([b"UID", uid_set(known), b"UNDELETED"])):
             return sorted(present)
         if term := term or self.search_term(mail_id):
@@ -213,9 +214,11 @@ class FolderMarks:
 
         self._first_of_folders(collect)
         ids = self._ids.of(client, client.search([b"UNDELETED"]))
-        marks.update(dict.fromkeys(ids.values()))
         for outcome, keyword in self._keywords.items():
-            marks.update({ids[uid]: outcome for uid in client.search([b"KEYWORD", keyword]) if uid in ids})
+            for uid in client.search([b"KEYWORD", keyword, b"UNDELETED"]):
+                ids.pop(uid, None)
+                marks[keyword_id(self._ids.validity, uid)] = outcome  # as the ledger knew it when it was marked
+        marks.update(dict.fromkeys(ids.values()))
         return [MarkedMail(mail_id, mark) for mail_id, mark in marks.items()]
 
     def count(self, client: IMAPClient, unmarked: set[int]) -> dict[MailMark, int]:

@@ -21,7 +21,7 @@ UNTOUCHED: Final = [b"UNANSWERED", b"UNDRAFT", b"UNDELETED", b"UNFLAGGED"]
 """The criteria of mails that people did not take care of."""
 
 _UNMARKED: Final = [part for name in KEYWORDS.values() for part in (b"UNKEYWORD", name.encode())]
-_ID: Final = re.compile(r"(\d{1,10})-(\d{1,10})", re.ASCII)
+_KEYWORD_ID: Final = re.compile(r"(\d{1,10})-(\d{1,10})", re.ASCII)
 
 
 class ImapMarks(Protocol):
@@ -97,15 +97,14 @@ class KeywordMarks:
         return [b"ALL"]
 
     def ids(self, client: IMAPClient, uids: Sequence[int]) -> dict[int, str]:  # noqa: ARG002 - needs no server
-        return {uid: f"{self._validity}-{uid}" for uid in uids}
+        return {uid: keyword_id(self._validity, uid) for uid in uids}
 
     def uids(self, client: IMAPClient, mail_id: str) -> list[int]:  # noqa: ARG002 - whether it is there, others ask
-        match = _ID.fullmatch(mail_id)
-        return [int(match[2])] if match is not None and int(match[1]) == self._validity else []
+        return uid_of_keyword_id(mail_id, self._validity)
 
     def find(self, client: IMAPClient, message_id: str) -> str | None:
         uids = find_copies(client, message_id)
-        return f"{self._validity}-{uids[-1]}" if uids else None
+        return keyword_id(self._validity, uids[-1]) if uids else None
 
     def mark(self, client: IMAPClient, mail_id: str, outcome: MailMark) -> list[int]:
         (uid,) = self._uid(client, mail_id)
@@ -135,7 +134,7 @@ class KeywordMarks:
         for outcome, keyword in KEYWORDS.items():
             marks.update(dict.fromkeys(client.search([b"KEYWORD", keyword.encode()]), outcome))
         uids = client.search([b"UNDELETED"])
-        return [MarkedMail(f"{self._validity}-{uid}", marks.get(uid)) for uid in uids]
+        return [MarkedMail(keyword_id(self._validity, uid), marks.get(uid)) for uid in uids]
 
     def count(self, client: IMAPClient, unmarked: set[int]) -> dict[MailMark, int]:
         counts: dict[MailMark, int] = {}
@@ -162,6 +161,17 @@ class KeywordMarks:
         if not (uids := self.uids(client, mail_id)):
             raise mail_not_found(mail_id)
         return uids
+
+
+def keyword_id(validity: int, uid: int) -> str:
+    """What a mail is called that stays where it is, so that keywords can mark it."""
+    return f"{validity}-{uid}"
+
+
+def uid_of_keyword_id(mail_id: str, validity: int) -> list[int]:
+    """None for an id of another kind, or of before the folder was made anew."""
+    match = _KEYWORD_ID.fullmatch(mail_id)
+    return [int(match[2])] if match is not None and int(match[1]) == validity else []
 
 
 def fetch_body(client: IMAPClient, uid: int) -> bytes | None:
