@@ -9,6 +9,7 @@ from __future__ import annotations
 import email
 import hashlib
 import re
+import time
 from contextlib import suppress
 from typing import Final
 
@@ -25,6 +26,8 @@ LEDGER_HEADER: Final = "X-Agent-Ledger"
 FOLDER_HEADER: Final = "X-Agent-Folder"
 
 _HEADERS: Final = f"BODY.PEEK[HEADER.FIELDS ({LEDGER_HEADER.upper()} {FOLDER_HEADER.upper()})]".encode()
+_LOOK_AGAIN_S: Final = 0.5
+_MAX_LOOKS: Final = 10
 _LEDGER_ID: Final = re.compile(r"[0-9a-f]{16}")
 _TEXT: Final = """\
 This mail says with which ledger a folder of this mailbox is served by
@@ -74,18 +77,31 @@ class ImapOwner:
                 f"folder {OWNER_FOLDER}, or make sure yourself that no agent with another ledger serves it"
             )
             return ledger
-        now = self._marks(client)
-        ours = min((uid for uid, found in now.items() if found == ledger), default=0)
-        # Taking over, every other goes; else ours, if another was there first.
-        losing = [uid for uid, found in now.items() if uid != ours and (take_over or uid > ours)]
-        if not take_over and any(uid < ours for uid in now):
-            losing = [ours]
+        now = self._settled_marks(client, ledger)
+        ours = [uid for uid in sorted(now) if now[uid] == ledger]
+        # Taking over, every other goes; else our own, where another was there first. Nobody else's: whose it is, each
+        # agent sees for itself.
+        if take_over and ours:
+            losing = [uid for uid in now if uid != ours[0]]
+        else:
+            losing = ours[1:] if _oldest(now) == ledger else ours
         if losing:
             client.select_folder(name)
             client.add_flags(losing, [DELETED], silent=True)
             if client.has_capability("UIDPLUS"):
                 client.uid_expunge(losing)
         return _oldest(self._marks(client)) or ledger
+
+    def _settled_marks(self, client: IMAPClient, ledger: str) -> dict[int, str]:
+        """What is seen twice alike, with ours: where several make the folder at once, Dovecot may give UIDs anew."""
+        before: dict[int, str] = {}
+        for _ in range(_MAX_LOOKS):
+            marks = self._marks(client)
+            if marks == before and ledger in marks.values():
+                break
+            before = marks
+            time.sleep(_LOOK_AGAIN_S)
+        return before
 
     def _marks(self, client: IMAPClient) -> dict[int, str]:
         """The ledgers that claim this inbox, by UID."""
