@@ -300,6 +300,18 @@ def test_a_claim_taken_by_hand_over_is_higher_than_any_before(ledger: Ledger) ->
     assert again.fence > held.fence > claim.fence
 
 
+def test_a_mail_that_could_not_be_read_is_held_from_who_can_read_it_now(ledger: Ledger, ledger_sql: Any) -> None:
+    """What it says would be another row, which the hold does not cover."""
+    unread = ledger.claim(LOCATION, location_key=LOCATION, owner="one:1", lease_s=LEASE_S)
+    assert isinstance(unread, Claim)
+    assert isinstance(ledger.claim(MAIL, location_key=LOCATION, owner="two:2", lease_s=LEASE_S), Busy)
+    ledger.release(unread, count_attempt=True, retry_after_s=0)
+    held = ledger.interventions.release(LOCATION, CLI, LEASE_S, runs)
+    assert isinstance(ledger.claim(MAIL, location_key=LOCATION, owner="two:2", lease_s=LEASE_S), Busy)
+    assert ledger.interventions.give_back(held)
+    assert claimed(ledger).attempts == 1
+
+
 def test_nobody_takes_a_mail_while_its_ticket_is_being_opened(ledger: Ledger) -> None:
     """The number would come to nobody's knowledge, and a person would open another."""
     claim = claimed(ledger)

@@ -114,7 +114,7 @@ class Ledger:
 
         A lease that ran out is taken over. In any case the ledger remembers that this mail lies at `location_key`.
         mail_key: `location_key` for a mail that cannot be read. If others could, theirs counts; and what ended before
-        it could be read has ended.
+        it could be read has ended, as what is claimed by then is claimed.
         owner: who claims, for people to read, e.g. `host:pid`.
         """
         ids = {
@@ -126,8 +126,11 @@ class Ledger:
             known = connection.row(tables.STATE, _at(location_key))
             if known is not None and mail_key == location_key:
                 mail_key = ids["mail_key"] = known.mail_key
-            elif known is not None and known.mail_key == location_key and known.outcome is not None:
-                return ended(known)
+            elif known is not None and known.mail_key == location_key:
+                if known.outcome is not None:
+                    return ended(known)
+                if isinstance(held := mail_state(known), Busy):  # a person takes a mark off, or another agent reads it
+                    return held
             row = connection.row(tables.CLAIM, {**ids, **lease})
             connection.execute(tables.SAVE_LOCATION, ids)
             if row is not None and row.fence > 1:
