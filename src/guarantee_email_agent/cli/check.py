@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 
 from guarantee_email_agent.cli import arguments
@@ -40,4 +41,6 @@ def _run(options: argparse.Namespace) -> int:
     with gc_paused():
         from guarantee_email_agent.agent.preflight import check_all
     arguments.log_to_console(options.verbose)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # an answer of the issuer that is on its way has to be kept
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     return check_all(options.config, BrokenPipeSafeStream(sys.stdout), inbox=options.inbox, mode=options.mode)

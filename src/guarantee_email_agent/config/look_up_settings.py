@@ -169,7 +169,7 @@ class LookUpSettings:
         forms: dict[str, AnswerForm] = {
             name: "text_or_number" if form == "amount" else "text" for name, form in self.facts.items()
         }
-        return look_up_tool(self.number, forms, has_status=bool(self.statuses))
+        return look_up_tool(self.number, forms, self.statuses)
 
     def _check_mapping(self) -> None:
         try:

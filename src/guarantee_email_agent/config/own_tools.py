@@ -18,7 +18,7 @@ class OwnTool:
     the fields of each item of an answer that is a list. echoed: an argument that the answer may repeat, so that it can
     be seen to be about it. reads: a call changes nothing, so that a sample may be tried. further: we pass arguments of
     other names, too. joins: several arguments may go into one text. reasons: why an argument is needed, where that is
-    not plain.
+    not plain. values: the words that a field may be, where it may not be any.
     """
 
     arguments: Mapping[str, str]
@@ -31,22 +31,26 @@ class OwnTool:
     further: bool = False
     joins: bool = False
     reasons: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def look_up_tool(number: str, facts: Mapping[str, AnswerForm], *, has_status: bool) -> OwnTool:
-    """The tool of a look-up. number: what it is called. has_status: whether the answer has to hold a status."""
+def look_up_tool(number: str, facts: Mapping[str, AnswerForm], statuses: tuple[str, ...]) -> OwnTool:
+    """The tool of a look-up. number: what it is called. statuses: that the answer may hold, and then has to."""
     return OwnTool(
         arguments={number: "string"},
         needed=frozenset({number}),
         answer={"status": "text", **facts, "owner_email": "text", number: "text"},
-        required=frozenset({"status"} if has_status else ()),
+        required=frozenset({"status"} if statuses else ()),
         echoed=number,
         reads=True,
+        values={"status": (*(statuses or ("found",)), "not_found", "other")},
     )
 
 
 WARRANTY_TOOLS: Final = {
-    "check_warranty": look_up_tool("serial_number", {"expiration_date": "text", "coverage": "text"}, has_status=True)
+    "check_warranty": look_up_tool(
+        "serial_number", {"expiration_date": "text", "coverage": "text"}, ("valid", "expired")
+    )
 }
 
 _TICKET: Final = ("serial_number", "warranty_status", "customer_email", "priority", "category")
@@ -114,6 +118,7 @@ MAIL_TOOLS: Final = {
         answer={"state": "text"},
         required=frozenset({"state"}),
         reads=True,
+        values={"state": ("sent", "not_sent", "unknown")},
     ),
     "save_draft": OwnTool(arguments=_REPLY, needed=frozenset(_REPLY), reasons=_REPLY_REASONS),
     "find_draft": OwnTool(
@@ -122,6 +127,7 @@ MAIL_TOOLS: Final = {
         answer={"state": "text"},
         required=frozenset({"state"}),
         reads=True,
+        values={"state": ("saved", "not_saved", "unknown")},
     ),
     "mark": OwnTool(arguments={"id": "string", "outcome": "string"}, needed=frozenset({"id", "outcome"})),
 }

@@ -19,6 +19,7 @@ from guarantee_email_agent.files.problems import (
     unknown_key,
 )
 from guarantee_email_agent.utils.field_path import FieldPathError, parse_field_path, put_at
+from guarantee_email_agent.utils.text import word_key
 
 Form = Literal["number", "text", "date-time"]
 """How a value of ours is written: digits as a number, a number as digits, seconds since 1970 as RFC 3339."""
@@ -212,6 +213,11 @@ def _answer_problems(mapping: ToolMapping, own: OwnTool, path: KeyPath) -> Itera
             yield from _item_problems(source, own, (*place, name))
         elif source.each:
             yield Problem((*place, name, "each"), "value", "is for a list; remove it")
+        if allowed := own.values.get(name):
+            for theirs, ours in source.values.items():
+                if word_key(ours) not in map(word_key, allowed):
+                    message = f"{ours!r} is no {name} that the agent knows{suggestion(ours, allowed)}"
+                    yield Problem((*place, name, "values", theirs), "value", message)
     if (not_found := mapping.not_found) is None:
         return
     where = (*path, "not_found")

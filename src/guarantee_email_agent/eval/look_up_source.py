@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.instructions.look_up import FOUND, NOT_FOUND, OTHER_STATUS, WARRANTY, Fact, LookUp
-from guarantee_email_agent.integrations.look_up_answer import parse_look_up_answer, word_key
+from guarantee_email_agent.integrations.look_up_answer import parse_look_up_answer
 from guarantee_email_agent.integrations.look_ups import tool_of
 from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.utils.text import printable, truncate, word_key
 
 _EXAMPLES: Final = {"date": "2027-01-31", "amount": "49.90 EUR", "name": "Parcel Post", "word": "full"}
 _MAX_SHOWN: Final = 60

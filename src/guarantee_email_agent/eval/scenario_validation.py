@@ -18,9 +18,8 @@ from guarantee_email_agent.instructions.hand_over_lexicon import FOLLOW_UP, SUMM
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import OTHER_STATUS, WARRANTY
 from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.integrations.look_up_answer import word_key
 from guarantee_email_agent.integrations.written_date import is_date
-from guarantee_email_agent.utils.text import truncate
+from guarantee_email_agent.utils.text import truncate, word_key
 
 _NO_INSTRUCTION: Final = "none"
 _PROVED: Final = "proved"  # what the ledger has where an agent was stopped while it sent

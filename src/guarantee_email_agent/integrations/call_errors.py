@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +12,9 @@ from guarantee_email_agent.utils.errors import IntegrationError
 from guarantee_email_agent.utils.text import printable
 
 MAX_MESSAGE_CHARS: Final = 400
+MAX_QUOTED_CHARS: Final = 1000
+"""Of an argument that is looked for in what a service says."""
+
 ERROR_META_KEY: Final = "guarantee-email-agent/error"
 """In the `_meta` of a tool's result: the error that our servers declare."""
 
@@ -19,6 +22,7 @@ _CODE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _OUTAGES: Final = (
     "_unavailable", "_auth", "_tls", "_rate_limited", "_disk_full", "_folder_missing", "_unsupported", "_stopping",
 )  # fmt: skip
+_WORD_GAP: Final = r"[\W_]{0,3}"
 _CALL_MISMATCH: Final = (-32601, -32602)  # JSON-RPC: method not found, invalid parameters
 
 
@@ -67,6 +71,28 @@ def classify_message(message: str) -> ErrorKind:
     """The kind of failure by a service's own description of it; FAILED where that fits none that we know."""
     found = (kind for kind, pattern in _PATTERNS.items() if re.search(pattern, message, re.IGNORECASE))
     return next(found, FAILED)
+
+
+def without_arguments(text: str, arguments: Mapping[str, Any]) -> str:
+    """What a service says, less what it repeats of the request: a customer's words describe no failure.
+
+    "Device SN-429-77 not found" is not about a rate limit. Punctuation and spaces may have changed on the way.
+    """
+    quoted = {_WORD_GAP.join(re.findall(r"[^\W_]+", value)) for value in _texts(arguments)}
+    pattern = "|".join(sorted(filter(None, quoted), key=len, reverse=True))
+    return re.sub(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", "…", text, flags=re.IGNORECASE) if pattern else text
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str() if len(value) <= MAX_QUOTED_CHARS:
+            yield value
+        case Mapping():
+            for item in value.values():
+                yield from _texts(item)
+        case list() | tuple():
+            for item in value:
+                yield from _texts(item)
 
 
 def classify_protocol_error(code: int, http_status: int, message: str) -> ErrorKind:

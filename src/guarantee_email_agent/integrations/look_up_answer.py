@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Final
 
 from guarantee_email_agent.instructions.look_up import (
@@ -17,6 +16,7 @@ from guarantee_email_agent.instructions.look_up import (
 )
 from guarantee_email_agent.integrations.written_date import is_date
 from guarantee_email_agent.utils.errors import IntegrationError
+from guarantee_email_agent.utils.text import word_key
 
 # As sources and not compiled: `re` keeps what it compiled, and most answers need few of them.
 _PLAIN_WORDS: Final = r"[A-Za-z0-9 .,:/+()_-]{1,40}"
@@ -77,15 +77,10 @@ def _status(raw: Mapping[str, object], look_up: LookUp) -> str:
     raise _malformed_error(look_up, f"has no {look_up.status_key}")
 
 
-def word_key(word: str) -> str:
-    """Two spellings of one word have one key: `In transit`, `in-transit` and `IN_TRANSIT`."""
-    return word.strip().casefold().replace(" ", "_").replace("-", "_")
-
-
 def _value(value: object, fact: Fact, look_up: LookUp) -> str | None:
     if value is None or value == "":
         return None
-    if fact.form == "amount" and isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+    if fact.form == "amount" and isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15:
         value = str(value) if isinstance(value, int) else f"{value:.2f}"
     if not isinstance(value, str):
         raise _malformed_error(look_up, f"has an unusable {fact.name}")

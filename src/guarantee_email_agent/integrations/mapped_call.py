@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from math import isfinite
 from typing import Any, Final
 
 from guarantee_email_agent.config.own_tools import AnswerForm, OwnTool
@@ -25,6 +24,7 @@ from guarantee_email_agent.utils.text import printable
 MAX_TEXT_CHARS: Final = 10_000
 """Of a field of an answer, but for a whole mail and a text to look through: it is an id, a date, a word."""
 
+MAX_NUMBER: Final = 2**63
 MAX_ITEMS: Final = 100_000
 _DETAILS: Final = "details"
 _SEARCHED: Final = "idempotency_key"
@@ -82,11 +82,24 @@ def _in_form(name: str, value: Any, form: Form) -> Any:
             with suppress(ValueError, OverflowError, OSError):
                 return datetime.fromtimestamp(value, UTC).isoformat()
     elif isinstance(value, str):
-        if value.isascii() and value.isdigit() and len(value) <= 18:
+        if is_whole_number(value):
             return int(value)
     else:
         return value
     raise UnmappedArgumentError(f"cannot write {name} as {form}, which it is not")
+
+
+def is_whole_number(text: str) -> bool:
+    """Whether a field for whole numbers, of 64 bits as nearly all are, can hold it."""
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
+def cannot_exist(mapping: ToolMapping, own: OwnTool, given: Mapping[str, Any]) -> bool:
+    """Whether the server's numbers are whole ones, and what a customer calls a number is none of them."""
+    target = mapping.targets.get(own.echoed) if own.echoed is not None else None
+    if target is None or target.form != "number" or target.values:
+        return False
+    return not is_whole_number(str(given.get(str(own.echoed))))
 
 
 def _lines(name: str, value: Any) -> list[str]:
@@ -122,7 +135,8 @@ def says_not_found(mapping: ToolMapping, text: str) -> bool:
 def is_empty(mapping: ToolMapping, content: Any) -> bool:
     """Whether the answer shows by something empty that there is no such thing.
 
-    Raises UnreadableAnswerError where the answer lacks even that: the server was changed, which says nothing.
+    Raises UnreadableAnswerError where the answer lacks even that, since then the server was changed, and where it has
+    an `error` beside it in other words than those for what there is not: nothing was found because nothing was read.
     """
     path = mapping.not_found.empty if mapping.not_found else None
     if path is None:
@@ -130,7 +144,12 @@ def is_empty(mapping: ToolMapping, content: Any) -> bool:
     value = _value(content, path)
     if value is MISSING:
         raise UnreadableAnswerError(f"has no {path}, by which it is known that nothing was found")
-    return value is None or value in ("", [], {})
+    if value is not None and value not in ("", [], {}):
+        return False
+    reported = (content.get("error") or content.get("errors")) if isinstance(content, Mapping) else None
+    if reported and not says_not_found(mapping, json.dumps(reported, ensure_ascii=False)):
+        raise UnreadableAnswerError(f"has nothing at {path}, and an error beside it")
+    return True
 
 
 def read_answer(mapping: ToolMapping, own: OwnTool, content: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,9 +168,24 @@ def read_answer(mapping: ToolMapping, own: OwnTool, content: Any, given: Mapping
             answer[name] = _items(value, source, own)
         elif value is not None or name in own.required:
             answer[name] = _translated(name, _typed(name, value, own.answer[name], source), source)
-    if own.echoed in answer and _key(str(answer[own.echoed])) != _key(str(given.get(own.echoed))):
-        raise UnreadableAnswerError(f"is about another {own.echoed}")
+    _check_echo(mapping, own, answer, given)
     return answer
+
+
+def _check_echo(mapping: ToolMapping, own: OwnTool, answer: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Raises UnreadableAnswerError for an answer that is not seen to be about what was asked for."""
+    name = own.echoed
+    if name is None or name not in mapping.sources or (name not in answer and answer.get("status") == "not_found"):
+        return
+    if name not in answer:
+        raise UnreadableAnswerError(f"has no {mapping.sources[name].path}, which is its {name}")
+    target = mapping.targets.get(name)
+    as_number = target is not None and target.form == "number"
+    repeated, asked = (_key(str(each)) for each in (answer[name], given.get(name)))
+    if as_number:
+        repeated, asked = (each.lstrip("0") for each in (repeated, asked))
+    if repeated != asked:
+        raise UnreadableAnswerError(f"is about another {name}")
 
 
 def _items(value: Any, source: AnswerSource, own: OwnTool) -> list[dict[str, Any]]:
@@ -188,7 +222,7 @@ def _value(content: Any, path: str) -> Any:
 
 def _typed(name: str, value: Any, form: AnswerForm, source: AnswerSource) -> Any:
     """Raises UnreadableAnswerError for another type, half a character, or more than a field may hold."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER
     if source.values and isinstance(value, bool | int | None):
         value = json.dumps(value)
     if form == "number" and isinstance(value, str):
@@ -198,7 +232,7 @@ def _typed(name: str, value: Any, form: AnswerForm, source: AnswerSource) -> Any
     if (form == "boolean" and isinstance(value, bool)) or (form in ("number", "text_or_number") and is_number):
         return value
     if form in ("text", "text_or_number"):
-        if isinstance(value, int) and not isinstance(value, bool):
+        if is_number and isinstance(value, int):
             value = str(value)  # the number of a ticket
         if isinstance(value, str) and (name == "raw" or _is_usable(value, one_line=name != _SEARCHED)):
             return value

@@ -19,12 +19,14 @@ from guarantee_email_agent.integrations.call_errors import (
     classify_message,
     declared_error,
     malformed_error,
+    without_arguments,
 )
 from guarantee_email_agent.integrations.mapped_call import (
     UnmappedArgumentError,
     UnreadableAnswerError,
     answer_content,
     build_arguments,
+    cannot_exist,
     is_empty,
     prose,
     read_answer,
@@ -127,6 +129,8 @@ class MappedSession(McpSession):
         Raises IntegrationError, too, for what the mapping has no place for (`{name}_unmapped`, an outage).
         """
         mapping, own = self._mappings[tool], self._own_tools[tool]
+        if cannot_exist(mapping, own, arguments):
+            return self._nothing_found(tool)
         try:
             theirs = build_arguments(mapping, own, arguments)
         except UnmappedArgumentError as error:
@@ -140,10 +144,11 @@ class MappedSession(McpSession):
         content = answer_content(answer.structured, answer.text)
         told = answer.text if answer.failed else prose(content, answer.text)
         if told is not None:
+            told = without_arguments(told, theirs)
             if self._is_not_found(mapping, answer, told):
                 return self._nothing_found(tool)
             if answer.failed or _is_failure(told, expects_json=content is MISSING and bool(mapping.result)):
-                raise self._tool_error(answer, mapping.tool)
+                raise self._tool_error(answer, mapping.tool, theirs)
         try:
             if content is MISSING and mapping.result:
                 raise UnreadableAnswerError("is no JSON")

@@ -15,6 +15,7 @@ from guarantee_email_agent.utils.text import printable, truncate
 
 MAX_NAMES: Final = 20
 MAX_COMPARED: Final = 500
+_WITH_FIELDS: Final = ("properties", "$ref", "anyOf", "oneOf", "allOf")
 MAX_SCHEMAS: Final = 200
 """That one step may lead to: a hostile schema refers to itself, and from there to itself again."""
 
@@ -239,6 +240,8 @@ def _below_schema(schema: _Schema, step: Step) -> list[_Schema]:
     if step in properties:
         below = properties[step]
         return [below if isinstance(below, Mapping) else {}]
+    if schema.get("patternProperties"):
+        return [{}]
     further = schema.get("additionalProperties")
     if isinstance(further, Mapping):
         return [further]
@@ -252,7 +255,7 @@ def _properties(schema: _Schema) -> Mapping[str, Any]:
 
 
 def _alternatives(schema: _Schema, root: _Schema) -> list[_Schema]:
-    """A schema without its references and its `anyOf`, `oneOf` and `allOf`; nulls are left out."""
+    """A schema and those that it refers to or is made of (`anyOf`, `oneOf`, `allOf`); nulls are left out."""
     found: list[_Schema] = []
     waiting: list[Any] = [schema]
     for _ in range(MAX_SCHEMAS):
@@ -261,21 +264,23 @@ def _alternatives(schema: _Schema, root: _Schema) -> list[_Schema]:
         one = waiting.pop(0)
         if not isinstance(one, Mapping) or one.get("type") == "null":
             continue
+        parts = [part for key in ("anyOf", "oneOf", "allOf") if isinstance(one.get(key), list) for part in one[key]]
         if isinstance(reference := one.get("$ref"), str):
-            waiting.append(_referred(reference, root))
-            continue
-        several = next((one[key] for key in ("anyOf", "oneOf", "allOf") if isinstance(one.get(key), list)), None)
-        if several is not None and "properties" not in one:
-            waiting += several
-        else:
+            parts.append(_referred(reference, root))
+        if "properties" in one:
             found.append(one)
+            # A part without fields, such as another list of what is required, does not allow every field.
+            parts = [part for part in parts if isinstance(part, Mapping) and not part.keys().isdisjoint(_WITH_FIELDS)]
+        elif not parts:
+            found.append(one)
+        waiting += parts
     return found
 
 
 def _referred(reference: str, root: _Schema) -> Any:
     """What a reference within the document means; anything for one that leads out of it."""
     place: Any = root
-    if not reference.startswith("#"):
+    if reference != "#" and not reference.startswith("#/"):
         return {}
     for part in reference[1:].split("/")[1:20]:
         place = place.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(place, Mapping) else None

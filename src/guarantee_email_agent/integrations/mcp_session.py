@@ -24,13 +24,14 @@ from guarantee_email_agent.integrations.call_errors import (
     integration_error,
     malformed_error,
     service_error,
+    without_arguments,
 )
 from guarantee_email_agent.integrations.mcp_connection import McpConnection
 from guarantee_email_agent.integrations.offered_tool import OfferedTool
 from guarantee_email_agent.integrations.sdk_client import load_sdk
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.server_process import EXIT_GRACE_S, AnswerTooLargeError
-from guarantee_email_agent.integrations.tool_client import CallFailedError, ToolAnswer
+from guarantee_email_agent.integrations.tool_client import BadAnswerError, CallFailedError, ToolAnswer
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.retry import Backoff
@@ -178,7 +179,7 @@ class McpSession:
     async def _call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
         answer = await self._answer(tool, arguments, timeout_s)
         if answer.failed:
-            raise self._tool_error(answer, tool)
+            raise self._tool_error(answer, tool, arguments)
         return answer
 
     async def _answer(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
@@ -197,13 +198,14 @@ class McpSession:
             raise IntegrationError(error.message, error.code, error.details) from None
         except CallFailedError as failure:
             assert connection is not None
-            problem = await self._call_error(connection, failure, tool)
+            problem = await self._call_error(connection, failure, tool, arguments)
             if not failure.ended and failure.was_sent:
                 await self._verify(connection, tool, called=True)
             raise problem from None
         except ValueError as error:
             self.log_response(tool, str(error))
-            raise malformed_error(self.name, tool, "is not as the tool declares it") from None
+            wrong = str(error) if isinstance(error, BadAnswerError) else "is not as the tool declares it"
+            raise malformed_error(self.name, tool, wrong) from None
         self._record_answer()
         return answer
 
@@ -239,20 +241,23 @@ class McpSession:
         self._missed_deadlines = self._failures = 0
         self._not_before = 0.0
 
-    def _tool_error(self, answer: ToolAnswer, tool: str) -> IntegrationError:
+    def _tool_error(self, answer: ToolAnswer, tool: str, arguments: Mapping[str, Any]) -> IntegrationError:
         if error := declared_error(self.name, answer.declared):
             error.message = self.launch.with_setting_names(error.message)
             return error
         self.log_response(tool, answer.text)
-        return service_error(self.name, tool, classify_message(answer.text))
+        return service_error(self.name, tool, classify_message(without_arguments(answer.text, arguments)))
 
-    async def _call_error(self, connection: McpConnection, failure: CallFailedError, tool: str) -> IntegrationError:
+    async def _call_error(
+        self, connection: McpConnection, failure: CallFailedError, tool: str, arguments: Mapping[str, Any]
+    ) -> IntegrationError:
         if not failure.ended:
             if not failure.was_sent:
                 return self._error(INVALID_ARGUMENT, f"{tool}: {failure.message}, so the server was not asked")
             self._record_answer()
             self.log_response(tool, failure.message)
-            kind = classify_protocol_error(failure.code, failure.http_status, failure.message)
+            said = without_arguments(failure.message, arguments)
+            kind = classify_protocol_error(failure.code, failure.http_status, said)
             return service_error(self.name, tool, kind)
         await connection.ended_within(EXIT_WAIT_S)
         if isinstance(connection.reason, AnswerTooLargeError):

@@ -11,7 +11,13 @@ from guarantee_email_agent import __version__
 from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
 from guarantee_email_agent.integrations.http_transport import record_error_statuses
 from guarantee_email_agent.integrations.offered_tool import OfferedTool
-from guarantee_email_agent.integrations.tool_client import CallFailedError, ToolAnswer, encode_json
+from guarantee_email_agent.integrations.tool_client import (
+    NO_JSON,
+    BadAnswerError,
+    CallFailedError,
+    ToolAnswer,
+    encode_json,
+)
 from guarantee_email_agent.utils.gc_pause import gc_paused
 
 if TYPE_CHECKING:
@@ -20,6 +26,9 @@ if TYPE_CHECKING:
     from mcp.client.session import IncomingMessage
 
 MAX_TOOL_PAGES: Final = 100
+# As the SDK words it:
+_CONNECTION_CLOSED: Final = "Connection closed"
+_INVALID_SCHEMA: Final = "Invalid schema"
 
 
 def load_sdk() -> None:
@@ -68,18 +77,24 @@ class SdkClient:
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         from mcp import MCPError
-        from mcp_types import CONNECTION_CLOSED, TextContent
+        from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, TextContent
 
         encode_json(arguments)  # which the SDK would fail on in its own way
         statuses = record_error_statuses()
         try:
             result = await self._client.call_tool(tool, dict(arguments))
         except MCPError as error:
+            if error.code == PARSE_ERROR and error.message == NO_JSON:
+                raise BadAnswerError(NO_JSON) from None
             status = statuses[-1] if statuses else 0
-            forgotten = status == 404  # the session, by a server that was started anew
-            ended = forgotten or error.code == CONNECTION_CLOSED
+            # The session, by a server that was started anew: 404 by the protocol, 400 of many that are in TypeScript.
+            forgotten = status == 404 or (status == 400 and "session" in error.message.casefold())
+            # The SDK's code for a lost connection is also the one that most servers have for any error of their own.
+            ended = forgotten or (error.code == CONNECTION_CLOSED and error.message == _CONNECTION_CLOSED)
             raise CallFailedError(error.message, error.code, status, ended=ended, was_sent=not forgotten) from None
         except RuntimeError as error:  # for results that fit no schema
+            if str(error).startswith(_INVALID_SCHEMA):
+                raise BadAnswerError("cannot be held against its outputSchema, which is no valid one") from None
             raise ValueError(str(error)) from None
         text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
         structured = result.structured_content

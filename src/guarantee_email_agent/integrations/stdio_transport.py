@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Self
 
 from guarantee_email_agent.integrations.server_process import AnswerTooLargeError, ServerProcess
+from guarantee_email_agent.integrations.tool_client import NO_JSON
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -23,10 +25,15 @@ async def stdio_transport(process: ServerProcess) -> AsyncIterator[TransportStre
     incoming_send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
     async def receive(line: bytes) -> bool:
+        message: types.JSONRPCMessage
         try:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
-            return False
+            if (answered := _answered_id(line)) is None:
+                return False
+            # Without an answer its call would wait until its deadline, as if the server were silent.
+            error = types.ErrorData(code=types.PARSE_ERROR, message=NO_JSON)
+            message = types.JSONRPCError(jsonrpc="2.0", id=answered, error=error)
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the reader is gone
             await incoming_send.send(SessionMessage(message))
         return True
@@ -39,6 +46,15 @@ async def stdio_transport(process: ServerProcess) -> AsyncIterator[TransportStre
             yield incoming, _ServerStdin(process)
         finally:
             incoming.close()
+
+
+def _answered_id(line: bytes) -> int | str | None:
+    """The request that a line answers which is no valid message, for instance for half a character in a text."""
+    with suppress(ValueError, RecursionError):
+        match json.loads(line):
+            case {"id": (int() | str()) as answered, **others} if "method" not in others:
+                return answered
+    return None
 
 
 class _ServerStdin:

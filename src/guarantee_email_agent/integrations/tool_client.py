@@ -6,9 +6,11 @@ import json
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from guarantee_email_agent.integrations.offered_tool import OfferedTool
+
+NO_JSON: Final = "is no message in valid JSON"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,10 @@ class CallFailedError(Exception):
         return self.message
 
 
+class BadAnswerError(ValueError):
+    """An answer that is not as it has to be. The message is a verb phrase about it, without anything it holds."""
+
+
 class ToolClient(Protocol):
     """A connection that is open."""
 
@@ -49,7 +55,8 @@ class ToolClient(Protocol):
         """The tools of all pages."""
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
-        """Raises CallFailedError where no answer of the tool comes, ValueError where it is not as the tool declares.
+        """Raises CallFailedError where no answer of the tool comes, ValueError where it is not as the tool declares,
+        and BadAnswerError where more is known of why.
 
         Sets no limit to the waiting.
         """

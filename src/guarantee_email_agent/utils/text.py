@@ -1,4 +1,4 @@
-"""Text from mails and scenario files, made safe and short enough for a terminal, a log line, an error message."""
+"""Text from mails, scenario files and services: made safe and short enough to show, and compared as words are."""
 
 from __future__ import annotations
 
@@ -26,3 +26,8 @@ def truncate(text: str, max_chars: int) -> str:
 def end_sentence(text: str) -> str:
     """`text` with a full stop, where it does not end in a sign of its own; a suggestion is a question."""
     return text if text.endswith((".", "?", "!", "…")) else f"{text}."
+
+
+def word_key(word: str) -> str:
+    """Two spellings of one word have one key: `In transit`, `in-transit` and `IN_TRANSIT`."""
+    return word.strip().casefold().replace(" ", "_").replace("-", "_")

@@ -15,6 +15,7 @@ from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 _MAX_BYTES: Final = 4_000_000  # more than an issuer's answer
 _ROOM_BYTES: Final = 32_768  # more than a token of any provider
+_MAX_SECONDS: Final = 1e12
 _LOCK_S: Final = 12.0  # another agent asks the issuer meanwhile
 _EARLY_S: Final = 300.0  # an access token is replaced so long before its end,
 _EARLY_PART: Final = 0.2  # or after so much less than its lifetime
@@ -33,6 +34,11 @@ class Token:
         """Whether it lasts for a while. Not if it comes from the future: the clock was set back meanwhile."""
         early_s = min(_EARLY_S, _EARLY_PART * (self.expires_at - self.obtained_at))
         return self.obtained_at <= now < self.expires_at - early_s
+
+
+def _is_text(*values: str) -> bool:
+    """Whether they can be sent: half a character, as JSON may hold, cannot."""
+    return all(value.isascii() for value in values)
 
 
 class TokenFile:
@@ -60,7 +66,7 @@ class TokenFile:
                 "obtained_at": int() | float() as obtained_at,
                 "expires_at": int() | float() as expires_at,
                 **others,
-            }:
+            } if max(abs(obtained_at), abs(expires_at)) < _MAX_SECONDS and _is_text(access, refresh or ""):
                 for name, value in self._made_for.items():
                     if others.get(name) != value:
                         raise self._sign_in(f"was made for another {name.replace('_', ' ')}")

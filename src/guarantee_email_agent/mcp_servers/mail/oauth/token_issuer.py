@@ -11,11 +11,11 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 from oauthlib.oauth2 import DeviceClient, OAuth2Error, ServiceApplicationClient
@@ -32,11 +32,13 @@ _READ_S: Final = 10.0  # for the next bytes
 _REQUEST_S: Final = 30.0  # for the whole of one, before its connection is closed
 _MAX_BYTES: Final = 1_000_000
 _MAX_QUOTED_CHARS: Final = 200
+_MIN_SECRET_CHARS: Final = 4
 _LIFETIME_S: Final = 1800.0  # where the issuer tells none
 _MAX_LIFETIME_S: Final = 366 * 86_400.0
 _JWT_LIFETIME_S: Final = 1800
 _SKEW_S: Final = 60  # by which our clock may be ahead of the issuer's
 _READ_BY_LIBRARY: Final = ("access_token", "token_type", "refresh_token", "error", "error_description")
+_NO_SECRETS: Final = ("grant_type", "client_id", "scope", "redirect_uri")
 _ACCESS_TOKEN: Final = re.compile(r"[\x21-\x7e]{1,100000}")
 _TRANSIENT: Final = ("temporarily_unavailable", "server_error", "slow_down", "authorization_pending")
 _SIGN_IN_AGAIN: Final = ("invalid_grant", "interaction_required", "login_required", "consent_required")
@@ -122,7 +124,7 @@ class TokenIssuer:
             # Google says verification_url.
             case {"device_code": str(device_code), "user_code": str(user_code), **others}:
                 uri = others.get("verification_uri") or others.get("verification_url")
-                if isinstance(uri, str) and urlsplit(uri).scheme in ("https", "http"):
+                if isinstance(uri, str) and re.match(r"https?://", uri):
                     return DeviceAuthorization(
                         device_code,
                         user_code,
@@ -158,7 +160,8 @@ class TokenIssuer:
         try:
             issued = parse_token_response(json.dumps(read))
         except OAuth2Error as error:
-            raise self.refused(str(error.error), str(error.description or "")) from None
+            secrets = [value for name, value in parse_qsl(body) if name not in _NO_SECRETS]
+            raise self.refused(str(error.error), str(error.description or ""), secrets) from None
         access, refresh = issued["access_token"], issued.get("refresh_token")
         kind = issued.get("token_type", "Bearer")
         if not _ACCESS_TOKEN.fullmatch(access) or kind.lower() != "bearer":
@@ -231,11 +234,15 @@ class TokenIssuer:
     def _unavailable(self, problem: str) -> ToolError:
         return ToolError("mail_unavailable", f"the {self.name} {problem}", retryable=True)
 
-    def refused(self, error: str, description: str) -> RefusedByIssuerError:
-        """What an error of OAuth's means, and what to do. description: the issuer's own words."""
+    def refused(self, error: str, description: str, secrets: Collection[str] = ()) -> RefusedByIssuerError:
+        """What an error of OAuth's means, and what to do.
+
+        description: the issuer's own words. secrets: of the request, which it may quote.
+        """
         client = self._client
         said = f"{error}: {description}" if description else error
-        for secret in filter(None, (client.secret,)):
+        known = {client.secret or "", *(secret for secret in secrets if len(secret) >= _MIN_SECRET_CHARS)} - {""}
+        for secret in sorted(known, key=len, reverse=True):
             said = said.replace(secret, "…")
         said = truncate(printable(" ".join(said.split())).rstrip("."), _MAX_QUOTED_CHARS)
         if error in _TRANSIENT:
@@ -259,6 +266,6 @@ def _seconds(value: object, default: float) -> float:
     """From an answer; some issuers give a number as text."""
     try:
         seconds = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return default
     return min(seconds, _MAX_LIFETIME_S) if isfinite(seconds) and seconds > 0 else default
