@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from mailbox_in_memory import MailboxInMemory, Tickets, Warranties, mail, worker_on
 
-from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedModel, check_price
+from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedModel, UnsavedCost, check_price
 from guarantee_email_agent.config.settings import Llm
 from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader
 from guarantee_email_agent.ledger.opening import open_ledger
@@ -58,7 +59,7 @@ def ask(model: ModelClient, ledger: Ledger, max_usd: float = 3.0, times: int = 1
     """As one mail does."""
 
     async def calls() -> None:
-        limited = CostLimitedModel(model, ledger, max_usd)
+        limited = CostLimitedModel(model, ledger, max_usd, UnsavedCost())
         for _ in range(times):
             await limited.create(model=MODEL)
 
@@ -88,6 +89,28 @@ def test_a_mail_beyond_the_limit_is_handed_over_and_one_that_needs_no_model_is_n
     assert mailbox.sent == []
     with LedgerReader(str(tmp_path / "ledger.db")) as reader:
         assert reader.counts_since(0)[0] == LedgerCount("handed_over", OVER_COST_LIMIT, 1)
+
+
+def test_an_answer_whose_cost_cannot_be_written_is_used_and_counted_later(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the mail would be tried again, and the same answer paid for each time."""
+    model, unsaved = PricedModel(), UnsavedCost()
+
+    def away(_usd: float) -> None:
+        raise LedgerError("gone", "ledger_locked", {"outage": True})
+
+    async def one_mail() -> None:
+        await CostLimitedModel(model, ledger, 3.0, unsaved).create(model=MODEL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger.costs, "add", away)
+        asyncio.run(one_mail())
+        with pytest.raises(LedgerError):  # what was spent is not known
+            asyncio.run(one_mail())
+    asyncio.run(one_mail())
+    assert (model.calls, unsaved.usd) == (2, 0.0)
+    assert ledger.costs.today() == pytest.approx(3.0)
 
 
 def test_a_mail_that_was_begun_is_finished(ledger: Ledger) -> None:

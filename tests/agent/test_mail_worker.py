@@ -278,6 +278,61 @@ def test_a_ledger_that_is_away_costs_nothing_but_time(agent: AgentInMemory, monk
     assert len(agent.tickets.created) == len(agent.mailbox.sent) == 1
 
 
+def test_outages_of_the_ledger_use_up_no_try_and_no_time(agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claim that could not be given back then is given back as soon as that can be written."""
+
+    def away(*_: object, **__: object) -> None:
+        raise LedgerError("gone", "ledger_unreachable", {"outage": True})
+
+    for _ in range(4):
+        with monkeypatch.context() as patch:
+            for write in ("intend_ticket", "release", "finish"):
+                patch.setattr(agent.ledger, write, away)
+            assert agent.work().disposition == "outage"
+    assert agent.work().disposition == "answered"
+    assert agent.worker.unreleased == {}
+
+
+class TestIdsThatAreGivenAnew:
+    """By a mailbox that was restored, or by whoever names files."""
+
+    def work(self, agent: AgentInMemory, came_s: float = 10.0) -> WorkResult:
+        entry = replace(agent.entry("first"), received=agent.now + came_s)
+        agent.now += 100 * MINUTE
+        return asyncio.run(agent.worker.work(entry, agent.now))
+
+    def test_another_customers_mail_is_answered(self, agent: AgentInMemory) -> None:
+        assert self.work(agent).disposition == "answered"
+        agent.mailbox.marks.clear()
+        agent.mailbox.mails["first"] = mail("another")
+        assert self.work(agent).disposition == "answered"
+        assert (len(agent.mailbox.sent), len(agent.tickets.created)) == (2, 2)
+
+    def test_another_customers_mail_does_not_go_on_where_the_one_before_was_left(self, agent: AgentInMemory) -> None:
+        agent.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)]
+        assert self.work(agent).disposition == "outage"
+        agent.mailbox.mails["first"] = raw = mail("another")
+        result = self.work(agent)
+        assert (result.disposition, result.mail_key) == ("answered", mail_identity(parse_email(raw), KEY))
+
+    def test_the_same_mail_is_not_answered_again(self, agent: AgentInMemory) -> None:
+        self.work(agent)
+        agent.mailbox.marks.clear()
+        assert self.work(agent).disposition == "answered"
+        assert (len(agent.mailbox.sent), agent.mailbox.marks) == (1, {"first": "answered"})
+
+    def test_a_mail_that_was_there_before_is_the_one_that_an_earlier_version_saw(
+        self, agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(mail_worker, "mail_identity", lambda *_: "e5" * 16)
+            self.work(agent, came_s=-10.0)
+        agent.mailbox.marks.clear()
+        agent.now -= 100 * MINUTE
+        assert self.work(agent, came_s=-10.0).disposition == "answered"
+        assert len(agent.mailbox.sent) == 1
+
+
 class TestModes:
     def test_a_draft_is_stored_once_and_the_mail_bears_its_mark(self, agent: AgentInMemory) -> None:
         agent.configure_policy(mode="drafts")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import KEY, LEASE_S, LOCATION, MAIL, REPLY, WRITES, claimed
+from ledgers import KEY, LEASE_S, LOCATION, MAIL, REPLY, RETRY_S, WRITES, claimed
 
 from guarantee_email_agent.integrations.ports import Outcome
 from guarantee_email_agent.ledger.database import LedgerError
@@ -244,6 +244,39 @@ def test_what_ended_before_it_could_be_read_has_ended(ledger: Ledger) -> None:
     found = ledger.claim(MAIL, location_key=LOCATION, owner="two:2", lease_s=LEASE_S)
     assert isinstance(found, Done)
     assert (found.mail_key, found.outcome) == (LOCATION, "handed_over")
+
+
+def test_of_a_mail_that_can_be_read_at_last_nothing_else_is_left(ledger: Ledger, ledger_sql: Any) -> None:
+    """Or it would be unfinished for ever, and a person could take over what no mail is known by any more."""
+    WRITES["failed"](ledger, claimed(ledger, mail=LOCATION))
+    ledger_sql.pass_time(RETRY_S + 1)
+    claimed(ledger)
+    assert ledger_sql.rows("SELECT mail_key FROM ledger_mails") == [(MAIL,)]
+
+
+def test_a_mail_that_could_not_be_read_stays_known_where_a_copy_of_it_lies(ledger: Ledger, ledger_sql: Any) -> None:
+    WRITES["failed"](ledger, claimed(ledger, mail=LOCATION))
+    ledger_sql.pass_time(RETRY_S + 1)
+    claim = claimed(ledger, mail=LOCATION, location=OTHER_LOCATION)
+    ledger.release(claim, count_attempt=True, retry_after_s=0)
+    claimed(ledger)
+    assert sorted(ledger_sql.rows("SELECT mail_key FROM ledger_mails")) == [(MAIL,), (LOCATION,)]
+
+
+def test_a_reply_whose_proof_comes_late_left_when_it_was_sent(ledger: Ledger, ledger_sql: Any) -> None:
+    """An answer that comes within seconds of a reply is a machine's; of its proof, it may be a customer's."""
+    claim = claimed(ledger)
+    WRITES["intend_send"](ledger, claim)
+    ((intended_at,),) = ledger_sql.rows("SELECT replied_at FROM ledger_mails")
+    ledger.finish(claim, "answered", "proved")
+    assert ledger_sql.rows("SELECT replied_at FROM ledger_mails") == [(intended_at,)]
+
+
+def test_a_reply_that_did_not_leave_was_never_sent(ledger: Ledger, ledger_sql: Any) -> None:
+    claim = claimed(ledger)
+    WRITES["intend_send"](ledger, claim)
+    ledger.not_sent(claim)
+    assert ledger_sql.rows("SELECT replied_at FROM ledger_mails") == [(None,)]
 
 
 def test_only_locations_that_were_seen_are_known(ledger: Ledger) -> None:

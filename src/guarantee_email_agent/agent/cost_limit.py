@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Llm
+from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, LanguageModel, ModelClient
 from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
@@ -14,21 +17,32 @@ from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 OVER_COST_LIMIT: Final = "llm_cost_limit"
 
 
+@dataclass(slots=True)
+class UnsavedCost:
+    """Of answers that came while the ledger could not be written, in US dollars: of a process, whatever the mail."""
+
+    usd: float = 0.0
+
+
 class CostLimitedModel(ModelClient):
     """A LanguageModel in front of another one, for one mail. Each answer is paid for in the ledger as it comes.
 
     A mail that was begun is finished, so the day may cost more by what the mails in progress take. `create` raises
-    LLMError `llm_cost_limit` for a mail that comes once the limit is reached: nothing was asked.
+    LLMError `llm_cost_limit` for a mail that comes once the limit is reached, and LedgerError where what was spent
+    cannot be known: nothing was asked.
     """
 
-    def __init__(self, model: LanguageModel, ledger: Ledger, max_usd: float) -> None:
+    def __init__(self, model: LanguageModel, ledger: Ledger, max_usd: float, unsaved: UnsavedCost) -> None:
         self._model = model
         self._ledger = ledger
         self._max_usd = max_usd
+        self._unsaved = unsaved
         self._begun = False
 
     async def create(self, **request: Any) -> Any:
         if not self._begun:
+            if self._unsaved.usd:
+                await self._save(0.0)
             spent = await asyncio.to_thread(self._ledger.costs.today)
             if spent >= self._max_usd:
                 raise LLMError(f"llm.max_cost_per_day is reached: {spent:.2f} USD since 0:00 UTC", OVER_COST_LIMIT)
@@ -39,8 +53,17 @@ class CostLimitedModel(ModelClient):
             # A server may put another model in its place, and what that costs nobody knows: it is not for nothing.
             priced = name if price_of(name) is not None else request["model"]
             if cost := cost_usd(priced, usage_of(answer)):
-                await asyncio.to_thread(self._ledger.costs.add, cost)
+                with suppress(LedgerError):  # or the answer would be paid for once more
+                    await self._save(cost)
         return answer
+
+    async def _save(self, cost: float) -> None:
+        due, self._unsaved.usd = self._unsaved.usd + cost, 0.0
+        try:
+            await asyncio.to_thread(self._ledger.costs.add, due)
+        except LedgerError:
+            self._unsaved.usd += due
+            raise
 
 
 def check_price(llm: Llm) -> None:

@@ -9,7 +9,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedModel
+from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedModel, UnsavedCost
 from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.kept_answers import KeptAnswers
 from guarantee_email_agent.agent.mail_outcome import (
@@ -30,8 +30,10 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.integrations.ports import DraftState, InboxEntry, Mailbox, MailMark, SentState
+from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
 from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, Waiting
+from guarantee_email_agent.ledger.tables import PROVED
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
@@ -59,6 +61,7 @@ class MailWorker:
     owner: names this process in the ledger. exclusive: held for mails that could crash the process, large ones and
     those that failed. has_live_model: then an answer without it is marked as one by template.
     max_cost_usd: of the language model in a day. kept_answers: of a live model, for mails that are tried again.
+    unsaved_cost, unreleased: what could not be written while the ledger was down: costs, and claims that end.
     """
 
     mailbox: Mailbox
@@ -72,6 +75,8 @@ class MailWorker:
     has_live_model: bool = False
     max_cost_usd: float | None = None
     kept_answers: KeptAnswers = field(default_factory=KeptAnswers)
+    unsaved_cost: UnsavedCost = field(default_factory=UnsavedCost)
+    unreleased: dict[str, Claim] = field(default_factory=dict)
 
     async def work(self, entry: InboxEntry, listed_at: float, *, is_new: bool = False) -> WorkResult:
         """Process one mail; without an outcome it stays in the inbox as it was. Raises nothing that is an AgentError.
@@ -105,8 +110,14 @@ class MailWorker:
     async def _work(self, entry: InboxEntry, listed_at: float, *, is_new: bool) -> WorkResult:
         location_key = key_of_location(self.mailbox_name, entry.id, self.processor.identity_key)
         state = None if is_new else await asyncio.to_thread(self.ledger.state, location_key)
+        if isinstance(state, Busy | Free) and state.mail_key in self.unreleased:
+            await self._release_late(self.unreleased[state.mail_key])
+            state = await asyncio.to_thread(self.ledger.state, location_key)
         if isinstance(state, Busy) and await self._free_if_ended(entry, state):
             state = await asyncio.to_thread(self.ledger.state, location_key)
+        if isinstance(state, Free | Done) and await self._is_another(entry, state, location_key):
+            logger.warning("Email %s is another mail than the one that had this id before", entry.id)
+            state = None
         if state is not None and not isinstance(state, Free):
             return replace(await self._resume(entry, location_key, state, listed_at), mail_key=state.mail_key)
         risky = entry.size > LARGE_BYTES or (state is not None and state.attempts > 0)
@@ -128,12 +139,31 @@ class MailWorker:
                 return replace(await self._work_on_claim(entry, claim, mail), mail_key=key)
             except AgentError as error:
                 error.details["mail_key"] = key
+                if isinstance(error, LedgerError) and error.details.get("outage"):
+                    self.unreleased[key] = claim
                 raise
             except asyncio.CancelledError:
                 # Not counted, since the agent was stopped; not retried at once, since a reply may be on its way.
                 with suppress(AgentError):
                     await self._outcomes.release(claim, "stopped", RETRY_BACKOFF.first_s, counts=False)
                 raise
+
+    async def _release_late(self, claim: Claim) -> None:
+        """End a claim that an outage of the ledger cut short, which is no try of the mail."""
+        with suppress(LeaseLostError):
+            await self._outcomes.release(claim, "ledger_outage", 0.0, counts=False)
+        del self.unreleased[claim.mail_key]
+
+    async def _is_another(self, entry: InboxEntry, state: Free | Done, location_key: str) -> bool:
+        """Whether the ledger knows another mail by this id than the one that has it now.
+
+        A mailbox that was restored gives UIDs anew, and files of a Maildir may be named alike. Only what came since can
+        be another mail: of one that came before, an earlier version may have seen another identity.
+        """
+        if entry.received <= state.first_seen or state.mail_key == location_key:
+            return False
+        raw = await self._read(entry)
+        return isinstance(raw, bytes) and self._identify(raw, location_key)[1] != state.mail_key
 
     async def _free_if_ended(self, entry: InboxEntry, state: Busy) -> bool:
         """Whether the mail was freed since the agent that claimed it, on this machine, was killed.
@@ -241,11 +271,15 @@ class MailWorker:
             return None
         outcome: MailMark = "drafted" if is_draft else "answered"
         logger.info("Email %s was %s before the agent stopped", entry.id, outcome, extra=outcome_fields(outcome))
-        return await self._outcomes.finish(entry, claim, outcome, "proved")
+        return await self._outcomes.finish(entry, claim, outcome, PROVED)
 
     async def _process(self, entry: InboxEntry, claim: Claim, mail: Email | bytes) -> WorkResult:
         live = self.processor.llm
-        limited = live if self.max_cost_usd is None else CostLimitedModel(live, self.ledger, self.max_cost_usd)
+        limited = (
+            live
+            if self.max_cost_usd is None
+            else CostLimitedModel(live, self.ledger, self.max_cost_usd, self.unsaved_cost)
+        )
         model = MeteredModel(limited)
         asked = self.kept_answers.before(model, claim.mail_key) if self.has_live_model else model
         queued = MailInQueue(self.mailbox, entry.id, self.settings.skip_seen)

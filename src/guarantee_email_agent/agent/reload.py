@@ -107,7 +107,14 @@ class SettingsReload:
             self._set_up_logging(config)
         other_model = any(name.startswith("llm.") for name in changed)
         kept = fresh.kept_answers if other_model else worker.kept_answers
-        self._daemon.use(replace(fresh, exclusive=worker.exclusive, kept_answers=kept), since, other_model=other_model)
+        fresh = replace(
+            fresh,
+            exclusive=worker.exclusive,
+            kept_answers=kept,
+            unsaved_cost=worker.unsaved_cost,
+            unreleased=worker.unreleased,
+        )
+        self._daemon.use(fresh, since, other_model=other_model)
         self._daemon.outages.use_addresses(service_addresses(config))
         self.config, self._loaded = config, loaded
         self._reloaded.set()

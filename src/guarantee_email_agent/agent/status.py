@@ -181,6 +181,8 @@ def _described(row: LedgerRow, now: float) -> Iterator[str]:
         yield f"next try in {duration(left_s)}"
     else:
         yield "due"
+    if row.outcome is None and row.stage == "sending" and left_s <= 0:
+        yield "its reply may have left"
     yield f"tries: {row.attempts}"
     if row.reason:
         yield row.reason

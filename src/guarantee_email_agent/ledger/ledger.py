@@ -127,12 +127,19 @@ class Ledger:
             if known is not None and mail_key == location_key:
                 mail_key = ids["mail_key"] = known.mail_key
             elif known is not None and known.mail_key == location_key:
+                # Whoever takes it over meanwhile, by the key of before, is waited for.
+                connection.row(tables.LOCK, {"at_mail": location_key})
+                known = connection.row(tables.STATE, _at(location_key))
+            was_unread = known is not None and known.mail_key == location_key != mail_key
+            if known is not None and was_unread:
                 if known.outcome is not None:
                     return ended(known)
                 if isinstance(held := mail_state(known), Busy):  # a person takes a mark off, or another agent reads it
                     return held
             row = connection.row(tables.CLAIM, {**ids, **lease})
             connection.execute(tables.SAVE_LOCATION, ids)
+            if was_unread:
+                connection.execute(tables.FORGET_PLACELESS, {"at_mail": location_key})
             if row is not None and row.fence > 1:
                 # A copy elsewhere may have lost its mark, too: once the mail has ended again, that is no news.
                 connection.execute(tables.UNMARK_ALL, {"at_mail": mail_key})
@@ -178,7 +185,8 @@ class Ledger:
         outcome that does not go with what may have happened: `answered` takes a reply that was to be sent, `drafted`
         one that was to be stored, and a mail whose reply may have left ends as one of these or `unknown`.
         """
-        self._write(claim, tables.FINISH[outcome], outcome, reason=_checked("reason", reason, _REASON))
+        known = {**tables.FINISH, **tables.FINISH_PROVED} if reason == tables.PROVED else tables.FINISH
+        self._write(claim, known[outcome], outcome, reason=_checked("reason", reason, _REASON))
 
     def release(self, claim: Claim, *, count_attempt: bool, retry_after_s: float, reason: str = "") -> None:
         """Give the mail back unfinished, to be claimed again in `retry_after_s` seconds.

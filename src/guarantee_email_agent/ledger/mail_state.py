@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf
 from typing import TypeAlias
 
 from guarantee_email_agent.integrations.ports import Outcome
@@ -11,10 +12,11 @@ from guarantee_email_agent.ledger.prepared_statements import Row
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Not finished, and not claimed: it can be claimed."""
+    """Not finished, and not claimed: it can be claimed. first_seen: when it was claimed first."""
 
     mail_key: str
     attempts: int
+    first_seen: float = field(default=inf, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It has ended. `marked`: the mailbox is known to carry the mark at the location that was asked for."""
+    """It has ended. `marked`: the mailbox is known to carry the mark at the location that was asked for.
+
+    first_seen: when it was claimed first.
+    """
 
     mail_key: str
     outcome: Outcome
@@ -46,6 +51,7 @@ class Done:
     marked: bool
     ticket_id: str | None
     reply_message_id: str | None
+    first_seen: float = field(default=inf, compare=False)
 
 
 MailState: TypeAlias = Free | Busy | Waiting | Done
@@ -66,7 +72,7 @@ class InboxState:
 
 def ended(row: Row) -> Done:
     marked = row.marked_at is not None
-    return Done(row.mail_key, row.outcome, row.reason, marked, row.ticket_id, row.reply_message_id)
+    return Done(row.mail_key, row.outcome, row.reason, marked, row.ticket_id, row.reply_message_id, row.created_at)
 
 
 def mail_state(row: Row) -> MailState:
@@ -74,7 +80,7 @@ def mail_state(row: Row) -> MailState:
         return ended(row)
     remaining_s = min(row.since + row.span_s - row.now, row.span_s)
     if remaining_s <= 0:
-        return Free(row.mail_key, row.attempts)
+        return Free(row.mail_key, row.attempts, row.created_at)
     if row.owner is not None:
         return Busy(row.mail_key, remaining_s, row.owner)
     return Waiting(row.mail_key, remaining_s, row.attempts, row.reason)

@@ -197,7 +197,10 @@ RELEASING: Final = "releasing"
 
 BEFORE_SENDING: Final[tuple[Stage, ...]] = ("claimed", "ticketing", "ticketed")
 _HAS_REPLY_INTENT: Final = mails.c.reply_message_id.is_not(None)
-_FIRST_REPLIED_AT: Final = func.coalesce(mails.c.replied_at, NOW)
+PROVED: Final = "proved"
+"""The reason of a mail whose reply was found where it lies."""
+
+_INTENDED_AT: Final = func.coalesce(mails.c.replied_at, NOW)
 NOT_ADMITTED: Final[dict[str, None]] = {"admitted_at": None, "sender_key": None, "text_key": None}
 STAGE_WITHOUT_REPLY: Final = case((mails.c.ticket_id.is_not(None), "ticketed"), else_="claimed")
 _IS_DUE: Final = or_(mails.c.span_s == 0, mails.c.since + mails.c.span_s <= NOW)
@@ -232,9 +235,9 @@ def _finish(outcome: Outcome, *stages: Stage, **values: Any) -> Update:
     return _under_claim(stages, owner=None, span_s=0.0, outcome=outcome, **values)
 
 
-def _finish_replied(outcome: Outcome, delivery: Delivery) -> Update:
+def _finish_replied(outcome: Outcome, delivery: Delivery, replied_at: ColumnElement[float] = NOW) -> Update:
     intended = and_(_HAS_REPLY_INTENT, mails.c.delivery == literal_column(f"'{delivery}'"))
-    return _finish(outcome, *_STAGES, stage="sent", replied_at=_FIRST_REPLIED_AT).where(intended)
+    return _finish(outcome, *_STAGES, stage="sent", replied_at=replied_at).where(intended)
 
 
 def _finish_without_reply(outcome: Outcome) -> Update:
@@ -243,9 +246,9 @@ def _finish_without_reply(outcome: Outcome) -> Update:
 
 INTEND_TICKET: Final = _under_claim(BEFORE_SENDING, stage="ticketing")  # ticket_key
 TICKET_CREATED: Final = _under_claim(("ticketing", "ticketed"), stage="ticketed")  # ticket_id
-INTEND_SEND: Final = _under_claim(BEFORE_SENDING, stage="sending")  # reply_message_id, delivery
-SENT: Final = _under_claim(_STAGES, stage="sent", replied_at=_FIRST_REPLIED_AT).where(_HAS_REPLY_INTENT)
-NOT_SENT: Final = _under_claim(("sending",), stage=STAGE_WITHOUT_REPLY)
+INTEND_SEND: Final = _under_claim(BEFORE_SENDING, stage="sending", replied_at=NOW)  # reply_message_id, delivery
+SENT: Final = _under_claim(_STAGES, stage="sent").where(_HAS_REPLY_INTENT)
+NOT_SENT: Final = _under_claim(("sending",), stage=STAGE_WITHOUT_REPLY, replied_at=None)
 RELEASE: Final = _under_claim(  # span_s, reason, uncounted
     _STAGES, owner=None, attempts=mails.c.attempts - bindparam("uncounted")
 )
@@ -262,6 +265,11 @@ FINISH: Final[dict[Outcome, Update]] = {  # reason
     "observed": _finish("observed", *BEFORE_SENDING),  # counts against the limits as if it had been answered
     "quarantined": _finish_without_reply("quarantined"),
     "unknown": _finish("unknown", *BEFORE_SENDING, "sending"),
+}
+# Of replies that were found: the proof may come hours after they left.
+FINISH_PROVED: Final[dict[Outcome, Update]] = {
+    "answered": _finish_replied("answered", "send", _INTENDED_AT),
+    "drafted": _finish_replied("drafted", "draft", _INTENDED_AT),
 }
 FREE: Final = (  # at_mail, at_owner, sending
     update(mails)
@@ -324,7 +332,11 @@ RELEASED: Final = (
     select(locations.c.place).join(mails).where(mails.c.released_at.is_not(None), mails.c.outcome.is_(None), _IS_DUE)
 )
 
+LOCK: Final = select(mails.c.mail_key).where(mails.c.mail_key == bindparam("at_mail")).with_for_update()
+
 _LOCATIONS_OF_MAIL: Final = select(locations.c.place).where(locations.c.mail_key == mails.c.mail_key)
+# Of a mail that could not be read at first: nothing that lies anywhere is known by it any more.
+FORGET_PLACELESS: Final = delete(mails).where(mails.c.mail_key == bindparam("at_mail"), ~_LOCATIONS_OF_MAIL.exists())
 PRUNE: Final = delete(mails).where(  # age_s
     mails.c.mail_key.in_(
         select(mails.c.mail_key)
