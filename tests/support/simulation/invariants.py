@@ -10,12 +10,10 @@ from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.email.identity import reply_message_id, ticket_key
 from guarantee_email_agent.ledger.interventions import BY_HAND
 from simulation.agent import MAX_ATTEMPTS, REPLIES_TO_ONE_ADDRESS, SETTINGS, identity_of, location_of
+from simulation.faults import Conditions
 from simulation.history import History
 from simulation.inbox import ROBOT
 from simulation.letters import OUTCOMES, TICKET_KINDS, Letter
-
-_OUTCOMES_OF_FOLLOW_UP: Final = frozenset({"handed_over", "not_answered"})
-"""Also: `not_answered` where a clock that jumps makes it come sooner than a person could have written it."""
 
 _MAY_HAVE_REPLY: Final = frozenset({"answered", "unknown"})
 _MAY_HAVE_DRAFT: Final = frozenset({"drafted", "unknown"})
@@ -38,6 +36,13 @@ def violations(history: History) -> list[str]:
     # A restored ledger counts from its back-up on.
     most = REPLIES_TO_ONE_ADDRESS * (2 if history.conditions.restores else 1)
     found += (f"{to} got {count} replies" for to, count in to_robots.items() if count > most)
+    found += (f"a note on no ticket: {key}" for key, on in history.notes.items() if on not in history.tickets.values())
+    if not history.conditions.restores:
+        found += (
+            f"{key} lies nowhere, and will never end"
+            for key, row in rows.items()
+            if row.outcome is None and key not in mail_keys.values()
+        )
     if "answer" not in history.conditions.modes and (history.replies or history.tickets):
         found.append("a reply or a ticket, although no agent was to answer")
     if "drafts" not in history.conditions.modes and history.drafts:
@@ -82,6 +87,8 @@ def _problems(
             outcomes.add(outcome)
             if row.reason != BY_HAND:
                 yield from _wrong_outcome(letter, outcome, history)
+    if ticket_key(identity) in history.tickets and letters[0].kind not in TICKET_KINDS:
+        yield "a ticket, which it was not to have"
     known = rows.get(identity)
     by_hand = taken_by_place or (known is not None and known.reason == BY_HAND)
     if replies:
@@ -114,13 +121,19 @@ def _wrong_outcome(letter: Letter, outcome: str, history: History) -> Iterator[s
     elif outcome == "unknown":
         if history.conditions.keeps_proof:
             yield "nobody can tell whether it was answered, and the mailbox could"
-    elif outcome not in _expected_outcomes(letter, history.conditions.modes):
+    elif outcome not in _expected_outcomes(letter, history.conditions):
         yield f"ended as {outcome}"
 
 
-def _expected_outcomes(letter: Letter, modes: Sequence[Mode]) -> set[str]:
-    expected = OUTCOMES[letter.kind] | (_OUTCOMES_OF_FOLLOW_UP if letter.follow_up else frozenset())
-    found: set[str] = set(expected) - {"answered"} if set(modes) != {"observe"} else set()
+def _expected_outcomes(letter: Letter, conditions: Conditions) -> set[str]:
+    modes = conditions.modes
+    expected = set(OUTCOMES[letter.kind])
+    if letter.follow_up:
+        # A customer's own answer is a machine's only where a clock that jumps lets it come sooner than a person writes.
+        expected |= (
+            {"handed_over", "not_answered"} if conditions.clock_jumps or letter.kind == "robot" else {"handed_over"}
+        )
+    found: set[str] = expected - {"answered"} if set(modes) != {"observe"} else set()
     if "answered" in expected:
         found |= {_REPLIED[mode] for mode in modes}
     return found | ({"observed"} if "observe" in modes else set())
