@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from mail_stores import REPLY, refused
@@ -106,6 +108,48 @@ def test_a_folder_that_may_only_be_read_is_told_and_nothing_is_stored() -> None:
         assert caught.value.message.endswith("Permission denied. Give the user of the agent the right to write there")
         assert (caught.value.retryable, caught.value.uncertain) == (False, False)
         assert list((Path(root) / "mailbox/.Drafts/cur").iterdir()) == []
+
+
+@pytest.mark.parametrize("part", ["cur", "new", "tmp"])
+def test_what_a_folder_lacks_is_made_anew(mailbox: Maildir, tmp_path: Path, part: str) -> None:
+    mailbox.test_connection()
+    (tmp_path / "mailbox/.Sent" / part).rmdir()
+    assert mailbox.test_connection()
+    (tmp_path / "mailbox/.Sent" / part).rmdir()
+    assert mailbox.send(REPLY) == "sent"
+    assert (tmp_path / "mailbox/.Sent" / part).is_dir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to do without it for a while")
+@pytest.mark.parametrize("part", ["cur", "new", "tmp"])
+def test_a_maildir_that_cannot_be_written_is_told_before_a_mail_is_marked(part: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="inbox-", dir="/tmp") as root:
+        os.chmod(root, 0o777)
+        with without_root():
+            mailbox = Maildir(Path(root) / "mailbox", "support@example.com", create=True)
+            mailbox.test_connection()
+            (Path(root) / "mailbox" / part).chmod(0o555)
+            with refused("mail_unavailable") as caught:
+                mailbox.test_connection()
+    assert caught.value.message.endswith("Permission denied. Give the user of the agent the right to write there")
+
+
+def test_a_maildir_without_tmp_is_told_as_such(mailbox: Maildir, tmp_path: Path) -> None:
+    (tmp_path / "mailbox/tmp").rmdir()
+    with refused("mail_folder_missing"):
+        mailbox.test_connection()
+
+
+def test_a_read_only_file_system_is_told_as_such(mailbox: Maildir, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> bool:
+        return False
+
+    monkeypatch.setattr(os, "access", refuse)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
+    with refused("mail_unavailable") as caught:
+        mailbox.test_connection()
+    assert caught.value.message.endswith(f"{os.strerror(errno.EROFS)}. Mount it so that it can be written")
+    assert not caught.value.retryable
 
 
 def test_a_mail_that_an_earlier_version_stored_without_a_proof_is_known_by_its_name(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import threading
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from mail_stores import REPLY, refused
 
-from guarantee_email_agent.mcp_servers.mail import maildir_proofs
+from guarantee_email_agent.mcp_servers.mail import maildir_files, maildir_proofs
 from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 from guarantee_email_agent.mcp_servers.mail.maildir_proofs import KEPT_MONTHS, MaildirProofs
 
@@ -75,7 +76,8 @@ class Killed(BaseException):
 class KilledAt:
     """Stands in for the module `os`, and dies before the given call that changes something."""
 
-    CHANGES = frozenset({"open", "mkdir", "fsync", "rename", "truncate"})
+    # The rename is no call of `os`, but begins with one: fsencode.
+    CHANGES = frozenset({"open", "mkdir", "fsync", "fsencode", "truncate"})
 
     def __init__(self, step: int) -> None:
         self.left = step
@@ -94,7 +96,9 @@ def test_killed_at_any_step_a_reply_is_sent_once(tmp_path: Path, monkeypatch: py
     for step in range(100):
         directory = tmp_path / str(step)
         with monkeypatch.context() as patch:
-            patch.setattr(maildir_proofs, "os", KilledAt(step))
+            killer = KilledAt(step)
+            for module in (maildir_proofs, maildir_files):
+                patch.setattr(module, "os", killer)
             try:
                 opened(directory).send(REPLY)
             except Killed:
@@ -142,14 +146,18 @@ def full_disk() -> Iterator[Callable[[], None]]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+def fail(*_: object) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
 def test_a_full_disk_at_the_second_try_leaves_the_reply_not_sent(
     mailbox: Maildir, directory: Path, monkeypatch: pytest.MonkeyPatch, full_disk: Callable[[], None]
 ) -> None:
     mailbox.test_connection()
-    (directory / ".Sent/cur").rename(directory / ".Sent/away")
-    with refused("mail_folder_missing"):
-        mailbox.send(REPLY)
-    (directory / ".Sent/away").rename(directory / ".Sent/cur")
+    with monkeypatch.context() as patch:
+        patch.setattr(maildir_proofs, "rename_without_replacing", fail)
+        with refused("mail_unavailable"):
+            mailbox.send(REPLY)
     full_disk()
     with refused("mail_disk_full"):
         mailbox.send(REPLY)
@@ -161,6 +169,15 @@ def test_a_full_disk_at_the_second_try_leaves_the_reply_not_sent(
 def deliver(proofs: MaildirProofs, name: str, target: Path, now: datetime) -> None:
     with proofs.exclusive(name):
         proofs.deliver(name, b"", target, now)
+
+
+def test_a_mail_that_is_there_already_is_not_overwritten(tmp_path: Path) -> None:
+    proofs, target = MaildirProofs(tmp_path), tmp_path / "target"
+    target.write_bytes(b"an earlier version put it here")
+    with proofs.exclusive("sent-1"):
+        assert not proofs.deliver("sent-1", b"", target, datetime(2026, 11, 30, tzinfo=UTC))
+    assert target.read_bytes() == b"an earlier version put it here"
+    assert proofs.is_delivered("sent-1")
 
 
 @pytest.mark.parametrize("first_year", [2026, 2099])

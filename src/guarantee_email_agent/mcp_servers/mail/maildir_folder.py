@@ -18,7 +18,8 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.mcp_servers.mail.maildir_proofs import MaildirProofs, sync_directory
+from guarantee_email_agent.mcp_servers.mail.maildir_files import check_directory_writable, sync_directory
+from guarantee_email_agent.mcp_servers.mail.maildir_proofs import MaildirProofs
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 PARTS: Final = ("new", "cur", "tmp")
@@ -50,8 +51,7 @@ class MaildirFolder:
             if self._proofs.is_delivered(name) or self._has_name(message_id, LISTING_S):
                 return False
             path = self._path(_name(message_id))
-            self._proofs.deliver(name, raw.replace(b"\r\n", b"\n"), path, datetime.now(UTC))
-        return True
+            return self._proofs.deliver(name, raw.replace(b"\r\n", b"\n"), path, datetime.now(UTC))
 
     def was_added(self, message_id: str) -> bool:
         """Whether `add` stored a mail with this Message-ID, wherever other programs took it since."""
@@ -90,8 +90,8 @@ class MaildirFolder:
         return False
 
     def make(self) -> None:
-        """The folder where there is none, with its place in the Maildir on the disk."""
-        if not (self.directory / "tmp").is_dir():
+        """The folder, or what it lacks of one, with its place in the Maildir on the disk."""
+        if not all((self.directory / part).is_dir() for part in PARTS):
             make_maildir(self.directory)
             (self.directory / "maildirfolder").touch(0o600)  # marks it as a folder for delivery programs
             sync_directory(self.directory)
@@ -142,10 +142,9 @@ def make_maildir(directory: Path) -> None:
 
 
 def check_writable(directory: Path) -> None:
-    """Raises PermissionError where mails cannot be written into a Maildir, or renamed in it."""
-    for path in (directory / "cur", directory / "tmp"):
-        if not os.access(path, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    """Raises OSError where mails cannot be written into a Maildir, or renamed in it: a mark renames out of `new`."""
+    for part in PARTS:
+        check_directory_writable(directory / part)
 
 
 def remove_abandoned(tmp: Path) -> None:
@@ -177,6 +176,8 @@ def os_errors_as_tool_errors(doing: str, directory: Path) -> Iterator[None]:
             )
         elif isinstance(error, PermissionError):
             reason = f"{reason}. Give the user of the agent the right to write there"
+        elif error.errno == errno.EROFS:
+            reason, retryable = f"{reason}. Mount it so that it can be written", False
         raise ToolError(code, f"cannot {doing} {directory}: {reason}", retryable) from None
 
 

@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.mcp_servers.mail.maildir_proofs import AGENT_DIRECTORY, sync_directory
+from guarantee_email_agent.mcp_servers.mail.maildir_files import sync_directory
+from guarantee_email_agent.mcp_servers.mail.maildir_proofs import AGENT_DIRECTORY
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 _LEDGER_ID: Final = re.compile(r"[0-9a-f]{16}")

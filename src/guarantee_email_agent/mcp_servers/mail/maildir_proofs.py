@@ -22,6 +22,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.mcp_servers.mail.maildir_files import (
+    check_directory_writable,
+    rename_without_replacing,
+    sync_directory,
+)
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 AGENT_DIRECTORY: Final = "guarantee-email-agent"
@@ -51,10 +56,9 @@ class MaildirProofs:
                 sync_directory(self.directory.parent)
 
     def check_usable(self, folder: Path) -> None:
-        """Raises PermissionError, and ToolError where no mail can be renamed from here into the folder."""
+        """Raises OSError, and ToolError where no mail can be renamed from here into the folder."""
         for directory in (self._outgoing, self._proofs, self._locks):
-            if not os.access(directory, os.W_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(directory))
+            check_directory_writable(directory)
         if self._outgoing.stat().st_dev != (folder / "cur").stat().st_dev:
             raise other_file_system(folder, self.directory.parent)
 
@@ -73,8 +77,10 @@ class MaildirProofs:
         finally:
             os.close(descriptor)
 
-    def deliver(self, name: str, raw: bytes, target: Path, now: datetime) -> None:
+    def deliver(self, name: str, raw: bytes, target: Path, now: datetime) -> bool:
         """Put a mail at `target`, whole and on the disk, with its proof. Under `exclusive`, and not `is_delivered`.
+
+        False: another one lies there already, which stays, and which the proof is then for.
 
         now: names the month that the proof belongs to. Raises ToolError `mail_unsupported` where one rename cannot do
         it, and one that is `uncertain` where the mail was put there and may not last.
@@ -100,7 +106,10 @@ class MaildirProofs:
             os.close(os.open(month / name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
             sync_directory(month)
         try:
-            os.rename(outgoing, target)
+            rename_without_replacing(outgoing, target)
+        except FileExistsError:  # its name follows from the Message-ID: an earlier version was faster, without a proof
+            os.unlink(outgoing)
+            return False
         except OSError as error:
             if error.errno == errno.EXDEV:
                 raise other_file_system(target.parent.parent, self.directory.parent) from None
@@ -110,6 +119,7 @@ class MaildirProofs:
         except OSError as error:
             text = f"a mail may not last, its folder could not be written to disk: {error.strerror}"
             raise ToolError("mail_unavailable", f"{target.parent}: {text}", retryable=True, uncertain=True) from None
+        return True
 
     def _find(self, name: str) -> Path | None:
         """The proof, which a later try in another month finds where it was first made."""
@@ -130,11 +140,3 @@ class MaildirProofs:
 def other_file_system(folder: Path, maildir: Path) -> ToolError:
     text = f"{folder} lies on another file system than {maildir}, so that no proof of sending can be kept"
     return ToolError("mail_unsupported", f"{text}. Put both on one")
-
-
-def sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
