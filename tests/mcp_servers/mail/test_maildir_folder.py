@@ -14,7 +14,7 @@ import pytest
 from mail_stores import REPLY, refused
 
 from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
-from guarantee_email_agent.mcp_servers.mail.maildir_folder import MaildirFolder
+from guarantee_email_agent.mcp_servers.mail.maildir_folder import MaildirFolder, split_name
 from guarantee_email_agent.mcp_servers.mail.maildir_proofs import MaildirProofs
 
 NOBODY = 65_534
@@ -41,6 +41,23 @@ def without_root() -> Iterator[None]:
         yield
     finally:
         os.seteuid(was)
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "flags"),
+    [
+        ("1.host", "1.host", ""),
+        ("1.host:2,", "1.host", ""),
+        ("1.host:2,FSab", "1.host", "FSab"),
+        ("1.host:1,x", "1.host", ""),
+        ("Re: 00.eml", "Re: 00.eml", ""),
+        ("Re: 00.eml:2,Sa", "Re: 00.eml", "Sa"),
+        ("Re:2, at last.eml", "Re:2, at last.eml", ""),
+        ("12:30", "12:30", ""),
+    ],
+)
+def test_only_what_ends_a_name_is_flags(name: str, base: str, flags: str) -> None:
+    assert split_name(name) == (base, flags)
 
 
 @pytest.mark.parametrize("place", [".Drafts/cur", ".Drafts/new", ".Sent/cur"])

@@ -28,6 +28,7 @@ LISTING_S: Final = 1.0
 """How old the list of what earlier versions stored may be when a mail is added: with many mails it takes long."""
 
 _ABANDONED_S: Final = 36 * 3600  # files in tmp, by the Maildir specification
+_INFO: Final = re.compile(r"2,([\w,]*)|1,\S*", re.ASCII)  # after the last colon; 1 is experimental, and tells nothing
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _MAX_HEADER_BYTES: Final = 64_000
 _MESSAGE_ID: Final = re.compile(rb"^message-id:\s*(<[^<>\s]{1,900}>)", re.IGNORECASE | re.MULTILINE)
@@ -131,9 +132,11 @@ class MaildirFolder:
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """A file's name as (base, flags)."""
-    base, _, info = name.partition(":")
-    return base, info[2:] if info.startswith("2,") else ""
+    """A file's name as (base, flags). A mail that a person saved may have other colons: `Re: 00.eml`."""
+    base, colon, info = name.rpartition(":")
+    if colon and (found := _INFO.fullmatch(info)):
+        return base, found[1] or ""
+    return name, ""
 
 
 def make_maildir(directory: Path) -> None:
