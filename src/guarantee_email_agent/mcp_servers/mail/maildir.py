@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from guarantee_email_agent.integrations.ports import (
     ANY_MAIL,
@@ -28,7 +28,6 @@ from guarantee_email_agent.integrations.ports import (
     Reply,
     SentState,
 )
-from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
 from guarantee_email_agent.mcp_servers.mail.compose import compose
 from guarantee_email_agent.mcp_servers.mail.mail_store import (
     INBOX_STATES,
@@ -38,6 +37,7 @@ from guarantee_email_agent.mcp_servers.mail.mail_store import (
     check_size,
     mail_not_found,
 )
+from guarantee_email_agent.mcp_servers.mail.maildir_files import rename_without_replacing
 from guarantee_email_agent.mcp_servers.mail.maildir_folder import (
     PARTS,
     TRIES,
@@ -50,6 +50,7 @@ from guarantee_email_agent.mcp_servers.mail.maildir_folder import (
     split_name,
 )
 from guarantee_email_agent.mcp_servers.mail.maildir_keywords import KeywordLetters
+from guarantee_email_agent.mcp_servers.mail.maildir_listing import MaildirListing, MailFile
 from guarantee_email_agent.mcp_servers.mail.maildir_owner import MaildirOwner
 from guarantee_email_agent.mcp_servers.mail.maildir_proofs import MaildirProofs
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
@@ -61,16 +62,7 @@ _LEFT_ALONE: Final = frozenset("RDTF")  # replied, draft, trashed, flagged
 _SEEN: Final = frozenset("S")
 _TIME: Final = re.compile(r"(\d{1,12})\.(?:[^.]*M(\d{1,9}))?")
 
-
-class _MaildirFile(NamedTuple):
-    """A file in `new` or `cur`. base: its name without flags, which is its id."""
-
-    base: str
-    flags: str
-    path: str
-
-
-_Renamed: TypeAlias = list[_MaildirFile]
+_Renamed: TypeAlias = list[MailFile]
 """Mails whose file was no longer there under its name, to be added to."""
 
 
@@ -92,10 +84,10 @@ class Maildir:
         self._drafts = MaildirFolder(directory / ".Drafts", "DS", proofs)
         self._owner = MaildirOwner(directory)
         self._letters = KeywordLetters(directory)
+        self._listing = MaildirListing(directory)
         self._paths: dict[str, str] = {}  # where each id was last seen
         self._received_at: dict[str, float] = {}  # by id; the time of a file stays as it is
-        self._seen_new: tuple[int, frozenset[str]] = (0, frozenset())  # `new` as last listed: its change time, and ids
-        self._warned = False
+        self._seen_new: tuple[int, frozenset[str]] = (0, frozenset())  # as last listed: when `new` was changed, paths
         with os_errors_as_tool_errors("open", directory):
             if create:
                 make_maildir(directory)
@@ -112,16 +104,16 @@ class Maildir:
             changed_at = (self._directory / "new").stat().st_mtime_ns
             mails = self._scan()
             waiting = [mail for mail, state in self._states(mails, inbox_filter, renamed) if state == "unprocessed"]
-            self._paths = {mail.base: mail.path for mail in waiting}
-            self._seen_new = (changed_at, frozenset(mail.base for mail in mails))
+            self._paths = {mail.id: mail.path for mail in waiting}
+            self._seen_new = (changed_at, frozenset(mail.path for mail in mails))
             entries: list[InboxEntry] = []
             for mail in _oldest(waiting, limit)[:limit]:
                 try:
-                    status = os.stat(self._paths.get(mail.base, mail.path))
+                    status = os.stat(self._paths.get(mail.id, mail.path))
                 except FileNotFoundError:
                     renamed.append(mail)
                 else:
-                    entries.append(InboxEntry(mail.base, status.st_size, status.st_mtime))
+                    entries.append(InboxEntry(mail.id, status.st_size, status.st_mtime))
             return MailListing(tuple(entries), len(waiting))
 
         with os_errors_as_tool_errors("list", self._directory):
@@ -140,14 +132,14 @@ class Maildir:
             for mail in self._scan():
                 with suppress(FileNotFoundError):  # another program moved it
                     if read_message_id(mail.path) == message_id.encode():
-                        return mail.base
+                        return mail.id
         return None
 
     def list_mails(self) -> list[MarkedMail]:
         with os_errors_as_tool_errors("list", self._directory):
             outcomes = self._outcomes()
             return [
-                MarkedMail(mail.base, next((outcomes[flag] for flag in mail.flags if flag in outcomes), None))
+                MarkedMail(mail.id, next((outcomes[flag] for flag in mail.flags if flag in outcomes), None))
                 for mail in self._scan()
             ]
 
@@ -164,12 +156,16 @@ class Maildir:
         set_now = {letters[KEYWORDS[outcome]]} if outcome is not None else set()
 
         def rename(path: str) -> None:
-            base, flags = split_name(os.path.basename(path))
+            flags = split_name(os.path.basename(path))[1]
             marked = "".join(sorted(set(flags) - ours | set_now))
-            target = str(self._directory / "cur" / f"{base}:2,{marked}")
+            target = str(self._directory / "cur" / f"{mail_id}:2,{marked}")
             if target != path:
-                os.rename(path, target)
-                self._paths[base] = target
+                try:
+                    rename_without_replacing(path, target)
+                except FileExistsError:  # since the listing: from the next one on, both have ids of their own
+                    text = f"{path} cannot be renamed to {target}: that is another mail. List the mails anew"
+                    raise ToolError("mail_not_found", text) from None
+                self._paths[mail_id] = target
 
         self._with_file(mail_id, doing, rename)
 
@@ -226,9 +222,10 @@ class Maildir:
         while True:
             with os_errors_as_tool_errors("watch", self._directory):
                 changed_at, seen = self._seen_new
-                found_at = (self._directory / "new").stat().st_mtime_ns
+                new = self._directory / "new"
+                found_at = new.stat().st_mtime_ns
                 if found_at != changed_at:
-                    if any(split_name(name)[0] not in seen for name in os.listdir(self._directory / "new")):
+                    if any(os.path.join(new, name) not in seen for name in os.listdir(new)):
                         return True
                     self._seen_new = (found_at, seen)  # mails only left
             left = deadline - time.monotonic()
@@ -254,24 +251,12 @@ class Maildir:
         letters = self._letters.load()
         return {letters[keyword]: outcome for outcome, keyword in KEYWORDS.items() if keyword in letters}
 
-    def _scan(self) -> list[_MaildirFile]:
-        """Every mail. `new` first: a mail moved to `cur` meanwhile is seen there, not missed."""
-        mails: dict[str, _MaildirFile] = {}
-        for part in ("new", "cur"):
-            with os.scandir(self._directory / part) as files:
-                for file in files:
-                    base, flags = split_name(file.name)
-                    if base[:1] in ("", ".") or not file.is_file(follow_symlinks=False):
-                        continue
-                    if file.name.isascii() or not any("\ud800" <= character <= "\udfff" for character in file.name):
-                        mails[base] = _MaildirFile(base, flags, file.path)
-                    else:
-                        self._warn_of_name(file.path)
-        return list(mails.values())
+    def _scan(self) -> list[MailFile]:
+        return self._listing.scan(self._outcomes().keys())
 
     def _states(
-        self, mails: Collection[_MaildirFile], inbox_filter: InboxFilter, renamed: _Renamed
-    ) -> Iterator[tuple[_MaildirFile, InboxState]]:
+        self, mails: Collection[MailFile], inbox_filter: InboxFilter, renamed: _Renamed
+    ) -> Iterator[tuple[MailFile, InboxState]]:
         outcomes, left_alone = self._outcomes(), _left_alone(inbox_filter.skip_seen)
         since = inbox_filter.received_since
         if len(self._received_at) > 2 * len(mails) + 1000:
@@ -287,25 +272,18 @@ class Maildir:
             else:
                 yield mail, "unprocessed"
 
-    def _received(self, mail: _MaildirFile, renamed: _Renamed) -> float:
+    def _received(self, mail: MailFile, renamed: _Renamed) -> float:
         """As Dovecot, by the time of the file; so old that it is left out where the file is `renamed`."""
-        if mail.base not in self._received_at:
+        if mail.id not in self._received_at:
             try:
-                self._received_at[mail.base] = os.stat(mail.path).st_mtime
+                self._received_at[mail.id] = os.stat(mail.path).st_mtime
             except FileNotFoundError:
                 renamed.append(mail)
                 return 0.0
-        return self._received_at[mail.base]
+        return self._received_at[mail.id]
 
     def _find_paths(self) -> None:
-        self._paths = {mail.base: mail.path for mail in self._scan() if _TRASHED not in mail.flags}
-
-    def _warn_of_name(self, path: str) -> None:
-        """Once, of a name that cannot be an id, since JSON could not hold it."""
-        if not self._warned:
-            self._warned = True
-            shown = os.fsencode(path).decode("utf-8", "backslashreplace")
-            log_diagnostic(f"mail: {shown}: such mails are passed over: their file names are not in UTF-8. Rename them")
+        self._paths = {mail.id: mail.path for mail in self._scan() if _TRASHED not in mail.flags}
 
     def _with_file(self, mail_id: str, doing: str, work: Callable[[str], _Result]) -> _Result:
         """`work` with the path of a mail, again where another program renamed the file meanwhile."""
@@ -338,20 +316,20 @@ def _left_alone(skip_seen: bool) -> frozenset[str]:
     return _LEFT_ALONE | _SEEN if skip_seen else _LEFT_ALONE
 
 
-def _oldest(mails: list[_MaildirFile], count: int) -> list[_MaildirFile]:
+def _oldest(mails: list[MailFile], count: int) -> list[MailFile]:
     """At least `count` mails in the order of delivery. Names begin with the second they were made in."""
     mails.sort()  # by name: right up to the second, and ten times as fast as reading the time out of every name
     end = count
-    while 0 < end < len(mails) and mails[end].base[:10] == mails[end - 1].base[:10]:
+    while 0 < end < len(mails) and mails[end].id[:10] == mails[end - 1].id[:10]:
         end += 1
     return sorted(mails[:end], key=_arrival)
 
 
-def _arrival(mail: _MaildirFile) -> tuple[int, int, str]:
+def _arrival(mail: MailFile) -> tuple[int, int, str]:
     """Seconds, microseconds and name. Names without a time come last, as they do by name."""
-    if match := _TIME.match(mail.base):
-        return int(match[1]), int(match[2] or 0), mail.base
-    return 2**63, 0, mail.base
+    if match := _TIME.match(mail.id):
+        return int(match[1]), int(match[2] or 0), mail.id
+    return 2**63, 0, mail.id
 
 
 def _folder_missing(directory: Path, part: str) -> ToolError:
