@@ -322,6 +322,17 @@ def test_a_clock_that_went_back_after_the_list_opens_nothing(ledger: Ledger) -> 
     assert not ledger.reopen(LOCATION, listed_at=listed_at)
 
 
+def test_a_mark_that_was_set_while_the_clock_was_ahead_counts_in_a_minute(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger.finish(claimed(ledger), "quarantined")
+    ledger.marked(LOCATION)
+    ledger_sql.pass_time(-30 * 86_400)
+    assert not ledger.reopen(LOCATION, listed_at=ledger.time())
+    ledger_sql.pass_time(59)
+    assert not ledger.reopen(LOCATION, listed_at=ledger.time())
+    ledger_sql.pass_time(2)
+    assert ledger.reopen(LOCATION, listed_at=ledger.time())
+
+
 def test_a_copy_that_never_had_the_mark_opens_nothing(ledger: Ledger, ledger_sql: Any) -> None:
     ledger.finish(sending(ledger), "unknown")
     ledger.marked(LOCATION)

@@ -265,6 +265,8 @@ class Ledger:
         """
         with self._database.write_transaction() as connection:
             if connection.execute(tables.REOPEN, {**_at(location_key), "listed_at": listed_at}) == 0:
+                # Set while the clock was ahead: it is a minute old in a minute, and not when the clock has passed it.
+                connection.execute(tables.RESTART_FUTURE_MARK, _at(location_key))
                 return False
             connection.execute(tables.UNMARK, _at(location_key))
         return True

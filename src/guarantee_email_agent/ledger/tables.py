@@ -288,6 +288,7 @@ RESTART_FUTURE_SPANS: Final = update(mails).where(mails.c.outcome.is_(None), mai
 
 MARK: Final = update(locations).where(_AT_LOCATION).values(marked_at=NOW)
 UNMARK: Final = update(locations).where(_AT_LOCATION).values(marked_at=None)
+RESTART_FUTURE_MARK: Final = update(locations).where(_AT_LOCATION, locations.c.marked_at > NOW).values(marked_at=NOW)
 UNMARK_ALL: Final = update(locations).where(locations.c.mail_key == bindparam("at_mail")).values(marked_at=None)
 REOPEN: Final = (  # listed_at
     update(mails)
