@@ -13,7 +13,6 @@ from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
 from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, MailState, Waiting
 from guarantee_email_agent.ledger.opening import open_ledger
-from guarantee_email_agent.utils.errors import ConfigurationError
 
 OTHER_LOCATION = "c3" * 16
 
@@ -347,46 +346,6 @@ def test_an_answered_mail_is_never_opened_again(ledger: Ledger, ledger_sql: Any)
     ledger_sql.pass_time(3600)
     assert not ledger.reopen(LOCATION, listed_at=ledger.time())
     assert isinstance(ledger.state(LOCATION), Done)
-
-
-def test_pruning_forgets_only_what_the_mailbox_remembers(ledger: Ledger, ledger_sql: Any) -> None:
-    marked, unmarked, parked, open_, young = (f"{number:032x}" for number in range(5))
-    for mail in (marked, unmarked):
-        ledger.finish(claimed(ledger, mail=mail, location=mail), "not_answered")
-    ledger.finish(claimed(ledger, mail=parked, location=parked), "quarantined")
-    claimed(ledger, mail=open_, location=open_)
-    for mail in (marked, parked):
-        ledger.marked(mail)
-    ledger_sql.pass_time(31 * 86_400)
-    ledger.finish(claimed(ledger, mail=young, location=young), "not_answered")
-    ledger.marked(young)
-    assert ledger.prune(30) == 1
-    assert ledger.state(marked) is None
-    assert None not in [ledger.state(mail) for mail in (unmarked, parked, open_, young)]
-
-
-def test_pruning_keeps_a_mail_of_which_a_copy_bears_no_mark(ledger: Ledger, ledger_sql: Any) -> None:
-    ledger.finish(claimed(ledger), "not_answered")
-    ledger.marked(LOCATION)
-    claim_of_another(ledger, OTHER_LOCATION)
-    ledger_sql.pass_time(31 * 86_400)
-    assert ledger.prune(30) == 0
-
-
-def test_pruning_takes_more_than_one_batch(ledger: Ledger, ledger_sql: Any) -> None:
-    ledger_sql.rows(
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) INSERT INTO ledger_mails "
-        "(mail_key, stage, attempts, fence, since, span_s, outcome, reason, created_at, changed_at) "
-        "SELECT 'mail' || i, 'sent', 1, 1, 0, 0, 'answered', '', 0, 0 FROM n"
-    )
-    ledger_sql.rows("INSERT INTO ledger_places SELECT mail_key, mail_key, 0 FROM ledger_mails")
-    assert ledger.prune(30) == 2500
-    assert ledger_sql.rows("SELECT count(*) FROM ledger_places") == [(0,)]
-
-
-def test_pruning_young_mails_is_refused(ledger: Ledger) -> None:
-    with pytest.raises(ConfigurationError):
-        ledger.prune(29)
 
 
 TEXT = "Dear support, my name is in here"

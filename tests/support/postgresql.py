@@ -84,6 +84,11 @@ class LedgerSql:
         past = ", ".join(f"{name} = {name} - ?" for name in times)
         self.rows(f"UPDATE ledger_mails SET {past}", *[seconds] * len(times))
         self.rows("UPDATE ledger_places SET marked_at = marked_at - ?", seconds)
+        self.rows(
+            "UPDATE ledger_facts SET value = CAST(CAST(value AS DOUBLE PRECISION) - ? AS TEXT) "
+            "WHERE name IN ('clock_seen_at', 'clock_steady_since')",
+            seconds,
+        )
 
     def close(self) -> None:
         self._connection.close()

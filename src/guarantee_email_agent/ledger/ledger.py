@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from sqlalchemy import Update
 
@@ -45,12 +45,11 @@ from guarantee_email_agent.ledger.mail_state import (
 from guarantee_email_agent.ledger.model_cost import ModelCosts
 from guarantee_email_agent.ledger.outages import SeenOutages
 from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
+from guarantee_email_agent.ledger.pruning import prune
 from guarantee_email_agent.ledger.schema import LEDGER_ID, SCHEMA_VERSION
 from guarantee_email_agent.ledger.summaries import Summaries
 from guarantee_email_agent.ledger.tables import Delivery, Stage
-from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
-
-MIN_PRUNE_DAYS: Final = 30
+from guarantee_email_agent.utils.errors import AgentError
 
 _HASH = re.compile(r"[0-9a-f]{32,128}")
 _TOKEN = re.compile(r"[!-~]{1,300}")
@@ -342,23 +341,8 @@ class Ledger:
         return {row.place for row in rows if row.outcome == "observed"}
 
     def prune(self, older_than_days: int) -> int:
-        """Forget mails that ended so long ago; returns how many.
-
-        Only mails answered, drafted, handed over or deliberately not answered whose every known location carries the
-        mark, since from then on the mark alone keeps the mail from being answered again. Parked and observed mails
-        stay. Raises ConfigurationError for fewer than 30 days.
-        """
-        if older_than_days < MIN_PRUNE_DAYS:
-            raise ConfigurationError(
-                f"The ledger keeps finished mails for {MIN_PRUNE_DAYS} days at least. Ask for that many or more",
-                "ledger_prune_too_young",
-            )
-        total, count = 0, 1
-        while count:  # in batches: everybody else waits for each
-            with self._database.write_transaction() as connection:
-                count = connection.execute(tables.PRUNE, {"age_s": older_than_days * 86_400.0})
-            total += count
-        return total
+        """Forget mails that ended so long ago, as `pruning.prune` says; returns how many."""
+        return prune(self._database, older_than_days)
 
     def close(self) -> None:
         """Give back every connection. The ledger can't be used afterwards."""

@@ -1,5 +1,5 @@
-"""The ledger's five tables, and every statement on them but those of conversations.py, interventions.py, agents.py and
-outages.py.
+"""The ledger's five tables, and every statement on them but those of conversations.py, interventions.py, agents.py,
+outages.py and pruning.py.
 
 docs/ledger.md explains each column. A statement is built once: to build one anew for each mail takes four times as long
 as to execute it. Its open parameters are named in a comment behind it.
@@ -28,7 +28,6 @@ from sqlalchemy import (
     any_,
     bindparam,
     case,
-    delete,
     func,
     literal_column,
     or_,
@@ -53,7 +52,6 @@ Delivery: TypeAlias = Literal["send", "draft"]
 BY_TEMPLATE: Final = "_by_template"
 """Ends the reason of a mail that a template answered while the language model was down; the scenario stands before."""
 
-PRUNE_BATCH_SIZE: Final = 1000
 SETTLED_S: Final = 60.0  # how old a mark has to be before its absence in the mailbox means something
 
 metadata = MetaData()
@@ -335,21 +333,9 @@ RELEASED: Final = (
 
 LOCK: Final = select(mails.c.mail_key).where(mails.c.mail_key == bindparam("at_mail")).with_for_update()
 
-_LOCATIONS_OF_MAIL: Final = select(locations.c.place).where(locations.c.mail_key == mails.c.mail_key)
+LOCATIONS_OF_MAIL: Final = select(locations.c.place).where(locations.c.mail_key == mails.c.mail_key)
 # Of a mail that could not be read at first: nothing that lies anywhere is known by it any more.
-FORGET_PLACELESS: Final = delete(mails).where(mails.c.mail_key == bindparam("at_mail"), ~_LOCATIONS_OF_MAIL.exists())
-PRUNE: Final = delete(mails).where(  # age_s
-    mails.c.mail_key.in_(
-        select(mails.c.mail_key)
-        .where(
-            in_literals(mails.c.outcome, "answered", "drafted", "handed_over", "not_answered"),
-            mails.c.changed_at < NOW - bindparam("age_s"),
-            _LOCATIONS_OF_MAIL.exists(),
-            ~_LOCATIONS_OF_MAIL.where(locations.c.marked_at.is_(None)).exists(),
-        )
-        .limit(PRUNE_BATCH_SIZE)
-    )
-)
+FORGET_PLACELESS: Final = delete(mails).where(mails.c.mail_key == bindparam("at_mail"), ~LOCATIONS_OF_MAIL.exists())
 
 
 def _claim(insert: Any) -> Any:
@@ -385,8 +371,15 @@ def _save_fact(insert: Any) -> Any:
     return insert(facts).on_conflict_do_nothing(index_elements=[facts.c.name])
 
 
+def _set_fact(insert: Any) -> Any:
+    """In place of what was known. Open: name, value."""
+    save = insert(facts)
+    return save.on_conflict_do_update(index_elements=[facts.c.name], set_={"value": save.excluded.value})
+
+
 # The ones that the databases word differently, by dialect.
 CLAIM: Final = {"sqlite": _claim(sqlite.insert), "postgresql": _claim(postgresql.insert)}
 SAVE_LOCATION: Final = {"sqlite": _save_location(sqlite.insert), "postgresql": _save_location(postgresql.insert)}
 SAVE_FACT: Final = {"sqlite": _save_fact(sqlite.insert), "postgresql": _save_fact(postgresql.insert)}
+SET_FACT: Final = {"sqlite": _set_fact(sqlite.insert), "postgresql": _set_fact(postgresql.insert)}
 FACT: Final = select(facts.c.value).where(facts.c.name == bindparam("name"))

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ledgers import LEASE_S, LOCATION, MAIL, claimed
+
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+DAY_S = 86_400.0
+OTHER_LOCATION = "c3" * 16
+
+
+def pass_days(ledger: Ledger, ledger_sql: Any, days: float) -> None:
+    """An agent looks at the clock every day; here two looks will do."""
+    assert ledger.prune(30) == 0
+    ledger_sql.pass_time(days * DAY_S)
+
+
+def end(ledger: Ledger, mail: str) -> None:
+    ledger.finish(claimed(ledger, mail=mail, location=mail), "not_answered")
+    ledger.marked(mail)
+
+
+def pruned_after(ledger: Ledger, ledger_sql: Any, days: float) -> int:
+    ledger_sql.pass_time(days * DAY_S)
+    return ledger.prune(30)
+
+
+def test_pruning_forgets_only_what_the_mailbox_remembers(ledger: Ledger, ledger_sql: Any) -> None:
+    marked, unmarked, parked, open_, young = (f"{number:032x}" for number in range(5))
+    for mail in (marked, unmarked):
+        ledger.finish(claimed(ledger, mail=mail, location=mail), "not_answered")
+    ledger.finish(claimed(ledger, mail=parked, location=parked), "quarantined")
+    claimed(ledger, mail=open_, location=open_)
+    for mail in (marked, parked):
+        ledger.marked(mail)
+    pass_days(ledger, ledger_sql, 31)
+    ledger.finish(claimed(ledger, mail=young, location=young), "not_answered")
+    ledger.marked(young)
+    assert ledger.prune(30) == 1
+    assert ledger.state(marked) is None
+    assert None not in [ledger.state(mail) for mail in (unmarked, parked, open_, young)]
+
+
+def test_pruning_keeps_a_mail_of_which_a_copy_bears_no_mark(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger.finish(claimed(ledger), "not_answered")
+    ledger.marked(LOCATION)
+    ledger.claim(MAIL, location_key=OTHER_LOCATION, owner="two:2", lease_s=LEASE_S)
+    pass_days(ledger, ledger_sql, 31)
+    assert ledger.prune(30) == 0
+
+
+def test_pruning_takes_more_than_one_batch(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger_sql.rows(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) INSERT INTO ledger_mails "
+        "(mail_key, stage, attempts, fence, since, span_s, outcome, reason, created_at, changed_at) "
+        "SELECT 'mail' || i, 'sent', 1, 1, 0, 0, 'answered', '', 0, 0 FROM n"
+    )
+    ledger_sql.rows("INSERT INTO ledger_places SELECT mail_key, mail_key, 0 FROM ledger_mails")
+    pass_days(ledger, ledger_sql, 31)
+    assert ledger.prune(30) == 2500
+    assert ledger_sql.rows("SELECT count(*) FROM ledger_places") == [(0,)]
+
+
+def test_pruning_young_mails_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(ConfigurationError):
+        ledger.prune(29)
+
+
+def test_a_clock_that_is_ahead_for_one_start_forgets_nothing(ledger: Ledger, ledger_sql: Any) -> None:
+    end(ledger, MAIL)
+    assert ledger.prune(30) == 0
+    assert pruned_after(ledger, ledger_sql, 400) == 0
+    assert ledger.prune(30) == 0  # another agent, or the same once more
+    assert pruned_after(ledger, ledger_sql, -399) == 0
+    assert pruned_after(ledger, ledger_sql, 1) == 0
+    assert pruned_after(ledger, ledger_sql, 30) == 1
+
+
+def test_a_clock_that_was_ahead_when_it_was_first_looked_at_is_found_out(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger.prune(30)
+    assert pruned_after(ledger, ledger_sql, -400) == 0
+    end(ledger, MAIL)
+    assert pruned_after(ledger, ledger_sql, 29) == 0
+    assert pruned_after(ledger, ledger_sql, 2) == 1
+
+
+def test_mails_that_ended_while_the_clock_was_behind_are_kept_as_long_as_others(
+    ledger: Ledger, ledger_sql: Any
+) -> None:
+    ledger.prune(30)
+    assert pruned_after(ledger, ledger_sql, -2000) == 0
+    end(ledger, MAIL)
+    assert pruned_after(ledger, ledger_sql, 2000) == 0
+    assert pruned_after(ledger, ledger_sql, 29) == 0
+    assert pruned_after(ledger, ledger_sql, 2) == 1
+
+
+def test_a_clock_that_is_corrected_by_seconds_is_steady(ledger: Ledger, ledger_sql: Any) -> None:
+    end(ledger, MAIL)
+    assert ledger.prune(30) == 0
+    assert pruned_after(ledger, ledger_sql, 16) == 0
+    assert pruned_after(ledger, ledger_sql, -0.001) == 0
+    assert pruned_after(ledger, ledger_sql, 15) == 1
+
+
+def test_a_look_at_the_clock_that_cannot_be_read_is_written_anew(ledger: Ledger, ledger_sql: Any) -> None:
+    end(ledger, MAIL)
+    pass_days(ledger, ledger_sql, 31)
+    ledger_sql.rows("UPDATE ledger_facts SET value = 'x' WHERE name = 'clock_seen_at'")
+    assert ledger.prune(30) == 0
+    assert pruned_after(ledger, ledger_sql, 31) == 1
