@@ -24,7 +24,7 @@ from guarantee_email_agent.ledger.conversations import (
     limit_reached,
 )
 from guarantee_email_agent.ledger.database import Database, LedgerError
-from guarantee_email_agent.ledger.first_start import known_first_start, save_first_start
+from guarantee_email_agent.ledger.first_start import known_first_start, save_first_start, valid_first_start
 from guarantee_email_agent.ledger.interventions import Interventions
 from guarantee_email_agent.ledger.loaded_settings import (
     LoadedSettings,
@@ -305,6 +305,11 @@ class Ledger:
         with self._database.write_transaction() as connection:
             self._database.lock_for_admission(connection)  # or the later of two would take the earlier for the future
             return save_first_start(connection, mailbox_key)
+
+    def is_first_start(self, mailbox_key: str) -> bool:
+        """Whether `first_start` is still to be saved, or to be set back to now; nothing is written."""
+        with self._database.read_transaction() as connection:
+            return valid_first_start(connection, mailbox_key) is None
 
     def first_start_if_known(self, mailbox_key: str) -> float | None:
         """The same, and nothing is written: None before the first start."""
