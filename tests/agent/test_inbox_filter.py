@@ -1,10 +1,14 @@
 from __future__ import annotations
 
-import pytest
+import asyncio
 
-from guarantee_email_agent.agent.inbox_filter import SECONDS_PER_DAY, answer_since, inbox_filter
+import pytest
+from mailbox_in_memory import MailboxInMemory, integration_error
+
+from guarantee_email_agent.agent.inbox_filter import SECONDS_PER_DAY, answer_since, inbox_filter, require_clock
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.integrations.ports import InboxFilter
+from guarantee_email_agent.utils.errors import ConfigurationError
 
 FIRST_START = 1_800_000_000.0
 
@@ -30,3 +34,34 @@ def test_mail_that_waited_too_long_is_left_alone_as_time_goes_on() -> None:
 
 def test_without_a_limit_age_does_not_count() -> None:
     assert inbox_filter(AgentSettings(), 0.0, FIRST_START) == InboxFilter()
+
+
+def mailbox_with(*received: float) -> MailboxInMemory:
+    mailbox = MailboxInMemory(*(f"mail-{number}" for number in range(len(received))))
+    mailbox.received = {f"mail-{number}": each for number, each in enumerate(received)}
+    return mailbox
+
+
+def test_mail_from_the_future_says_that_the_clock_is_behind() -> None:
+    mailbox = mailbox_with(1_769_817_600.0, 1_790_380_800.0, 0.0)
+    with pytest.raises(ConfigurationError) as caught:
+        asyncio.run(require_clock(mailbox, 1_577_836_800.0))
+    assert caught.value.message == (
+        "The clock says 2020-01-01, but the inbox has mail of 2026-09-26. Set the clock, or agent.answer_since to the "
+        "date from which on mails are answered"
+    )
+
+
+@pytest.mark.parametrize(
+    "received",
+    [(), (FIRST_START - 1,), (FIRST_START + SECONDS_PER_DAY,), (0.0,), (1000 * FIRST_START,)],
+    ids=["no mail", "of the past", "of a clock that differs", "not known", "milliseconds"],
+)
+def test_other_mail_says_nothing_of_the_clock(received: tuple[float, ...]) -> None:
+    asyncio.run(require_clock(mailbox_with(*received), FIRST_START))
+
+
+def test_a_mailbox_that_is_down_says_nothing_of_the_clock() -> None:
+    mailbox = mailbox_with(FIRST_START)
+    mailbox.errors["list_unprocessed"].append(integration_error("mail_timeout"))
+    asyncio.run(require_clock(mailbox, 0.0))

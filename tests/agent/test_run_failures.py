@@ -22,6 +22,7 @@ from waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.slow
 NOBODY = 65_534
+DAY_S = 86_400
 ROOT = Path(__file__).parents[2]
 
 OURS = ["-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", "warranties.csv"]
@@ -128,6 +129,35 @@ class TestAtTheStart:
         done = company.run("run", "--once")
         assert done.returncode == 2
         assert "main.md:1: has no frontmatter" in done.stderr
+
+    @pytest.mark.parametrize("mode", ["answer", "observe"])
+    def test_a_first_start_by_a_clock_that_is_behind(self, company: Company, mode: str) -> None:
+        """All of the inbox would come after it, and be answered."""
+        company.configure(agent={"answer_since": "first-start", "mode": mode})
+        company.receive("first")
+        mail, now = company.folder / "mailbox" / "new" / "first", time.time()
+        os.utime(mail, (now, now + 3 * DAY_S))
+        done = company.run("run", "--once")
+        assert done.returncode == 2
+        assert re.fullmatch(
+            r"guarantee-email-agent: The clock says \d{4}-\d\d-\d\d, but the inbox has mail of \d{4}-\d\d-\d\d\. Set "
+            r"the clock, or agent\.answer_since to the date from which on mails are answered\n",
+            done.stderr,
+        )
+        os.utime(mail, (now, now - 3 * DAY_S))  # the clock was set
+        right = company.run("run", "--once")
+        assert (right.returncode, right.stderr) == (0, "")
+        assert "Inbox: 0 mails to answer, 1 too old" in right.stdout
+
+    def test_a_clock_that_is_behind_at_a_later_start(self, company: Company) -> None:
+        """A machine without a battery starts before it has the time: its agent goes on."""
+        company.configure(agent={"answer_since": "first-start"})
+        company.run("run", "--once")
+        company.receive("later")
+        os.utime(company.folder / "mailbox" / "new" / "later", (time.time(), time.time() + 3 * DAY_S))
+        done = company.run("run", "--once")
+        assert done.returncode == 0
+        assert "Inbox: 1 mails to answer, 0 too old" in done.stdout
 
     def test_a_ledger_that_is_none(self, company: Company) -> None:
         company.run("run", "--once")

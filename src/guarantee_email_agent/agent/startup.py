@@ -17,7 +17,7 @@ from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.daily_summary import DailySummary
 from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
-from guarantee_email_agent.agent.inbox_filter import answer_since
+from guarantee_email_agent.agent.inbox_filter import answer_since, require_clock
 from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outage_history import OutageHistory
@@ -250,11 +250,14 @@ async def open_daemon(
         async def require_ours() -> None:
             require_owner(await services.mail.find_owner(), ledger_id)
 
+        worker = create_worker(config, services, model, ledger, key, clock, instructions)
+        mailbox_key = key_of_mailbox(worker.mailbox_name, key)
+        if config.agent.answer_since == "first-start" and await asyncio.to_thread(ledger.is_first_start, mailbox_key):
+            await require_clock(services.mail, await asyncio.to_thread(ledger.time))
         answers = config.agent.mode != "observe"  # an observer may look at anybody's mailbox
         if answers:
             await _claim_mailbox(services.mail, ledger_id, take_over=take_over)
-        worker = create_worker(config, services, model, ledger, key, clock, instructions)
-        first_start = await asyncio.to_thread(ledger.first_start, key_of_mailbox(worker.mailbox_name, key))
+        first_start = await asyncio.to_thread(ledger.first_start, mailbox_key)
         since = answer_since(config.agent, first_start)
         if monitoring is not None:
             observers = (*observers, *monitoring.observers)
