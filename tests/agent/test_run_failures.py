@@ -158,6 +158,9 @@ class TestAtTheStart:
         done = company.run("run", "--once")
         assert done.returncode == 0
         assert "Inbox: 1 mails to answer, 0 too old" in done.stdout
+        with closing(sqlite3.connect(company.folder / "ledger.db")) as ledger, ledger:
+            ledger.execute("UPDATE ledger_facts SET value = value + 86400.0 WHERE name LIKE '%_start %'")
+        assert "The first start lies in the future: only mails" in company.run("run", "--once").stderr
 
     def test_a_ledger_that_is_none(self, company: Company) -> None:
         company.run("run", "--once")

@@ -75,7 +75,7 @@ class Daemon:
         self._waiting: tuple[int, float | None] = (0, None)  # of those listed: how many, and since when
         self._unlisted = UnlistedMails(self._tell_of_waiting)
         self._watchdog = watchdog or LoopWatchdog(clock)
-        self._answer_since = answer_since
+        self.answer_since = answer_since
         self._require_ours, self._ours_until = require_ours, clock.monotonic() + OWNER_CHECK_S
         self._draining = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -93,7 +93,7 @@ class Daemon:
         other_model: whether it asks another language model, or under other limits.
         """
         self.worker = worker
-        self._answer_since = self._answer_since if answer_since is None else answer_since
+        self.answer_since = self.answer_since if answer_since is None else answer_since
         if other_model:
             self._models += 1
             self._notifier.model_replaced()
@@ -262,7 +262,7 @@ class Daemon:
             }
 
     def _inbox_filter(self, now: float) -> InboxFilter:
-        return inbox_filter(self.worker.settings, self._answer_since, now)
+        return inbox_filter(self.worker.settings, self.answer_since, now)
 
     async def _may_start(self) -> bool:
         """Wait for a free slot. While a service is down, one mail at a time finds out whether it is back."""

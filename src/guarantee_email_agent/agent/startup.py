@@ -17,7 +17,7 @@ from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.daily_summary import DailySummary
 from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
-from guarantee_email_agent.agent.inbox_filter import answer_since, require_clock
+from guarantee_email_agent.agent.inbox_filter import SECONDS_PER_DAY, answer_since, require_clock
 from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outage_history import OutageHistory
@@ -34,10 +34,11 @@ from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.services import Services, create_services
 from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.llm.fallback import ModelWithFallback
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
-from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.core_files import forbid_core_files
 from guarantee_email_agent.utils.errors import (
     EXIT_FAILURE,
@@ -179,21 +180,34 @@ async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]
 
 
 async def _watch(daemon: Daemon, once: bool) -> int:
-    try:
-        await asyncio.to_thread(daemon.worker.ledger.prune, KEPT_DAYS)
-    except LedgerError as error:  # the next start does it
-        logger.warning("Old entries stay in the ledger for now: %s", error.code)
+    ledger = daemon.worker.ledger
+    await _prune(ledger)
     await _log_inbox(daemon)
     logger.info("Watching the inbox%s", " once" if once else "")
     complete = True
     try:
-        if once:
-            complete = await daemon.drain()
-        else:
-            await daemon.run()
+        async with _in_background(prune_each_day(ledger, SystemClock())):
+            if once:
+                complete = await daemon.drain()
+            else:
+                await daemon.run()
     finally:
         logger.info("%s", _summary(daemon))
     return EXIT_SUCCESS if complete else EXIT_FAILURE
+
+
+async def prune_each_day(ledger: Ledger, clock: Clock) -> None:
+    """Until it is cancelled. Looked at more rarely, the clock would not count as steady, and nothing be forgotten."""
+    while True:
+        await clock.sleep(SECONDS_PER_DAY)
+        await _prune(ledger)
+
+
+async def _prune(ledger: Ledger) -> None:
+    try:
+        await asyncio.to_thread(ledger.prune, KEPT_DAYS)
+    except LedgerError as error:  # the next day does it
+        logger.warning("Old entries stay in the ledger for now: %s", error.code)
 
 
 async def _log_inbox(daemon: Daemon) -> None:
@@ -209,8 +223,9 @@ async def _log_inbox(daemon: Daemon) -> None:
     waiting, too_old, left_alone = (counts.get(name, 0) for name in ("unprocessed", "too_old", "left_alone"))
     observed = f", {counts['observed']} observed before" if counts.get("observed") else ""
     logger.info("Inbox: %d mails to answer%s, %d too old, %d left to people", waiting, observed, too_old, left_alone)
-    if answer_since(settings, 0.0) > await asyncio.to_thread(daemon.worker.ledger.time):
-        logger.warning("agent.answer_since lies in the future: only mails that come after it will be answered")
+    if daemon.answer_since > await asyncio.to_thread(daemon.worker.ledger.time):
+        since = "The first start" if settings.answer_since == "first-start" else "agent.answer_since"
+        logger.warning("%s lies in the future: only mails that come after it will be answered", since)
     if too_old and settings.answer_since == "first-start":
         logger.info("Mails from before the first start are left alone; agent.answer_since names another moment, or all")
 

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from pathlib import Path
+
+from ledgers import KEY, LOCATION, claimed
+
+from guarantee_email_agent.agent.startup import KEPT_DAYS, prune_each_day
+from guarantee_email_agent.ledger.opening import open_ledger
+
+DAY_S = 86_400.0
+
+
+class Calendar:
+    """A clock on which nothing but sleep takes time, and whose sleeper ends after `days`."""
+
+    def __init__(self, days: int) -> None:
+        self.now, self._days = 1_800_000_000.0, days
+
+    def monotonic(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        if not self._days:
+            raise asyncio.CancelledError
+        self._days -= 1
+        self.now += seconds
+
+
+def remembered_after(days: int, folder: Path) -> bool:
+    """Whether an agent that runs without a restart still knows a mail that it answered at the start."""
+    calendar = Calendar(days)
+    with closing(open_ledger(str(folder / "ledger.db"), key=KEY, now=calendar.monotonic)) as ledger:
+        ledger.prune(KEPT_DAYS)
+        ledger.finish(claimed(ledger), "not_answered")
+        ledger.marked(LOCATION)
+        try:
+            asyncio.run(prune_each_day(ledger, calendar))
+        except asyncio.CancelledError:
+            return ledger.state(LOCATION) is not None
+    raise AssertionError("It ended by itself")
+
+
+def test_an_agent_that_is_never_restarted_remembers_mails_for_a_year(tmp_path: Path) -> None:
+    assert remembered_after(KEPT_DAYS, tmp_path)
+
+
+def test_an_agent_that_is_never_restarted_forgets_mails_after_a_year(tmp_path: Path) -> None:
+    assert not remembered_after(KEPT_DAYS + 1, tmp_path)
