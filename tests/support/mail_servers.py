@@ -321,6 +321,10 @@ class MailServers:
         with self._imap_session() as imap:
             imap.delete(f'"{name}"')
 
+    def rename_folder(self, name: str, new_name: str) -> None:
+        with self._imap_session() as imap:
+            imap.rename(f'"{name}"', f'"{new_name}"')
+
     def empty(self) -> None:
         """Take every mail out of every mailbox, once none is on its way any more."""
         self.wait_until_sent()

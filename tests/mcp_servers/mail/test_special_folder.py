@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import email
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
 if TYPE_CHECKING:
     from mail_servers import MailServers
 
+SECOND = dataclasses.replace(REPLY, message_id="<reply-2@example.com>")
 RAW = b"From: customer@example.org\r\nSubject: warranty\r\n\r\nSN12345\r\n"
 
 
@@ -68,6 +70,38 @@ def test_a_folder_that_was_removed_is_made_again(open_mailbox: Opener, mail_serv
         assert message_ids(mail_servers.folder("Replies")) == [REPLY.message_id]
     finally:
         mail_servers.remove_folder("Replies")
+
+
+@pytest.fixture
+def take_away(mail_servers: MailServers, request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
+    """Removes the folder Replies, or renames it, as a person does."""
+
+    def work() -> None:
+        if request.param == "removed":
+            mail_servers.remove_folder("Replies")
+        else:
+            mail_servers.rename_folder("Replies", "Old replies")
+
+    yield work
+    for name in ("Replies", "Old replies"):
+        mail_servers.remove_folder(name)
+
+
+@pytest.mark.parametrize("take_away", ["removed", "renamed"], indirect=True)
+def test_copies_are_filed_though_their_folder_was_taken_away(
+    open_mailbox: Opener, mail_servers: MailServers, take_away: Callable[[], None]
+) -> None:
+    mailbox = open_mailbox(sent_folder="Replies")
+    mailbox.send(REPLY)
+    mail_servers.wait_until_sent()
+    assert ids(mailbox) == []
+    mailbox.send(SECOND)
+    mail_servers.wait_until_sent()
+    take_away()
+    mail_servers.deliver(RAW)
+    assert len(ids(mailbox)) == 1
+    assert message_ids(mail_servers.folder("Replies")) == [SECOND.message_id]
+    assert len(mail_servers.sent_to_customers()) == 2
 
 
 @pytest.mark.parametrize(

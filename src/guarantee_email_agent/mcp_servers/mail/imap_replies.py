@@ -30,7 +30,7 @@ from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
 from guarantee_email_agent.mcp_servers.mail.compose import compose, envelope_address
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
 from guarantee_email_agent.mcp_servers.mail.send_attempts import SendAttempts
-from guarantee_email_agent.mcp_servers.mail.sent_copies import file_as_seen, find_own_copies, has_copy
+from guarantee_email_agent.mcp_servers.mail.sent_copies import find_own_copies, has_copy
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
 from guarantee_email_agent.mcp_servers.mail.special_folder import DraftsFolder, SentFolder
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
@@ -174,7 +174,7 @@ class ImapReplies:
         for start in range(0, len(uids), _PAGE):  # so that what was done stays done where a later page takes too long
             page = uids[start : start + _PAGE]
             if copies := find_own_copies(client, page, self._settings.address, self._settings.key):
-                file_as_seen(client, list(copies), self._sent.name(client))
+                self._sent.file(client, list(copies))
                 for message_id in copies.values():
                     self._attempts.record(message_id, "filed")
             self._checked_below = page[-1] + 1

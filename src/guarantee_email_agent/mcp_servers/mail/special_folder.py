@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 from imapclient import DELETED, DRAFT, SEEN, IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
@@ -15,7 +15,7 @@ from imapclient.imapclient import DRAFTS, JUNK, SENT
 
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession, is_passing
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response
-from guarantee_email_agent.mcp_servers.mail.sent_copies import find_copies, has_copy
+from guarantee_email_agent.mcp_servers.mail.sent_copies import file_as_seen, find_copies, has_copy
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 _APPENDED: Final = re.compile(rb"\[APPENDUID \d+ (\d+)\]", re.IGNORECASE)
@@ -29,6 +29,7 @@ _MESSAGE_ID: Final = re.compile(r"<[^<>\s]+>")
 _PAGE: Final = 200
 _LOOKED_AT_KEPT: Final = 100_000
 _LOST: Final = frozenset({"mail_unavailable", "mail_timeout"})
+_Result = TypeVar("_Result")
 
 
 class SpecialFolder:
@@ -74,14 +75,18 @@ class SpecialFolder:
         self._session.close()
 
     def _select(self, client: IMAPClient) -> None:
+        selected = self._with_name(client, lambda name: client.select_folder(name, readonly=True))
+        self._validity = int(selected.get(b"UIDVALIDITY", 0))
+
+    def _with_name(self, client: IMAPClient, work: Callable[[str], _Result]) -> _Result:
+        """The result of `work` with the folder's name; where it is refused, once more with the name found anew."""
         try:
-            selected = client.select_folder(self.name(client), readonly=True)
+            return work(self.name(client))
         except IMAPClientAbortError:
             raise
         except IMAPClientError:
-            self._name = None  # it may have been removed since its name was found
-            selected = client.select_folder(self.name(client), readonly=True)
-        self._validity = int(selected.get(b"UIDVALIDITY", 0))
+            self._name = None  # people may have removed or renamed it since its name was found
+            return work(self.name(client))
 
     def _make(self, client: IMAPClient, name: str) -> None:
         try:
@@ -127,6 +132,10 @@ class SentFolder(SpecialFolder):
                 self._named.update(named)
                 self._looked_at.add((self._validity, uid))
         return message_id in self._named
+
+    def file(self, client: IMAPClient, uids: Sequence[int]) -> None:
+        """Move our own copies here, from the folder that is selected on this connection."""
+        self._with_name(client, lambda name: file_as_seen(client, uids, name))
 
     def is_in_junk(self, message_id: str, address: str) -> bool:
         """Whether a mail from our address with this Message-ID was taken for junk. Raises ToolError."""
