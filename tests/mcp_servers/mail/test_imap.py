@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from mail_stores import REPLY, Opener, Proxied, counts, ids, refused
@@ -387,7 +387,7 @@ class TestUncertain:
         """Makes mailboxes that tried to send."""
         with TcpProxy(smtp_server.port, lambda data: not data.endswith(b"\r\n.\r\n") and data != b".\r\n") as proxy:
 
-            def send(**settings: float) -> ImapMailbox:
+            def send(**settings: Any) -> ImapMailbox:
                 mailbox = open_mailbox(smtp=dataclasses.replace(smtp_server, port=proxy.port), **settings)
                 with refused("mail_unavailable") as caught:
                     mailbox.send(REPLY)
@@ -403,8 +403,11 @@ class TestUncertain:
         assert mailbox.send(REPLY) == "already_sent"
         assert len(mail_servers.sent_to_customers()) == 1
 
-    def test_nothing_is_sent_again_while_the_copy_may_come(self, tried: Opener, mail_servers: MailServers) -> None:
-        mailbox = tried()
+    @pytest.mark.parametrize("sent_copy", ["self", "server", "append"])
+    def test_nothing_is_sent_again_while_the_copy_may_come(
+        self, tried: Opener, mail_servers: MailServers, sent_copy: str
+    ) -> None:
+        mailbox = tried(sent_copy=sent_copy)
         mail_servers.wait_until_sent()
         mail_servers.empty()  # as if it were still on its way
         assert mailbox.find_sent(REPLY.message_id) == "unknown"
@@ -417,6 +420,17 @@ class TestUncertain:
         mail_servers.wait_until_sent()
         mail_servers.empty()
         assert mailbox.find_sent(REPLY.message_id) == "not_sent"
+
+    def test_without_a_copy_it_stays_unknown_until_a_person_has_it_sent_again(
+        self, tried: Opener, mail_servers: MailServers
+    ) -> None:
+        mailbox = tried(sent_copy="append", copy_wait_s=0.0)
+        assert [mailbox.find_sent(REPLY.message_id, everywhere) for everywhere in (False, True)] == ["unknown"] * 2
+        with refused("mail_unavailable"):  # it was tried, as the first time
+            mailbox.send(REPLY)
+        assert mailbox.find_sent(REPLY.message_id, everywhere=True) == "unknown"
+        mail_servers.wait_until_sent()
+        assert len(mail_servers.sent_to_customers()) == 2
 
 
 def test_a_folder_for_sent_mail_is_made_where_it_is_named(open_mailbox: Opener, mail_servers: MailServers) -> None:

@@ -6,7 +6,7 @@ How a reply is proved to have been sent (`sent_copy`):
   the copy in our inbox proves the customer's. A copy is filed into Sent as soon as it is seen, and never listed.
 - `server`: the server files what it sends itself, as Gmail and Exchange do.
 - `append`: we put a copy into Sent after the server took the reply. Between the two a crash leaves no proof, so an
-  absent copy is `unknown`.
+  absent copy is `unknown` for good, and only a person who looked for the reply can have it sent again.
 
 What is believed of a copy in the inbox, where anybody can put anything: it is filed into Sent, unseen by people, only
 if it has our address in From and a proof under our key over its Message-ID, recipient and text (see `compose.py`). As
@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from math import inf
 from typing import Final, Literal
 
 from imapclient import IMAPClient
@@ -215,8 +214,7 @@ class ImapReplies:
 
     def _is_pending(self, message_id: str) -> bool:
         """Whether an attempt of this process may have succeeded, and it is too early for its copy to be missing."""
-        settings = self._settings
-        return self._attempts.is_uncertain(message_id, inf if settings.sent_copy == "append" else settings.copy_wait_s)
+        return self._attempts.is_uncertain(message_id, self._settings.copy_wait_s)
 
     def _append(self, raw: bytes) -> None:
         try:
