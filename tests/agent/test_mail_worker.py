@@ -16,6 +16,7 @@ import pytest
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integration_error, mail, worker_on
 
 from guarantee_email_agent.agent import mail_worker
+from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.config.settings import Mode, ReplyLimits
@@ -143,6 +144,21 @@ class TestRepeatedWork:
         agent.mailbox.errors["read_raw"] = [integration_error("mail_timeout")]
         assert (agent.work().disposition, agent.mailbox.marks) == ("answered", {"first": "answered"})
         assert len(agent.mailbox.sent) == len(agent.rows()) == 1
+
+    def test_a_ticket_that_an_earlier_version_began_to_open_keeps_its_key(self, agent: AgentInMemory) -> None:
+        location_key = key_of_location(agent.worker.mailbox_name, "first", KEY)
+        claim = agent.ledger.claim("ab" * 16, location_key=location_key, owner="earlier", lease_s=MINUTE)
+        assert isinstance(claim, Claim)
+        agent.ledger.intend_ticket(claim, "mail-earlier")
+        agent.now += 2 * MINUTE
+        assert agent.work().disposition == "answered"
+        assert agent.tickets.created == ["mail-earlier"]
+
+    def test_a_mail_without_a_message_id_that_comes_twice_is_answered_once(self, agent: AgentInMemory) -> None:
+        raw = mail("first").replace(b"Message-ID: <first@example.org>\r\n", b"")
+        agent.mailbox.mails = {name: f"Delivered-To: {name}@example.com\r\n".encode() + raw for name in ("one", "two")}
+        assert [agent.work(name).disposition for name in ("one", "two")] == ["answered"] * 2
+        assert (len(agent.mailbox.sent), len(agent.tickets.created)) == (1, 1)
 
     def test_a_proof_that_cannot_be_had_has_nothing_sent_again(self, agent: AgentInMemory) -> None:
         agent.mailbox.errors["send"] = [integration_error("mail_unavailable", uncertain=True, outage=True)]

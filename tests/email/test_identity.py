@@ -15,17 +15,27 @@ MAIL = Email(
 )
 
 
-def raw(*, received: str = "", message_id: str = "<a@example.com>") -> bytes:
+WITH_ID = "Message-ID: <a@example.com>\r\n"
+
+
+def raw(*, received: str = "", message_id: str = WITH_ID, second: int = 0, body: str = "Broken.") -> bytes:
     return (
         f"{received}From: c@example.com\r\nTo: support@example.com\r\nSubject: My dryer\r\n"
-        f"Date: Sun, 18 Jan 2026 10:00:00 +0000\r\nMessage-ID: {message_id}\r\n\r\nBroken.\r\n"
+        f"Date: Sun, 18 Jan 2026 10:00:{second:02} +0000\r\n{message_id}\r\n{body}\r\n"
     ).encode()
 
 
-def test_every_copy_of_a_mail_is_that_mail_whichever_way_it_came() -> None:
-    one = raw(received="Received: from a.example.com by b.example.com; Sun, 18 Jan 2026 10:00:01 +0000\r\n")
-    other = raw(received="Delivered-To: info@example.com\r\n")
+@pytest.mark.parametrize("message_id", [WITH_ID, "", "Message-ID:\r\n"])
+def test_every_copy_of_a_mail_is_that_mail_whichever_way_it_came(message_id: str) -> None:
+    way = "Received: from a.example.com by b.example.com; Sun, 18 Jan 2026 10:00:01 +0000\r\n"
+    one = raw(received=way, message_id=message_id)
+    other = raw(received="Delivered-To: info@example.com\r\n", message_id=message_id)
     assert mail_identity(parse_email(one)) == mail_identity(parse_email(other))
+
+
+@pytest.mark.parametrize("other", [raw(), raw(message_id="", second=1), raw(message_id="", body="Still broken.")])
+def test_a_mail_without_a_message_id_is_known_by_the_rest(other: bytes) -> None:
+    assert mail_identity(parse_email(other)) != mail_identity(parse_email(raw(message_id="")))
 
 
 @pytest.mark.parametrize(

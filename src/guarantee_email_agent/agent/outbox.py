@@ -57,8 +57,10 @@ class OutboxTicketing:
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Mapping[str, Any]:
         """As the port's. Raises LeaseLostError, with nothing done, where the lease was lost."""
         await self.mail.require_waiting()
-        await asyncio.to_thread(self.ledger.intend_ticket, self.claim, str(ticket_data["idempotency_key"]))
-        answer = await self.ticketing.create_ticket(ticket_data)
+        # An earlier version that derived another key from the mail may have opened its ticket already.
+        key = self.claim.ticket_key or str(ticket_data["idempotency_key"])
+        await asyncio.to_thread(self.ledger.intend_ticket, self.claim, key)
+        answer = await self.ticketing.create_ticket({**ticket_data, "idempotency_key": key})
         await asyncio.to_thread(self.ledger.ticket_created, self.claim, parse_ticket_id(answer))
         return answer
 

@@ -25,7 +25,8 @@ def mail_identity(email: Email, key: bytes = b"") -> str:
     # What the sender dated it, since `received` differs with the way that a copy took.
     date = "".join(email.headers.get("date", ())) or email.received
     body = "".join(span.text for span in email.spans)  # however a later version tells new text from quoted text
-    parts = (email.message_id, email.sender, email.subject, date, body)
+    # Not the id derived for a mail without one: that follows from all of its bytes, the way that it took among them.
+    parts = (email.original_message_id or "", email.sender, email.subject, date, body)
     return content_identity("\x1f".join(parts).encode("utf-8", "surrogatepass"), key)
 
 
