@@ -28,6 +28,7 @@ from sqlalchemy import (
     any_,
     bindparam,
     case,
+    delete,
     func,
     literal_column,
     or_,
