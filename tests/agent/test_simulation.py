@@ -80,9 +80,9 @@ BUGS = (
     ),
     Bug(
         "every try has a ticket key of its own",
-        "email/processor.py",
-        '"idempotency_key": ticket_key(mail.identity)}',
-        '"idempotency_key": f"{ticket_key(mail.identity)}-{self.clock.monotonic():.0f}"}',
+        "agent/outbox.py",
+        'self.claim.ticket_key or str(ticket_data["idempotency_key"])',
+        "f\"{ticket_data['idempotency_key']}-{self.claim.fence}\"",
     ),
     Bug(
         "a mail whose reply is about to leave is handed over",
