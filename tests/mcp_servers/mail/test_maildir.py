@@ -254,3 +254,13 @@ def test_a_reader_makes_no_folder_and_cleans_nothing_up(mailbox: Maildir, direct
     assert reader.test_connection(drafts=True) == f"Maildir {directory}"
     assert old.exists()
     assert not list(directory.glob(".*"))
+
+
+def test_a_mail_by_the_name_of_one_before_came_when_it_came(mailbox: Maildir, directory: Path) -> None:
+    """Or it would be taken for the mail that was answered, or left alone as too old."""
+    os.utime(put(directory, "mail.eml"), (1_700_000_000, 1_700_000_000))
+    assert mailbox.list_unprocessed(10, InboxFilter(1.0)).total == 1
+    mailbox.mark("mail.eml", "answered")
+    next((directory / "cur").iterdir()).unlink()
+    os.utime(put(directory, "mail.eml"), (1_800_000_000, 1_800_000_000))
+    assert mailbox.list_unprocessed(10, InboxFilter(1_750_000_000.0)).total == 1

@@ -86,7 +86,7 @@ class Maildir:
         self._letters = KeywordLetters(directory)
         self._listing = MaildirListing(directory)
         self._paths: dict[str, str] = {}  # where each id was last seen
-        self._received_at: dict[str, float] = {}  # by id; the time of a file stays as it is
+        self._received_at: dict[str, tuple[int, float]] = {}  # by id: inode and time, which stays as it is
         self._seen_new: tuple[int, frozenset[str]] = (0, frozenset())  # as last listed: when `new` was changed, paths
         with os_errors_as_tool_errors("open", directory):
             if create:
@@ -166,6 +166,7 @@ class Maildir:
                     text = f"{path} cannot be renamed to {target}: that is another mail. List the mails anew"
                     raise ToolError("mail_not_found", text) from None
                 self._paths[mail_id] = target
+            self._received_at.pop(mail_id, None)  # another mail may come by this name, and in this inode
 
         self._with_file(mail_id, doing, rename)
 
@@ -274,13 +275,15 @@ class Maildir:
 
     def _received(self, mail: MailFile, renamed: _Renamed) -> float:
         """As Dovecot, by the time of the file; so old that it is left out where the file is `renamed`."""
-        if mail.id not in self._received_at:
+        inode, received = self._received_at.get(mail.id, (0, 0.0))
+        if inode != mail.inode:
             try:
-                self._received_at[mail.id] = os.stat(mail.path).st_mtime
+                received = os.stat(mail.path).st_mtime
             except FileNotFoundError:
                 renamed.append(mail)
                 return 0.0
-        return self._received_at[mail.id]
+            self._received_at[mail.id] = mail.inode, received
+        return received
 
     def _find_paths(self) -> None:
         self._paths = {mail.id: mail.path for mail in self._scan() if _TRASHED not in mail.flags}
