@@ -55,13 +55,14 @@ def test_what_mails_took_is_written_at_the_end_at_the_latest(ledger: Ledger, loc
             for result in (
                 WorkResult("failed", mail_key=MAIL, duration_ms=1500, tokens=10, cost_usd=0.5),
                 WorkResult("busy", mail_key=MAIL, duration_ms=9000),
+                WorkResult("busy", mail_key=MAIL, duration_ms=1000, tokens=10, cost_usd=0.25),  # its lease was lost
                 WorkResult("answered", mail_key=MAIL, duration_ms=500),
             ):
                 heartbeat.mail_worked(ENTRY, result)
 
     asyncio.run(live())
     with LedgerReader(location) as reader:
-        assert (reader.find(MAIL).worked_s, reader.find(MAIL).cost_usd) == (2.0, 0.5)
+        assert (reader.find(MAIL).worked_s, reader.find(MAIL).cost_usd) == (3.0, 0.75)
 
 
 def test_it_takes_the_place_of_one_that_was_killed_here_and_of_no_other(ledger: Ledger, location: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -16,7 +17,7 @@ from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.metrics import MAX_SCENARIOS, Metrics
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.integrations.ports import InboxEntry, Outcome
 from guarantee_email_agent.utils.circuit_breaker import FAILURES, CircuitBreaker
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -59,6 +60,11 @@ class Observed:
             yield from family.samples
 
 
+def ended(outcome: Outcome, **rest: Any) -> WorkResult:
+    """Of a mail that this agent ended."""
+    return WorkResult(outcome, ended=outcome, **rest)
+
+
 @pytest.fixture
 def observed() -> Observed:
     return Observed(Config())
@@ -66,8 +72,8 @@ def observed() -> Observed:
 
 class TestMails:
     def test_replies_are_counted_by_scenario(self, observed: Observed) -> None:
-        answered = WorkResult("answered", scenario="valid-warranty")
-        observed.work(answered, answered, WorkResult("drafted", scenario="missing-info"))
+        answered = ended("answered", scenario="valid-warranty")
+        observed.work(answered, answered, ended("drafted", scenario="missing-info"))
         mails = observed.series("mails_total")
         assert mails["answered", "valid-warranty"] == 2
         assert mails["drafted", "missing-info"] == 1
@@ -75,7 +81,7 @@ class TestMails:
     def test_the_first_mail_for_a_person_is_an_increase(self, observed: Observed) -> None:
         """A series that begins with 1 shows no increase, so that no alert would be raised."""
         assert observed.series("mails_total")["quarantined", ""] == 0
-        observed.work(WorkResult("quarantined", scenario="valid-warranty"))
+        observed.work(ended("quarantined", scenario="valid-warranty"))
         assert observed.series("mails_total")["quarantined", ""] == 1
 
     def test_so_is_the_first_reply_by_a_scenario_of_the_instructions(self, observed: Observed) -> None:
@@ -89,14 +95,25 @@ class TestMails:
         assert sum(observed.series("mails_total").values()) == before
         assert observed.series("unfinished_tries_total")[why,] == 1
 
+    def test_a_mail_that_had_ended_before_counts_no_second_time(self, observed: Observed) -> None:
+        before = sum(observed.series("mails_total").values())
+        observed.work(WorkResult("answered", duration_ms=3))
+        assert sum(observed.series("mails_total").values()) == before
+        assert observed.value("mail_duration_seconds_count") == 0
+
+    def test_a_mail_counts_when_it_ends_although_its_mark_cannot_be_set(self, observed: Observed) -> None:
+        observed.work(WorkResult("outage", ended="answered", scenario="valid-warranty"))
+        assert observed.series("mails_total")["answered", "valid-warranty"] == 1
+        assert observed.series("unfinished_tries_total")["outage",] == 1
+
     def test_names_of_scenarios_without_end_take_no_memory_without_end(self, observed: Observed) -> None:
-        observed.work(*(WorkResult("answered", scenario=f"scenario-{number}") for number in range(2 * MAX_SCENARIOS)))
+        observed.work(*(ended("answered", scenario=f"scenario-{number}") for number in range(2 * MAX_SCENARIOS)))
         mails = observed.series("mails_total")
         assert len(mails) < MAX_SCENARIOS + 10
         assert mails["answered", "other"] == MAX_SCENARIOS
 
     def test_the_time_of_a_mail_and_of_its_steps(self, observed: Observed) -> None:
-        observed.work(WorkResult("answered", duration_ms=1500, step_ms={"triage": 1200.0, "send": 90.0}))
+        observed.work(ended("answered", duration_ms=1500, step_ms={"triage": 1200.0, "send": 90.0}))
         assert observed.value("mail_duration_seconds_sum") == 1.5
         assert observed.series("step_duration_seconds_sum") == {("triage",): 1.2, ("send",): 0.09}
 
@@ -108,7 +125,7 @@ class TestMails:
         error = IntegrationError("anna@example.com wrote", "mail_failed")
         observed.work(
             WorkResult("failed", reason="anna", mail_key="a1b2c3d4", ticket_id="TICKET-000042", error=error),
-            WorkResult("handed_over", reason="injury", mail_key="a1b2c3d4"),
+            ended("handed_over", reason="injury", mail_key="a1b2c3d4"),
         )
         told = observed.metrics.exposition().decode()
         assert [word for word in ("anna", "a1b2c3d4", "TICKET", "injury", "1768729425") if word in told] == []
@@ -116,14 +133,12 @@ class TestMails:
 
 class TestModel:
     def test_tokens_and_dollars(self, observed: Observed) -> None:
-        observed.work(
-            WorkResult("answered", tokens=900, cost_usd=0.004), WorkResult("failed", tokens=100, cost_usd=0.001)
-        )
+        observed.work(ended("answered", tokens=900, cost_usd=0.004), WorkResult("failed", tokens=100, cost_usd=0.001))
         assert observed.value("llm_tokens_total") == 1000
         assert observed.value("llm_cost_dollars_total") == pytest.approx(0.005)
 
     def test_a_price_that_nobody_knows_is_no_zero(self, observed: Observed) -> None:
-        observed.work(WorkResult("answered", tokens=900, cost_usd=None))
+        observed.work(ended("answered", tokens=900, cost_usd=None))
         assert observed.value("llm_unpriced_mails_total") == 1
         assert observed.value("llm_cost_dollars_total") == 0
 

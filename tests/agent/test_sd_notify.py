@@ -98,7 +98,8 @@ class TestEnvironment:
 def test_the_status_line_has_counts_and_services(notifier: ServiceNotifier, manager: socket.socket) -> None:
     status = ServiceStatus(notifier)
     status.inbox_listed(3, 1.0)
-    status.mail_worked(InboxEntry("1", 1000), WorkResult("answered"))
+    status.mail_worked(InboxEntry("1", 1000), WorkResult("answered", ended="answered"))
+    status.mail_worked(InboxEntry("3", 1000), WorkResult("answered"))  # had ended before
     status.mail_worked(InboxEntry("2", 1000), WorkResult("outage"))
     status.outages_changed([Outage("mail", "imap.example.com", "", "mail_auth", "refuses our credentials", 1.0)])
     assert told(manager) == [

@@ -19,7 +19,7 @@ from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.observer import DaemonObserver, ObserverNotifier
 from guarantee_email_agent.agent.outages import CurrentOutages
-from guarantee_email_agent.integrations.ports import InboxEntry, InboxFilter
+from guarantee_email_agent.integrations.ports import InboxEntry, InboxFilter, Outcome
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
@@ -47,7 +47,7 @@ SHUTDOWN_TIMEOUT_S: Final = 60.0
 
 
 class Daemon:
-    """The main loop. `finished` counts mails by how they ended; `unfinished` has those that did not, by their ids.
+    """The main loop. `finished` counts mails by how it ended them; `unfinished` has those that did not, by their ids.
 
     stop: once it is set, no mail is started. answer_since: when the oldest mail that is answered may have come, in
     seconds since 1970. require_ours: asked now and then; raises ConfigurationError once the mailbox is served with
@@ -66,7 +66,7 @@ class Daemon:
         watchdog: LoopWatchdog | None = None,
     ) -> None:
         self.worker = worker
-        self.finished: Counter[Disposition] = Counter()
+        self.finished: Counter[Outcome] = Counter()
         self.unfinished: dict[str, Disposition] = {}
         self.outages = outages or CurrentOutages()
         self._clock, self._stop = clock, stop
@@ -294,12 +294,12 @@ class Daemon:
     def _record(self, entry: InboxEntry, result: WorkResult, *, of_this_model: bool = True) -> None:
         self._notifier.mail_worked(entry, result, of_this_model=of_this_model)
         self.unfinished.pop(entry.id, None)
+        if result.ended is not None:
+            self.finished[result.ended] += 1
         now = self._clock.monotonic()
         if result.disposition in ("failed", "outage", "waiting", "busy"):
             self.unfinished[entry.id] = result.disposition
             self._not_before[entry.id] = inf if self._draining else now + max(result.retry_s, 1.0)
-        else:
-            self.finished[result.disposition] += 1
         if result.disposition == "gone":
             self._not_before[entry.id] = now + 1.0
         if result.disposition == "outage":

@@ -40,7 +40,7 @@ class Heartbeat:
         self._waiting, self._oldest_received = waiting, oldest_received
 
     def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - the ledger knows its key
-        if result.mail_key and result.disposition not in _NO_WORK:
+        if result.mail_key and (result.tokens or result.disposition not in _NO_WORK):
             self._add(result.mail_key, Work(result.duration_ms / 1000, result.cost_usd if result.tokens else None))
 
     def outages_changed(self, outages: Sequence[Outage]) -> None:

@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from guarantee_email_agent.agent.outcome_log import outcome_fields
 from guarantee_email_agent.config.settings import AgentSettings
@@ -42,7 +42,8 @@ class WorkResult:
     mark. tokens, cost_usd: of the language model; None where a price is not known. step_ms: milliseconds by step of the
     processor, those that were needed. error: what kept it from an outcome; of an answer by template, why the model gave
     none. answered_by: the services that did their part for it, as `agent.outages` names them. succeeded: whether every
-    step of the processor was done.
+    step of the processor was done. ended: the outcome, where this try wrote it to the ledger, even if its mark could
+    not be set; None where another one did. Whoever counts mails counts these, so that each counts once.
     """
 
     disposition: Disposition
@@ -58,6 +59,7 @@ class WorkResult:
     error: AgentError | None = None
     answered_by: frozenset[str] = frozenset()
     succeeded: bool = False
+    ended: Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class OutcomeWriter:
         """Leave the mail for another try, or for a person after the last one. counts: whether the mail is to blame."""
         code = error.code
         if counts and claim.attempts >= self.settings.max_attempts:
-            return replace(await self.quarantine(entry, claim, code), error=error)
+            return await self.quarantine(entry, claim, code, error)
         attempts = f"try {claim.attempts} of {self.settings.max_attempts}" if counts else "no fault of the mail"
         fields = outcome_fields("failed" if counts else "outage", code)
         logger.warning("Email %s is left unprocessed %s: %s (%s)", entry.id, where, code, attempts, extra=fields)
@@ -92,34 +94,51 @@ class OutcomeWriter:
             return WorkResult("waiting", retry_s)
         return WorkResult("failed", retry_s) if counts else WorkResult("outage")
 
-    async def quarantine(self, entry: InboxEntry, claim: Claim, code: str) -> WorkResult:
-        """Leave the mail for a person, unless its reply may have been sent."""
+    async def quarantine(
+        self, entry: InboxEntry, claim: Claim, code: str, error: AgentError | None = None
+    ) -> WorkResult:
+        """Leave the mail for a person, unless its reply may have been sent. error: why, for the result."""
         if self._observes:
-            return await self._finish_observed(claim, code)
+            return await self._finish_observed(claim, code, error)
         try:
             await asyncio.to_thread(self.ledger.finish, claim, "quarantined", _reason(code))
-        except LedgerError as error:
-            if error.code != "ledger_wrong_stage":
+        except LedgerError as refusal:
+            if refusal.code != "ledger_wrong_stage":
                 raise
             # Its reply may have been sent: the next try looks for proof first.
-            return await self.release(claim, code, _retry_s(claim.attempts, code), counts=True)
+            released = await self.release(claim, code, _retry_s(claim.attempts, code), counts=True)
+            return replace(released, error=error)
         told = "Email %s failed %d times (%s); it is left for a person"
         logger.error(told, entry.id, claim.attempts, code, extra=outcome_fields("quarantined", code))
-        await self.mark(entry, claim.location_key, "quarantined")
-        return WorkResult("quarantined", reason=code)
+        return await self._mark_ended(entry, claim, WorkResult("quarantined", reason=code, error=error))
 
-    async def finish(self, entry: InboxEntry, claim: Claim, outcome: MailMark, code: str) -> WorkResult:
-        """The mail has ended. The mark comes last: a mail that bears it is never looked at again."""
+    async def finish(
+        self, entry: InboxEntry, claim: Claim, outcome: MailMark, code: str, error: AgentError | None = None
+    ) -> WorkResult:
+        """The mail has ended. The mark comes last: a mail that bears it is never looked at again.
+
+        error: what was in the way of a better outcome, for the result.
+        """
         if self._observes:
-            return await self._finish_observed(claim, code)
+            return await self._finish_observed(claim, code, error)
         await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))
-        await self.mark(entry, claim.location_key, outcome)
-        return WorkResult(outcome, reason=code)
+        return await self._mark_ended(entry, claim, WorkResult(outcome, reason=code, error=error))
 
-    async def _finish_observed(self, claim: Claim, code: str) -> WorkResult:
+    async def _finish_observed(self, claim: Claim, code: str, error: AgentError | None) -> WorkResult:
         """Nothing is written but the ledger, so that the mail is not observed again."""
         await asyncio.to_thread(self.ledger.finish, claim, "observed", _reason(code))
-        return WorkResult("observed", reason=code)
+        return WorkResult("observed", reason=code, error=error, ended="observed")
+
+    async def _mark_ended(self, entry: InboxEntry, claim: Claim, result: WorkResult) -> WorkResult:
+        """The result of a mail that this try has ended; an outage where its mark could not be set."""
+        outcome = cast("MailMark", result.disposition)
+        try:
+            await self.mark(entry, claim.location_key, outcome)
+        except AgentError as error:
+            logger.warning("Email %s has ended, and bears no mark yet: %s", entry.id, error.code)
+            logger.debug("%s", error.message)
+            return WorkResult("outage", reason=result.reason, error=error, ended=outcome)
+        return replace(result, ended=outcome)
 
     async def mark(self, entry: InboxEntry, location_key: str, outcome: MailMark) -> None:
         """Mark a mail that has ended in the ledger.

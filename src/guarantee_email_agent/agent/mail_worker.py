@@ -93,19 +93,22 @@ class MailWorker:
         began = clock.monotonic()
         try:
             result = await self._work(entry, listed_at, is_new=is_new)
-        except LeaseLostError:
-            logger.warning("Email %s was taken over by another agent; nothing more is done here", entry.id)
-            result = WorkResult("busy", self.settings.lease_s)
         except AgentError as error:
-            if error.code == MAIL_NOT_FOUND:
-                logger.info("Email %s is no longer in the inbox", entry.id)
-                result = WorkResult("gone")
-            else:
-                fields = outcome_fields("outage", error.code)
-                logger.warning("Email %s is left unprocessed: %s", entry.id, error.code, extra=fields)
-                logger.debug("%s", error.message)
-                result = WorkResult("outage", error=error, mail_key=str(error.details.get("mail_key", "")))
+            result = self._failed(entry, error)
         return replace(result, duration_ms=round((clock.monotonic() - began) * 1000))
+
+    def _failed(self, entry: InboxEntry, error: AgentError) -> WorkResult:
+        """The result of a mail that is left as it is, for the next try."""
+        if isinstance(error, LeaseLostError):
+            logger.warning("Email %s was taken over by another agent; nothing more is done here", entry.id)
+            return WorkResult("busy", self.settings.lease_s)
+        if error.code == MAIL_NOT_FOUND:
+            logger.info("Email %s is no longer in the inbox", entry.id)
+            return WorkResult("gone")
+        fields = outcome_fields("outage", error.code)
+        logger.warning("Email %s is left unprocessed: %s", entry.id, error.code, extra=fields)
+        logger.debug("%s", error.message)
+        return WorkResult("outage", error=error, mail_key=str(error.details.get("mail_key", "")))
 
     async def _work(self, entry: InboxEntry, listed_at: float, *, is_new: bool) -> WorkResult:
         location_key = key_of_location(self.mailbox_name, entry.id, self.processor.identity_key)
@@ -200,7 +203,7 @@ class MailWorker:
         if state.outcome == "observed" or self._observes:
             return WorkResult("observed", reason=state.reason)
         add_log_fields(mail_key=state.mail_key)
-        logger.info("Email %s was finished before: %s", entry.id, state.outcome, extra=outcome_fields(state.outcome))
+        logger.info("Email %s was finished before: %s", entry.id, state.outcome)
         await self._outcomes.mark(entry, location_key, state.outcome)
         return WorkResult(state.outcome)
 
@@ -291,32 +294,43 @@ class MailWorker:
             history=LedgerHistory(self.ledger, claim, self.settings.limits),
             opened_ticket_id=claim.ticket_id,
         )
-        budget_s = self.settings.mail_budget_s
+        budget_s, step_ms = self.settings.mail_budget_s, dict[str, float]()
+        processed: ProcessingResult | None
         with counted_waits() as held_back:
             try:
                 async with asyncio.timeout(budget_s):
-                    processed = await processor.process_email(mail, entry.received or None)
+                    processed = await processor.process_email(mail, entry.received or None, step_ms)
             except TimeoutError:
+                processed = None
+        if processed is not None:
+            add_log_fields(scenario=processed.scenario_used, duration_ms=processed.processing_time_ms)
+        add_log_fields(tokens=model.usage.total, cost_usd=model.cost_usd)
+        if model.usage.total:
+            price = "unknown cost" if model.cost_usd is None else f"{model.cost_usd:.4f} USD"
+            logger.info("Email %s took %d tokens in %d calls (%s)", entry.id, model.usage.total, model.calls, price)
+        try:
+            if processed is None:
                 # A mail is not to blame for what the model's rate limit took of its time.
                 is_slow = held_back.seconds < budget_s / 2
                 error = ProcessingError("The time for one mail is over", OVER_BUDGET if is_slow else _HELD_BACK)
-                return await self._outcomes.retry_later(entry, claim, f"after {budget_s:g} s", error, counts=is_slow)
-        add_log_fields(
-            scenario=processed.scenario_used,
-            duration_ms=processed.processing_time_ms,
-            tokens=model.usage.total,
-            cost_usd=model.cost_usd,
-        )
-        result = await self._conclude(entry, claim, processed, model)
-        if result.disposition not in ("failed", "outage") or str(processed.error_code).startswith(f"{MODEL}_"):
+                result = await self._outcomes.retry_later(entry, claim, f"after {budget_s:g} s", error, counts=is_slow)
+            else:
+                result = await self._conclude(entry, claim, processed, model)
+        except AgentError as failure:  # of ledger or mailbox; what the model took is known all the same
+            result = self._failed(entry, failure)
+        result = replace(result, tokens=model.usage.total, cost_usd=model.cost_usd, step_ms=step_ms)
+        if processed is None:
+            return result
+        if (
+            result.ended
+            or result.disposition not in ("failed", "outage")
+            or str(processed.error_code).startswith(f"{MODEL}_")
+        ):
             self.kept_answers.forget(claim.mail_key)
         return replace(
             result,
             scenario=processed.scenario_used or "",
-            tokens=model.usage.total,
-            cost_usd=model.cost_usd,
             ticket_id=processed.ticket_id or claim.ticket_id,
-            step_ms=processed.step_ms,
             answered_by=answered_by(processed, model if self.has_live_model else None),
             succeeded=processed.success,
         )
@@ -325,14 +339,11 @@ class MailWorker:
         self, entry: InboxEntry, claim: Claim, result: ProcessingResult, model: MeteredModel
     ) -> WorkResult:
         """What the ledger and the mailbox are told of a mail that was processed."""
-        if model.usage.total:
-            cost = "unknown cost" if model.cost_usd is None else f"{model.cost_usd:.4f} USD"
-            logger.info("Email %s took %d tokens in %d calls (%s)", entry.id, model.usage.total, model.calls, cost)
         if result.success:
             by_template = self.has_live_model and model.offline_calls > 0
             outcome, code = log_processed(entry.id, result, observes=self._observes, by_template=by_template)
-            finished = await self._outcomes.finish(entry, claim, outcome, code)
-            return replace(finished, error=model.fallback_reason) if by_template else finished
+            reason = model.fallback_reason if by_template else None
+            return await self._outcomes.finish(entry, claim, outcome, code, reason)
         logger.debug("%s", result.error_message)
         code, step = str(result.error_code), str(result.failed_step)
         error = AgentError(str(result.error_message), code, {**result.error_details, "step": step})
@@ -342,7 +353,7 @@ class MailWorker:
             fields = outcome_fields("handed_over", code)
             logger.warning("Email %s handed over: llm.max_cost_per_day is reached", entry.id, extra=fields)
             error.details["outage"] = True
-            return replace(await self._outcomes.finish(entry, claim, "handed_over", code), error=error)
+            return await self._outcomes.finish(entry, claim, "handed_over", code, error)
         if code == NOT_WAITING:
             ticket = f"; its ticket {result.ticket_id} is open" if result.ticket_id else ""
             logger.info("Email %s was dealt with by somebody else meanwhile%s", entry.id, ticket)

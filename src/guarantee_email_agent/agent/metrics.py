@@ -104,11 +104,11 @@ class Metrics:
         self._live.listed_at = self._now()
 
     def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a DaemonObserver
-        if result.disposition in OUTCOMES:
-            replied = result.disposition in REPLIES
-            self._mails.labels(result.disposition, self._scenario(result.scenario) if replied else "").inc()
+        if (outcome := result.ended) is not None:
+            scenario = self._scenario(result.scenario) if outcome in REPLIES else ""
+            self._mails.labels(outcome, scenario).inc()
             self._duration.observe(result.duration_ms / 1000)
-        else:
+        if result.disposition not in OUTCOMES:
             self._unfinished.labels(result.disposition).inc()
         for step, milliseconds in result.step_ms.items():
             self._steps.labels(step).observe(milliseconds / 1000)

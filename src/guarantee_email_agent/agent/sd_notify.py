@@ -98,7 +98,7 @@ class ServiceStatus:
         self._tell()
 
     def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a DaemonObserver
-        if result.disposition in get_args(MailMark):
+        if result.ended in get_args(MailMark):
             self._finished += 1
             self._tell()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from guarantee_email_agent.email.conversation import (
     answered_message_ids,
@@ -31,6 +31,7 @@ from guarantee_email_agent.email.processor_models import (
     ProcessingResult,
     Triage,
 )
+from guarantee_email_agent.email.progress import Progress
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.email.reply import as_draft, compose_reply
 from guarantee_email_agent.email.reply_language import choose_language
@@ -100,14 +101,17 @@ class EmailProcessor:
     def _requests(self) -> ModelRequests:
         return ModelRequests(self.llm, self.model, self.policy.reply_mode != "approved")
 
-    async def process_email(self, raw_email: RawEmail, arrived_at: float | None = None) -> ProcessingResult:
+    async def process_email(
+        self, raw_email: RawEmail, arrived_at: float | None = None, step_ms: dict[str, float] | None = None
+    ) -> ProcessingResult:
         """Answer one mail, or say why not. Never raises; a failed mail stays unprocessed for the next attempt.
 
         raw_email: RFC 5322 bytes, a mapping with `subject`, `body`, `from`, `received`, `message_id`, or an `Email`.
-        arrived_at: when the mailbox took it, in seconds since 1970.
+        arrived_at: when the mailbox took it, in seconds since 1970. step_ms: gets the time of each step, of the one in
+        which this is cancelled, too.
         """
         started = self.clock.monotonic()
-        progress = _Progress(_message_id_of(raw_email), self.clock)
+        progress = Progress(_message_id_of(raw_email), self.clock, step_ms)
         try:
             await self._process(raw_email, arrived_at, progress)
         except AgentError as error:
@@ -116,9 +120,11 @@ class EmailProcessor:
             logger.debug("Unexpected failure in step %s", progress.step, exc_info=True)
             # The text of an unknown exception may hold the customer's words, so only its type is reported.
             progress.fail("processing_unexpected", f"Unexpected {type(error).__name__} in step {progress.step}")
+        finally:
+            progress.end_step()
         return progress.result(self.clock.monotonic() - started)
 
-    async def _process(self, raw_email: RawEmail, arrived_at: float | None, progress: _Progress) -> None:
+    async def _process(self, raw_email: RawEmail, arrived_at: float | None, progress: Progress) -> None:
         email = raw_email if isinstance(raw_email, Email) else parse_email(raw_email)
         progress.record(message_id=email.message_id)
 
@@ -197,7 +203,7 @@ class EmailProcessor:
         return sender_verdict(email, self.policy.authserv_id or "") == "verified"
 
     async def _hand_over(
-        self, mail: IncomingMail, reasons: tuple[str, ...], instructions: Instructions, progress: _Progress
+        self, mail: IncomingMail, reasons: tuple[str, ...], instructions: Instructions, progress: Progress
     ) -> None:
         """Leave the mail to a person, with a note on its conversation's ticket."""
         progress.step = "hand_over"
@@ -243,7 +249,7 @@ class EmailProcessor:
             topic, look_up, numbers, reasons or (() if gives_number else (FOLLOW_UP,)), language=choice.language
         )
 
-    async def _look_up(self, mail: IncomingMail, triage: Triage, progress: _Progress) -> LookUpAnswer | None:
+    async def _look_up(self, mail: IncomingMail, triage: Triage, progress: Progress) -> LookUpAnswer | None:
         """What the service says of the one number, or that the sender may not be told."""
         look_up = triage.look_up
         if look_up is None or triage.count != "one":
@@ -274,7 +280,7 @@ class EmailProcessor:
         look_up: LookUp | None,
         facts: Mapping[str, str | None],
         draft: str,
-        progress: _Progress,
+        progress: Progress,
     ) -> str:
         """The reply with the ticket's number in it; the reply as it is where the scenario opens no ticket."""
         if scenario.ticket is None:
@@ -303,7 +309,7 @@ class EmailProcessor:
         body: str,
         language: str,
         objections: Sequence[str],
-        progress: _Progress,
+        progress: Progress,
     ) -> None:
         """Send the reply, store it for a person to send, or only say that it would have been sent."""
         message_id = reply_message_id(mail.identity, self.reply_domain)
@@ -320,50 +326,6 @@ class EmailProcessor:
             await call_with_retry(lambda: self.mail.save_draft(draft), self.retry, self.clock)
             progress.record(drafted=True)
         progress.record(success=True, response_body=body)
-
-
-class _Progress:
-    """The current step of one mail and its result so far; the only thing that changes while it is processed."""
-
-    def __init__(self, message_id: str, clock: Clock) -> None:
-        self._known: dict[str, Any] = {"success": False, "message_id": message_id}
-        self._clock = clock
-        self._step = "parse"
-        self._step_began: float | None = clock.monotonic()
-        self._step_ms: dict[str, float] = {}
-
-    @property
-    def step(self) -> str:
-        return self._step
-
-    @step.setter
-    def step(self, name: str) -> None:
-        self._end_step()
-        self._step = name
-
-    def skip_step(self) -> None:
-        """There is nothing to do in the current one: its time is not counted."""
-        self._step_began = None
-
-    def _end_step(self) -> None:
-        now = self._clock.monotonic()
-        if self._step_began is not None:
-            self._step_ms[self._step] = (now - self._step_began) * 1000
-        self._step_began = now
-
-    def record(self, **known: Any) -> None:
-        self._known.update(known)
-
-    @property
-    def ticket_fields(self) -> Mapping[str, str]:
-        return cast("Mapping[str, str]", self._known.get("ticket_fields", {}))
-
-    def fail(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
-        self.record(failed_step=self.step, error_code=code, error_message=message, error_details=dict(details or {}))
-
-    def result(self, elapsed_s: float) -> ProcessingResult:
-        self._end_step()
-        return ProcessingResult(**self._known, processing_time_ms=round(elapsed_s * 1000), step_ms=self._step_ms)
 
 
 def _message_id_of(raw_email: RawEmail) -> str:

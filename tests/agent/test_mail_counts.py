@@ -1,0 +1,129 @@
+"""Each mail counts once, by whoever ended it, and what its model took counts however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from mailbox_in_memory import MailboxInMemory, Tickets, Warranties, integration_error, mail, worker_on
+
+from guarantee_email_agent.agent.daemon import Daemon
+from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.mail_worker import MailWorker
+from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.ledger import LeaseLostError, Ledger
+from guarantee_email_agent.llm.port import LanguageModel, ModelClient, TokenUsage
+from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import AgentError
+
+TOKENS, DOLLARS = 1000, 0.015
+
+
+class PaidModel(ModelClient):
+    """Answers as another one does, and takes 1,000 tokens of output for the first answer."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model, self._tokens = model, TOKENS
+
+    async def create(self, **request: Any) -> Any:
+        answer = await self._model.messages.create(**request)
+        usage, self._tokens = TokenUsage(output_tokens=self._tokens), 0
+        return replace(answer, model="claude-sonnet-4-5", usage=usage)
+
+
+class Desk:
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger, self.mailbox, self.warranties = ledger, MailboxInMemory("first"), Warranties()
+
+    def worker(self) -> MailWorker:
+        """Of an agent that has just started."""
+        worker = worker_on(self.mailbox, self.ledger, self.warranties, Tickets())
+        model = PaidModel(worker.processor.llm)
+        return replace(worker, processor=replace(worker.processor, llm=model), has_live_model=True)
+
+    def work(self, worker: MailWorker | None = None) -> WorkResult:
+        entry = InboxEntry("first", len(self.mailbox.mails["first"]))
+        return asyncio.run((worker or self.worker()).work(entry, self.ledger.time()))
+
+
+@pytest.fixture
+def desk(ledger: Ledger) -> Desk:
+    return Desk(ledger)
+
+
+def outcome_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    fields = [getattr(record, "fields", {}) for record in caplog.records]
+    return [each["outcome"] for each in fields if "outcome" in each]
+
+
+class TestCount:
+    def test_what_this_try_ended(self, desk: Desk) -> None:
+        assert desk.work().ended == "answered"
+
+    def test_not_a_mail_whose_mark_is_set_by_another_agent(self, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+        desk.work()
+        desk.mailbox.marks.clear()
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            result = desk.work()
+        assert (result.disposition, result.ended) == ("answered", None)
+        assert "was finished before: answered" in caplog.text
+        assert outcome_lines(caplog) == []
+
+    def test_a_mail_at_its_end_where_its_mark_has_to_wait(self, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+        desk.mailbox.errors["mark"] = [integration_error("mail_unavailable", outage=True)]
+        with caplog.at_level(logging.INFO):
+            first, second = desk.work(), desk.work()
+        assert (first.disposition, first.ended, first.scenario) == ("outage", "answered", "valid-warranty")
+        assert first.error is not None
+        assert first.error.code == "mail_unavailable"
+        assert (second.disposition, second.ended) == ("answered", None)
+        assert outcome_lines(caplog) == ["answered"]
+
+    def test_a_daemon_counts_no_copy(self, ledger: Ledger) -> None:
+        mailbox = MailboxInMemory("first")
+        mailbox.mails["copy"] = mail("first")
+        worker = worker_on(mailbox, ledger, Warranties(), Tickets())
+        daemon = Daemon(worker, SystemClock(), asyncio.Event())
+        assert asyncio.run(daemon.drain())
+        assert mailbox.marks == {"first": "answered", "copy": "answered"}
+        assert daemon.finished == {"answered": 1}
+
+    def test_a_daemon_counts_a_mail_whose_mark_has_to_wait(self, ledger: Ledger) -> None:
+        mailbox = MailboxInMemory("first")
+        mailbox.errors["mark"] = [integration_error("mail_unavailable", outage=True)]
+        daemon = Daemon(worker_on(mailbox, ledger, Warranties(), Tickets()), SystemClock(), asyncio.Event())
+        assert asyncio.run(daemon.drain())
+        assert daemon.finished == {"answered": 1}
+
+
+class TestCost:
+    def test_of_a_mail_whose_time_ran_out(self, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+        desk.warranties.hangs = True
+        worker = desk.worker()
+        worker = replace(worker, settings=replace(worker.settings, mail_budget_s=0.5))
+        with caplog.at_level(logging.INFO):
+            result = desk.work(worker)
+        assert (result.disposition, result.tokens) == ("failed", TOKENS)
+        assert result.cost_usd == pytest.approx(DOLLARS)
+        assert list(result.step_ms)[-1] == "check_warranty"
+        assert caplog.text.count("Email first took 1000 tokens in 1 calls (0.0150 USD)") == 1
+
+    @pytest.mark.parametrize(
+        ("error", "disposition"),
+        [(LedgerError("full", "ledger_unavailable"), "outage"), (LeaseLostError("lost", "ledger_lease_lost"), "busy")],
+    )
+    def test_of_a_mail_whose_end_cannot_be_written(
+        self, desk: Desk, error: AgentError, disposition: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(desk.ledger, "finish", fail)
+        result = desk.work()
+        assert (result.disposition, result.ended, result.tokens) == (disposition, None, TOKENS)
+        assert result.mail_key
