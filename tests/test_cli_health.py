@@ -51,3 +51,19 @@ def test_nobody_to_ask(config_file: Path, capsys: pytest.CaptureFixture[str]) ->
     config_file.write_text("{}\n")
     assert run(["health", "--config", str(config_file)]) == 2
     assert "metrics.port and metrics.socket are not set" in capsys.readouterr().err
+
+
+def test_nobody_to_ask_is_fine_where_a_container_may_have_metrics_off(
+    config_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config_file.write_text("{}\n")
+    assert run(["health", "--if-configured", "--config", str(config_file)]) == 0
+    assert capsys.readouterr().out == "metrics are off, so that there is nobody to ask\n"
+
+
+@pytest.mark.parametrize(("text", "code"), [("metrics: {port: no}\n", 2), ("metrics: {socket: metrics.sock}\n", 1)])
+def test_but_neither_a_mistake_in_the_configuration_nor_a_silent_agent_is(
+    config_file: Path, text: str, code: int
+) -> None:
+    config_file.write_text(text)
+    assert run(["health", "--if-configured", "--config", str(config_file)]) == code

@@ -11,8 +11,8 @@ from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS
 
 _EXIT_CODES = """\
 exit codes:
-  0    it lives; with --ready: mail can be answered
-  1    it does not, or nobody answers in time; the line says why
+  0    it lives; with --ready: mail can be answered; with --if-configured: there is nobody to ask
+  1    it does not, or nobody answers in time; the line says why; or the output could not be written
   2    bad usage or configuration, or one without metrics.port and metrics.socket: there is nobody to ask
   130  interrupted
 """
@@ -31,13 +31,22 @@ def add_health(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--ready", action="store_true", help="whether mail can be answered (/readyz), not only whether it lives"
     )
+    parser.add_argument(
+        "--if-configured",
+        action="store_true",
+        help="without metrics.port and metrics.socket, where there is nobody to ask, end with 0",
+    )
     arguments.add_config_option(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.agent.health_probe import ask_health
+    from guarantee_email_agent.agent.health_probe import HealthAnswer, ask_health
     from guarantee_email_agent.config.loader import load_config
 
-    answer = ask_health(load_config(options.config).metrics, "/readyz" if options.ready else "/healthz")
+    settings = load_config(options.config).metrics
+    if options.if_configured and not settings.enabled:
+        answer = HealthAnswer(True, "metrics are off, so that there is nobody to ask")
+    else:
+        answer = ask_health(settings, "/readyz" if options.ready else "/healthz")
     BrokenPipeSafeStream(sys.stdout).write(f"{answer.text}\n")
     return EXIT_SUCCESS if answer.is_good else EXIT_FAILURE
