@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.agent.listeners import listen_on_port, listen_on_unix_socket, remove_unix_socket
+from guarantee_email_agent.agent.listeners import (
+    check_port,
+    check_unix_socket,
+    listen_on_port,
+    listen_on_unix_socket,
+    remove_unix_socket,
+)
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 
@@ -87,3 +93,31 @@ def has_ipv6() -> bool:
     except OSError:
         return False
     return True
+
+
+class TestCheck:
+    """Before a start, beside an agent that may run."""
+
+    def test_an_agent_that_runs_is_not_in_the_way(self, tmp_path: Path) -> None:
+        path = tmp_path / "metrics.sock"
+        with (
+            listen_on_port("127.0.0.1", 0) as listener,
+            listen_on_unix_socket(path),
+            socket.socket(socket.AF_UNIX) as caller,
+        ):
+            check_port("127.0.0.1", listener.getsockname()[1])
+            check_unix_socket(path)
+            caller.connect(str(path))
+        assert [file.name for file in tmp_path.iterdir()] == ["metrics.sock"]
+
+    def test_the_refusals_of_a_start_come_before_it(self, tmp_path: Path) -> None:
+        (tmp_path / "notes.txt").write_text("mine")
+        long = tmp_path / ("long" * 30)
+        for path in (tmp_path / "notes.txt", tmp_path / "missing" / "metrics.sock", long):
+            with pytest.raises(ConfigurationError) as caught:
+                check_unix_socket(path)
+            assert caught.value.message == refusal(path)
+
+    def test_an_address_of_another_machine_is_told_with_its_port(self) -> None:
+        with pytest.raises(ConfigurationError, match=r"port 9464 of 192\.0\.2\.1 .* this machine has no such address"):
+            check_port("192.0.2.1", 9464)

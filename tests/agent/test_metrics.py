@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from mailbox_in_memory import INSTRUCTIONS
 from prometheus_client.parser import text_string_to_metric_families
 from virtual_time import VirtualClock
 
@@ -16,11 +17,13 @@ from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.metrics import MAX_SCENARIOS, Metrics
 from guarantee_email_agent.agent.outages import Outage
-from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.config.settings import Config, Mode
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.integrations.ports import InboxEntry, Outcome
 from guarantee_email_agent.utils.circuit_breaker import FAILURES, CircuitBreaker
 from guarantee_email_agent.utils.errors import IntegrationError
 
+SCENARIOS = InstructionFiles(INSTRUCTIONS / "main.md", INSTRUCTIONS / "scenarios").load().scenarios
 NOW = 1_800_000_000.0
 
 
@@ -39,6 +42,10 @@ class Observed:
         self.config = config
         self.health = Health(clock, LoopWatchdog(clock), lambda: HealthLimits.of(self.config))
         self.metrics = Metrics(lambda: self.config, self.health, lambda: NOW)
+
+    def use(self, mode: Mode, reply_mode: Literal["approved", "reviewed"]) -> None:
+        agent, reply = replace(self.config.agent, mode=mode), replace(self.config.reply, mode=reply_mode)
+        self.config = replace(self.config, agent=agent, reply=reply)
 
     def work(self, *results: WorkResult) -> None:
         for number, result in enumerate(results):
@@ -85,8 +92,26 @@ class TestMails:
         assert observed.series("mails_total")["quarantined", ""] == 1
 
     def test_so_is_the_first_reply_by_a_scenario_of_the_instructions(self, observed: Observed) -> None:
-        observed.metrics.expect(["valid-warranty"])
+        observed.metrics.expect(SCENARIOS)
         assert observed.series("mails_total")["answered", "valid-warranty"] == 0
+
+    @pytest.mark.parametrize(
+        ("mode", "reply_mode", "outcome"),
+        [("answer", "approved", "answered"), ("answer", "reviewed", "drafted"), ("drafts", "approved", "drafted")],
+    )
+    def test_no_other_outcome_of_a_scenario_is_expected(
+        self, observed: Observed, mode: Mode, reply_mode: Literal["approved", "reviewed"], outcome: str
+    ) -> None:
+        observed.use(mode, reply_mode)
+        observed.metrics.expect(SCENARIOS)
+        of_scenarios = {labels for labels in observed.series("mails_total") if labels[1]}
+        answering = {each.name for each in SCENARIOS} - {"hand-over", "no-reply"}
+        assert of_scenarios == {(outcome, name) for name in answering}
+
+    def test_an_observer_would_also_hand_over(self, observed: Observed) -> None:
+        observed.use("observe", "approved")
+        observed.metrics.expect(SCENARIOS)
+        assert observed.series("mails_total")["observed", "hand-over"] == 0
 
     @pytest.mark.parametrize("why", ["failed", "outage", "busy", "waiting", "gone"])
     def test_a_try_without_an_outcome_is_no_mail(self, observed: Observed, why: Disposition) -> None:

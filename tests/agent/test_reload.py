@@ -109,6 +109,20 @@ def test_a_run_that_is_soon_over_leaves_what_another_wrote_down(ledger: Ledger) 
     assert desk.noted() is None
 
 
+def test_who_counts_replies_by_scenario_is_told_after_a_reload(ledger: Ledger) -> None:
+    async def run() -> list[str]:
+        desk = Desk(ledger, unchanged)
+        told: list[str] = []
+        desk.settings.tell_scenarios = lambda scenarios: told.extend(
+            f"{desk.settings.config.agent.concurrency}: {each.name}" for each in scenarios
+        )
+        desk.change(concurrency=2)
+        assert await desk.settings.reload()
+        return told
+
+    assert "2: valid-warranty" in asyncio.run(run())
+
+
 def test_instructions_are_looked_at_by_the_new_interval_at_once(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

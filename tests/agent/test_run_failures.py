@@ -63,6 +63,18 @@ class TestAtTheStart:
         assert "mailbox" in refusal(company, 3)
 
     @pytest.mark.parametrize(
+        "metrics",
+        [{"port": 9464, "address": "192.0.2.1"}, {"socket": "missing/metrics.sock"}, {"socket": "config.yaml"}],
+        ids=["another machine's address", "no folder for the socket", "a file that is no socket"],
+    )
+    def test_a_place_for_metrics_that_no_agent_can_have(self, company: Company, metrics: dict[str, object]) -> None:
+        company.configure(metrics=metrics)
+        done, checked = company.run("run"), company.run("check")
+        assert (done.returncode, checked.returncode) == (2, 2)
+        (line,) = done.stderr.splitlines()
+        assert f"✗ Metrics: {line.removeprefix('guarantee-email-agent: ')}\n" in checked.stdout
+
+    @pytest.mark.parametrize(
         ("sections", "code", "message"),
         [
             ({"mailbox": {}}, 2, "mailbox.from_address is missing"),

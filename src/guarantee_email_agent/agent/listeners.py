@@ -7,6 +7,7 @@ import fcntl
 import os
 import socket
 import stat
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +29,16 @@ _PORT_PROBLEMS: Final = {
 
 def listen_on_port(address: str, port: int) -> socket.socket:
     """address: an IP address of this machine. Raises ConfigurationError `metrics_port_unusable`."""
+    return _listen_on_port(address, port, port)
+
+
+def check_port(address: str, port: int) -> None:
+    """Whether an agent could listen there, were its port free. Raises as `listen_on_port` does."""
+    _listen_on_port(address, 0, port).close()
+
+
+def _listen_on_port(address: str, port: int, named_port: int) -> socket.socket:
+    """port: 0 for any. named_port: that of the settings."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             address, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_NUMERICHOST
@@ -44,15 +55,14 @@ def listen_on_port(address: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         reason = _PORT_PROBLEMS.get(error.errno or 0, f"{error.strerror or error}. Correct metrics.address")
-        problem = f"metrics.port: port {port} of {address} cannot be used: {reason}"
+        problem = f"metrics.port: port {named_port} of {address} cannot be used: {reason}"
         raise ConfigurationError(problem, "metrics_port_unusable") from None
     return listener
 
 
 def listen_on_unix_socket(path: Path) -> socket.socket:
     """A socket of mode 600, in the place of one that a crashed agent left. Raises `metrics_socket_unusable`."""
-    if len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:
-        raise _socket_unusable(path, f"its path may have {MAX_SOCKET_PATH_BYTES} bytes at most. Name a shorter one")
+    _require_short(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with _locked(path.parent):
@@ -62,11 +72,21 @@ def listen_on_unix_socket(path: Path) -> socket.socket:
             listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        raise _socket_unusable(path, f"{error.strerror}. Name another one, in a folder of the agent's own") from None
+        raise _no_place(path, error) from None
     except BaseException:
         listener.close()
         raise
     return listener
+
+
+def check_unix_socket(path: Path) -> None:
+    """Whether an agent could listen there, were no other one listening. Raises as `listen_on_unix_socket` does."""
+    _require_short(path)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".socket-", dir=path.parent):
+            _require_socket(path)
+    except OSError as error:
+        raise _no_place(path, error) from None
 
 
 def remove_unix_socket(path: Path) -> None:
@@ -91,15 +111,27 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _remove_stale(path: Path) -> None:
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
+    if not _require_socket(path):
         return
-    if not stat.S_ISSOCK(mode):
-        raise _socket_unusable(path, "there is a file that is no socket. Name another one")
     if _answers(path):
         raise _socket_unusable(path, "another agent listens there. Name another one, one for each agent")
     path.unlink()
+
+
+def _require_socket(path: Path) -> bool:
+    """Whether there is a socket already; False where there is nothing."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISSOCK(mode):
+        raise _socket_unusable(path, "there is a file that is no socket. Name another one")
+    return True
+
+
+def _require_short(path: Path) -> None:
+    if len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:
+        raise _socket_unusable(path, f"its path may have {MAX_SOCKET_PATH_BYTES} bytes at most. Name a shorter one")
 
 
 def _answers(path: Path) -> bool:
@@ -113,6 +145,10 @@ def _answers(path: Path) -> bool:
         except (ConnectionRefusedError, FileNotFoundError):
             return False
     return True
+
+
+def _no_place(path: Path, error: OSError) -> ConfigurationError:
+    return _socket_unusable(path, f"{error.strerror}. Name another one, in a folder of the agent's own")
 
 
 def _socket_unusable(path: Path, reason: str) -> ConfigurationError:

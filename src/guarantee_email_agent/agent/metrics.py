@@ -25,7 +25,9 @@ from guarantee_email_agent import __version__
 from guarantee_email_agent.agent.health import OUTCOMES, Health
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage, wall_time
-from guarantee_email_agent.config.settings import Config, Mode
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.processor_models import AnswerPolicy
+from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitState
 
@@ -38,7 +40,6 @@ REPLIES: Final = ("answered", "drafted", "observed")
 increase: a series that begins with 1 shows none.
 """
 
-OUTCOME_OF_MODE: Final[Mapping[Mode, str]] = {"answer": "answered", "drafts": "drafted", "observe": "observed"}
 OTHER: Final = "other"
 _MAIL_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 _STEP_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -126,10 +127,13 @@ class Metrics:
         """Look at these whenever somebody asks. circuits: by service."""
         self._live.daemon, self._live.circuits = daemon, circuits
 
-    def expect(self, scenarios: Iterable[str]) -> None:
-        """Scenarios by which mails may be answered: their series begin with 0, so that their first mails show, too."""
+    def expect(self, scenarios: Iterable[ScenarioInstruction]) -> None:
+        """Those in use: series of the replies that they may give begin with 0, so that their first mails show, too."""
+        policy = AnswerPolicy.of(self._live.config())
+        outcome = "drafted" if policy.drafts else "answered" if policy.delivers else "observed"
         for scenario in scenarios:
-            self._mails.labels(OUTCOME_OF_MODE[self._live.config().agent.mode], self._scenario(scenario))
+            if scenario.templates or outcome == "observed":  # what would be handed over is observed, too
+                self._mails.labels(outcome, self._scenario(scenario.name))
 
     def exposition(self) -> bytes:
         """Prometheus' text format 0.0.4."""

@@ -11,12 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from guarantee_email_agent.agent.health import Health, HealthLimits
-from guarantee_email_agent.agent.listeners import listen_on_port, listen_on_unix_socket, remove_unix_socket
+from guarantee_email_agent.agent.listeners import (
+    check_port,
+    check_unix_socket,
+    listen_on_port,
+    listen_on_unix_socket,
+    remove_unix_socket,
+)
 from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier, ServiceStatus
 from guarantee_email_agent.config.metrics_settings import MetricsSettings
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.integrations.server_launch import is_loopback
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
@@ -61,11 +68,16 @@ class Monitoring:
         self,
         daemon: WatchedDaemon,
         circuits: Callable[[], Mapping[str, CircuitBreaker]],
-        scenarios: Iterable[str],
+        scenarios: Iterable[ScenarioInstruction],
     ) -> None:
         """What the metrics look at, as in `Metrics.watch` and `Metrics.expect`."""
         if self._metrics is not None:
             self._metrics.watch(daemon, circuits)
+            self._metrics.expect(scenarios)
+
+    def expect(self, scenarios: Iterable[ScenarioInstruction]) -> None:
+        """As `Metrics.expect`, once others are in use, or the settings have changed."""
+        if self._metrics is not None:
             self._metrics.expect(scenarios)
 
     @asynccontextmanager
@@ -134,6 +146,15 @@ def require_packages(settings: MetricsSettings) -> None:
             f"metrics need the package {error.name}. Run: pip install 'guarantee-email-agent[metrics]', or remove "
         )
         raise ConfigurationError(f"{problem}metrics.port and metrics.socket", "metrics_not_installed") from None
+
+
+def check_places(settings: MetricsSettings) -> None:
+    """Raises ConfigurationError for a place where no agent could listen. One that listens there is not in the way."""
+    for place in _places(settings):
+        if isinstance(place, Path):
+            check_unix_socket(place)
+        else:
+            check_port(*place)
 
 
 def shown_places(settings: MetricsSettings) -> list[str]:

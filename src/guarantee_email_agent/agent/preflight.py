@@ -24,7 +24,7 @@ from guarantee_email_agent.agent.identity_key import (
 )
 from guarantee_email_agent.agent.inbox_counts import count_inbox
 from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter
-from guarantee_email_agent.agent.monitoring import require_packages, shown_places
+from guarantee_email_agent.agent.monitoring import check_places, require_packages, shown_places
 from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
 from guarantee_email_agent.agent.startup import connection_problem, require_owner
 from guarantee_email_agent.config.loader import built_in_files, load_config
@@ -108,8 +108,9 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             check_summary_file(config.summary.file)
             report.passed("Summary", str(config.summary.file))
     if config.metrics.enabled:
-        with report.checking("Metrics"):  # nothing is opened: the agent that runs may have the port
+        with report.checking("Metrics"):  # the agent that runs may have the port and the socket
             require_packages(config.metrics)
+            check_places(config.metrics)
             report.passed("Metrics", ", ".join(shown_places(config.metrics)))
     warranty_needed = True
     with report.checking("Instructions"):

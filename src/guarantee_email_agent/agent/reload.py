@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -19,6 +19,7 @@ from guarantee_email_agent.agent.worker_setup import checked_instructions, creat
 from guarantee_email_agent.config.differences import changed_secrets, changed_settings
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.checked_instructions import CheckedInstructions
+from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.integrations.services import Services
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
@@ -51,6 +52,8 @@ class SettingsReload:
         self._loaded, self._override, self._keeps_note = loaded, override, keeps_note
         self._daemon, self._services = daemon, services
         self._load, self._set_up_logging = load, set_up_logging
+        self.tell_scenarios: Callable[[Sequence[ScenarioInstruction]], None] = lambda _: None
+        """Called with those in use, once they or the settings have changed."""
         self._reloaded = asyncio.Event()
         self._models = AsyncExitStack()  # a mail in progress may still use one that was replaced
         self._instructions = daemon.worker.processor.instructions.load()
@@ -119,6 +122,7 @@ class SettingsReload:
         self.config, self._loaded = config, loaded
         self._reloaded.set()
         told = [*changed, *(["instruction files"] if self._instructions_changed() else [])]
+        self.tell_scenarios(self._instructions.scenarios)
         logger.info("Reloaded: %s", ", ".join(told) or "nothing has changed")
         self._tell_of_restart(self._override(found))
         await self.note()
@@ -141,6 +145,7 @@ class SettingsReload:
         while True:
             if self._instructions_changed():
                 logger.info("Changed instruction files are in use from now on")
+                self.tell_scenarios(self._instructions.scenarios)
                 await self.note()
             self._reloaded.clear()
             with suppress(TimeoutError):

@@ -138,6 +138,7 @@ async def _run(loaded: Config, options: RunOptions) -> int:
             outage_log.templates = lambda: settings.config.llm.when_down == "template"
             outage_log.is_proved_back = daemon.outages.is_proved_back
             monitoring.current_config = lambda: settings.config
+            settings.tell_scenarios = monitoring.expect
             await settings.note()
             async with _in_background(_take_over_changes(settings, hung_up, stop, notifier)):
                 code = await _watch(daemon, options.once)
@@ -285,7 +286,7 @@ async def open_daemon(
         observers = (*observers, history, heartbeat)
         daemon = Daemon(worker, clock, stop, observers, since, ours, outages, watchdog=watchdog)
         if monitoring is not None:
-            scenarios = [scenario.name for scenario in instructions.load().scenarios]
+            scenarios = instructions.load().scenarios
             monitoring.watch(daemon, lambda: services.circuits | _model_circuit(daemon), scenarios)
         yield daemon, services
 
