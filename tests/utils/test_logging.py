@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import logging
 import re
@@ -205,3 +206,11 @@ def test_a_file_that_cannot_be_written_is_a_configuration_error(name: str, tmp_p
     with pytest.raises(ConfigurationError, match=r"logging\.file: cannot write .*\. Name a file in a folder") as caught:
         set_up(file=tmp_path / name)
     assert caught.value.code == "config_log_file"
+
+
+def test_what_a_console_cannot_hold_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii", write_through=True))
+    configure_logging("INFO", "INFO", None, as_json=False, split_console=True)
+    logger.info("Cannot write Müller.md")
+    assert written.getvalue().endswith(b"INFO Cannot write M\\xfcller.md\n")

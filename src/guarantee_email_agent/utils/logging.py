@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from collections.abc import Iterator
@@ -126,6 +127,10 @@ def configure_logging(
 
 
 def _console(level: str, split: bool) -> Iterator[logging.Handler]:
+    for stream in (sys.stderr, sys.stdout) if split else (sys.stderr,):
+        # What its encoding cannot hold is written out: logging would lose the line, and nobody would know.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     errors = logging.StreamHandler(sys.stderr)
     errors.setLevel(level)
     if split:
