@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.local_time import LocalTime
 
 TOMORROW_S = 86_400.0
+HOUR_S = 3600.0
 
 
 def at_tomorrow(desk: SteeredDesk) -> closing[Ledger]:
@@ -107,6 +110,30 @@ def test_no_day_before_the_first_start_is_told(tmp_path: Path) -> None:
     desk = SteeredDesk(tmp_path, summary={"at": "00:00", "zone": "UTC", "file": "summary.txt"})
     with at_tomorrow(desk) as ledger:
         assert not tell(summary_of(desk, ledger, first_start=ledger.time()))
+
+
+@pytest.mark.parametrize("at", ["18:00", "05:00"])
+def test_the_first_one_after_another_time_was_chosen_begins_where_the_one_before_ended(tmp_path: Path, at: str) -> None:
+    monday = datetime(2026, 1, 19, 7, 30, tzinfo=UTC).timestamp()
+    desk = SteeredDesk(tmp_path, summary={"at": "07:00", "zone": "UTC", "file": "summary-{date}.txt"})
+    key = identity_key(desk.config)
+    for now, time in ((monday, "07:00"), (monday + 36 * HOUR_S, at)):  # Tuesday in the evening
+        config = replace(desk.config, summary=replace(desk.config.summary, at=time))
+        with closing(open_ledger(config.agent.ledger, key=key, now=lambda now=now: now)) as ledger:
+            assert tell(DailySummary(config, ledger, key, 0.0, SystemClock()))
+    text = (tmp_path / "summary-2026-01-20.txt").read_text()
+    assert text.startswith(f"From 2026-01-19 07:00:00 to 2026-01-20 {at}:00 (UTC)")
+
+
+def test_what_was_told_long_ago_makes_no_day_longer(tmp_path: Path) -> None:
+    monday = datetime(2026, 1, 19, 7, 30, tzinfo=UTC).timestamp()
+    desk = SteeredDesk(tmp_path, summary={"at": "07:00", "zone": "UTC", "file": "summary-{date}.txt"})
+    key = identity_key(desk.config)
+    for now in (monday, monday + 72 * HOUR_S):
+        with closing(open_ledger(desk.config.agent.ledger, key=key, now=lambda now=now: now)) as ledger:
+            assert tell(summary_of(desk, ledger))
+    text = (tmp_path / "summary-2026-01-22.txt").read_text()
+    assert text.startswith("From 2026-01-21 07:00:00 to 2026-01-22 07:00:00 (UTC)")
 
 
 def test_a_day_ends_at_its_time_on_the_spot() -> None:

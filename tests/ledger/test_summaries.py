@@ -22,7 +22,7 @@ def test_one_agent_has_the_turn_and_the_next_one_only_after_it(ledger: Ledger, l
 
 def test_a_day_that_was_told_is_not_told_again(ledger: Ledger) -> None:
     ledger.summaries.begin(BOX, DAY, LEASE_S)
-    ledger.summaries.told(BOX, DAY)
+    ledger.summaries.told(BOX, DAY, 1000.0)
     assert ledger.summaries.begin(BOX, DAY, LEASE_S) == "no"
     assert ledger.summaries.begin("c1" * 16, DAY, LEASE_S) == "first"
 
@@ -42,7 +42,16 @@ def test_a_clock_that_was_set_back_keeps_nobody_waiting(ledger: Ledger, ledger_s
 def test_days_long_ago_are_forgotten(ledger: Ledger, ledger_sql: LedgerSql) -> None:
     for day in (date(2025, 1, 1), DAY):
         ledger.summaries.begin(BOX, day, LEASE_S)
-        ledger.summaries.told(BOX, day)
+        ledger.summaries.told(BOX, day, 1000.0)
     assert ledger_sql.rows("SELECT name FROM ledger_facts WHERE name LIKE ?", "summary %") == [
         (f"summary 2026-01-18 {BOX}",)
     ]
+
+
+def test_the_end_of_what_was_told_last_is_kept_for_each_mailbox(ledger: Ledger) -> None:
+    assert ledger.summaries.told_until(BOX) is None
+    for end in (1000.0, 2000.5):
+        ledger.summaries.begin(BOX, DAY, LEASE_S)
+        ledger.summaries.told(BOX, DAY, end)
+    assert ledger.summaries.told_until(BOX) == 2000.5
+    assert ledger.summaries.told_until("c1" * 16) is None

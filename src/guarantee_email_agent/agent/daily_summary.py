@@ -46,6 +46,7 @@ _REFUSED: Final = "mail_rejected"
 LEASE_S: Final = 900.0
 """How long one agent may take to tell a day, before another one takes over."""
 
+_DAY_S: Final = 86_400.0
 SLOWEST: Final = 5
 MAX_MAILS: Final = 100_000
 """Of one day, from which the slowest are found."""
@@ -118,7 +119,8 @@ class DailySummary:
         if turn == "no":
             return False
         try:
-            text = await asyncio.to_thread(self._write, period)
+            told_until = await asyncio.to_thread(self._ledger.summaries.told_until, self._mailbox_key)
+            text = await asyncio.to_thread(self._write, _after(period, told_until))
             if self._config.summary.to is None:
                 await asyncio.to_thread(self._save, period, text)
             else:
@@ -127,7 +129,7 @@ class DailySummary:
             if turn == "first" and not error.details.get("uncertain"):
                 await asyncio.to_thread(self._ledger.summaries.not_told, self._mailbox_key, period.day)
             raise
-        await asyncio.to_thread(self._ledger.summaries.told, self._mailbox_key, period.day)
+        await asyncio.to_thread(self._ledger.summaries.told, self._mailbox_key, period.day, period.end)
         self._told = period.day
         logger.info("The summary of the day was written")
         return True
@@ -172,6 +174,16 @@ def last_period(clock: LocalTime, at: str, now: float) -> Period:
     if clock.seconds(day, ends) > now:
         day -= timedelta(days=1)
     return Period(day, clock.seconds(day - timedelta(days=1), ends), clock.seconds(day, ends))
+
+
+def _after(period: Period, told_until: float | None) -> Period:
+    """From the end of the one before, which is not a day ago where `summary.at` was changed.
+
+    told_until: when the period ended that was told last; with a day between them, no agent ran at its time.
+    """
+    if told_until is None or not 0 < period.end - told_until < 2 * _DAY_S:
+        return period
+    return replace(period, begin=told_until)
 
 
 def summary_text(reader: LedgerReader, period: Period, clock: LocalTime) -> str:

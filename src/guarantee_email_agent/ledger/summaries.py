@@ -13,6 +13,7 @@ from guarantee_email_agent.ledger.tables import facts
 
 KEPT_DAYS: Final = 40
 _PREFIX: Final = "summary "
+_TOLD_UNTIL: Final = "summarized until "
 _DONE: Final = "told"
 _AT_NAME: Final = facts.c.name == bindparam("at_name")
 _SET: Final = update(facts).where(_AT_NAME).values(value=bindparam("new_value"))
@@ -47,10 +48,18 @@ class Summaries:
             connection.execute(_SET, {"at_name": name, "new_value": ends_at})
             return "again"
 
-    def told(self, mailbox_key: str, day: date) -> None:
-        """The day was told."""
+    def told(self, mailbox_key: str, day: date, end: float) -> None:
+        """The day was told. end: that of its period, in seconds since 1970."""
         with self._database.write_transaction() as connection:
             connection.execute(_SET, {"at_name": _name(mailbox_key, day), "new_value": _DONE})
+            connection.execute(_REMOVE, {"at_name": f"{_TOLD_UNTIL}{mailbox_key}"})
+            connection.execute(tables.SAVE_FACT, {"name": f"{_TOLD_UNTIL}{mailbox_key}", "value": repr(end)})
+
+    def told_until(self, mailbox_key: str) -> float | None:
+        """The end of the period that was told last; None where none was."""
+        with self._database.read_transaction() as connection:
+            value = connection.value(tables.FACT, {"name": f"{_TOLD_UNTIL}{mailbox_key}"})
+        return None if value is None else float(value)
 
     def not_told(self, mailbox_key: str, day: date) -> None:
         """It is known for certain that nobody told it: whoever asks next has the first turn."""
