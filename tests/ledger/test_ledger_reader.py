@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import LOCATION, MAIL, RETRY_S, WRITES, claimed
+from ledgers import KEY, LOCATION, MAIL, RETRY_S, WRITES, claimed
 from postgresql import LedgerSql
 from sqlalchemy import update
 
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import OUTCOMES, LedgerCount, LedgerReader, NoSuchMailError
+from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.ledger.tables import mails
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -97,6 +98,17 @@ def test_a_ledger_of_another_version(
     with pytest.raises((ConfigurationError, LedgerError)) as raised:
         LedgerReader(ledger_location)
     assert raised.value.code == code
+
+
+def test_a_ledger_of_a_newer_version_is_refused_in_the_words_of_a_start(
+    ledger: Ledger, ledger_location: str, ledger_sql: LedgerSql
+) -> None:
+    ledger_sql.rows("UPDATE ledger_facts SET value = '99' WHERE name = 'schema_version'")
+    with pytest.raises(ConfigurationError) as by_reader:
+        LedgerReader(ledger_location)
+    with pytest.raises(ConfigurationError) as by_start:
+        open_ledger(ledger_location, key=KEY)
+    assert by_reader.value.message == by_start.value.message
 
 
 def test_a_server_that_is_down_is_one_line_without_the_password() -> None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _EXIT_CODES = """\
 exit codes:
   0    it is done
-  1    the mail's state does not allow it (the line says why), or the ledger or the mailbox cannot be used now
+  1    the mail's state does not allow it (the line says why), the ledger or the mailbox cannot be used now, or the
+       output could not be written
   2    configuration error: no such mail or several, no ledger or one of another version, bad configuration, bad usage
   3    the mail server is needed, and could not be started or reached
   130  interrupted

@@ -15,7 +15,7 @@ from guarantee_email_agent.integrations.ports import MailMark, Outcome
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
 from guarantee_email_agent.ledger.database import LedgerError, open_database
 from guarantee_email_agent.ledger.outages import ALL_OUTAGES, RecordedOutage, united
-from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, SCHEMA_VERSION, older_schema, require_key
+from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, SCHEMA_VERSION, newer_schema, older_schema, require_key
 from guarantee_email_agent.ledger.tables import CURRENT_TIME, FACT, facts, locations, mails
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -214,11 +214,7 @@ class LedgerReader:
         if version is None or not version.isdecimal():
             raise LedgerError(f"The ledger {self.name} is damaged. Restore it from a backup", "ledger_corrupt")
         if int(version) > SCHEMA_VERSION:
-            raise ConfigurationError(
-                f"The ledger {self.name} was written by a newer version of the agent (schema {version}; this one "
-                f"knows {SCHEMA_VERSION}). Update this program",
-                "ledger_newer_schema",
-            )
+            raise newer_schema(self.name, int(version))
         if int(version) < SCHEMA_VERSION:
             raise older_schema(self.name, int(version))
 

@@ -72,11 +72,7 @@ def read_schema_version(database: Database, connection: Connection, key: bytes) 
     if not version.isdecimal() or int(version) < 1 or KEY_FINGERPRINT not in known:
         raise LedgerError(f"The ledger {database.name} is damaged. Restore it from a backup", "ledger_corrupt")
     if int(version) > SCHEMA_VERSION:
-        raise ConfigurationError(
-            f"The ledger {database.name} was written by a newer version of the agent (schema {version}; this one "
-            f"knows {SCHEMA_VERSION}). Update this agent",
-            "ledger_newer_schema",
-        )
+        raise newer_schema(database.name, int(version))
     require_key(database.name, known[KEY_FINGERPRINT], key)
     return int(version)
 
@@ -89,6 +85,15 @@ def require_key(name: str, fingerprint: str, key: bytes) -> None:
             "with a new key every mail would look new and be answered again",
             "ledger_wrong_key",
         )
+
+
+def newer_schema(name: str, version: int) -> ConfigurationError:
+    """Of a ledger that this version cannot read."""
+    return ConfigurationError(
+        f"The ledger {name} was written by a newer version of the agent (schema {version}; this one knows "
+        f"{SCHEMA_VERSION}). Update this agent",
+        "ledger_newer_schema",
+    )
 
 
 def older_schema(name: str, version: int) -> ConfigurationError:
