@@ -171,7 +171,7 @@ class EvalRunner:
             clients = trace.clients
         history = None if previous is None else MockReplyHistory(previous)
         processor = self.create_processor(clients, clock, self._policy_for(test_case), history)
-        arrival = {} if previous is None else {"arrived_at": ARRIVED_AT}
+        arrival: dict[str, Any] = {} if previous is None else {"arrived_at": ARRIVED_AT}
         raw_email = test_case.input.email.raw or build_raw_email(test_case)
         with counted_waits() as held_back:
             report = await processor.process_email(raw_email, **arrival)
