@@ -62,7 +62,11 @@ def check_sign_in(config: Config) -> str:
         from guarantee_email_agent.mcp_servers.mail.oauth.oauth_client import oauth_client
 
         client = oauth_client(config)
-        token = AccessTokens(client).renew()
+        tokens = AccessTokens(client)
+        try:
+            token = tokens.renew()
+        finally:
+            tokens.close()
         kept = f", kept in {client.token_file}" if client.keeps_token else ""
         issued = f"a new access token until {_moment(token.expires_at)}{kept}"
         return f"{config.mailbox.oauth.provider}, {client.flow}: {issued}"

@@ -8,7 +8,7 @@ import sys
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS
-from guarantee_email_agent.utils.signals import sigterm_as_ctrl_c
+from guarantee_email_agent.utils.signals import signals_as_ctrl_c
 
 _EXIT_CODES = """\
 exit codes:
@@ -56,7 +56,7 @@ def _run(options: argparse.Namespace) -> int:
 
     config = arguments.load_config_and_log(options.config, options.verbose)
     forbid_core_files()
-    with sigterm_as_ctrl_c():
+    with signals_as_ctrl_c():
         terminal = Terminal(BrokenPipeSafeStream(sys.stdout))
         sign_in(config, terminal, timeout_s=options.timeout, port=options.port)
     return EXIT_SUCCESS

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.arguments import MODES
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.gc_pause import gc_paused
+from guarantee_email_agent.utils.signals import signals_as_ctrl_c
 
 _EXIT_CODES = """\
 exit codes:
@@ -41,6 +41,5 @@ def _run(options: argparse.Namespace) -> int:
     with gc_paused():
         from guarantee_email_agent.agent.preflight import check_all
     arguments.log_to_console(options.verbose)
-    for number in (signal.SIGTERM, signal.SIGHUP):  # an answer of the issuer that is on its way has to be kept
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
-    return check_all(options.config, BrokenPipeSafeStream(sys.stdout), inbox=options.inbox, mode=options.mode)
+    with signals_as_ctrl_c():  # a token that the issuer is about to give has to be kept
+        return check_all(options.config, BrokenPipeSafeStream(sys.stdout), inbox=options.inbox, mode=options.mode)

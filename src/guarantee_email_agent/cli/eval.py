@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.utils.gc_pause import gc_paused
-from guarantee_email_agent.utils.signals import sigterm_as_ctrl_c
+from guarantee_email_agent.utils.signals import signals_as_ctrl_c
 
 if TYPE_CHECKING:
     from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
@@ -123,7 +123,7 @@ def add_eval(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    with sigterm_as_ctrl_c():  # from here on: to load what another agent needs takes a second
+    with signals_as_ctrl_c():  # from here on: to load what another agent needs takes a second
         return _evaluate(options)
 
 

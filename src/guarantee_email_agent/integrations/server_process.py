@@ -118,7 +118,10 @@ class ServerProcess:
         try:
             await self._stop()
         except BaseException:  # interrupted: no time left for a graceful stop
-            self._signal(signal.SIGKILL)
+            if self._launch.built_in:
+                self._let_go()
+            else:
+                self._signal(signal.SIGKILL)
             raise
         finally:
             self.exit_code = self._process.get_returncode()
@@ -126,6 +129,15 @@ class ServerProcess:
             for task in self._reading:
                 task.cancel()
             await asyncio.gather(*self._reading, return_exceptions=True)
+
+    def _let_go(self) -> None:
+        """Leave it to end by itself once its calls are done, as after a SIGKILL of the agent: its input has ended.
+
+        It may be about to get a token that the issuer gives once.
+        """
+        popen = self._process.get_extra_info("subprocess")
+        if popen.returncode is None:
+            popen.returncode = 0  # else the closing of the transport would kill it
 
     async def _stop(self) -> None:
         """MCP 2025-11-25, lifecycle, shutdown: close its input, wait, terminate, kill."""

@@ -17,7 +17,7 @@ from guarantee_email_agent.reporting.statistics import Threshold, format_percent
 from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.reporting.totals import Outcome, Totals
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_SUCCESS, AgentError
-from guarantee_email_agent.utils.signals import sigterm_as_ctrl_c
+from guarantee_email_agent.utils.signals import signals_as_ctrl_c
 
 if TYPE_CHECKING:
     from guarantee_email_agent.reporting.github_actions import GitHubStep
@@ -196,7 +196,7 @@ def run_and_report(
     interrupted = False
     try:
         reporter.print_title(title)
-        with sigterm_as_ctrl_c(), closing(results):
+        with signals_as_ctrl_c(), closing(results):
             for result in results:
                 if recorder is not None:
                     recorder.add(result)
@@ -228,6 +228,6 @@ def run_and_report(
     if recorder is not None:
         recorder.finish(outcome, code, duration_s)
     if write_reports is not None:
-        with sigterm_as_ctrl_c(), closing(kept):  # so that no half of a report is left, which may take minutes to write
+        with signals_as_ctrl_c(), closing(kept):  # so that no half of a report is left, which may take minutes to write
             write_reports(kept, duration_s, interrupted=interrupted)
     return code

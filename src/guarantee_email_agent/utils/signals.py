@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def sigterm_as_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does, so that no sandbox, server or folder is left behind.
+def signals_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end a run as Ctrl-C does, so that nothing is left behind, and no token is lost.
 
-    For commands that work something off. In another thread than the first one, which alone gets signals, it does
-    nothing. May be nested: the handler that was there before comes back.
+    For commands that work something off. SIGHUP stays ignored where it is, as by `nohup`. In another thread than the
+    first one, which alone gets signals, it does nothing. May be nested: the handlers that were there before come back.
     """
 
     def end(_number: int, _frame: object) -> None:
@@ -26,8 +26,12 @@ def sigterm_as_ctrl_c() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # no other one may
         yield
         return
-    former = signal.signal(signal.SIGTERM, end)
+    taken = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        taken.append(signal.SIGHUP)
+    former = {number: signal.signal(number, end) for number in taken}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, former)
+        for number, handler in former.items():
+            signal.signal(number, handler)
