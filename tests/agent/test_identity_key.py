@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.agent.identity_key import identity_key
+from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, key_of_mailbox
 from guarantee_email_agent.config.settings import AgentSettings, Config, Secrets
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -53,3 +53,10 @@ def test_a_ledger_without_its_key_and_a_damaged_key_are_refused(tmp_path: Path, 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
     assert "cannot be read or made" in refusal(config(tmp_path / "none" / "ledger.db"))
+
+
+def test_name_that_is_no_utf_8_has_a_key_too() -> None:
+    """As a command line hands it over."""
+    names = ("\udcff\udcfe", "\udcff")
+    assert len({key_of_location("mailbox", name, b"key") for name in names}) == 2
+    assert len({key_of_mailbox(name, b"key") for name in names}) == 2

@@ -211,6 +211,28 @@ def test_an_id_of_no_mail(desk: SteeredDesk, capsys: pytest.CaptureFixture[str],
     assert capsys.readouterr().err == f"guarantee-email-agent: {message}\n"
 
 
+@pytest.mark.parametrize("name", ["1795630529", "0123456789abcdef0123456789abcdef", "beef", "ABCDEF01"])
+def test_an_id_in_the_mailbox_may_look_like_a_key(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    desk.ended(name, "handed_over")
+    assert run(["release", name]) == 0
+    assert "is given back to the agents" in capsys.readouterr().out
+
+
+def test_an_id_in_the_mailbox_may_have_spaces_around_it(desk: SteeredDesk) -> None:
+    desk.ended(" first ", "handed_over")
+    assert run(["release", " first "]) == 0
+    desk.ended("second", "handed_over")
+    assert run(["release", " second "]) == 0
+
+
+def test_a_name_that_is_no_utf_8_is_of_no_mail(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.ended("first", "handed_over")
+    assert run(["release", "\udcff\udcfe"]) == 2
+    assert "The ledger has no mail " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["release", "retry", "hand-over"])
 def test_under_another_key_no_mail_is_known_by_its_id_in_the_mailbox(
     desk: SteeredDesk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str

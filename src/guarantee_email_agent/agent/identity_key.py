@@ -58,12 +58,12 @@ def mailbox_name(config: Config) -> str:
 
 def key_of_mailbox(mailbox_name: str, key: bytes) -> str:
     """What the ledger knows a mailbox by."""
-    return content_identity(f"mailbox {mailbox_name}".encode(), key)
+    return content_identity(f"mailbox {mailbox_name}".encode("utf-8", "surrogatepass"), key)
 
 
 def key_of_location(mailbox_name: str, mail_id: str, key: bytes) -> str:
     """What the ledger knows the place of a mail by: ids are unique in one mailbox only."""
-    return content_identity(f"place {mailbox_name} {mail_id}".encode(), key)
+    return content_identity(f"place {mailbox_name} {mail_id}".encode("utf-8", "surrogatepass"), key)
 
 
 def _key_from_file(ledger: Path) -> bytes:

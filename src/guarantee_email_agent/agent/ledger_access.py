@@ -10,6 +10,7 @@ from guarantee_email_agent.agent.process_identity import has_ended
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.agents import ReportedOutage, RunningAgent
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow, NoSuchMailError
+from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable, truncate
 
 MIN_ID: Final = 4
@@ -34,27 +35,40 @@ def open_reader(config: Config) -> LedgerReader:
 
 
 def find_mail(reader: LedgerReader, config: Config, name: str) -> LedgerRow:
-    """name: the beginning of a mail's key, or its id in the mailbox. Raises NoSuchMailError, and
-    ConfigurationError where the key is needed, which is another one than the agents'.
+    """name: the beginning of a mail's key, or its id in the mailbox, which may have the form of a key.
+
+    Raises NoSuchMailError, and ConfigurationError where the key is needed, which is another one than the agents'.
     """
     lowered = name.strip().lower()
     is_key = _KEY.fullmatch(lowered) is not None
+    ambiguous: NoSuchMailError | None = None
     if is_key:
         try:
             return reader.find(lowered)
         except NoSuchMailError as error:
-            if error.code == "ledger_ambiguous_mail":
+            ambiguous = error if error.code == "ledger_ambiguous_mail" else None
+    if lowered:
+        try:
+            if (row := _find_by_id(reader, config, name)) is not None:
+                return row
+        except ConfigurationError:
+            if not is_key:
                 raise
-    elif name.strip():
-        # As the agent's log names it. Without the key nothing can be told of it.
-        key = identity_key(config)
-        reader.require_key(key)
-        location = key_of_location(mailbox_name(config), name.strip(), key)
-        if (row := reader.at(location)) is not None:
-            return row
+    if ambiguous is not None:
+        raise ambiguous
     shown = printable(truncate(name, 60))
     hint = "" if is_key or not re.fullmatch(r"[0-9a-f]{1,3}", lowered) else f" An id has {MIN_ID} digits at least."
     raise NoSuchMailError(f"The ledger has no mail {shown}.{hint} 'log' and 'status' list them", "ledger_no_mail")
+
+
+def _find_by_id(reader: LedgerReader, config: Config, mail_id: str) -> LedgerRow | None:
+    """As the agent's log names it. Raises ConfigurationError without the agents' key, by which alone it is found."""
+    key = identity_key(config)
+    reader.require_key(key)
+    for each in dict.fromkeys((mail_id, mail_id.strip())):
+        if (row := reader.at(key_of_location(mailbox_name(config), each, key))) is not None:
+            return row
+    return None
 
 
 def current_outages(agent: RunningAgent, now: float) -> tuple[ReportedOutage, ...]:
