@@ -13,9 +13,15 @@ import pytest
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, mail, worker_on
 from steered_desk import SteeredDesk
 
-from guarantee_email_agent.agent.daily_summary import DailySummary, check_summary_file, last_period
+from guarantee_email_agent.agent.daily_summary import (
+    DailySummary,
+    check_summary_file,
+    last_period,
+    require_summary_file,
+)
 from guarantee_email_agent.agent.identity_key import identity_key
 from guarantee_email_agent.agent.outbox import NOT_WAITING
+from guarantee_email_agent.cli import run
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.agents import AgentReport, Work
@@ -187,3 +193,53 @@ def test_a_place_where_no_summary_can_be_written_is_told_at_once(tmp_path: Path)
         ConfigurationError, match=r"The summary cannot be written to .*No such file.* Correct summary\."
     ):
         check_summary_file(tmp_path / "missing" / "summary.txt")
+
+
+@pytest.mark.parametrize(
+    ("file", "used"),
+    [
+        ("ledger.db", "agent.ledger"),
+        ("ledger.db-wal", "agent.ledger"),
+        ("ledger.db.key", "agent.ledger"),
+        ("tickets.db", "tickets.database"),
+        ("warranties.csv", "warranties.file"),
+        ("agent.log", "logging.file"),
+        ("mail-token.json", "mailbox.oauth.token_file"),
+        ("orders.csv", "look_ups.orders.table"),
+        ("config.yaml", "the configuration"),
+        ("folder/../config.yaml", "the configuration"),
+        ("link", "agent.ledger"),
+    ],
+)
+def test_a_file_that_is_something_else_is_never_replaced(tmp_path: Path, file: str, used: str) -> None:
+    orders = {"topics": ["order"], "number": "n", "pattern": "[0-9]{5}", "labels": ["order"], "table": "orders.csv"}
+    logging = {"file": "agent.log"}
+    desk = SteeredDesk(tmp_path, summary={"file": file}, logging=logging, look_ups={"orders": orders})
+    (tmp_path / "link").symlink_to(tmp_path / "ledger.db")
+    with pytest.raises(ConfigurationError) as caught:
+        require_summary_file(desk.config)
+    assert f"is in use ({used}), and a summary would replace it" in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_what_is_no_file_is_never_replaced(tmp_path: Path) -> None:
+    desk = SteeredDesk(tmp_path, summary={"file": "mailbox/new"})
+    with pytest.raises(ConfigurationError, match=r"mailbox/new is no regular file\. Name one"):
+        require_summary_file(desk.config)
+
+
+def test_the_summary_before_may_be_replaced(tmp_path: Path) -> None:
+    (tmp_path / "summary.txt").write_text("Of yesterday")
+    require_summary_file(SteeredDesk(tmp_path, summary={"file": "summary.txt"}).config)
+
+
+@pytest.mark.parametrize("command", [["check"], ["run", "--once"]])
+def test_neither_check_nor_run_takes_the_ledger_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    SteeredDesk(tmp_path, summary={"file": "ledger.db"})
+    assert run(command) == 2
+    told = "".join(capsys.readouterr())
+    (line,) = [line for line in told.splitlines() if "summary.file" in line]
+    assert line.endswith("ledger.db is in use (agent.ledger), and a summary would replace it. Name a file of its own")

@@ -10,12 +10,12 @@ import asyncio
 import logging
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
-from datetime import date, time, timedelta
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from guarantee_email_agent.agent.identity_key import key_of_mailbox, mailbox_name
 from guarantee_email_agent.agent.ledger_access import current_outages, ledger_location
@@ -50,6 +50,8 @@ _DAY_S: Final = 86_400.0
 SLOWEST: Final = 5
 MAX_MAILS: Final = 100_000
 """Of one day, from which the slowest are found."""
+
+_BESIDE_DATABASE: Final = ("", "-wal", "-shm", "-journal", ".key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,8 @@ class DailySummary:
             return summary_text(reader, period, self._local_time)
 
     def _save(self, period: Period, text: str) -> None:
-        file = Path(str(self._config.summary.file).replace("{date}", period.day.isoformat()))
+        assert self._config.summary.file is not None
+        file = _file_of(self._config.summary.file, period.day)
         with _folder_beside(file) as place:
             draft = place / "draft"
             draft.write_text(text, encoding="utf-8")
@@ -236,6 +239,54 @@ def check_summary_file(file: Path) -> None:
             pass
     except AgentError as error:
         raise ConfigurationError(error.message, error.code) from None
+
+
+def require_summary_file(config: Config) -> None:
+    """Raises ConfigurationError where a summary would replace something else than the one before it."""
+    if config.summary.file is None:
+        return
+    file = _file_of(config.summary.file, datetime.now(UTC).date())
+    if os.path.exists(file) and not os.path.isfile(file):
+        raise ConfigurationError(
+            f"summary.file: {file} is no regular file. Name one that each summary may replace", "summary_unwritable"
+        )
+    place = file.resolve()
+    if (used := next((name for name, other in _files_in_use(config) if other.resolve() == place), None)) is not None:
+        raise ConfigurationError(
+            f"summary.file: {file} is in use ({used}), and a summary would replace it. Name a file of its own",
+            "summary_unwritable",
+        )
+
+
+def _file_of(file: Path, day: date) -> Path:
+    return Path(str(file).replace("{date}", day.isoformat()))
+
+
+def _files_in_use(config: Config) -> Iterator[tuple[str, Path]]:
+    """Those of the configuration, with what SQLite and we put beside a database."""
+    databases = [("tickets.database", config.tickets.database)]
+    if "://" not in (ledger := ledger_location(config)):
+        databases.append(("agent.ledger", Path(ledger)))
+    for name, database in databases:
+        yield from ((name, database.with_name(f"{database.name}{end}")) for end in _BESIDE_DATABASE)
+    if config.source is not None:
+        yield "the configuration", config.source
+    yield "the environment", Path(".env")
+    yield from ((name, path) for name, path in _paths(config) if name not in ("summary.file", "source"))
+
+
+def _paths(section: Any, prefix: str = "") -> Iterator[tuple[str, Path]]:
+    """All settings that are paths, by their keys."""
+    named = (
+        section
+        if isinstance(section, Mapping)
+        else {each.name: getattr(section, each.name) for each in fields(section)}
+    )
+    for name, value in named.items():
+        if isinstance(value, Path):
+            yield f"{prefix}{name}", value
+        elif isinstance(value, Mapping) or is_dataclass(value):
+            yield from _paths(value, f"{prefix}{name}.")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeVar
 
 from guarantee_email_agent.agent import settings_in_use
 from guarantee_email_agent.agent.cost_limit import check_price
-from guarantee_email_agent.agent.daily_summary import check_summary_file
+from guarantee_email_agent.agent.daily_summary import check_summary_file, require_summary_file
 from guarantee_email_agent.agent.file_owners import owned_by_their_folders
 from guarantee_email_agent.agent.identity_key import (
     key_of_location,
@@ -105,6 +105,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             report.passed("Log", str(config.logging.file))
     if config.summary.file is not None:
         with report.checking("Summary"):
+            require_summary_file(config)
             check_summary_file(config.summary.file)
             report.passed("Summary", str(config.summary.file))
     if config.metrics.enabled:

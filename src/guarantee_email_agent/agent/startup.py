@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from guarantee_email_agent.agent.daemon import Daemon
-from guarantee_email_agent.agent.daily_summary import DailySummary
+from guarantee_email_agent.agent.daily_summary import DailySummary, require_summary_file
 from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox_filter import SECONDS_PER_DAY, answer_since, require_clock
@@ -248,6 +248,7 @@ async def open_daemon(
     Raises ConfigurationError for what is missing or bad, instructions included, and MCPConnectionError, with a line for
     each service that cannot be reached.
     """
+    require_summary_file(config)
     clock = SystemClock()
     instructions = checked_instructions(config, clock)
     async with AsyncExitStack() as stack:
