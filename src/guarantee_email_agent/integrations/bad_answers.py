@@ -21,7 +21,10 @@ _Answer = TypeVar("_Answer")
 
 
 class BadAnswers:
-    """Those of one tool since its last good answer. name: of the service, as its error codes begin."""
+    """Those of one tool since its last good answer. name: of the service, as its error codes begin.
+
+    Another tool that is asked first, such as a search, may give them, too.
+    """
 
     def __init__(self, name: str, tool: str) -> None:
         self._name = name
@@ -44,8 +47,11 @@ class BadAnswers:
             if not error.code.endswith(MALFORMED_SUFFIX):
                 raise
             problem = str(error.details.get("problem") or "is not as expected")
-            bad = malformed_error(self._name, self._tool, problem)
-            bad.details["outage"] = self._is_services_fault(problem, json.dumps(request, sort_keys=True, default=str))
+            tool = str(error.details.get("tool") or self._tool)
+            bad = malformed_error(self._name, tool, problem)
+            bad.details["outage"] = self._is_services_fault(
+                f"{tool} {problem}", json.dumps(request, sort_keys=True, default=str)
+            )
             raise bad from None
         if self._confirmed:
             logger.warning("%s: the answers of %s can be read again", self._name, self._tool)
@@ -54,18 +60,18 @@ class BadAnswers:
         return answer
 
     def _is_services_fault(self, problem: str, request: str) -> bool:
+        """problem: with the tool before it."""
         first = self._first.setdefault(problem, request)
         if problem in self._confirmed:
             return True
         if first == request:
-            logger.warning("%s: the answer of %s %s", self._name, self._tool, problem)
+            logger.warning("%s: the answer of %s", self._name, problem)
             return False
         self._confirmed.add(problem)
         logger.error(
-            "%s: the answer of %s %s, for one request after the other: the service is at fault. Mails wait until it is "
+            "%s: the answer of %s, for one request after the other: the service is at fault. Mails wait until it is "
             "mended, or its configuration is",
             self._name,
-            self._tool,
             problem,
         )
         return True
