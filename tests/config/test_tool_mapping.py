@@ -118,6 +118,17 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, old: str, new: str, prob
     assert problem in refusal(tmp_path, WARRANTY.replace(old, new))
 
 
+@pytest.mark.parametrize("status", ["valid", "expired", "Not found", "other"])
+def test_status_may_be_any_of_ours(tmp_path: Path, status: str) -> None:
+    assert load(tmp_path, WARRANTY.replace("{active: valid}", f'{{active: "{status}"}}'))
+
+
+def test_status_that_is_none_of_ours_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+    place = "mcp.warranty_api.tools.check_warranty.result.status.values.active"
+    told = f"{place}: 'valud' is no status that the agent knows – did you mean 'valid'?"
+    assert told in refusal(tmp_path, WARRANTY.replace("{active: valid}", "{active: valud}"))
+
+
 class TestRepeatedCalls:
     def test_ticket_that_nothing_keeps_from_being_opened_twice_is_refused(self, tmp_path: Path) -> None:
         assert "keeps a call whose answer was lost from being made twice" in refusal(tmp_path, TICKETING)
@@ -173,6 +184,18 @@ look_ups:
 
     def test_mapping_names_the_facts(self, tmp_path: Path) -> None:
         assert load(tmp_path, self.TEXT).look_ups["orders"].server.tools["look_up"].tool == "get_order"
+
+    def test_statuses_are_those_of_the_look_up(self, tmp_path: Path) -> None:
+        values = "{{from: order.state, values: {{SENT: {}, GONE: not_found}}}}"
+        assert load(tmp_path, self.TEXT.replace("order.state", values.format("Shipped")))
+        told = refusal(tmp_path, self.TEXT.replace("order.state", values.format("shiped")))
+        assert "'shiped' is no status that the agent knows – did you mean 'shipped'?" in told
+
+    def test_without_statuses_a_number_is_found_or_not(self, tmp_path: Path) -> None:
+        text = self.TEXT.replace("    statuses: [shipped]\n", "")
+        values = "{{from: order.state, values: {{SENT: {}}}}}"
+        assert load(tmp_path, text.replace("order.state", values.format("found")))
+        assert "'shipped' is no status" in refusal(tmp_path, text.replace("order.state", values.format("shipped")))
 
     @pytest.mark.parametrize(
         ("old", "new", "problem"),

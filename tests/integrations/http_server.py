@@ -3,13 +3,15 @@
     python http_server.py MODE PORT
 
 It prints its port, a free one for port 0. MODE: `stream` or `json`, the two forms of an answer. A request whose text is
-a number from 400 to 599 is answered with that HTTP status.
+a number from 400 to 599 is answered with that HTTP status; one that begins with "400: " with 400 and a JSON-RPC error.
 """
 
 # ruff: noqa: T201  # it is a program
 from __future__ import annotations
 
+import json
 import os
+import re
 import socket
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -60,6 +62,12 @@ class Gate:
         while more:
             message = await receive()
             body, more = body + message.get("body", b""), message.get("more_body", False)
+        if (told := re.search(rb'"text": ?"400: ([^"]*)"', body)) is not None:
+            error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": told[1].decode()}}
+            headers = [(b"content-type", b"application/json")]
+            await send({"type": "http.response.start", "status": 400, "headers": headers})
+            await send({"type": "http.response.body", "body": json.dumps(error).encode()})
+            return
         for status in range(400, 600):
             if b'"text":"%d"' % status in body.replace(b" ", b""):
                 await send({"type": "http.response.start", "status": status, "headers": []})

@@ -2,8 +2,8 @@
 
     python scripted_tools.py FILE
 
-FILE holds `{"tools": [as in tools/list], "answers": {tool: as of tools/call}, "notify": bool}`. Each call is a line of
-FILE.calls. notify: it says before each answer that its tools changed. With `later`, which is the same once more, that
+FILE holds `{"tools": [as in tools/list], "answers": {tool: as of tools/call, or an error}, "notify": bool}`.
+Each call is a line of FILE.calls. notify: it says before each answer that its tools changed. With `later`, which is the same once more, that
 holds from the second call on.
 """
 
@@ -46,6 +46,9 @@ for line in sys.stdin:
                 write({"method": "notifications/tools/list_changed"})
             unknown = {"content": [{"type": "text", "text": f"Tool {params['name']} not found"}], "isError": True}
             answer = script["answers"].get(params["name"], unknown)
+            if "code" in answer:
+                write({"id": message["id"], "error": answer})
+                continue
         case _:
             write({"id": message["id"], "error": {"code": -32601, "message": "Method not found"}})
             continue

@@ -20,7 +20,8 @@ START = sys.argv[1] if len(sys.argv) > 1 else "well"
 FILE = Path(sys.argv[2]) if len(sys.argv) > 2 else None
 TOOLS = (
     "echo", "prose", "sleep", "die", "fail", "declare", "break_promise", "big", "endless", "rubbish", "say",
-    "environment", "process", "effect", "spawn",
+    "environment", "process", "effect", "spawn", "refuse", "half_a_character", "log_line",
+    "odd_pattern", "odd_reference",
 )  # fmt: skip
 
 
@@ -69,6 +70,13 @@ def answer(tool: str, given: dict) -> dict[str, object]:
             return structured(dict(os.environ))
         case "process":
             return structured({"pid": os.getpid(), "session": os.getsid(0)})
+        case "odd_pattern" | "odd_reference":
+            return structured({"id": "x"})
+        case "half_a_character":
+            return structured({"said": "\ud83d"})
+        case "log_line":
+            print(json.dumps({"id": given["id"], "message": "a line of a log"}), flush=True)
+            return structured({"said": "after the log"})
         case "spawn":
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
             return structured({"pid": child.pid})
@@ -85,6 +93,13 @@ def schema(tool: str) -> dict[str, object]:
         described["inputSchema"] = {"type": "object", "properties": {"text": {"type": "string"}}}
     if tool == "break_promise":
         described["outputSchema"] = {"type": "object", "properties": {"promised": {"type": "number"}}}
+    if tool == "odd_pattern":  # of JavaScript, which has sets that Python does not know
+        described["outputSchema"] = {
+            "type": "object",
+            "properties": {"id": {"type": "string", "pattern": r"^[\p{L}]$"}},
+        }
+    if tool == "odd_reference":
+        described["outputSchema"] = {"type": "object", "properties": {"id": {"$ref": "#/$defs/Missing"}}}
     return described
 
 
@@ -123,7 +138,11 @@ def main() -> None:
         message = json.loads(line)
         if "id" not in message:
             continue
-        found = result(message["method"], message.get("params", {}))
+        params = message.get("params", {})
+        if params.get("name") == "refuse":
+            write({"jsonrpc": "2.0", "id": message["id"], "error": params["arguments"]})
+            continue
+        found = result(message["method"], params)
         if found is None:
             write({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "Method not found"}})
         else:

@@ -18,6 +18,7 @@ from guarantee_email_agent.integrations.call_errors import (
     classify_protocol_error,
     declared_error,
     service_error,
+    without_arguments,
 )
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -51,6 +52,27 @@ from guarantee_email_agent.utils.errors import IntegrationError
 )
 def test_a_message_is_classified_by_its_words(message: str, kind: ErrorKind) -> None:
     assert classify_message(message) is kind
+
+
+@pytest.mark.parametrize(
+    ("said", "arguments", "kind"),
+    [
+        ("Device SN-429-77 not found", {"serial": "SN-429-77"}, FAILED),
+        ("device sn 429 77 not found", {"serial": "SN-429-77"}, FAILED),
+        ("Device 429 not found", {"serial": "00429"}, FAILED),
+        ("nobody has SN-503", {"filter": {"any": ["SN-503"]}}, FAILED),
+        ("no mail for ada@unavailable.example", {"to": "ada@unavailable.example"}, FAILED),
+        ("SN-429-77: quota exceeded", {"serial": "SN-429-77"}, RATE_LIMITED),
+        ("503 Bad answer", {"serial": "5"}, UNAVAILABLE),
+        ("error 503", {"serial": "SN-50"}, UNAVAILABLE),
+        ("the token has expired", {"warranty_status": "expired"}, AUTH),
+        ("no device", {"serial": "---", "limit": 5}, FAILED),
+    ],
+)
+def test_what_a_service_repeats_of_a_request_is_no_failure_of_it(
+    said: str, arguments: dict[str, object], kind: ErrorKind
+) -> None:
+    assert classify_message(without_arguments(said, arguments)) is kind
 
 
 @pytest.mark.parametrize(

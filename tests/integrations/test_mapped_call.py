@@ -112,6 +112,9 @@ class TestAnswers:
             (device(ends="2030\x1b[31m"), "has an unusable rows[only].ends"),
             (device(ends="9" * 20_000), "has an unusable rows[only].ends"),
             (device(ends=float("nan")), "has an unusable rows[only].ends"),
+            (device(ends=10**400), "has an unusable rows[only].ends"),
+            (device(serial=None), "has no rows[only].serial, which is its serial_number"),
+            ({"rows": [{"state": "active", "owner": None}]}, "has no rows[only].serial, which is its serial_number"),
             ([], "has no rows[only].state"),
             (7, "has no rows[only].state"),
         ],
@@ -120,6 +123,43 @@ class TestAnswers:
         with pytest.raises(UnreadableAnswerError) as caught:
             read_answer(DEVICE, CHECK, content, {"serial_number": "SN-1"})
         assert problem in str(caught.value)
+
+    @pytest.mark.parametrize("status", ["not_found", "Not found"])
+    def test_answer_that_nothing_was_found_needs_no_number(self, status: str) -> None:
+        one = mapping(result={"status": AnswerSource("state", values={"none": status}), "serial_number": "serial"})
+        assert read_answer(one, CHECK, {"state": "none"}, {"serial_number": "SN-1"}) == {"status": status}
+
+    @pytest.mark.parametrize(("answered", "asked"), [(123456, "00123456"), ("0123456", "123456"), (0, "000")])
+    def test_number_of_digits_is_the_same_with_zeros_before_it(self, answered: object, asked: str) -> None:
+        one = mapping(
+            arguments={"serial_number": ArgumentTarget("id", form="number")},
+            result={"status": "state", "serial_number": "id"},
+        )
+        assert read_answer(one, CHECK, {"state": "valid", "id": answered}, {"serial_number": asked})
+
+    @pytest.mark.parametrize("number", [2**64 - 1, -(2**63)])
+    def test_number_of_64_bits_may_be_an_id(self, number: int) -> None:
+        assert read_answer(mapping(result={"ticket_id": "id"}), CREATE, {"id": number}, {}) == {
+            "ticket_id": str(number)
+        }
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            {"rows": [], "error": "the database is locked"},
+            {"rows": None, "errors": [{"message": "the database is locked"}]},
+            {"data": {"rows": []}, "errors": ["the database is locked"]},
+            {"data": {"rows": [], "error": {"code": 7}}},
+        ],
+    )
+    def test_nothing_beside_an_error_is_no_answer(self, content: dict[str, Any]) -> None:
+        not_found = NotFound(empty="data.rows" if "data" in content else "rows", text='no "device"')
+        with pytest.raises(UnreadableAnswerError, match="and an error beside it"):
+            is_empty(mapping(not_found=not_found), content)
+
+    @pytest.mark.parametrize("error", ['No "device" there', None, "", []])
+    def test_nothing_beside_the_words_for_it_is_nothing_found(self, error: object) -> None:
+        assert is_empty(mapping(not_found=NotFound(empty="rows", text='no "device"')), {"rows": [], "error": error})
 
     def test_nothing_found_is_what_is_empty_and_not_what_is_missing(self) -> None:
         assert is_empty(DEVICE, {"rows": []})

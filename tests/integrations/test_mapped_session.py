@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from mcp_sessions import Servers, failure
@@ -134,6 +135,27 @@ class TestNotFound:
         script.write(FIND_DEVICE, find_device=prose("401 Unauthorized: no such device", failed=True))
         assert (await failure(warranty.check_warranty("SN-1"))).code == "warranty_api_auth"
 
+    @pytest.mark.parametrize("serial", ["SN-429-77", "SN-32601", "503"])
+    async def test_number_that_resembles_a_failure_is_not_found_as_any_other(
+        self, warranty: WarrantyClient, script: Script, serial: str
+    ) -> None:
+        script.write(FIND_DEVICE, find_device=prose(f"No such device: {serial}", failed=True))
+        assert await warranty.check_warranty(serial) == {"status": "not_found"}
+
+    async def test_words_of_the_mapping_count_though_a_constant_has_one(
+        self, servers: Servers, make_session: MakeSession, script: Script
+    ) -> None:
+        script.write(tool("find_device", "serial", "kind"), find_device=prose("No such device", failed=True))
+        check = replace(CHECK, constants={"kind": "device"})
+        client = WarrantyClient(make_session({"check_warranty": check}, WARRANTY_TOOLS), servers.clock, PATIENCE_S)
+        assert await client.check_warranty("SN-1") == {"status": "not_found"}
+
+    async def test_number_in_an_error_of_the_protocol_is_no_failure_of_the_service(
+        self, warranty: WarrantyClient, script: Script
+    ) -> None:
+        script.write(FIND_DEVICE, find_device={"code": -32000, "message": "SN-429-77 is odd"})
+        assert (await failure(warranty.check_warranty("SN-429-77"))).code == "warranty_api_failed"
+
     async def test_tool_that_is_gone_says_nothing_of_the_device(
         self, servers: Servers, make_session: MakeSession, script: Script
     ) -> None:
@@ -142,6 +164,59 @@ class TestNotFound:
         client = WarrantyClient(make_session({"check_warranty": check}, WARRANTY_TOOLS), servers.clock, PATIENCE_S)
         script.write(FIND_DEVICE)  # which it lists, and does not know
         assert (await failure(client.check_warranty("SN-1"))).code == "warranty_api_failed"
+
+
+class TestWholeNumbers:
+    """Of a server whose numbers are digits alone."""
+
+    FINDER: Final = {
+        "name": "find_device",
+        "inputSchema": {"type": "object", "properties": {"serial": {"type": "integer"}}},
+        "annotations": {"readOnlyHint": True},
+    }
+
+    @pytest.fixture
+    def numbers(self, servers: Servers, make_session: MakeSession, script: Script) -> WarrantyClient:
+        script.write(self.FINDER, find_device=prose('{"state": "active", "serial": 123456}'))
+        check = ToolMapping(
+            "find_device",
+            {"serial_number": ArgumentTarget("serial", form="number")},
+            result={"status": AnswerSource("state", values={"active": "valid"}), "serial_number": "serial"},
+            not_found=NotFound(text="no such device"),
+        )
+        session = make_session({"check_warranty": check}, WARRANTY_TOOLS)
+        return WarrantyClient(session, servers.clock, PATIENCE_S)
+
+    @pytest.mark.parametrize("serial", ["SN-1", "1" * 19])
+    async def test_other_number_is_not_found_and_not_asked_for(
+        self, numbers: WarrantyClient, script: Script, serial: str
+    ) -> None:
+        assert await numbers.check_warranty(serial) == {"status": "not_found"}
+        assert script.calls == []
+
+    async def test_number_may_be_written_with_zeros_before_it(self, numbers: WarrantyClient, script: Script) -> None:
+        assert (await numbers.check_warranty("00123456"))["status"] == "valid"
+        assert script.calls == [["find_device", {"serial": 123456}]]
+
+    async def test_number_in_an_error_of_the_protocol_is_no_failure_of_the_service(
+        self, numbers: WarrantyClient, script: Script
+    ) -> None:
+        script.write(self.FINDER, find_device={"code": -32000, "message": "429 is odd"})
+        assert (await failure(numbers.check_warranty("00429"))).code == "warranty_api_failed"
+
+    async def test_sample_call_asks_for_digits(self, numbers: WarrantyClient, script: Script) -> None:
+        await numbers.test_connection()
+        assert "is about another serial_number" in (await failure(numbers.test_answer())).message
+        assert script.calls == [["find_device", {"serial": 0}]]
+
+    async def test_sample_that_is_none_is_told(
+        self, servers: Servers, make_session: MakeSession, script: Script
+    ) -> None:
+        argument = {"serial_number": ArgumentTarget("serial", form="number")}
+        check = replace(CHECK, arguments=argument, sample={"serial_number": "SN-1"})
+        client = WarrantyClient(make_session({"check_warranty": check}, WARRANTY_TOOLS), servers.clock, PATIENCE_S)
+        assert await client.test_answer() == "find_device was not tried: the sample is no whole number"
+        assert script.calls == []
 
 
 class TestSampleCalls:
@@ -242,6 +317,13 @@ class TestTickets:
         )
         assert await ticketing.create_ticket(TICKET) == {"ticket_id": "2", "status": "existing"}
         assert [name for name, _ in script.calls] == ["search"]
+
+    async def test_bad_answer_of_the_search_is_told_by_its_name(
+        self, ticketing: MappedTicketingClient, script: Script
+    ) -> None:
+        script.write(tool("create_task", "text"), tool("search", "query"), search=prose('{"found": []}'))
+        error = await failure(ticketing.create_ticket(TICKET))
+        assert error.message.startswith("ticketing: the answer of search has no list at .")
 
     async def test_notes_are_left_out_without_a_mapping(self, ticketing: MappedTicketingClient, script: Script) -> None:
         assert await ticketing.add_note("7", "The customer wrote again.", "note-1") is False

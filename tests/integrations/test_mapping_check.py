@@ -74,6 +74,33 @@ def test_what_does_not_fit_is_told_by_its_key(fields: dict[str, Any], told: str)
     assert any(told in each for each in misfits(**fields)), misfits(**fields)
 
 
+BY_NUMBER = {"properties": {"serial": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"x": {}}, key: [BY_NUMBER, {"required": ["x"]}], "$defs": {"Number": BY_NUMBER}}
+        for key in ("anyOf", "oneOf", "allOf")
+    ]
+    + [
+        {"properties": {"x": {}}, "$ref": "#/$defs/Number", "$defs": {"Number": BY_NUMBER}},
+        {"properties": {"x": {}}, "patternProperties": {"^s": {"type": "string"}}},
+        {"$ref": "#number", "$defs": {"Number": BY_NUMBER | {"$anchor": "number"}}},
+    ],
+    ids=["anyOf", "oneOf", "allOf", "$ref", "patternProperties", "$anchor"],
+)
+def test_argument_may_be_declared_elsewhere_than_among_the_properties(schema: dict[str, Any]) -> None:
+    assert misfits(schema=schema) == []
+
+
+@pytest.mark.parametrize("key", ["anyOf", "oneOf", "allOf"])
+def test_list_of_what_is_needed_allows_no_further_argument(key: str) -> None:
+    schema = {"properties": {"serial": {}}, key: [{"required": ["serial"]}]}
+    (told,) = misfits(schema=schema, arguments={"serial_number": "seriel"})
+    assert "find_device has no argument seriel" in told
+
+
 def test_missing_argument_is_told() -> None:
     assert "check_warranty.arguments: find_device needs serial, which nothing is passed for" in misfits(
         arguments={"serial_number": "free.serial"}

@@ -58,6 +58,38 @@ class TestCall:
         assert "no number" not in error.message
         assert error.details["uncertain"]
 
+    async def test_a_serial_number_in_an_error_is_no_failure_of_the_service(self, either: McpSession) -> None:
+        words = {"words": "Device SN-429-77 not found", "serial": "SN-429-77"}
+        assert (await failure(either.call("fail", words, PATIENCE_S))).code == "oracle_failed"
+        refused = {"code": -32000, "message": "no SN-429-77", "serial": "SN-429-77"}
+        assert (await failure(either.call("refuse", refused, PATIENCE_S))).code == "oracle_failed"
+
+    async def test_an_error_of_the_server_ends_neither_it_nor_other_calls(self, either: McpSession) -> None:
+        """-32000 is any error of its own, and in the SDK also a connection that was lost."""
+        pid = await pid_of(either)
+        refused, said = await asyncio.gather(
+            failure(either.call("refuse", {"code": -32000, "message": "no such number"}, PATIENCE_S)),
+            either.call("echo", {"text": "next"}, PATIENCE_S),
+        )
+        assert (refused.code, said) == ("oracle_failed", {"said": "next"})
+        assert await pid_of(either) == pid
+
+    async def test_an_answer_with_half_a_character_is_malformed_at_once(self, session: McpSession) -> None:
+        error = await failure(session.call("half_a_character", {}, PATIENCE_S))
+        assert error.code == "oracle_malformed"
+        assert error.message.startswith("oracle: the answer of half_a_character is no message in valid JSON.")
+
+    @pytest.mark.parametrize("number", range(1, 6))
+    async def test_a_line_of_a_log_answers_nothing(self, session: McpSession, number: int) -> None:
+        """Whatever the number of our request."""
+        assert await session.call("log_line", {"id": number}, PATIENCE_S) == {"said": "after the log"}
+
+    @pytest.mark.parametrize("tool", ["odd_pattern", "odd_reference"])
+    async def test_a_schema_that_is_none_is_told_as_such(self, session: McpSession, tool: str) -> None:
+        error = await failure(session.call(tool, {}, PATIENCE_S))
+        assert error.code == "oracle_malformed"
+        assert f"the answer of {tool} cannot be held against its outputSchema, which is no valid one" in error.message
+
     async def test_tools_of_all_pages_are_known(self, either: McpSession) -> None:
         await either.require({"echo": frozenset({"text"}), "sleep": frozenset({"anything"})})
         assert either.tools >= {"echo", "spawn"}

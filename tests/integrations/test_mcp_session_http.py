@@ -124,6 +124,19 @@ async def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(session: 
     assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
 
 
+@pytest.mark.parametrize("told", ["Bad Request: No valid session ID provided", "Bad Request: Server not initialized"])
+async def test_a_session_may_be_forgotten_with_status_400(session: McpSession, told: str) -> None:
+    error = await failure(session.call("echo", {"text": f"400: {told}"}, PATIENCE_S))
+    assert error.code == "oracle_unavailable"
+    assert error.details == {"retryable": True, "uncertain": False, "outage": True, "tool": "echo"}
+    assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
+
+
+async def test_another_error_with_status_400_is_one_of_the_call(session: McpSession) -> None:
+    error = await failure(session.call("echo", {"text": "400: too long for a session of yours"}, PATIENCE_S))
+    assert error.code == "oracle_failed"
+
+
 async def test_a_server_that_went_away_is_found_again(servers: Servers, own_http: HttpServer) -> None:
     session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
     first = (await session.call("about", {}, PATIENCE_S))["pid"]

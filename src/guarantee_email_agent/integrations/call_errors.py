@@ -76,11 +76,23 @@ def classify_message(message: str) -> ErrorKind:
 def without_arguments(text: str, arguments: Mapping[str, Any]) -> str:
     """What a service says, less what it repeats of the request: a customer's words describe no failure.
 
-    "Device SN-429-77 not found" is not about a rate limit. Punctuation and spaces may have changed on the way.
+    "Device SN-429-77 not found" is not about a rate limit. Punctuation and spaces may have changed on the way. Words
+    that describe no failure by themselves stay, such as a warranty's `expired`: a service says them of its own, too.
     """
-    quoted = {_WORD_GAP.join(re.findall(r"[^\W_]+", value)) for value in _texts(arguments)}
+    quoted = {_quoted_form(value) for value in _texts(arguments) if _resembles_failure(value)}
     pattern = "|".join(sorted(filter(None, quoted), key=len, reverse=True))
     return re.sub(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", "…", text, flags=re.IGNORECASE) if pattern else text
+
+
+def _resembles_failure(value: str) -> bool:
+    return re.search(r"\d", value) is not None or classify_message(value) is not FAILED
+
+
+def _quoted_form(value: str) -> str:
+    """A pattern. A number may have been written without its leading zeros."""
+    if value.isascii() and value.isdigit():
+        return f"0*{value.lstrip('0') or '0'}"
+    return _WORD_GAP.join(re.findall(r"[^\W_]+", value))
 
 
 def _texts(value: Any) -> Iterator[str]:

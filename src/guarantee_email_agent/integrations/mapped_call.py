@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -19,12 +19,14 @@ from guarantee_email_agent.utils.field_path import (
     put_at,
     value_at,
 )
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import printable, word_key
 
 MAX_TEXT_CHARS: Final = 10_000
 """Of a field of an answer, but for a whole mail and a text to look through: it is an id, a date, a word."""
 
-MAX_NUMBER: Final = 2**63
+MAX_NUMBER: Final = 2**64
+"""Of an answer: ids have 64 bits at most, with a sign or without."""
+
 MAX_ITEMS: Final = 100_000
 _DETAILS: Final = "details"
 _SEARCHED: Final = "idempotency_key"
@@ -146,10 +148,21 @@ def is_empty(mapping: ToolMapping, content: Any) -> bool:
         raise UnreadableAnswerError(f"has no {path}, by which it is known that nothing was found")
     if value is not None and value not in ("", [], {}):
         return False
-    reported = (content.get("error") or content.get("errors")) if isinstance(content, Mapping) else None
-    if reported and not says_not_found(mapping, json.dumps(reported, ensure_ascii=False)):
+    if any(not says_not_found(mapping, error) for error in _errors_beside(content, path)):
         raise UnreadableAnswerError(f"has nothing at {path}, and an error beside it")
     return True
+
+
+def _errors_beside(content: Any, path: str) -> Iterator[str]:
+    """What the objects that a path leads through say under `error` or `errors`."""
+    steps = parse_field_path(path)
+    for length in range(max(1, len(steps))):
+        holder = value_at(content, steps[:length])
+        if isinstance(holder, str):
+            holder = json_or_missing(holder)
+        if isinstance(holder, Mapping):
+            for error in filter(None, (holder.get("error"), holder.get("errors"))):
+                yield error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
 
 
 def read_answer(mapping: ToolMapping, own: OwnTool, content: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,7 +188,11 @@ def read_answer(mapping: ToolMapping, own: OwnTool, content: Any, given: Mapping
 def _check_echo(mapping: ToolMapping, own: OwnTool, answer: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Raises UnreadableAnswerError for an answer that is not seen to be about what was asked for."""
     name = own.echoed
-    if name is None or name not in mapping.sources or (name not in answer and answer.get("status") == "not_found"):
+    if (
+        name is None
+        or name not in mapping.sources
+        or (name not in answer and word_key(str(answer.get("status"))) == "not_found")
+    ):
         return
     if name not in answer:
         raise UnreadableAnswerError(f"has no {mapping.sources[name].path}, which is its {name}")

@@ -119,6 +119,10 @@ class MappedSession(McpSession):
         offered = self._connection.tools.get(mapping.tool) if self._connection else None
         return bool(mapping.sample) or (offered is not None and offered.read_only)
 
+    def asks_for(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call reaches the server, whose numbers may be whole ones alone."""
+        return not cannot_exist(self._mappings[tool], self._own_tools[tool], arguments)
+
     def sample(self, tool: str) -> Mapping[str, str]:
         """The arguments that the configuration gives for such a call."""
         return self._mappings[tool].sample
@@ -140,15 +144,15 @@ class MappedSession(McpSession):
                 logger.error("%s. Mails wait until that is mended", message)
             details = {"retryable": False, "outage": True, "tool": mapping.tool}
             raise IntegrationError(message, f"{self.name}_unmapped", details) from None
-        answer = await self._answer(mapping.tool, theirs, timeout_s)
+        answer = await self._answer(mapping.tool, theirs, timeout_s, arguments)
         content = answer_content(answer.structured, answer.text)
         told = answer.text if answer.failed else prose(content, answer.text)
         if told is not None:
-            told = without_arguments(told, theirs)
+            told = without_arguments(told, arguments)
             if self._is_not_found(mapping, answer, told):
                 return self._nothing_found(tool)
             if answer.failed or _is_failure(told, expects_json=content is MISSING and bool(mapping.result)):
-                raise self._tool_error(answer, mapping.tool, theirs)
+                raise self._tool_error(answer, mapping.tool, arguments)
         try:
             if content is MISSING and mapping.result:
                 raise UnreadableAnswerError("is no JSON")

@@ -182,8 +182,13 @@ class McpSession:
             raise self._tool_error(answer, tool, arguments)
         return answer
 
-    async def _answer(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
-        """As `_call`, but for an answer that the tool marks as failed."""
+    async def _answer(
+        self, tool: str, arguments: Mapping[str, Any], timeout_s: float, given: Mapping[str, Any] | None = None
+    ) -> ToolAnswer:
+        """As `_call`, but for an answer that the tool marks as failed.
+
+        given: the arguments as they were before a mapping, whose words an error may repeat.
+        """
         connection: McpConnection | None = None
         try:
             async with asyncio.timeout(timeout_s):
@@ -198,7 +203,7 @@ class McpSession:
             raise IntegrationError(error.message, error.code, error.details) from None
         except CallFailedError as failure:
             assert connection is not None
-            problem = await self._call_error(connection, failure, tool, arguments)
+            problem = await self._call_error(connection, failure, tool, arguments if given is None else given)
             if not failure.ended and failure.was_sent:
                 await self._verify(connection, tool, called=True)
             raise problem from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +30,8 @@ MAX_TOOL_PAGES: Final = 100
 # As the SDK words it:
 _CONNECTION_CLOSED: Final = "Connection closed"
 _INVALID_SCHEMA: Final = "Invalid schema"
+# As the SDKs word it, those for Python and TypeScript:
+_FORGOTTEN: Final = re.compile(r"(?i)\b(no valid|invalid|unknown|missing) session\b|\bserver not initialized\b")
 
 
 def load_sdk() -> None:
@@ -87,8 +90,8 @@ class SdkClient:
             if error.code == PARSE_ERROR and error.message == NO_JSON:
                 raise BadAnswerError(NO_JSON) from None
             status = statuses[-1] if statuses else 0
-            # The session, by a server that was started anew: 404 by the protocol, 400 of many that are in TypeScript.
-            forgotten = status == 404 or (status == 400 and "session" in error.message.casefold())
+            # The session, by a server that was started anew: 404 by the protocol, 400 of many.
+            forgotten = status == 404 or (status == 400 and _FORGOTTEN.search(error.message) is not None)
             # The SDK's code for a lost connection is also the one that most servers have for any error of their own.
             ended = forgotten or (error.code == CONNECTION_CLOSED and error.message == _CONNECTION_CLOSED)
             raise CallFailedError(error.message, error.code, status, ended=ended, was_sent=not forgotten) from None

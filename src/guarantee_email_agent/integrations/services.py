@@ -39,6 +39,9 @@ from guarantee_email_agent.utils.errors import IntegrationError
 
 MAX_MAPPED_ANSWER_BYTES: Final = 8 * 1024 * 1024
 SAMPLE_NUMBER: Final = "CHECK-00000000"
+SAMPLE_DIGITS: Final = "00000000"
+"""Where the numbers of a service are whole ones."""
+
 _TEXT: Final = frozenset({"string"})
 _NUMBER_OR_TEXT: Final = frozenset({"string", "number", "integer"})
 
@@ -104,8 +107,12 @@ class LookUpClient(_Client):
             return ""
         if not self._session.may_sample(self._tool):
             return _not_tried(self._session, self._tool)
-        given = self._session.sample(self._tool)
-        answer = parse_look_up_answer(await self.look_up(given.get(self._argument, SAMPLE_NUMBER)), self._look_up)
+        given = self._session.sample(self._tool).get(self._argument)
+        numbers = (SAMPLE_NUMBER, SAMPLE_DIGITS) if given is None else (given,)
+        number = next((each for each in numbers if self._session.asks_for(self._tool, {self._argument: each})), None)
+        if number is None:
+            return f"{self._session.name_of(self._tool)} was not tried: the sample is no whole number"
+        answer = parse_look_up_answer(await self.look_up(number), self._look_up)
         known = "".join(f", {name}" for name in answer.facts)
         return f"{self._session.name_of(self._tool)} answered a sample call: {answer.status}{known}"
 

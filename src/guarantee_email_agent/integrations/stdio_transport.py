@@ -48,11 +48,18 @@ async def stdio_transport(process: ServerProcess) -> AsyncIterator[TransportStre
             incoming.close()
 
 
-def _answered_id(line: bytes) -> int | str | None:
-    """The request that a line answers which is no valid message, for instance for half a character in a text."""
+def _answered_id(line: bytes) -> int | None:
+    """The request that a line answers which is no valid message, for instance for half a character in a text.
+
+    Ours have a number. Other JSON with an `id`, such as a line of a log, answers nothing.
+    """
     with suppress(ValueError, RecursionError):
         match json.loads(line):
-            case {"id": (int() | str()) as answered, **others} if "method" not in others:
+            case {"jsonrpc": "2.0", "id": int(answered), "result": _} | {
+                "jsonrpc": "2.0",
+                "id": int(answered),
+                "error": _,
+            } if not isinstance(answered, bool):
                 return answered
     return None
 

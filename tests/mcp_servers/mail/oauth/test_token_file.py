@@ -57,6 +57,16 @@ def test_a_file_without_a_token_asks_for_a_sign_in(client: OAuthClient, content:
     assert "holds no token. Sign in" in refusal(client).message
 
 
+@pytest.mark.parametrize(
+    "change", [{"expires_at": 10**400}, {"obtained_at": -(10**400)}, {"access_token": "\ud83d"}, {"refresh_token": "ä"}]
+)
+def test_a_token_that_nobody_can_have_issued_asks_for_a_sign_in(client: OAuthClient, change: dict[str, object]) -> None:
+    save(client, TOKEN)
+    assert client.token_file is not None
+    client.token_file.write_text(json.dumps(json.loads(client.token_file.read_text()) | change))
+    assert "holds no token. Sign in" in refusal(client).message
+
+
 def test_a_token_that_others_may_read_is_refused(client: OAuthClient) -> None:
     save(client, TOKEN)
     assert client.token_file is not None

@@ -58,6 +58,34 @@ def test_the_issuers_words_are_quoted_on_one_line_and_without_the_secret(
     assert len(message) < 500
 
 
+class TestSecretsThatTheIssuerQuotes:
+    """Of the request, in the description of an error."""
+
+    def quote(self, issuer: OAuthIssuer, secret: str) -> None:
+        said = {"error": "invalid_grant", "error_description": f"{secret} is over"}
+        issuer.answers = [(400, json.dumps(said).encode())]
+
+    def test_refresh_token(self, client: OAuthClient, issuer: OAuthIssuer) -> None:
+        self.quote(issuer, "refresh-0")
+        assert "invalid_grant: … is over" in refusal(client).message
+
+    def test_code_and_its_verifier(self, client: OAuthClient, issuer: OAuthIssuer) -> None:
+        self.quote(issuer, "code-1 of verifier+1")
+        with pytest.raises(ToolError, match="… of … is over"):
+            TokenIssuer(client).redeem("code-1", "verifier+1", "http://127.0.0.1:1")
+
+    def test_device_code(self, client: OAuthClient, issuer: OAuthIssuer) -> None:
+        token_issuer = TokenIssuer(client)
+        authorization = token_issuer.begin_device()
+        self.quote(issuer, authorization.device_code)
+        with pytest.raises(ToolError, match="invalid_grant: … is over"):
+            token_issuer.redeem_device(authorization)
+
+    def test_what_is_no_secret_stays(self, client: OAuthClient, issuer: OAuthIssuer) -> None:
+        self.quote(issuer, f"the grant of {client.client_id}")
+        assert f"the grant of {client.client_id} is over" in refusal(client).message
+
+
 @pytest.mark.parametrize(
     ("answer", "code", "retryable"),
     [
@@ -94,7 +122,7 @@ def test_a_lifetime_counts_from_before_the_request(client: OAuthClient, issuer: 
     assert (token.obtained_at, token.expires_at) == (100.0, 3700.0)
 
 
-@pytest.mark.parametrize("given", [None, "soon", -1, 0, True, [], 1e999])
+@pytest.mark.parametrize("given", [None, "soon", -1, 0, True, [], 1e999, 10**400])
 def test_a_lifetime_that_makes_no_sense_counts_as_half_an_hour(
     client: OAuthClient, issuer: OAuthIssuer, given: object
 ) -> None:

@@ -36,8 +36,8 @@ class Token:
         return self.obtained_at <= now < self.expires_at - early_s
 
 
-def _is_text(*values: str) -> bool:
-    """Whether they can be sent: half a character, as JSON may hold, cannot."""
+def _is_sendable(*values: str) -> bool:
+    """Whether they can be sent. Tokens are ASCII (RFC 6749 appendix A); JSON may hold half a character."""
     return all(value.isascii() for value in values)
 
 
@@ -66,7 +66,7 @@ class TokenFile:
                 "obtained_at": int() | float() as obtained_at,
                 "expires_at": int() | float() as expires_at,
                 **others,
-            } if max(abs(obtained_at), abs(expires_at)) < _MAX_SECONDS and _is_text(access, refresh or ""):
+            } if max(abs(obtained_at), abs(expires_at)) < _MAX_SECONDS and _is_sendable(access, refresh or ""):
                 for name, value in self._made_for.items():
                     if others.get(name) != value:
                         raise self._sign_in(f"was made for another {name.replace('_', ' ')}")

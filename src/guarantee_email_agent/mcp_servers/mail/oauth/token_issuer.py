@@ -124,7 +124,7 @@ class TokenIssuer:
             # Google says verification_url.
             case {"device_code": str(device_code), "user_code": str(user_code), **others}:
                 uri = others.get("verification_uri") or others.get("verification_url")
-                if isinstance(uri, str) and re.match(r"https?://", uri):
+                if isinstance(uri, str) and re.match(r"https?://", uri, re.IGNORECASE):
                     return DeviceAuthorization(
                         device_code,
                         user_code,
