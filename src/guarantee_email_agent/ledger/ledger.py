@@ -129,15 +129,14 @@ class Ledger:
                 # Whoever takes it over meanwhile, by the key of before, is waited for.
                 connection.row(tables.LOCK, {"at_mail": location_key})
                 known = connection.row(tables.STATE, _at(location_key))
-            was_unread = known is not None and known.mail_key == location_key != mail_key
-            if known is not None and was_unread:
-                if known.outcome is not None:
-                    return ended(known)
-                if isinstance(held := mail_state(known), Busy):  # a person takes a mark off, or another agent reads it
-                    return held
+            unread = known if known is not None and known.mail_key == location_key != mail_key else None
+            if unread is not None and unread.outcome is not None:
+                return ended(unread)
+            if unread is not None and isinstance(held := mail_state(unread), Busy):  # a person releases it, perhaps
+                return held
             row = connection.row(tables.CLAIM, {**ids, **lease})
             connection.execute(tables.SAVE_LOCATION, ids)
-            if was_unread:
+            if unread is not None:
                 connection.execute(tables.FORGET_PLACELESS, {"at_mail": location_key})
             if row is not None and row.fence > 1:
                 # A copy elsewhere may have lost its mark, too: once the mail has ended again, that is no news.
