@@ -142,14 +142,17 @@ class MailWorker:
                 return replace(await self._work_on_claim(entry, claim, mail), mail_key=key)
             except AgentError as error:
                 error.details["mail_key"] = key
-                if isinstance(error, LedgerError) and error.details.get("outage"):
-                    self.unreleased[key] = claim
+                self._keep_unreleased(claim, error)
                 raise
             except asyncio.CancelledError:
                 # Not counted, since the agent was stopped; not retried at once, since a reply may be on its way.
                 with suppress(AgentError):
                     await self._outcomes.release(claim, "stopped", RETRY_BACKOFF.first_s, counts=False)
                 raise
+
+    def _keep_unreleased(self, claim: Claim, error: AgentError) -> None:
+        if isinstance(error, LedgerError) and error.details.get("outage"):
+            self.unreleased[claim.mail_key] = claim
 
     async def _release_late(self, claim: Claim) -> None:
         """End a claim that an outage of the ledger cut short, which is no try of the mail."""
@@ -317,6 +320,7 @@ class MailWorker:
             else:
                 result = await self._conclude(entry, claim, processed, model)
         except AgentError as failure:  # of ledger or mailbox; what the model took is known all the same
+            self._keep_unreleased(claim, failure)
             result = self._failed(entry, failure)
         result = replace(result, tokens=model.usage.total, cost_usd=model.cost_usd, step_ms=step_ms)
         if processed is None:
