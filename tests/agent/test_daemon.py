@@ -194,7 +194,7 @@ class TestObservedMails:
             return state.outcome if isinstance(state, Done) else None
 
         async def observed() -> None:
-            while not inbox.daemon.finished:
+            while not inbox.observer.results:
                 await asyncio.sleep(0.02)
             assert outcome() == "handed_over"
             ledger.interventions.give_back(ledger.interventions.release(mail_key, "person:1", 60.0, lambda _: False))
