@@ -60,9 +60,10 @@ BUGS = (
         "the mark is set before the ledger is finished",
         "agent/mail_outcome.py",
         "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n"
-        "        await self.mark(entry, claim.location_key, outcome)\n",
+        "        return await self._mark_ended(",
         "        await self.mark(entry, claim.location_key, outcome)\n"
-        "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n",
+        "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n"
+        "        return await self._mark_ended(",
     ),
     Bug("the lease is not checked", "ledger/tables.py", '        mails.c.fence == bindparam("at_fence"),\n', ""),
     Bug(
