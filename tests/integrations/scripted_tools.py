@@ -3,8 +3,8 @@
     python scripted_tools.py FILE
 
 FILE holds `{"tools": [as in tools/list], "answers": {tool: as of tools/call, or an error}, "notify": bool}`.
-Each call is a line of FILE.calls. notify: it says before each answer that its tools changed. With `later`, which is
-the same once more, that holds from the second call on.
+Each call is a line of FILE.calls. notify: it says before each answer that its tools changed. With `later`, which is the
+same once more, that holds from the second call on.
 """
 
 # ruff: noqa: T201  # it is a program

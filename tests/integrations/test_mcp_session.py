@@ -352,6 +352,14 @@ class TestEnd:
             agent.wait(PATIENCE_S)
         assert asyncio.run(gone(pid))
 
+    def test_a_server_of_ours_finishes_its_call_where_the_agent_is_interrupted(self, tmp_path: Path) -> None:
+        program = [sys.executable, str(HERE / "careless_agent.py"), "stop", str(tmp_path)]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, encoding="utf-8") as agent:
+            pid = int(agent.communicate(timeout=PATIENCE_S)[0])
+        (tmp_path / "may_end").touch()
+        assert asyncio.run(gone(pid))
+        assert (tmp_path / "done").exists()
+
     async def test_ctrl_c_in_the_agents_terminal_does_not_reach_it(self, session: McpSession) -> None:
         about = await session.call("process", {}, PATIENCE_S)
         assert about["session"] == about["pid"] != os.getsid(0)
