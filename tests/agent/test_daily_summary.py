@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run_program
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, mail, worker_on
 from steered_desk import SteeredDesk
 
@@ -21,7 +22,6 @@ from guarantee_email_agent.agent.daily_summary import (
 )
 from guarantee_email_agent.agent.identity_key import identity_key
 from guarantee_email_agent.agent.outbox import NOT_WAITING
-from guarantee_email_agent.cli import run
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.agents import AgentReport, Work
@@ -234,12 +234,9 @@ def test_the_summary_before_may_be_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["check"], ["run", "--once"]])
-def test_neither_check_nor_run_takes_the_ledger_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_neither_check_nor_run_takes_the_ledger_for_it(tmp_path: Path, command: list[str]) -> None:
     SteeredDesk(tmp_path, summary={"file": "ledger.db"})
-    assert run(command) == 2
-    told = "".join(capsys.readouterr())
-    (line,) = [line for line in told.splitlines() if "summary.file" in line]
+    ended = run_program(tmp_path, *command)
+    assert ended.returncode == 2
+    (line,) = [line for line in (ended.stdout + ended.stderr).splitlines() if "summary.file" in line]
     assert line.endswith("ledger.db is in use (agent.ledger), and a summary would replace it. Name a file of its own")

@@ -26,6 +26,14 @@ def answer(line: bytes) -> bytes:
     return about + tag + b" OK done\r\n"
 
 
+@pytest.fixture(autouse=True)
+def _nobody_ignores_sighup() -> Iterator[None]:
+    """As `nohup` does, and `run` at its end: a program that is started would go on with that."""
+    former = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, former)
+
+
 @pytest.fixture
 def issuer() -> Iterator[OAuthIssuer]:
     with OAuthIssuer() as issuer:
