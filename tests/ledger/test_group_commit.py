@@ -182,6 +182,26 @@ def test_a_group_has_an_end(file: File) -> None:
     assert file.commits == 2
 
 
+def test_it_is_closed_when_the_transactions_that_were_begun_have_ended(file: File) -> None:
+    """A thread goes on for a while after the task that waits for it was cancelled."""
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def first(connection: PreparedConnection) -> None:
+        begun.set()
+        assert may_go_on.wait(30)
+        connection.driver.execute("INSERT INTO parents VALUES (1)")
+
+    working = file.threads.submit(file.run, first)
+    assert begun.wait(30)
+    (second,) = file.start(lambda connection: connection.driver.execute("INSERT INTO parents VALUES (2)"))
+    closing_thread = file.threads.submit(file.shared.close)
+    wait_until(lambda: file.waiting() == 2 or closing_thread.done())
+    may_go_on.set()
+    for each in (working, second, closing_thread):
+        each.result(30)
+    assert (file.parents(), file.shared._connection) == ({1, 2}, None)
+
+
 def test_after_another_program_held_the_file_it_works_again(file: File) -> None:
     other = sqlite3.connect(str(file.engine.url.database), isolation_level=None)
     with closing(other):

@@ -125,7 +125,23 @@ class GroupCommit:
         group.committed.result()
 
     def close(self) -> None:
-        """Give back the connection."""
+        """Give back the connection once the transactions that were begun have ended; not where they take too long.
+
+        SQLite crashes the process where a connection is closed under a thread that uses it, as one does for a while
+        whose task was cancelled.
+        """
+        while self._lock.acquire(self._lock_timeout_s):
+            group, self._open = self._open, None
+            if group is not None:
+                self._leave(group)
+                continue
+            try:
+                self._give_back()
+            finally:
+                self._lock.release()
+            return
+
+    def _give_back(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.sqlalchemy.close()
@@ -161,7 +177,7 @@ class GroupCommit:
                     _rollback(group.connection)
                 except Exception:  # noqa: BLE001 - in which state it is now is not worth finding out
                     with suppress(Exception):
-                        self.close()
+                        self._give_back()
                 group.committed.set_exception(error)
         finally:
             self._lock.release()
