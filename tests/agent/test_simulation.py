@@ -88,8 +88,9 @@ BUGS = (
     Bug(
         "a mail whose reply is about to leave is handed over",
         "ledger/interventions.py",
-        'row.stage == "sent" or (row.stage == "sending" and _left_s(row) > 0)',
-        "False",
+        "            if row.outcome is None and row.stage not in BEFORE_SENDING:\n"
+        "                raise _on_its_way(row)\n",
+        "",
     ),
     Bug(
         "a mail that is released forgets that its reply may have left",

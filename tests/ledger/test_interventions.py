@@ -247,17 +247,6 @@ class TestHandOver:
         ledger.sent(claim)
         ledger.finish(claim, "answered")
 
-    def test_a_reply_that_nobody_looks_for_any_more_is_left_to_a_person(self, ledger: Ledger, ledger_sql: Any) -> None:
-        """Its mail was flagged or deleted before anybody knew whether the reply had left."""
-        waiting(ledger, "intend_send")
-        refusal("ledger_mail_sending", ledger.interventions.hand_over, MAIL)
-        ledger_sql.pass_time(2 * HOUR)
-        assert ledger.interventions.hand_over(MAIL)
-        assert (stage(ledger_sql), ledger.state(LOCATION)) == (
-            "sending",
-            Done(MAIL, "handed_over", "by_hand", False, None, REPLY),
-        )
-
     def test_a_mail_that_waits_is_never_tried_again(self, ledger: Ledger, ledger_sql: Any) -> None:
         waiting(ledger)
         assert ledger.interventions.hand_over(MAIL)

@@ -22,6 +22,7 @@ def _handlers() -> Iterator[None]:
 @pytest.mark.parametrize("ctrl_c", [signal.default_int_handler, signal.SIG_IGN])
 def test_signals_end_as_ctrl_c_does(ctrl_c: signal.Handlers, number: signal.Signals) -> None:
     """Also where Ctrl-C itself is ignored, as for a job in the background."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever started the tests with nohup
     signal.signal(signal.SIGINT, ctrl_c)
     with pytest.raises(KeyboardInterrupt), signals_as_ctrl_c():
         signal.raise_signal(number)

@@ -58,8 +58,6 @@ def steer(config: Config, action: Action, name: str, terminal: Terminal) -> None
             problem = asyncio.run(_mark(config, key, ledger, location_keys))
             done = "is with a person now; no agent answers it" if is_new else "was with a person before"
             terminal.outcome(f"✓ Mail {shown} {done}")
-            if is_new and row.stage == "sending":
-                terminal.line("    Its reply may have left, and nobody has found out: look for it before you answer")
             if problem is not None:
                 terminal.line(f"    {problem}")
             return

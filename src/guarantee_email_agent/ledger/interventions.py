@@ -174,10 +174,10 @@ class Interventions:
             if row.outcome == "handed_over":
                 connection.execute(UNMARK_ALL, {"at_mail": mail_key})
                 return False
+            # Also where no agent has it any more: one that stands still may send the reply when it goes on.
+            if row.outcome is None and row.stage not in BEFORE_SENDING:
+                raise _on_its_way(row)
             is_held = row.outcome is None and row.owner is not None and _left_s(row) > 0
-            # Nobody looks for the proof of a reply whose mail is no longer listed: then it stays as unknown as it is.
-            if row.outcome is None and (row.stage == "sent" or (row.stage == "sending" and _left_s(row) > 0)):
-                raise _on_its_way(row, _left_s(row))
             # A person would not learn of the ticket; or its mark is being taken off, which would undo ours.
             if is_held and (row.stage == "ticketing" or row.reason == RELEASING):
                 raise _busy(row)
@@ -237,14 +237,15 @@ def _busy(row: Row) -> RefusedError:
     )
 
 
-def _on_its_way(row: Row, left_s: float) -> RefusedError:
+def _on_its_way(row: Row, left_s: float | None = None) -> RefusedError:
     if row.stage == "sent":
         return RefusedError(
             f"The reply to mail {row.mail_key[:12]} has left. The agent finishes it as answered", "ledger_mail_sent"
         )
+    when = "" if left_s is None else f", in {left_s:.0f} s at the latest"
     return RefusedError(
-        f"The reply to mail {row.mail_key[:12]} may be on its way. The agent finds out whether it left, in "
-        f"{left_s:.0f} s at the latest; try again then",
+        f"The reply to mail {row.mail_key[:12]} may be on its way. The agent finds out whether it left{when}; try "
+        "again then",
         "ledger_mail_sending",
     )
 
