@@ -309,6 +309,25 @@ def test_outages_of_the_ledger_use_up_no_try_and_no_time(agent: AgentInMemory, m
     assert agent.worker.unreleased == {}
 
 
+def test_two_copies_of_a_mail_find_an_outage_of_the_ledger_over_at_once(
+    agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise LedgerError("gone", "ledger_unreachable", {"outage": True})
+
+    with monkeypatch.context() as patch:
+        for write in ("intend_ticket", "release", "finish"):
+            patch.setattr(agent.ledger, write, away)
+        agent.work()
+    (claim,) = agent.worker.unreleased.values()
+
+    async def at_once() -> None:
+        await asyncio.gather(*(agent.worker._release_late(claim) for _ in range(2)))
+
+    asyncio.run(at_once())
+    assert agent.worker.unreleased == {}
+
+
 class TestIdsThatAreGivenAnew:
     """By a mailbox that was restored, or by whoever names files."""
 

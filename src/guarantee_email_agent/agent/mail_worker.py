@@ -158,7 +158,7 @@ class MailWorker:
         """End a claim that an outage of the ledger cut short, which is no try of the mail."""
         with suppress(LeaseLostError):
             await self._outcomes.release(claim, "ledger_outage", 0.0, counts=False)
-        del self.unreleased[claim.mail_key]
+        self.unreleased.pop(claim.mail_key, None)  # a copy of the mail may be worked on at the same time
 
     async def _is_another(self, entry: InboxEntry, state: Free | Done, location_key: str) -> bool:
         """Whether the ledger knows another mail by this id than the one that has it now.
