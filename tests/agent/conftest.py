@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from agent_in_memory import AgentInMemory
 from company import Company
 from mailbox_in_memory import KEY
 
@@ -28,3 +29,10 @@ def location(tmp_path: Path) -> str:
 def ledger(location: str) -> Iterator[Ledger]:
     with closing(open_ledger(location, key=KEY)) as ledger:
         yield ledger
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[AgentInMemory]:
+    agent = AgentInMemory(tmp_path)
+    yield agent
+    agent.ledger.close()

@@ -5,79 +5,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Coroutine, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integration_error, mail, worker_on
+from daemon_in_memory import DownModel, Inbox
+from mailbox_in_memory import KEY, MailboxInMemory, integration_error, mail
 from shipped_instructions import shipped_interpreter
 
-from guarantee_email_agent.agent.daemon import MAX_OUTAGES, Daemon
+from guarantee_email_agent.agent.daemon import MAX_OUTAGES
 from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.mail_state import Done
-from guarantee_email_agent.llm.fallback import ModelWithFallback
-from guarantee_email_agent.llm.port import ClosableModel, ModelClient
-from guarantee_email_agent.utils.clock import SystemClock
-from guarantee_email_agent.utils.errors import LLMError
+from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.utils.retry import Backoff
-
-
-class Inbox:
-    """A mailbox, the daemon that watches it, and its warranty system."""
-
-    def __init__(self, ledger: Ledger, *names: str) -> None:
-        self.mailbox, self.warranties = MailboxInMemory(*names), Warranties()
-        self.stop = asyncio.Event()
-        worker = worker_on(self.mailbox, ledger, self.warranties, Tickets())
-        self.observer = Observer()
-        self.daemon = Daemon(worker, SystemClock(), self.stop, (self.observer,))
-
-    def use_model(self, model: ClosableModel, fallback: ClosableModel | None) -> None:
-        worker = self.daemon.worker
-        llm = ModelWithFallback(model, SystemClock(), fallback)
-        self.daemon.worker = replace(worker, processor=replace(worker.processor, llm=llm), has_live_model=True)
-
-    def drain(self) -> bool:
-        return asyncio.run(self.daemon.drain())
-
-    async def answered(self) -> None:
-        while not self.mailbox.marks:
-            await asyncio.sleep(0.02)
-
-    def run_until(self, moment: Coroutine[Any, Any, None]) -> None:
-        """Run the daemon until `moment` is over, then stop it."""
-
-        async def run() -> None:
-            watching = asyncio.create_task(self.daemon.run())
-            await moment
-            self.stop.set()
-            await asyncio.wait_for(watching, 10)
-
-        asyncio.run(run())
-
-
-class DownModel(ModelClient):
-    """A language model that cannot be reached. `calls` counts who tried."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    async def create(self, **_: Any) -> Any:
-        self.calls += 1
-        raise LLMError("nobody there", "llm_unreachable")
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
 
 
 class TestWithoutTheModel:
@@ -260,145 +209,23 @@ class TestRun:
         assert inbox.mailbox.marks == {"first": "answered"}
 
 
-class Observer:
-    """A DaemonObserver that keeps what it is told."""
+def test_a_list_is_as_old_as_the_question_for_it(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who set marks while the mailbox took its time may have been too late for it."""
+    asked_at = now = 1_800_000_000.0
+    listed_at: list[float] = []
 
-    def __init__(self) -> None:
-        self.lists: list[tuple[int, float | None]] = []
-        self.results: list[WorkResult] = []
-        self.down: list[list[str]] = []
+    async def list_slowly(self: MailboxInMemory, *arguments: Any) -> list[InboxEntry]:
+        nonlocal now
+        now += 3600.0
+        return await list_at_once(self, *arguments)
 
-    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:
-        self.lists.append((waiting, oldest_received))
+    async def work(self: MailWorker, entry: InboxEntry, at: float, **_: Any) -> WorkResult:
+        listed_at.append(at)
+        return await work_on(self, entry, at)
 
-    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:
-        self.results.append(result)
-
-    def outages_changed(self, outages: Sequence[Outage]) -> None:
-        self.down.append([outage.code for outage in outages])
-
-
-class TestObservers:
-    def test_see_how_many_mails_wait_and_since_when(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, "first", "second")
-        inbox.mailbox.received = {"first": 1_700_000_002.0, "second": 1_700_000_001.0}
-        assert inbox.drain()
-        assert inbox.observer.lists[0] == (2, 1_700_000_001.0)
-        assert inbox.observer.lists[-1] == (0, None)
-
-    def test_see_all_that_wait_where_more_do_than_are_listed(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(700)))
-        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
-        assert not inbox.drain()
-        assert 700 in [waiting for waiting, _ in inbox.observer.lists]
-
-    def test_see_those_of_the_list_where_the_others_cannot_be_counted(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(510)))
-        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
-        inbox.mailbox.errors["count_by_outcome"] = [integration_error("mail_timeout")] * 100
-        assert not inbox.drain()
-        assert inbox.observer.lists[0][0] == 500
-        assert inbox.observer.results
-
-    def test_mails_do_not_wait_for_those_that_are_counted(
-        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        async def count_for_ever(*_: object) -> dict[str, int]:
-            await asyncio.Event().wait()
-            return {}
-
-        inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(510)))
-        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
-        monkeypatch.setattr(inbox.mailbox, "count_by_outcome", count_for_ever)
-        assert not inbox.drain()
-        assert inbox.observer.results
-
-    def test_see_what_a_mail_came_to_and_what_it_took(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, "first")
-        assert inbox.drain()
-        (result,) = inbox.observer.results
-        assert (result.disposition, result.scenario, result.ticket_id) == (
-            "answered",
-            "valid-warranty",
-            "TICKET-000001",
-        )
-        assert result.mail_key == mail_identity(parse_email(inbox.mailbox.mails["first"]), KEY)
-        assert list(result.step_ms) == [
-            *("parse", "instructions", "may_reply", "triage", "check_warranty", "draft", "create_ticket", "send"),
-        ]
-        assert sum(result.step_ms.values()) <= result.duration_ms + 1
-        assert result.error is None
-
-    def test_see_a_service_that_is_down_and_back(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, "first")
-        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 2
-        assert inbox.drain()
-        assert inbox.observer.down == [["warranty_api_unavailable"]] * 2 + [[]]
-        assert [str(result.error) for result in inbox.observer.results[:2]] == ["warranty_api_unavailable"] * 2
-
-    def test_see_that_the_day_has_cost_what_it_may(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, "first", "second")
-        inbox.daemon.worker = replace(inbox.daemon.worker, has_live_model=True, max_cost_usd=1.0)
-        ledger.costs.add(1.5)
-        assert inbox.drain()
-        assert inbox.daemon.finished == {"handed_over": 2}
-        assert inbox.observer.down[-1] == ["llm_cost_limit"]
-
-    def test_see_that_nothing_is_known_of_another_model(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, "first")
-        inbox.use_model(DownModel(), shipped_interpreter())
-        assert inbox.drain()
-        (outage,) = inbox.daemon.outages.current
-        inbox.daemon.use(inbox.daemon.worker)
-        assert inbox.observer.down[-1] == ["llm_unreachable"]
-        inbox.daemon.use(inbox.daemon.worker, other_model=True)
-        assert inbox.observer.down[-1] == []
-        assert not inbox.daemon.outages.is_proved_back(outage)
-
-    def test_do_not_see_that_a_model_fails_which_was_replaced_meanwhile(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, "first")
-
-        class ReplacedModel(DownModel):
-            async def create(self, **request: Any) -> Any:
-                inbox.daemon.use(inbox.daemon.worker, other_model=True)
-                return await super().create(**request)
-
-        inbox.use_model(ReplacedModel(), shipped_interpreter())
-        assert inbox.drain()
-        assert inbox.daemon.finished == {"answered": 1}
-        assert inbox.daemon.outages.current == ()
-
-    def test_do_not_see_a_service_back_that_a_hand_over_did_not_ask(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, "first")
-        inbox.daemon.worker = replace(inbox.daemon.worker, has_live_model=True, max_cost_usd=1.0)
-        inbox.daemon.outages.failed(integration_error("ticketing_unavailable", outage=True), "first")
-        (outage,) = inbox.daemon.outages.current
-        inbox.daemon.unfinished["first"] = "outage"
-        ledger.costs.add(1.5)
-        assert inbox.drain()
-        assert inbox.daemon.finished == {"handed_over": 1}
-        assert inbox.observer.down[-1] == ["llm_cost_limit"]
-        assert not inbox.daemon.outages.is_proved_back(outage)
-
-    def test_one_that_fails_keeps_no_mail_from_being_answered(
-        self, ledger: Ledger, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        inbox = Inbox(ledger, "first")
-        inbox.observer.down = inbox.observer.lists = inbox.observer.results = None  # type: ignore[assignment]
-        assert inbox.drain()
-        assert inbox.daemon.finished == {"answered": 1}
-        assert "ERROR" in caplog.text
-        assert "Observer failed: unexpected AttributeError" in caplog.text
-
-    def test_see_an_inbox_that_cannot_be_listed(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("guarantee_email_agent.agent.daemon.OUTAGE_BACKOFF", Backoff(0.05))
-        inbox = Inbox(ledger, "first")
-        inbox.mailbox.errors["list_unprocessed"] = [integration_error("mail_unavailable", outage=True)]
-        inbox.run_until(inbox.answered())
-        assert inbox.observer.down == [["mail_unavailable"], []]
-
-    def test_see_a_model_that_is_down_although_templates_answer(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, *(f"mail{number}" for number in range(6)))
-        inbox.use_model(DownModel(), shipped_interpreter())
-        assert inbox.drain()
-        assert inbox.observer.down[-1] == ["llm_unreachable"]
+    list_at_once, work_on = MailboxInMemory.list_unprocessed, MailWorker.work
+    monkeypatch.setattr(MailboxInMemory, "list_unprocessed", list_slowly)
+    monkeypatch.setattr(MailWorker, "work", work)
+    with closing(open_ledger(location, key=KEY, now=lambda: now)) as ledger:
+        assert Inbox(ledger, "first").drain()
+    assert listed_at == [asked_at]

@@ -338,3 +338,13 @@ def test_a_mail_that_was_taken_is_not_reopened_by_who_saw_it_without_a_mark(ledg
     listed_at = ledger.time()
     assert not ledger.interventions.hand_over(MAIL)
     assert not ledger.reopen(LOCATION, listed_at=listed_at)
+
+
+@pytest.mark.parametrize("outcome", ["quarantined", "unknown"])
+def test_a_parked_mail_that_a_person_takes_gets_the_mark_of_it(ledger: Ledger, outcome: str) -> None:
+    """An agent that finds none known sets one; it would take one that is known, and off, for a mail to be tried."""
+    finished(ledger, outcome, *(("intend_send",) if outcome == "unknown" else ()))
+    assert ledger.interventions.hand_over(MAIL)
+    state = ledger.state(LOCATION)
+    assert isinstance(state, Done)
+    assert (state.outcome, state.marked) == ("handed_over", False)

@@ -340,6 +340,19 @@ def test_a_copy_that_never_had_the_mark_opens_nothing(ledger: Ledger, ledger_sql
     assert not ledger.reopen(OTHER_LOCATION, listed_at=ledger.time())
 
 
+def test_marks_that_came_off_two_copies_at_a_time_open_the_mail_once(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger.finish(claimed(ledger), "quarantined")
+    claim_of_another(ledger, OTHER_LOCATION)
+    for location in (LOCATION, OTHER_LOCATION):
+        ledger.marked(location)
+    ledger_sql.pass_time(3600)
+    assert ledger.reopen(LOCATION, listed_at=ledger.time())
+    ledger.finish(claimed(ledger), "quarantined")
+    ledger.marked(LOCATION)
+    ledger_sql.pass_time(3600)
+    assert not ledger.reopen(OTHER_LOCATION, listed_at=ledger.time())
+
+
 def test_an_answered_mail_is_never_opened_again(ledger: Ledger, ledger_sql: Any) -> None:
     ledger.finish(sending(ledger), "answered")
     ledger.marked(LOCATION)

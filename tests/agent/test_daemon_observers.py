@@ -1,0 +1,143 @@
+"""What observers of the daemon are told."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from daemon_in_memory import DownModel, Inbox
+from mailbox_in_memory import KEY, integration_error
+from shipped_instructions import shipped_interpreter
+
+from guarantee_email_agent.email.identity import mail_identity
+from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.utils.retry import Backoff
+
+
+class TestObservers:
+    def test_see_how_many_mails_wait_and_since_when(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first", "second")
+        inbox.mailbox.received = {"first": 1_700_000_002.0, "second": 1_700_000_001.0}
+        assert inbox.drain()
+        assert inbox.observer.lists[0] == (2, 1_700_000_001.0)
+        assert inbox.observer.lists[-1] == (0, None)
+
+    def test_see_all_that_wait_where_more_do_than_are_listed(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(700)))
+        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
+        assert not inbox.drain()
+        assert 700 in [waiting for waiting, _ in inbox.observer.lists]
+
+    def test_see_those_of_the_list_where_the_others_cannot_be_counted(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(510)))
+        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
+        inbox.mailbox.errors["count_by_outcome"] = [integration_error("mail_timeout")] * 100
+        assert not inbox.drain()
+        assert inbox.observer.lists[0][0] == 500
+        assert inbox.observer.results
+
+    def test_mails_do_not_wait_for_those_that_are_counted(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def count_for_ever(*_: object) -> dict[str, int]:
+            await asyncio.Event().wait()
+            return {}
+
+        inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(510)))
+        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
+        monkeypatch.setattr(inbox.mailbox, "count_by_outcome", count_for_ever)
+        assert not inbox.drain()
+        assert inbox.observer.results
+
+    def test_see_what_a_mail_came_to_and_what_it_took(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+        assert inbox.drain()
+        (result,) = inbox.observer.results
+        assert (result.disposition, result.scenario, result.ticket_id) == (
+            "answered",
+            "valid-warranty",
+            "TICKET-000001",
+        )
+        assert result.mail_key == mail_identity(parse_email(inbox.mailbox.mails["first"]), KEY)
+        assert list(result.step_ms) == [
+            *("parse", "instructions", "may_reply", "triage", "check_warranty", "draft", "create_ticket", "send"),
+        ]
+        assert sum(result.step_ms.values()) <= result.duration_ms + 1
+        assert result.error is None
+
+    def test_see_a_service_that_is_down_and_back(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 2
+        assert inbox.drain()
+        assert inbox.observer.down == [["warranty_api_unavailable"]] * 2 + [[]]
+        assert [str(result.error) for result in inbox.observer.results[:2]] == ["warranty_api_unavailable"] * 2
+
+    def test_see_that_the_day_has_cost_what_it_may(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first", "second")
+        inbox.daemon.worker = replace(inbox.daemon.worker, has_live_model=True, max_cost_usd=1.0)
+        ledger.costs.add(1.5)
+        assert inbox.drain()
+        assert inbox.daemon.finished == {"handed_over": 2}
+        assert inbox.observer.down[-1] == ["llm_cost_limit"]
+
+    def test_see_that_nothing_is_known_of_another_model(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.use_model(DownModel(), shipped_interpreter())
+        assert inbox.drain()
+        (outage,) = inbox.daemon.outages.current
+        inbox.daemon.use(inbox.daemon.worker)
+        assert inbox.observer.down[-1] == ["llm_unreachable"]
+        inbox.daemon.use(inbox.daemon.worker, other_model=True)
+        assert inbox.observer.down[-1] == []
+        assert not inbox.daemon.outages.is_proved_back(outage)
+
+    def test_do_not_see_that_a_model_fails_which_was_replaced_meanwhile(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+
+        class ReplacedModel(DownModel):
+            async def create(self, **request: Any) -> Any:
+                inbox.daemon.use(inbox.daemon.worker, other_model=True)
+                return await super().create(**request)
+
+        inbox.use_model(ReplacedModel(), shipped_interpreter())
+        assert inbox.drain()
+        assert inbox.daemon.finished == {"answered": 1}
+        assert inbox.daemon.outages.current == ()
+
+    def test_do_not_see_a_service_back_that_a_hand_over_did_not_ask(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.daemon.worker = replace(inbox.daemon.worker, has_live_model=True, max_cost_usd=1.0)
+        inbox.daemon.outages.failed(integration_error("ticketing_unavailable", outage=True), "first")
+        (outage,) = inbox.daemon.outages.current
+        inbox.daemon.unfinished["first"] = "outage"
+        ledger.costs.add(1.5)
+        assert inbox.drain()
+        assert inbox.daemon.finished == {"handed_over": 1}
+        assert inbox.observer.down[-1] == ["llm_cost_limit"]
+        assert not inbox.daemon.outages.is_proved_back(outage)
+
+    def test_one_that_fails_keeps_no_mail_from_being_answered(
+        self, ledger: Ledger, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.observer.down = inbox.observer.lists = inbox.observer.results = None  # type: ignore[assignment]
+        assert inbox.drain()
+        assert inbox.daemon.finished == {"answered": 1}
+        assert "ERROR" in caplog.text
+        assert "Observer failed: unexpected AttributeError" in caplog.text
+
+    def test_see_an_inbox_that_cannot_be_listed(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("guarantee_email_agent.agent.daemon.OUTAGE_BACKOFF", Backoff(0.05))
+        inbox = Inbox(ledger, "first")
+        inbox.mailbox.errors["list_unprocessed"] = [integration_error("mail_unavailable", outage=True)]
+        inbox.run_until(inbox.answered())
+        assert inbox.observer.down == [["mail_unavailable"], []]
+
+    def test_see_a_model_that_is_down_although_templates_answer(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, *(f"mail{number}" for number in range(6)))
+        inbox.use_model(DownModel(), shipped_interpreter())
+        assert inbox.drain()
+        assert inbox.observer.down[-1] == ["llm_unreachable"]
