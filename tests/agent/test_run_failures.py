@@ -21,6 +21,7 @@ from scripted_server import ScriptedServer
 from waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.slow
+YEAR_2200 = 7_258_118_400.0
 NOBODY = 65_534
 DAY_S = 86_400
 ROOT = Path(__file__).parents[2]
@@ -199,6 +200,23 @@ class TestAtTheStart:
         assert company.run("check").returncode == 0
         monkeypatch.delenv("LEDGER_KEY")
         assert "ledger.db.key is missing" in company.run("check").stdout
+
+    def test_a_clock_behind_the_inbox(self, company: Company) -> None:
+        company.configure(agent={"answer_since": "first-start"})
+        company.receive("first")
+        (mail,) = (company.folder / "mailbox" / "new").iterdir()
+        os.utime(mail, (YEAR_2200, YEAR_2200))
+        assert "but the inbox has mail of 2200-01-01. Set the clock" in refusal(company, 2)
+
+    def test_a_check_says_that_the_first_start_was_by_a_clock_ahead(self, company: Company) -> None:
+        company.configure(agent={"answer_since": "first-start"})
+        assert company.run("run", "--once").returncode == 0
+        with closing(sqlite3.connect(company.folder / "ledger.db")) as ledger, ledger:
+            ledger.execute("UPDATE ledger_facts SET value = ? WHERE name LIKE 'first_start %'", (repr(YEAR_2200),))
+            ledger.execute("UPDATE ledger_facts SET value = ? WHERE name LIKE 'last_start %'", (repr(YEAR_2200 + 1),))
+        checked = company.run("check")
+        assert checked.returncode == 0, checked.stdout
+        assert "⚠️ Clock: the first start, 2200-01-01 00:00:00 +0000, lies in the future" in checked.stdout
 
     def test_a_check_leaves_the_ledger_of_an_earlier_version_to_its_agents(self, company: Company) -> None:
         assert company.run("run", "--once").returncode == 0

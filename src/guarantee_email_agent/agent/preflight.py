@@ -23,7 +23,7 @@ from guarantee_email_agent.agent.identity_key import (
     mailbox_name,
 )
 from guarantee_email_agent.agent.inbox_counts import count_inbox
-from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter
+from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter, require_clock
 from guarantee_email_agent.agent.monitoring import check_places, require_packages, shown_places
 from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
 from guarantee_email_agent.agent.startup import connection_problem, require_owner
@@ -181,6 +181,9 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             with report.checking("Mailbox"):
                 ledger_id = await asyncio.to_thread(ledger.id_if_known) if ledger else None
                 require_owner(await mail.find_owner(), ledger_id or "a new one")
+        if ledger_was_read and isinstance(mail, MailClient):
+            with report.checking("Clock"):
+                await _check_clock(mail, config, ledger, key, report)
         if ledger is not None:
             with report.checking("Changes"):
                 await asyncio.to_thread(_report_changes, config, ledger, key, report)
@@ -196,6 +199,21 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         )
         if ledger is not None:
             ledger.close()
+
+
+async def _check_clock(mail: MailClient, config: Config, ledger: Ledger | None, key: bytes, report: _Report) -> None:
+    """By a clock that is behind the inbox `run` does not start; by one that was ahead it answers too little."""
+    by_first_start = config.agent.answer_since == "first-start"
+    mailbox_key = key_of_mailbox(mailbox_name(config), key)
+    now = await asyncio.to_thread(_ledger_time, ledger)
+    if by_first_start and (ledger is None or await asyncio.to_thread(ledger.is_first_start, mailbox_key)):
+        await require_clock(mail, now)
+        return
+    first_start = await asyncio.to_thread(ledger.first_start_if_known, mailbox_key) if ledger else None
+    if (since := answer_since(config.agent, now if first_start is None else first_start)) > now:
+        what = "the first start" if by_first_start else "agent.answer_since"
+        at = f"{LocalTime(config.summary.zone).at(since):%Y-%m-%d %H:%M:%S %z}"
+        report.weak("Clock", f"{what}, {at}, lies in the future: only mails that come after it will be answered")
 
 
 def _report_changes(config: Config, ledger: Ledger, key: bytes, report: _Report) -> None:
@@ -289,9 +307,14 @@ async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger | None, 
 
 def _inbox_filter(config: Config, ledger: Ledger | None, mailbox_key: str) -> InboxFilter:
     """That of `run`; before the first start, that of a start now."""
-    now = ledger.time() if ledger else datetime.now(UTC).timestamp()
+    now = _ledger_time(ledger)
     first_start = ledger.first_start_if_known(mailbox_key) if ledger else None
     return inbox_filter(config.agent, answer_since(config.agent, now if first_start is None else first_start), now)
+
+
+def _ledger_time(ledger: Ledger | None) -> float:
+    """Seconds since 1970 on the clock that `run` would have."""
+    return ledger.time() if ledger else datetime.now(UTC).timestamp()
 
 
 def _report_model(config: Config, limits: Mapping[LimitKind, int], report: _Report) -> None:
