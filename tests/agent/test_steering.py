@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from steered_desk import SteeredDesk
+from waiting import PATIENCE_S
 
 from guarantee_email_agent.agent.process_identity import has_ended, process_name
 from guarantee_email_agent.agent.steering import SETTLE_S
@@ -231,6 +234,34 @@ def test_a_name_that_is_no_utf_8_is_of_no_mail(desk: SteeredDesk, capsys: pytest
     desk.ended("first", "handed_over")
     assert run(["release", "\udcff\udcfe"]) == 2
     assert "The ledger has no mail " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("command", "outcome"), [("release", "quarantined"), ("hand-over", "handed_over")])
+def test_ctrl_c_while_a_mail_server_hangs_says_what_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, outcome: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("IMAP_PASSWORD", "hush")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = {"host": "127.0.0.1", "port": silent.getsockname()[1], "security": "none"}
+        desk = SteeredDesk(tmp_path, mailbox={"from_address": "support@example.com", "imap": server})
+        key = desk.ended("first", "quarantined")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "guarantee_email_agent", command, key],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        connection, _ = silent.accept()
+        with connection:
+            process.send_signal(signal.SIGINT)
+            assert process.stderr is not None
+            assert "Waiting for the mail server to end its call; Ctrl-C ends it at once" in process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert desk.row("first").outcome == outcome
+    assert ("is with a person now" in out) == (command == "hand-over")
 
 
 @pytest.mark.parametrize("command", ["release", "retry", "hand-over"])

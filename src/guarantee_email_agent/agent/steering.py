@@ -7,6 +7,7 @@ can be repeated. An agent that runs sees the change at its next look at the inbo
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, closing
@@ -28,6 +29,8 @@ from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
 from guarantee_email_agent.utils.text import printable
+
+logger = logging.getLogger(__name__)
 
 Action = Literal["release", "retry", "hand-over"]
 
@@ -55,9 +58,9 @@ def steer(config: Config, action: Action, name: str, terminal: Terminal) -> None
     with closing(open_ledger(ledger_location(config), key=key)) as ledger:
         if action == "hand-over":
             is_new = ledger.interventions.hand_over(row.mail_key)
-            problem = asyncio.run(_mark(config, key, ledger, location_keys))
             done = "is with a person now; no agent answers it" if is_new else "was with a person before"
-            terminal.outcome(f"✓ Mail {shown} {done}")
+            terminal.outcome(f"✓ Mail {shown} {done}")  # whatever comes of its mark
+            problem = asyncio.run(_mark(config, key, ledger, location_keys))
             if problem is not None:
                 terminal.line(f"    {problem}")
             return
@@ -158,7 +161,14 @@ async def _connect(config: Config, key: bytes, stack: AsyncExitStack) -> MailCli
     allowed = replace(config, agent=replace(config.agent, mode="answer"))
     mailbox = create_mail_client(allowed, SystemClock(), os.environ, key)
     stack.push_async_callback(mailbox.close)
+    stack.push(_tell_of_waiting)
     return mailbox
+
+
+def _tell_of_waiting(kind: type[BaseException] | None, *_: object) -> None:
+    """Before the mailbox is closed, which waits for its call in progress."""
+    if kind is asyncio.CancelledError:
+        logger.warning("Waiting for the mail server to end its call; Ctrl-C ends it at once")
 
 
 async def _mails_at(mailbox: MailClient, config: Config, key: bytes, location_keys: Collection[str]) -> dict[str, str]:
