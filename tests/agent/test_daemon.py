@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 from daemon_in_memory import DownModel, Inbox
 from mailbox_in_memory import KEY, MailboxInMemory, integration_error, mail
 from shipped_instructions import shipped_interpreter
+from waiting import PATIENCE_S
 
 from guarantee_email_agent.agent.daemon import MAX_OUTAGES
 from guarantee_email_agent.agent.identity_key import key_of_location
@@ -26,6 +29,7 @@ from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.mail_state import Done
 from guarantee_email_agent.ledger.opening import open_ledger
+from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.retry import Backoff
 
 
@@ -175,6 +179,45 @@ class TestRun:
         inbox.run_until(taken_away())
         assert inbox.daemon.finished == {}
 
+    def test_a_mail_that_a_person_marks_between_two_tries_is_known_to_be_with_people(
+        self, ledger: Ledger, location: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("guarantee_email_agent.agent.mail_outcome.RETRY_BACKOFF", Backoff(0.2))
+        inbox = Inbox(ledger, "first")
+        inbox.warranties.errors = [integration_error("warranty_api_invalid_argument")]
+
+        async def marked() -> None:
+            while not inbox.daemon.unfinished:
+                await asyncio.sleep(0.02)
+            inbox.mailbox.marks["first"] = "handed_over"
+            with closing(sqlite3.connect(location)) as file:
+                while file.execute("SELECT reason FROM ledger_mails").fetchall() != [("mail_not_waiting",)]:
+                    await asyncio.sleep(0.02)
+
+        inbox.run_until(marked())
+        assert (inbox.daemon.finished, inbox.mailbox.sent) == ({}, [])
+
+    def test_a_reply_that_left_before_its_mail_was_deleted_counts(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("guarantee_email_agent.agent.mail_outcome.AMBIGUOUS_RETRY_BACKOFF", Backoff(0.2))
+        inbox = Inbox(ledger, "first")
+        inbox.mailbox.lost_answers = 1
+        inbox.mailbox.errors["send"] = [integration_error("mail_timeout", uncertain=True)]
+        inbox.mailbox.errors["find_sent"] = [integration_error("mail_timeout", retryable=True)]
+
+        async def deleted() -> None:
+            while not inbox.daemon.unfinished:
+                await asyncio.sleep(0.02)
+            del inbox.mailbox.mails["first"]
+            while not inbox.daemon.finished:
+                await asyncio.sleep(0.02)
+
+        inbox.run_until(deleted())
+        assert inbox.daemon.finished == {"answered": 1}
+        assert inbox.observer.results[-1].ended == "answered"
+        assert len(inbox.mailbox.sent) == 1
+
     def test_a_mailbox_that_does_not_answer_does_not_keep_it_from_stopping(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger)
 
@@ -207,6 +250,46 @@ class TestRun:
         inbox.mailbox.errors["list_unprocessed"] = [integration_error("mail_unavailable", outage=True)] * 2
         inbox.run_until(inbox.answered())
         assert inbox.mailbox.marks == {"first": "answered"}
+
+
+class TestAnotherLedger:
+    """It takes the mailbox over while the agent waits, or works."""
+
+    @pytest.fixture
+    def inbox(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Inbox:
+        monkeypatch.setattr("guarantee_email_agent.agent.daemon.OWNER_CHECK_S", 0.05)
+        inbox = Inbox(ledger)
+        worker = inbox.daemon.worker
+        inbox.daemon.worker = replace(worker, settings=replace(worker.settings, poll_interval_s=3600, concurrency=1))
+        return inbox
+
+    def owned_by_another(self, inbox: Inbox, when: Callable[[], bool]) -> None:
+        async def require_ours() -> None:
+            if when():
+                raise ConfigurationError("it is served with another ledger", "mailbox_owner")
+
+        inbox.daemon._require_ours = require_ours
+        with pytest.raises(ConfigurationError, match="another ledger"):
+            asyncio.run(asyncio.wait_for(inbox.daemon.run(), PATIENCE_S))
+
+    def test_is_noticed_although_the_inbox_is_looked_at_once_an_hour(self, inbox: Inbox) -> None:
+        self.owned_by_another(inbox, lambda: bool(inbox.observer.lists))
+
+    def test_is_noticed_before_the_mails_of_a_list_are_worked_off(self, inbox: Inbox) -> None:
+        inbox.mailbox.mails = {name: mail(name) for name in map(str, range(30))}
+        inbox.mailbox.reading_s = 0.1
+        self.owned_by_another(inbox, lambda: len(inbox.mailbox.sent) > 1)
+        assert len(inbox.mailbox.sent) < 30
+
+    def test_is_noticed_where_the_mailbox_could_not_be_asked_before(self, inbox: Inbox) -> None:
+        calls = count()
+
+        def fails_once() -> bool:
+            if next(calls) == 0:
+                raise integration_error("mail_timeout")
+            return True
+
+        self.owned_by_another(inbox, fails_once)
 
 
 def test_a_list_is_as_old_as_the_question_for_it(location: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,12 +70,13 @@ class TestThreads:
         claim = claim_mail(ledger, 1)
         ledger.intend_ticket(claim, "mail-1")
         ledger.ticket_created(claim, "TICKET-1")
-        ledger.intend_send(claim, reply_to(1))
         before = ledger.time()
+        ledger.intend_send(claim, reply_to(1))
+        after = ledger.time()
         ledger.sent(claim)
         ledger.finish(claim, "answered", "valid_warranty")
         found = found_thread(ledger, 2, "<theirs@example.com>", reply_to(1))
-        assert before <= found.replied_at <= ledger.time()
+        assert before <= found.replied_at <= after
         assert found == Thread(mail(1), "valid_warranty", "TICKET-1", reply_to(1), found.replied_at, 1, 0)
 
     def test_a_mail_without_a_reply_of_ours_belongs_to_none(self, ledger: Ledger) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ledgers import LEASE_S, LOCATION, MAIL, REPLY, RETRY_S, WRITES, claimed
+from ledgers import LEASE_S, LOCATION, MAIL, REPLY, RETRY_S, WRITES, claimed, reopen
 
 from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
@@ -191,7 +191,7 @@ class TestParking:
         ledger.finish(claimed(ledger, location=copy), "unknown")
         ledger.marked(copy)
         ledger_sql.pass_time(HOUR)
-        assert not ledger.reopen(LOCATION, listed_at=ledger.time())
+        assert not reopen(ledger, LOCATION, listed_at=ledger.time())
         state = ledger.state(LOCATION)
         assert isinstance(state, Done)
         assert not state.marked
@@ -272,7 +272,7 @@ class TestHandOver:
         assert stage(ledger_sql) == "sending"
         ledger.marked(LOCATION)
         ledger_sql.pass_time(HOUR)
-        assert ledger.reopen(LOCATION, listed_at=ledger.time())
+        assert reopen(ledger, LOCATION, listed_at=ledger.time())
         assert claimed(ledger, owner="two:2").previous == "sending"
 
     def test_it_makes_room_for_another_reply(self, ledger: Ledger, ledger_sql: Any) -> None:
@@ -337,7 +337,7 @@ def test_a_mail_that_was_taken_is_not_reopened_by_who_saw_it_without_a_mark(ledg
     ledger_sql.pass_time(HOUR)
     listed_at = ledger.time()
     assert not ledger.interventions.hand_over(MAIL)
-    assert not ledger.reopen(LOCATION, listed_at=listed_at)
+    assert not reopen(ledger, LOCATION, listed_at=listed_at)
 
 
 @pytest.mark.parametrize("outcome", ["quarantined", "unknown"])
@@ -348,3 +348,17 @@ def test_a_parked_mail_that_a_person_takes_gets_the_mark_of_it(ledger: Ledger, o
     state = ledger.state(LOCATION)
     assert isinstance(state, Done)
     assert (state.outcome, state.marked) == ("handed_over", False)
+
+
+def test_who_stood_still_while_a_person_took_a_mail_does_not_reopen_it(ledger: Ledger, ledger_sql: Any) -> None:
+    """Its mark had been taken off; then it was handed over, and the clock went back."""
+    finished(ledger, "quarantined")
+    ledger_sql.pass_time(HOUR)
+    state, listed_at = ledger.state(LOCATION), ledger.time()
+    assert isinstance(state, Done)
+    assert ledger.interventions.hand_over(MAIL)
+    ledger_sql.pass_time(-2 * HOUR)
+    ledger.marked(LOCATION)
+    ledger_sql.pass_time(HOUR)
+    assert not ledger.reopen(LOCATION, fence=state.fence, listed_at=listed_at)
+    assert reopen(ledger, LOCATION, listed_at=listed_at)  # as somebody does who sees it without a mark now

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ledgers import LEASE_S, LOCATION, MAIL, REPLY, claimed
+from ledgers import LEASE_S, LOCATION, MAIL, REPLY, claimed, reopen
 
 from guarantee_email_agent.integrations.ports import Outcome
 from guarantee_email_agent.ledger.database import LedgerError
@@ -81,7 +81,7 @@ def test_a_mark_taken_off_gives_back_what_has_no_reply_and_waits_for_a_person(
     finished(ledger, MAIL, outcome)
     ledger.marked(MAIL)
     ledger_sql.pass_time(3600)
-    assert ledger.reopen(MAIL, listed_at=ledger.time()) is opened
+    assert reopen(ledger, MAIL, listed_at=ledger.time()) is opened
     found = ledger.claim(MAIL, location_key=MAIL, owner="two:2", lease_s=LEASE_S)
     assert isinstance(found, Claim) is opened
 

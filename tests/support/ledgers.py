@@ -5,6 +5,7 @@ from __future__ import annotations
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.integrations.ports import Admission
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
+from guarantee_email_agent.ledger.mail_state import Done
 
 KEY = b"k" * 32
 MAIL = "a1" * 16
@@ -37,3 +38,9 @@ def claimed(ledger: Ledger, owner: str = "one:1", mail: str = MAIL, location: st
     claim = ledger.claim(mail, location_key=location, owner=owner, lease_s=LEASE_S)
     assert isinstance(claim, Claim)
     return claim
+
+
+def reopen(ledger: Ledger, location: str, *, listed_at: float) -> bool:
+    """As an agent does that has just read the mail's state."""
+    state = ledger.state(location)
+    return ledger.reopen(location, fence=state.fence if isinstance(state, Done) else 0, listed_at=listed_at)

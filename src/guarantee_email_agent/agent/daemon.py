@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from math import inf
 from typing import Any, Final
@@ -22,7 +22,7 @@ from guarantee_email_agent.agent.outages import CurrentOutages
 from guarantee_email_agent.integrations.ports import InboxEntry, InboxFilter, Outcome
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, IntegrationError
 from guarantee_email_agent.utils.retry import Backoff
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ MAX_WAIT_S: Final = 3600.0
 """Limit of the mail server's tool."""
 
 OWNER_CHECK_S: Final = 15.0
-"""How long another ledger may have taken over before its predecessor's agents notice."""
+"""Seconds after which the agents of a ledger notice that another one has taken over."""
 
 OUTAGE_BACKOFF: Final = Backoff(2.0, longest_s=60.0)
 """While the inbox, the ledger or a service is down."""
@@ -50,8 +50,8 @@ class Daemon:
     """The main loop. `finished` counts mails by how it ended them; `unfinished` has those that did not, by their ids.
 
     stop: once it is set, no mail is started. answer_since: when the oldest mail that is answered may have come, in
-    seconds since 1970. require_ours: asked now and then; raises ConfigurationError once the mailbox is served with
-    another ledger, which ends the agent. outages: knows the addresses of services. watchdog: of this loop.
+    seconds since 1970. require_ours: asked every OWNER_CHECK_S; raises ConfigurationError once the mailbox is served
+    with another ledger, which ends the agent. outages: knows the addresses of services. watchdog: of this loop.
     """
 
     def __init__(
@@ -76,11 +76,12 @@ class Daemon:
         self._unlisted = UnlistedMails(self._tell_of_waiting)
         self._watchdog = watchdog or LoopWatchdog(clock)
         self.answer_since = answer_since
-        self._require_ours, self._ours_until = require_ours, clock.monotonic() + OWNER_CHECK_S
+        self._require_ours = require_ours
         self._draining = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._not_before: dict[str, float] = {}
         self._finished_ids: set[str] = set()  # since the inbox was listed last
+        self._taken_ids: set[str] = set()  # of mails that ended nowhere yet, and are listed no more
         self._failures = 0  # for an outage, in a row
         self._paused_until = 0.0
         self._warned_of_length = False
@@ -160,13 +161,22 @@ class Daemon:
     async def _cancelling_tasks(self) -> AsyncIterator[None]:
         """However the block is left, no mail is in progress afterwards."""
         self._stopped = asyncio.create_task(self._stop.wait())
+        self._owner_watch = asyncio.create_task(self._watch_owner())
         try:
             yield
         finally:
-            tasks = [self._stopped, *self._tasks.values()]
+            tasks = [self._stopped, self._owner_watch, *self._tasks.values()]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(self._unlisted.aclose(), *tasks, return_exceptions=True)
+
+    async def _watch_owner(self) -> None:
+        """Until `stop` is set; raises ConfigurationError once the mailbox is served with another ledger."""
+        while self._require_ours is not None:
+            await self._clock.sleep(OWNER_CHECK_S)
+            with suppress(IntegrationError):  # whoever lists the inbox says more
+                await self._require_ours()
+        await self._stop.wait()
 
     async def _poll_until_stopped(self) -> int:
         """As `_poll`, but cancelled as soon as `stop` is set: a mailbox may take its time to answer."""
@@ -183,9 +193,6 @@ class Daemon:
         now = self._clock.monotonic()
         self._not_before = {mail: moment for mail, moment in self._not_before.items() if self._draining or moment > now}
         self._finished_ids.clear()
-        if self._require_ours is not None and now >= self._ours_until:
-            await self._require_ours()
-            self._ours_until = now + OWNER_CHECK_S
         listed_at = await asyncio.to_thread(self.worker.ledger.time)
         limit = min(PAGE_SIZE + 2 * len(self._not_before) + len(self._tasks), MAX_LISTED)
         entries = await self.worker.mailbox.list_unprocessed(limit, self._inbox_filter(listed_at))
@@ -196,8 +203,10 @@ class Daemon:
                 "to a later date",
                 MAX_LISTED,
             )
+        listed = {entry.id for entry in entries}
+        self._taken_ids -= listed
         if len(entries) < limit:
-            listed = {entry.id for entry in entries}
+            self._taken_ids |= self.unfinished.keys() - listed
             self.unfinished = {mail: why for mail, why in self.unfinished.items() if mail in listed}
         # Those that failed come last, the latest at the very end: a service may be down for one of them only.
         order = {mail: position for position, mail in enumerate(self.unfinished, 1)}
@@ -215,7 +224,15 @@ class Daemon:
             is_new = location_keys[entry.id] not in known.seen
             self._tasks[entry.id] = asyncio.create_task(self._work(entry, listed_at, is_new=is_new))
             started += 1
+        await self._settle_taken()
         return started
+
+    async def _settle_taken(self) -> None:
+        """Start with those that are due; a person may have dealt with them between two tries."""
+        for mail in sorted(self._taken_ids - self._tasks.keys() - self._not_before.keys()):
+            if not await self._may_start():
+                break
+            self._tasks[mail] = asyncio.create_task(self._settle(mail))
 
     def _look_over(self, entries: Sequence[InboxEntry], limit: int, now: float) -> None:
         """How many mails wait, and since when. now: on the ledger's clock, when the list was asked for."""
@@ -291,6 +308,25 @@ class Daemon:
         finally:
             del self._tasks[entry.id]
 
+    async def _settle(self, mail: str) -> None:
+        retry_s: float | None = OUTAGE_BACKOFF.longest_s
+        try:
+            result = await self.worker.settle(mail)
+            if result.ended is not None:
+                self._notifier.mail_worked(InboxEntry(mail, 0), result)
+                self.finished[result.ended] += 1
+            if result.disposition != "outage":
+                retry_s = result.retry_s if result.disposition in ("failed", "waiting", "busy") else None
+        except Exception as error:
+            logger.error("Email %s is left open: unexpected %s", mail, type(error).__name__)
+            logger.debug("Unexpected failure", exc_info=True)
+        finally:
+            del self._tasks[mail]
+        if retry_s is None:
+            self._taken_ids.discard(mail)
+        else:
+            self._not_before[mail] = self._clock.monotonic() + max(retry_s, 1.0)
+
     def _record(self, entry: InboxEntry, result: WorkResult, *, of_this_model: bool = True) -> None:
         self._notifier.mail_worked(entry, result, of_this_model=of_this_model)
         self.unfinished.pop(entry.id, None)
@@ -347,12 +383,17 @@ class Daemon:
         tasks: Iterable[asyncio.Task[Any]] = (),
         timeout_s: float | None = None,
     ) -> None:
-        """Until `stop` is set, one of `events` or `tasks` is over, or `timeout_s` passed; events are then cancelled."""
+        """Until `stop` is set, one of `events` or `tasks` is over, or `timeout_s` passed; events are then cancelled.
+
+        Raises ConfigurationError once the mailbox is served with another ledger.
+        """
         self._watchdog.beat(timeout_s or 0.0)
         begun = [asyncio.create_task(event) for event in events]
         try:
-            pending = {self._stopped, *begun, *tasks}
+            pending = {self._stopped, self._owner_watch, *begun, *tasks}
             await asyncio.wait(pending, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if self._owner_watch.done():
+                self._owner_watch.result()
         finally:
             self._watchdog.beat()
             for task in begun:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedModel, UnsavedCost
 from guarantee_email_agent.agent.identity_key import key_of_location
@@ -33,7 +33,6 @@ from guarantee_email_agent.integrations.ports import DraftState, InboxEntry, Mai
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
 from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, Waiting
-from guarantee_email_agent.ledger.tables import PROVED
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
@@ -48,6 +47,7 @@ LARGE_BYTES = 2_000_000
 """Parsing takes fifteen times the size of a mail, so larger ones are processed one at a time."""
 
 _DRAFT_PROOFS: Final[Mapping[DraftState, SentState]] = {"saved": "sent", "not_saved": "not_sent", "unknown": "unknown"}
+_PROVED = "proved"  # its reply was found where it lies
 _TOO_LARGE = "mail_too_large"
 _HELD_BACK = "llm_rate_limited"
 
@@ -84,17 +84,26 @@ class MailWorker:
         listed_at: the ledger's time just before the list was asked for in which the mail stood. is_new: the ledger had
         not seen it then, so that it need not be asked again: its claim decides.
         """
-        with log_fields():
-            add_log_fields(mail=entry.id)
-            return await self._work_or_fail(entry, listed_at, is_new=is_new)
+        return await self._result_of(self._work(entry, listed_at, is_new=is_new), entry)
 
-    async def _work_or_fail(self, entry: InboxEntry, listed_at: float, *, is_new: bool) -> WorkResult:
+    async def settle(self, mail_id: str) -> WorkResult:
+        """End what was left open of a mail that is no longer listed: a person deals with it, or took it away.
+
+        A reply that may have left is looked for; else the mail is with people, unless it comes back. A result of
+        `busy`, `waiting`, `failed` or `outage` asks for another call.
+        """
+        entry = InboxEntry(mail_id, 0)
+        return await self._result_of(self._settle(entry), entry)
+
+    async def _result_of(self, work: Coroutine[Any, Any, WorkResult], entry: InboxEntry) -> WorkResult:
         clock = self.processor.clock
         began = clock.monotonic()
-        try:
-            result = await self._work(entry, listed_at, is_new=is_new)
-        except AgentError as error:
-            result = self._failed(entry, error)
+        with log_fields():
+            add_log_fields(mail=entry.id)
+            try:
+                result = await work
+            except AgentError as error:
+                result = self._failed(entry, error)
         return replace(result, duration_ms=round((clock.monotonic() - began) * 1000))
 
     def _failed(self, entry: InboxEntry, error: AgentError) -> WorkResult:
@@ -137,18 +146,47 @@ class MailWorker:
             )
             if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
                 return replace(await self._resume(entry, location_key, claim, listed_at), mail_key=key)
-            add_log_fields(mail_key=key)
-            try:
-                return replace(await self._work_on_claim(entry, claim, mail), mail_key=key)
-            except AgentError as error:
-                error.details["mail_key"] = key
-                self._keep_unreleased(claim, error)
-                raise
-            except asyncio.CancelledError:
-                # Not counted, since the agent was stopped; not retried at once, since a reply may be on its way.
-                with suppress(AgentError):
-                    await self._outcomes.release(claim, "stopped", RETRY_BACKOFF.first_s, counts=False)
-                raise
+            return await self._holding(claim, self._work_on_claim(entry, claim, mail))
+
+    async def _settle(self, entry: InboxEntry) -> WorkResult:
+        location_key = key_of_location(self.mailbox_name, entry.id, self.processor.identity_key)
+        state = await asyncio.to_thread(self.ledger.state, location_key)
+        if isinstance(state, Busy | Waiting):
+            return WorkResult("busy" if isinstance(state, Busy) else "waiting", state.retry_in_s)
+        if not isinstance(state, Free) or await self.mailbox.is_waiting(entry.id, self.settings.skip_seen):
+            return WorkResult("gone")  # it has ended, or the list was out of date
+        claim = await asyncio.to_thread(
+            self.ledger.claim,
+            state.mail_key,
+            location_key=location_key,
+            owner=self.owner,
+            lease_s=self.settings.lease_s,
+        )
+        if not isinstance(claim, Claim):  # another agent was faster
+            return WorkResult("busy", NEIGHBOUR_CHECK_S)
+        return await self._holding(claim, self._settle_claim(entry, claim))
+
+    async def _settle_claim(self, entry: InboxEntry, claim: Claim) -> WorkResult:
+        if (result := await self._end_of_earlier_reply(entry, claim)) is not None:
+            return result
+        logger.info("Email %s was dealt with by somebody else before its next try", entry.id)
+        await self._outcomes.release(claim, NOT_WAITING, 0.0, counts=False)
+        return WorkResult("gone")
+
+    async def _holding(self, claim: Claim, work: Coroutine[Any, Any, WorkResult]) -> WorkResult:
+        """The result of work on a claim, which is given back whatever interrupts it."""
+        add_log_fields(mail_key=claim.mail_key)
+        try:
+            return replace(await work, mail_key=claim.mail_key)
+        except AgentError as error:
+            error.details["mail_key"] = claim.mail_key
+            self._keep_unreleased(claim, error)
+            raise
+        except asyncio.CancelledError:
+            # Not counted, since the agent was stopped; not retried at once, since a reply may be on its way.
+            with suppress(AgentError):
+                await self._outcomes.release(claim, "stopped", RETRY_BACKOFF.first_s, counts=False)
+            raise
 
     def _keep_unreleased(self, claim: Claim, error: AgentError) -> None:
         if isinstance(error, LedgerError) and error.details.get("outage"):
@@ -199,7 +237,8 @@ class MailWorker:
             # Times alone do not tell: an agent may stand still for long after it listed the mail, and clocks go back.
             if not await self.mailbox.is_waiting(entry.id, self.settings.skip_seen):
                 return WorkResult(state.outcome)
-            if not await asyncio.to_thread(self.ledger.reopen, location_key, listed_at=listed_at):
+            reopen = self.ledger.reopen
+            if not await asyncio.to_thread(reopen, location_key, fence=state.fence, listed_at=listed_at):
                 return WorkResult("waiting", RETRY_BACKOFF.first_s)  # the list may be older than the mark
             logger.info("Email %s is processed again: its mark was removed", entry.id)
             return WorkResult("busy")
@@ -234,10 +273,7 @@ class MailWorker:
             return raw, content_identity(raw, self.processor.identity_key)
 
     async def _work_on_claim(self, entry: InboxEntry, claim: Claim, mail: Email | bytes | AgentError) -> WorkResult:
-        if self._observes and claim.previous not in ("new", "claimed"):
-            logger.warning("Email %s was begun in another mode; it is left for that", entry.id)
-            return await self._outcomes.release(claim, "other_mode", self.settings.lease_s, counts=False, waits=True)
-        if (result := await self._verify_sent(entry, claim)) is not None:
+        if (result := await self._end_of_earlier_reply(entry, claim)) is not None:
             return result
         if isinstance(mail, AgentError):
             if mail.code != _TOO_LARGE:
@@ -250,8 +286,11 @@ class MailWorker:
             return await self._outcomes.quarantine(entry, claim, claim.reason or "crash")
         return await self._process(entry, claim, mail)
 
-    async def _verify_sent(self, entry: InboxEntry, claim: Claim) -> WorkResult | None:
+    async def _end_of_earlier_reply(self, entry: InboxEntry, claim: Claim) -> WorkResult | None:
         """The result of a mail whose reply an earlier try sent, or may have sent; None if none was sent."""
+        if self._observes and claim.previous not in ("new", "claimed"):
+            logger.warning("Email %s was begun in another mode; it is left for that", entry.id)
+            return await self._outcomes.release(claim, "other_mode", self.settings.lease_s, counts=False, waits=True)
         is_draft = claim.delivery == "draft"
         if claim.previous == "sending":
             message_id = str(claim.reply_message_id)
@@ -277,7 +316,7 @@ class MailWorker:
             return None
         outcome: MailMark = "drafted" if is_draft else "answered"
         logger.info("Email %s was %s before the agent stopped", entry.id, outcome, extra=outcome_fields(outcome))
-        return await self._outcomes.finish(entry, claim, outcome, PROVED)
+        return await self._outcomes.finish(entry, claim, outcome, _PROVED)
 
     async def _process(self, entry: InboxEntry, claim: Claim, mail: Email | bytes) -> WorkResult:
         live = self.processor.llm

@@ -177,7 +177,7 @@ class Thread:
     """A conversation that a mail goes on with, by a reply of ours that it answers.
 
     key: names the thread. scenario: of that reply, as a code; `proved` where the agent was stopped while it was sent.
-    ticket_id: the latest ticket of the thread. replied_at: when that reply left or was stored, in seconds since 1970 on
+    ticket_id: the latest ticket of the thread. replied_at: when that reply was about to leave, in seconds since 1970 on
     the ledger's clock. replies: of ours in the thread. follow_ups: mails of the thread besides its first, this one,
     and those that needed no answer.
     """

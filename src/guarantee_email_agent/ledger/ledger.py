@@ -183,8 +183,7 @@ class Ledger:
         outcome that does not go with what may have happened: `answered` takes a reply that was to be sent, `drafted`
         one that was to be stored, and a mail whose reply may have left ends as one of these or `unknown`.
         """
-        known = {**tables.FINISH, **tables.FINISH_PROVED} if reason == tables.PROVED else tables.FINISH
-        self._write(claim, known[outcome], outcome, reason=_checked("reason", reason, _REASON))
+        self._write(claim, tables.FINISH[outcome], outcome, reason=_checked("reason", reason, _REASON))
 
     def release(self, claim: Claim, *, count_attempt: bool, retry_after_s: float, reason: str = "") -> None:
         """Give the mail back unfinished, to be claimed again in `retry_after_s` seconds.
@@ -254,15 +253,16 @@ class Ledger:
             if connection.execute(tables.MARK, _at(location_key)) != 1:
                 raise LedgerError(f"The ledger knows no mail at {location_key}. Claim it first", "ledger_unknown_place")
 
-    def reopen(self, location_key: str, *, listed_at: float) -> bool:
+    def reopen(self, location_key: str, *, fence: int, listed_at: float) -> bool:
         """Staff took the mark off a parked mail: it may be claimed again, as if it had never been tried.
 
-        listed_at: `time()` just before the mailbox was asked for the list in which the mail stood without its mark.
-        False, and nothing changes, where the mail is not parked, or was marked less than a minute before that list,
-        which may then have been drawn up without the mark.
+        fence: of the mail's state when that was seen. listed_at: `time()` just before the mailbox was asked for the
+        list in which the mail stood without its mark. False, and nothing changes, where the mail is not parked, or was
+        parked anew since its state was read, or marked less than a minute before that list, which may then have been
+        drawn up without the mark.
         """
         with self._database.write_transaction() as connection:
-            if connection.execute(tables.REOPEN, {**_at(location_key), "listed_at": listed_at}) == 0:
+            if connection.execute(tables.REOPEN, {**_at(location_key), "at_fence": fence, "listed_at": listed_at}) == 0:
                 # Set while the clock was ahead: it is a minute old in a minute, and not when the clock has passed it.
                 connection.execute(tables.RESTART_FUTURE_MARK, _at(location_key))
                 return False

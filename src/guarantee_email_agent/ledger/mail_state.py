@@ -42,7 +42,7 @@ class Waiting:
 class Done:
     """It has ended. `marked`: the mailbox is known to carry the mark at the location that was asked for.
 
-    first_seen: when it was claimed first.
+    first_seen: when it was claimed first. fence: of its last claim, or of what a person did to it since.
     """
 
     mail_key: str
@@ -52,6 +52,7 @@ class Done:
     ticket_id: str | None
     reply_message_id: str | None
     first_seen: float = field(default=inf, compare=False)
+    fence: int = field(default=0, compare=False)
 
 
 MailState: TypeAlias = Free | Busy | Waiting | Done
@@ -72,7 +73,8 @@ class InboxState:
 
 def ended(row: Row) -> Done:
     marked = row.marked_at is not None
-    return Done(row.mail_key, row.outcome, row.reason, marked, row.ticket_id, row.reply_message_id, row.created_at)
+    kept = row.ticket_id, row.reply_message_id, row.created_at, row.fence
+    return Done(row.mail_key, row.outcome, row.reason, marked, *kept)
 
 
 def mail_state(row: Row) -> MailState:

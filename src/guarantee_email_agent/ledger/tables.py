@@ -196,9 +196,7 @@ RELEASING: Final = "releasing"
 
 BEFORE_SENDING: Final[tuple[Stage, ...]] = ("claimed", "ticketing", "ticketed")
 _HAS_REPLY_INTENT: Final = mails.c.reply_message_id.is_not(None)
-PROVED: Final = "proved"
-"""The reason of a mail whose reply was found where it lies."""
-
+# Its proof, or who stands still after sending it, may come hours after a reply has left.
 _INTENDED_AT: Final = func.coalesce(mails.c.replied_at, NOW)
 NOT_ADMITTED: Final[dict[str, None]] = {"admitted_at": None, "sender_key": None, "text_key": None}
 STAGE_WITHOUT_REPLY: Final = case((mails.c.ticket_id.is_not(None), "ticketed"), else_="claimed")
@@ -234,9 +232,9 @@ def _finish(outcome: Outcome, *stages: Stage, **values: Any) -> Update:
     return _under_claim(stages, owner=None, span_s=0.0, outcome=outcome, **values)
 
 
-def _finish_replied(outcome: Outcome, delivery: Delivery, replied_at: ColumnElement[float] = NOW) -> Update:
+def _finish_replied(outcome: Outcome, delivery: Delivery) -> Update:
     intended = and_(_HAS_REPLY_INTENT, mails.c.delivery == literal_column(f"'{delivery}'"))
-    return _finish(outcome, *_STAGES, stage="sent", replied_at=replied_at).where(intended)
+    return _finish(outcome, *_STAGES, stage="sent", replied_at=_INTENDED_AT).where(intended)
 
 
 def _finish_without_reply(outcome: Outcome) -> Update:
@@ -265,11 +263,6 @@ FINISH: Final[dict[Outcome, Update]] = {  # reason
     "quarantined": _finish_without_reply("quarantined"),
     "unknown": _finish("unknown", *BEFORE_SENDING, "sending"),
 }
-# Of replies that were found: the proof may come hours after they left.
-FINISH_PROVED: Final[dict[Outcome, Update]] = {
-    "answered": _finish_replied("answered", "send", _INTENDED_AT),
-    "drafted": _finish_replied("drafted", "draft", _INTENDED_AT),
-}
 FREE: Final = (  # at_mail, at_owner, sending
     update(mails)
     .where(
@@ -289,7 +282,7 @@ MARK: Final = update(locations).where(_AT_LOCATION).values(marked_at=NOW)
 UNMARK: Final = update(locations).where(_AT_LOCATION).values(marked_at=None)
 RESTART_FUTURE_MARK: Final = update(locations).where(_AT_LOCATION, locations.c.marked_at > NOW).values(marked_at=NOW)
 UNMARK_ALL: Final = update(locations).where(locations.c.mail_key == bindparam("at_mail")).values(marked_at=None)
-REOPEN: Final = (  # listed_at
+REOPEN: Final = (  # listed_at, at_fence
     update(mails)
     .where(
         mails.c.mail_key
@@ -300,6 +293,7 @@ REOPEN: Final = (  # listed_at
             locations.c.marked_at <= NOW - SETTLED_S,  # the clock may have gone back since the list
         )
         .scalar_subquery(),
+        mails.c.fence == bindparam("at_fence"),
         in_literals(mails.c.outcome, "handed_over", "quarantined", "unknown"),
     )
     # A mail that was unknown and then handed over by hand may have been answered: its proof is looked for once more.

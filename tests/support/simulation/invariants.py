@@ -129,10 +129,11 @@ def _expected_outcomes(letter: Letter, conditions: Conditions) -> set[str]:
     modes = conditions.modes
     expected = set(OUTCOMES[letter.kind])
     if letter.follow_up:
-        # A customer's own answer is a machine's only where a clock that jumps lets it come sooner than a person writes.
-        expected |= (
-            {"handed_over", "not_answered"} if conditions.clock_jumps or letter.kind == "robot" else {"handed_over"}
-        )
+        expected.add("handed_over")
+        # A customer's own answer counts as a machine's only where it seems to come sooner than a person writes: clocks
+        # jump, or a restored ledger knows its reply as of the second time that it was to be sent.
+        if conditions.clock_jumps or conditions.restores or letter.kind == "robot":
+            expected.add("not_answered")
     found: set[str] = expected - {"answered"} if set(modes) != {"observe"} else set()
     if "answered" in expected:
         found |= {_REPLIED[mode] for mode in modes}
