@@ -42,6 +42,50 @@ class TestSystemdUnit:
         (level,) = re.findall(r"Overall exposure level for .*: (\d+\.\d)", told)
         assert float(level) < 2
 
+    def test_it_tells_systemd_how_the_agent_is(self) -> None:
+        lines = set(UNIT.read_text().splitlines())
+        assert lines >= {"Type=notify", "NotifyAccess=main", "WatchdogSec=60", "ExecReload=/bin/kill -HUP $MAINPID"}
+
+
+class TestContainer:
+    INSTRUCTIONS = (DEPLOY / "Containerfile").read_text().replace("\\\n", " ").splitlines()
+
+    def arguments(self, instruction: str) -> list[str]:
+        return [line.partition(" ")[2] for line in self.INSTRUCTIONS if line.startswith(f"{instruction} ")]
+
+    def test_it_runs_as_a_user_whose_number_is_not_roots(self) -> None:
+        assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", self.arguments("USER")[-1])
+
+    def test_a_digest_pins_the_base_of_both_stages(self) -> None:
+        assert "BASE_DIGEST=" in self.arguments("ARG")
+        assert {each.removesuffix(" AS build") for each in self.arguments("FROM")} == {
+            "${BASE_IMAGE}${BASE_DIGEST:+@${BASE_DIGEST}}"
+        }
+
+    def test_its_health_is_asked_for(self) -> None:
+        (check,) = self.arguments("HEALTHCHECK")
+        assert check.endswith(" CMD guarantee-email-agent health --if-configured")
+
+    def test_nothing_gets_into_it_but_what_is_named(self) -> None:
+        lines = [
+            line for line in (DEPLOY.parent / ".dockerignore").read_text().splitlines() if line[:1] not in ("", "#")
+        ]
+        assert lines[0] == "*"
+        admitted = {line.removeprefix("!") for line in lines if line.startswith("!")}
+        assert admitted == {
+            *(
+                "LICENSE",
+                "README.md",
+                "config.yaml",
+                "pyproject.toml",
+                "src",
+                "instructions",
+                "evals",
+                "evals/scenarios",
+            ),
+        }
+        assert lines[-2:] == ["**/.env*", "**/__pycache__"]  # the last that fits counts
+
 
 def objects(text: str) -> dict[str, dict[str, Any]]:
     return {each["kind"]: each for each in yaml.safe_load_all(text)}

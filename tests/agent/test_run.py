@@ -35,6 +35,20 @@ sys.exit(1)
 
 
 class TestOnce:
+    def test_our_own_servers_need_no_sdk(self, company: Company) -> None:
+        """Which takes a second to load, and 40 MB, in the agent and in each server."""
+        company.receive("valid")
+        program = (
+            "import sys; from guarantee_email_agent.cli import run; code = run(['run', '--once']);"
+            "print([name for name in ('anthropic', 'mcp', 'pydantic', 'uvicorn') if name in sys.modules]);"
+            "sys.exit(code)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=company.folder, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "[]"), done.stderr
+        assert len(company.replies()) == 1
+
     def test_answers_what_is_there_and_exits(self, company: Company) -> None:
         company.receive("valid")
         company.receive("expired", "Is SN20077 still under warranty?")

@@ -7,8 +7,10 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -290,10 +292,21 @@ def test_without_a_ledger_none_is_made(desk: SteeredDesk, capsys: pytest.Capture
     assert not list(desk.folder.glob("ledger*"))
 
 
-def test_a_ledger_that_is_locked_is_one_line(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:
-    import sqlite3
-    from contextlib import closing
+@pytest.mark.parametrize("command", ["status", "log", "release first", "retry first", "hand-over first"])
+@pytest.mark.parametrize(("version", "problem"), [("1", "an earlier"), ("99", "a newer")])
+def test_a_ledger_of_another_version_is_one_line(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str], command: str, version: str, problem: str
+) -> None:
+    desk.ended("first", "quarantined")
+    with closing(sqlite3.connect(desk.folder / "ledger.db")) as ledger, ledger:
+        ledger.execute("UPDATE ledger_facts SET value = ? WHERE name = 'schema_version'", (version,))
+    assert run(command.split()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{problem} version" in line
+    assert "ledger.db" in line
 
+
+def test_a_ledger_that_is_locked_is_one_line(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:
     desk.ended("first", "handed_over")
     with closing(sqlite3.connect(desk.folder / "ledger.db", isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")

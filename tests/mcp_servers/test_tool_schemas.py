@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from guarantee_email_agent.mcp_servers.dispatcher import ServerTool
 from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
+from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 from guarantee_email_agent.mcp_servers.table.table_tools import TableTools
 from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
 from guarantee_email_agent.mcp_servers.warranty.warranty_tools import WarrantyTools
@@ -17,10 +17,7 @@ NOTHING = cast("Any", None)
 TOOLS = {
     tool.name: tool
     for tool in (
-        *MailboxTools(NOTHING, 0).tools(),
-        ServerTool(MailboxTools(NOTHING, 0).find_mail, read_only=True),  # of mailboxes that can be searched
-        ServerTool(MailboxTools(NOTHING, 0).list_mails, read_only=True),  # of those whose marks can be listed
-        ServerTool(MailboxTools(NOTHING, 0).unmark, idempotent=True),
+        *MailboxTools(Maildir.__new__(Maildir), 0).tools(),  # whose tools depend on what such a mailbox can do
         *TicketingTools(NOTHING).tools(),
         *WarrantyTools(NOTHING, date.today).tools(),
         *TableTools(NOTHING).tools(),
@@ -55,61 +52,64 @@ REPLY = (
 )
 
 
-@pytest.mark.parametrize(
-    ("tool", "required", "optional"),
-    [
-        ("list_unprocessed", {}, {**FILTER, "limit": integer(1, 100_000, 100)}),
-        ("find_mail", {"message_id": MESSAGE_ID}, {}),
-        ("list_mails", {}, {}),
-        ("unmark", {"id": MAIL_ID}, {}),
-        ("is_waiting", {"id": MAIL_ID}, {"skip_seen": FLAG}),
-        ("read_raw", {"id": MAIL_ID}, {"max_bytes": integer(1, 100_000_000, 25_000_000)}),
-        ("send_reply", *REPLY),
-        ("save_draft", *REPLY),
-        (
-            "find_sent",
-            {"message_id": MESSAGE_ID},
-            {"wait_s": {"type": "number", "minimum": 0, "maximum": 600, "default": 0}},
-        ),
-        ("mark", {"id": MAIL_ID, "outcome": OUTCOMES}, {}),
-        ("find_draft", {"message_id": MESSAGE_ID}, {}),
-        ("tally", {}, FILTER),
-        ("wait_for_mail", {"timeout_s": {"type": "number", "minimum": 0, "maximum": 3600}}, {}),
-        ("test_connection", {}, {"drafts": FLAG}),
-        (
-            "create_ticket",
-            {
-                "customer_email": text(320),
-                "priority": text(40),
-                "category": text(100),
-                "idempotency_key": KEY,
+ARGUMENTS = [
+    ("list_unprocessed", {}, {**FILTER, "limit": integer(1, 100_000, 100)}),
+    ("find_mail", {"message_id": MESSAGE_ID}, {}),
+    ("find_owner", {}, {}),
+    ("claim_mailbox", {"ledger": {"type": "string", "pattern": "^[0-9a-f]{16}$"}}, {"take_over": FLAG}),
+    ("list_mails", {}, {}),
+    ("unmark", {"id": MAIL_ID}, {}),
+    ("is_waiting", {"id": MAIL_ID}, {"skip_seen": FLAG}),
+    ("read_raw", {"id": MAIL_ID}, {"max_bytes": integer(1, 100_000_000, 25_000_000)}),
+    ("send_reply", *REPLY),
+    ("save_draft", *REPLY),
+    (
+        "find_sent",
+        {"message_id": MESSAGE_ID},
+        {"wait_s": {"type": "number", "minimum": 0, "maximum": 600, "default": 0}},
+    ),
+    ("mark", {"id": MAIL_ID, "outcome": OUTCOMES}, {}),
+    ("find_draft", {"message_id": MESSAGE_ID}, {}),
+    ("tally", {}, FILTER),
+    ("wait_for_mail", {"timeout_s": {"type": "number", "minimum": 0, "maximum": 3600}}, {}),
+    ("test_connection", {}, {"drafts": FLAG}),
+    (
+        "create_ticket",
+        {
+            "customer_email": text(320),
+            "priority": text(40),
+            "category": text(100),
+            "idempotency_key": KEY,
+        },
+        {
+            "serial_number": text(100, default=""),
+            "warranty_status": text(40, default=""),
+            "details": {
+                "type": "object",
+                "additionalProperties": text(320),
+                "propertyNames": {"minLength": 1, "maxLength": 40},
+                "maxProperties": 20,
             },
-            {
-                "serial_number": text(100, default=""),
-                "warranty_status": text(40, default=""),
-                "details": {
-                    "type": "object",
-                    "additionalProperties": text(320),
-                    "propertyNames": {"minLength": 1, "maxLength": 40},
-                    "maxProperties": 20,
-                },
-            },
-        ),
-        (
-            "add_note",
-            {
-                "ticket_id": {"type": "string", "minLength": 1, "maxLength": 64},
-                "note": {"type": "string", "minLength": 1, "maxLength": 4000},
-                "idempotency_key": KEY,
-            },
-            {},
-        ),
-        ("find_ticket", {"idempotency_key": KEY}, {}),
-        ("list_tickets", {}, {"limit": integer(1, 1000, 50)}),
-        ("check_warranty", {"serial_number": {"type": "string", "minLength": 1, "maxLength": 100}}, {}),
-        ("find_row", {"number": {"type": "string", "minLength": 1, "maxLength": 100}}, {}),
-    ],
-)
+        },
+    ),
+    (
+        "add_note",
+        {
+            "ticket_id": {"type": "string", "minLength": 1, "maxLength": 64},
+            "note": {"type": "string", "minLength": 1, "maxLength": 4000},
+            "idempotency_key": KEY,
+        },
+        {},
+    ),
+    ("find_ticket", {"idempotency_key": KEY}, {}),
+    ("list_tickets", {}, {"limit": integer(1, 1000, 50)}),
+    ("check_warranty", {"serial_number": {"type": "string", "minLength": 1, "maxLength": 100}}, {}),
+    ("find_row", {"number": {"type": "string", "minLength": 1, "maxLength": 100}}, {}),
+]
+"""Of each tool: those that it needs, and those that it takes beside them."""
+
+
+@pytest.mark.parametrize(("tool", "required", "optional"), ARGUMENTS)
 def test_names_types_and_limits(tool: str, required: dict[str, Any], optional: dict[str, Any]) -> None:
     declared = TOOLS[tool].declaration()
     assert declared.description
@@ -122,6 +122,10 @@ def test_names_types_and_limits(tool: str, required: dict[str, Any], optional: d
     assert schema.get("required", []) == list(required)
     assert (schema["type"], schema["additionalProperties"]) == ("object", False)
     assert schema.keys() <= {"type", "properties", "required", "additionalProperties"}
+
+
+def test_no_tool_is_left_out() -> None:
+    assert {name for name, *_ in ARGUMENTS} == TOOLS.keys()
 
 
 def test_clients_are_told_that_every_tool_can_be_called_again() -> None:
@@ -137,11 +141,12 @@ def test_results_are_objects_with_what_is_always_there() -> None:
     assert required["list_unprocessed"] == ["messages", "total"]
     assert required["mark"] == []
     assert required["check_warranty"] == ["serial_number", "status"]
-    assert [tool.name for tool in TOOLS.values() if not tool.read_only] == [
+    assert {tool.name for tool in TOOLS.values() if not tool.read_only} == {
         "send_reply",
         "save_draft",
         "mark",
         "unmark",
+        "claim_mailbox",
         "create_ticket",
         "add_note",
-    ]
+    }
