@@ -65,7 +65,12 @@ BUGS = (
         "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n"
         "        return await self._mark_ended(",
     ),
-    Bug("the lease is not checked", "ledger/tables.py", '        mails.c.fence == bindparam("at_fence"),\n', ""),
+    Bug(
+        "the lease is not checked",
+        "ledger/tables.py",
+        '        mails.c.fence == bindparam("at_fence"),\n        mails.c.owner.is_not(None),\n',
+        "        mails.c.owner.is_not(None),\n",
+    ),
     Bug(
         "the proof of a reply is ignored",
         "agent/mail_worker.py",
@@ -130,8 +135,10 @@ BUGS = (
         "agent/mail_worker.py",
         "            if not await self.mailbox.is_waiting(entry.id, self.settings.skip_seen):\n"
         "                return WorkResult(state.outcome)\n"
-        "            if not await asyncio.to_thread(self.ledger.reopen, location_key, listed_at=listed_at):\n",
-        "            if not await asyncio.to_thread(self.ledger.reopen, location_key, listed_at=listed_at + 3600):\n",
+        "            reopen = self.ledger.reopen\n"
+        "            if not await asyncio.to_thread(reopen, location_key, fence=state.fence, listed_at=listed_at):\n",
+        "            late, reopen = listed_at + 3600, self.ledger.reopen\n"
+        "            if not await asyncio.to_thread(reopen, location_key, fence=state.fence, listed_at=late):\n",
     ),
 )
 
