@@ -218,6 +218,29 @@ class TestRun:
         assert inbox.observer.results[-1].ended == "answered"
         assert len(inbox.mailbox.sent) == 1
 
+    def test_so_it_does_where_the_mail_is_gone_when_it_is_to_be_read(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("guarantee_email_agent.agent.mail_outcome.AMBIGUOUS_RETRY_BACKOFF", Backoff(0.2))
+        inbox = Inbox(ledger, "first")
+        inbox.mailbox.lost_answers = 1
+        inbox.mailbox.errors["send"] = [integration_error("mail_timeout", uncertain=True)]
+        inbox.mailbox.errors["find_sent"] = [integration_error("mail_timeout", retryable=True)]
+
+        async def deleted() -> None:
+            while not inbox.daemon.unfinished:
+                await asyncio.sleep(0.02)
+            inbox.mailbox.errors["read_raw"] = [integration_error("mail_not_found")]
+            while "gone" not in {result.disposition for result in inbox.observer.results}:
+                await asyncio.sleep(0.02)
+            del inbox.mailbox.mails["first"]
+            while not inbox.daemon.finished:
+                await asyncio.sleep(0.02)
+
+        inbox.run_until(deleted())
+        assert inbox.daemon.finished == {"answered": 1}
+        assert len(inbox.mailbox.sent) == 1
+
     def test_a_mailbox_that_does_not_answer_does_not_keep_it_from_stopping(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger)
 
@@ -280,6 +303,43 @@ class TestAnotherLedger:
         inbox.mailbox.reading_s = 0.1
         self.owned_by_another(inbox, lambda: len(inbox.mailbox.sent) > 1)
         assert len(inbox.mailbox.sent) < 30
+
+    def test_while_nobody_can_tell_no_mail_is_started(self, inbox: Inbox) -> None:
+        """As where the mail server has no connection left for the question."""
+        is_unknown, times_asked = True, 0
+
+        async def require_ours() -> None:
+            nonlocal times_asked
+            times_asked += 1
+            if is_unknown:
+                raise integration_error("mail_unavailable", outage=True)
+
+        async def known_again() -> None:
+            nonlocal is_unknown
+            while times_asked < 2:
+                await asyncio.sleep(0.02)
+            inbox.mailbox.mails["first"] = mail("first")
+            inbox.daemon.use(inbox.daemon.worker)
+            while ["mail_unavailable"] not in inbox.observer.down:
+                await asyncio.sleep(0.02)
+            assert inbox.mailbox.marks == {}
+            is_unknown = False
+            await inbox.answered()
+
+        inbox.daemon._require_ours = require_ours
+        inbox.run_until(known_again())
+
+    def test_ends_a_drain_with_the_mails_in_progress(self, inbox: Inbox) -> None:
+        inbox.mailbox.mails = {name: mail(name) for name in ("first", "second")}
+        inbox.warranties.hangs = True
+
+        async def require_ours() -> None:
+            raise ConfigurationError("it is served with another ledger", "mailbox_owner")
+
+        inbox.daemon._require_ours = require_ours
+        with pytest.raises(ConfigurationError, match="another ledger"):
+            asyncio.run(asyncio.wait_for(inbox.daemon.drain(), PATIENCE_S))
+        assert inbox.mailbox.sent == []
 
     def test_is_noticed_where_the_mailbox_could_not_be_asked_before(self, inbox: Inbox) -> None:
         calls = count()

@@ -9,6 +9,7 @@ from agent_in_memory import AgentInMemory, outcome, retry
 from mailbox_in_memory import integration_error
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.ledger.ledger_reader import LedgerReader
 
 
 def settle(agent: AgentInMemory) -> WorkResult:
@@ -100,7 +101,7 @@ def test_an_observer_leaves_a_reply_to_who_sent_it(agent: AgentInMemory) -> None
     take(agent, "deleted")
     agent.now += 3600
     agent.configure_policy("observe")
-    assert settle(agent).disposition == "waiting"
+    assert settle(agent).disposition == "gone"
     assert agent.rows()[0][:2] == ("sending", None)
 
 
@@ -109,3 +110,16 @@ def test_what_another_agent_works_on_or_has_ended_is_its_own(agent: AgentInMemor
     agent.work()
     assert settle(agent).disposition == "gone"
     assert agent.rows()[0][1] == "answered"
+
+
+def test_a_mail_whose_release_was_cut_short_stays_one(agent: AgentInMemory) -> None:
+    """`status` names those that bear a mark and have no outcome, so that somebody releases them once more."""
+    agent.configure(max_attempts=1)
+    agent.warranties.errors = [integration_error("warranty_api_invalid_argument")]
+    mail_key = agent.work().mail_key
+    steps = agent.ledger.interventions
+    steps.give_back_later(steps.release(mail_key, "person:1", 60.0, lambda _: False), 30.0)
+    agent.now += 30
+    assert settle(agent).disposition == "gone"
+    with LedgerReader(str(agent.file), now=lambda: agent.now) as reader:
+        assert reader.half_released() == {mail_key}

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from itertools import count
 from math import inf
 from typing import Any, Final
@@ -77,6 +77,7 @@ class Daemon:
         self._watchdog = watchdog or LoopWatchdog(clock)
         self.answer_since = answer_since
         self._require_ours = require_ours
+        self._owner_error: IntegrationError | None = None  # why nobody can tell whose mailbox it is
         self._draining = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._not_before: dict[str, float] = {}
@@ -113,6 +114,8 @@ class Daemon:
                 try:
                     while await self._poll() and not self._stop.is_set():
                         await self._wait_for_slot(1)
+                except ConfigurationError:
+                    raise
                 except AgentError as error:
                     self._notifier.inbox_failed(error)
                     await self._finish_tasks()
@@ -174,8 +177,11 @@ class Daemon:
         """Until `stop` is set; raises ConfigurationError once the mailbox is served with another ledger."""
         while self._require_ours is not None:
             await self._clock.sleep(OWNER_CHECK_S)
-            with suppress(IntegrationError):  # whoever lists the inbox says more
+            try:
                 await self._require_ours()
+                self._owner_error = None
+            except IntegrationError as error:
+                self._owner_error = error
         await self._stop.wait()
 
     async def _poll_until_stopped(self) -> int:
@@ -193,6 +199,8 @@ class Daemon:
         now = self._clock.monotonic()
         self._not_before = {mail: moment for mail, moment in self._not_before.items() if self._draining or moment > now}
         self._finished_ids.clear()
+        if self._owner_error is not None:
+            raise self._owner_error
         listed_at = await asyncio.to_thread(self.worker.ledger.time)
         limit = min(PAGE_SIZE + 2 * len(self._not_before) + len(self._tasks), MAX_LISTED)
         entries = await self.worker.mailbox.list_unprocessed(limit, self._inbox_filter(listed_at))
@@ -204,7 +212,6 @@ class Daemon:
                 MAX_LISTED,
             )
         listed = {entry.id for entry in entries}
-        self._taken_ids -= listed
         if len(entries) < limit:
             self._taken_ids |= self.unfinished.keys() - listed
             self.unfinished = {mail: why for mail, why in self.unfinished.items() if mail in listed}
@@ -222,14 +229,15 @@ class Daemon:
             if not await self._may_start():
                 break
             is_new = location_keys[entry.id] not in known.seen
+            self._taken_ids.discard(entry.id)
             self._tasks[entry.id] = asyncio.create_task(self._work(entry, listed_at, is_new=is_new))
             started += 1
-        await self._settle_taken()
+        await self._settle_taken(listed)
         return started
 
-    async def _settle_taken(self) -> None:
+    async def _settle_taken(self, listed: set[str]) -> None:
         """Start with those that are due; a person may have dealt with them between two tries."""
-        for mail in sorted(self._taken_ids - self._tasks.keys() - self._not_before.keys()):
+        for mail in sorted(self._taken_ids - listed - self._tasks.keys() - self._not_before.keys()):
             if not await self._may_start():
                 break
             self._tasks[mail] = asyncio.create_task(self._settle(mail))
@@ -275,7 +283,9 @@ class Daemon:
             self._not_before = {
                 mail: moment
                 for mail, moment in self._not_before.items()
-                if (self._draining and moment == inf) or self._location_key(mail) not in released
+                if (self._draining and moment == inf)
+                or mail in self._taken_ids
+                or self._location_key(mail) not in released
             }
 
     def _inbox_filter(self, now: float) -> InboxFilter:
@@ -316,7 +326,7 @@ class Daemon:
                 self._notifier.mail_worked(InboxEntry(mail, 0), result)
                 self.finished[result.ended] += 1
             if result.disposition != "outage":
-                retry_s = result.retry_s if result.disposition in ("failed", "waiting", "busy") else None
+                retry_s = result.retry_s if result.disposition in ("waiting", "busy") else None
         except Exception as error:
             logger.error("Email %s is left open: unexpected %s", mail, type(error).__name__)
             logger.debug("Unexpected failure", exc_info=True)
@@ -338,6 +348,8 @@ class Daemon:
             self._not_before[entry.id] = inf if self._draining else now + max(result.retry_s, 1.0)
         if result.disposition == "gone":
             self._not_before[entry.id] = now + 1.0
+            if not result.mail_key:  # before it could be claimed: an earlier try may have left something open
+                self._taken_ids.add(entry.id)
         if result.disposition == "outage":
             self._failures += 1
             if not self._draining:

@@ -90,7 +90,7 @@ class MailWorker:
         """End what was left open of a mail that is no longer listed: a person deals with it, or took it away.
 
         A reply that may have left is looked for; else the mail is with people, unless it comes back. A result of
-        `busy`, `waiting`, `failed` or `outage` asks for another call.
+        `busy`, `waiting` or `outage` asks for another call.
         """
         entry = InboxEntry(mail_id, 0)
         return await self._result_of(self._settle(entry), entry)
@@ -153,8 +153,10 @@ class MailWorker:
         state = await asyncio.to_thread(self.ledger.state, location_key)
         if isinstance(state, Busy | Waiting):
             return WorkResult("busy" if isinstance(state, Busy) else "waiting", state.retry_in_s)
-        if not isinstance(state, Free) or await self.mailbox.is_waiting(entry.id, self.settings.skip_seen):
-            return WorkResult("gone")  # it has ended, or the list was out of date
+        if not isinstance(state, Free) or state.marked:
+            return WorkResult("gone")  # it has ended, or its mark is still to be taken off by whoever released it
+        if await self.mailbox.is_waiting(entry.id, self.settings.skip_seen):
+            return WorkResult("gone")  # the list was out of date
         claim = await asyncio.to_thread(
             self.ledger.claim,
             state.mail_key,
@@ -168,7 +170,7 @@ class MailWorker:
 
     async def _settle_claim(self, entry: InboxEntry, claim: Claim) -> WorkResult:
         if (result := await self._end_of_earlier_reply(entry, claim)) is not None:
-            return result
+            return WorkResult("gone") if result.disposition == "waiting" else result  # an observer waits for nobody
         logger.info("Email %s was dealt with by somebody else before its next try", entry.id)
         await self._outcomes.release(claim, NOT_WAITING, 0.0, counts=False)
         return WorkResult("gone")

@@ -32,7 +32,7 @@ _STATES: Final[dict[AgentState, str]] = {
 class Status:
     """now: seconds since 1970 on the ledger's clock. unfinished, failed: the first LISTED of so many in all.
 
-    taken_count: further mails that somebody answered, flagged, moved or deleted while an agent worked on them.
+    taken_count: further mails that somebody answered, flagged, moved or deleted before an agent was done.
     half_released: keys of mails that are open, but bear their mark still. short: what to call a mail, by its key.
     """
 
@@ -113,7 +113,7 @@ def print_status(status: Status, clock: LocalTime, terminal: Terminal) -> None:
     if status.taken_count:
         terminal.line(
             f"With people: {pluralize(status.taken_count, 'mail')} answered, flagged, moved or deleted by somebody "
-            "while an agent worked on it"
+            "before an agent was done"
         )
     for key in sorted(status.half_released):
         terminal.line(f"    {status.short[key]}  was released, and bears its mark still: release it once more")

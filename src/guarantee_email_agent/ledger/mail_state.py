@@ -12,11 +12,15 @@ from guarantee_email_agent.ledger.prepared_statements import Row
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Not finished, and not claimed: it can be claimed. first_seen: when it was claimed first."""
+    """Not finished, and not claimed: it can be claimed.
+
+    first_seen: when it was claimed first. marked: its mark is still on, since who released it was cut short.
+    """
 
     mail_key: str
     attempts: int
     first_seen: float = field(default=inf, compare=False)
+    marked: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def mail_state(row: Row) -> MailState:
         return ended(row)
     remaining_s = min(row.since + row.span_s - row.now, row.span_s)
     if remaining_s <= 0:
-        return Free(row.mail_key, row.attempts, row.created_at)
+        return Free(row.mail_key, row.attempts, row.created_at, row.marked_at is not None)
     if row.owner is not None:
         return Busy(row.mail_key, remaining_s, row.owner)
     return Waiting(row.mail_key, remaining_s, row.attempts, row.reason)
