@@ -14,7 +14,7 @@ from guarantee_email_agent.integrations.ports import InboxEntry, MailMark
 from guarantee_email_agent.utils.clock import Clock
 
 CALLS_OF_A_ROUND: Final = 4
-"""Calls of the mail server between two beats of the main loop: list; or read a mail, look whether it waits, and mark it."""
+"""Calls of the mail server between two beats of the main loop: list; or read a mail, look for proof, and mark it."""
 
 OUTCOMES: Final = frozenset({*get_args(MailMark), "observed"})
 
