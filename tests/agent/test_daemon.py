@@ -197,18 +197,21 @@ class TestRun:
         inbox.run_until(marked())
         assert (inbox.daemon.finished, inbox.mailbox.sent) == ({}, [])
 
+    @pytest.mark.parametrize("when", ["while it waits", "before it is read again"])
     def test_a_reply_that_left_before_its_mail_was_deleted_counts(
-        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, when: str
     ) -> None:
         monkeypatch.setattr("guarantee_email_agent.agent.mail_outcome.AMBIGUOUS_RETRY_BACKOFF", Backoff(0.2))
         inbox = Inbox(ledger, "first")
-        inbox.mailbox.lost_answers = 1
-        inbox.mailbox.errors["send"] = [integration_error("mail_timeout", uncertain=True)]
-        inbox.mailbox.errors["find_sent"] = [integration_error("mail_timeout", retryable=True)]
+        inbox.mailbox.lose_proof(sent=True)
 
         async def deleted() -> None:
             while not inbox.daemon.unfinished:
                 await asyncio.sleep(0.02)
+            if when == "before it is read again":
+                inbox.mailbox.errors["read_raw"] = [integration_error("mail_not_found")]
+                while "gone" not in {result.disposition for result in inbox.observer.results}:
+                    await asyncio.sleep(0.02)
             del inbox.mailbox.mails["first"]
             while not inbox.daemon.finished:
                 await asyncio.sleep(0.02)
@@ -216,29 +219,6 @@ class TestRun:
         inbox.run_until(deleted())
         assert inbox.daemon.finished == {"answered": 1}
         assert inbox.observer.results[-1].ended == "answered"
-        assert len(inbox.mailbox.sent) == 1
-
-    def test_so_it_does_where_the_mail_is_gone_when_it_is_to_be_read(
-        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("guarantee_email_agent.agent.mail_outcome.AMBIGUOUS_RETRY_BACKOFF", Backoff(0.2))
-        inbox = Inbox(ledger, "first")
-        inbox.mailbox.lost_answers = 1
-        inbox.mailbox.errors["send"] = [integration_error("mail_timeout", uncertain=True)]
-        inbox.mailbox.errors["find_sent"] = [integration_error("mail_timeout", retryable=True)]
-
-        async def deleted() -> None:
-            while not inbox.daemon.unfinished:
-                await asyncio.sleep(0.02)
-            inbox.mailbox.errors["read_raw"] = [integration_error("mail_not_found")]
-            while "gone" not in {result.disposition for result in inbox.observer.results}:
-                await asyncio.sleep(0.02)
-            del inbox.mailbox.mails["first"]
-            while not inbox.daemon.finished:
-                await asyncio.sleep(0.02)
-
-        inbox.run_until(deleted())
-        assert inbox.daemon.finished == {"answered": 1}
         assert len(inbox.mailbox.sent) == 1
 
     def test_a_mailbox_that_does_not_answer_does_not_keep_it_from_stopping(self, ledger: Ledger) -> None:

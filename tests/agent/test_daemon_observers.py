@@ -123,7 +123,7 @@ class TestObservers:
         self, ledger: Ledger, caplog: pytest.LogCaptureFixture
     ) -> None:
         inbox = Inbox(ledger, "first")
-        inbox.observer.down = inbox.observer.lists = inbox.observer.results = None  # type: ignore[assignment]
+        vars(inbox.observer).clear()
         assert inbox.drain()
         assert inbox.daemon.finished == {"answered": 1}
         assert "ERROR" in caplog.text

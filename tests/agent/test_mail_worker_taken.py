@@ -21,10 +21,8 @@ def failed(agent: AgentInMemory) -> None:
     assert retry(agent.work()) == ("failed", 30.0)
 
 
-def uncertain(agent: AgentInMemory) -> None:
-    """Its reply may have left."""
-    agent.mailbox.errors["send"] = [integration_error("mail_timeout", uncertain=True)]
-    agent.mailbox.errors["find_sent"] = [integration_error("mail_timeout", retryable=True)]
+def uncertain(agent: AgentInMemory, *, sent: bool = True) -> None:
+    agent.mailbox.lose_proof(sent=sent)
     assert agent.work().disposition == "failed"
 
 
@@ -66,7 +64,6 @@ def test_one_that_only_a_list_left_out_is_left_as_it_is(agent: AgentInMemory) ->
 
 @pytest.mark.parametrize("how", ["flagged", "deleted"])
 def test_a_reply_that_has_left_ends_it_as_answered(agent: AgentInMemory, how: str) -> None:
-    agent.mailbox.lost_answers = 1
     uncertain(agent)
     take(agent, how)
     agent.now += 3600
@@ -77,7 +74,7 @@ def test_a_reply_that_has_left_ends_it_as_answered(agent: AgentInMemory, how: st
 
 
 def test_a_reply_that_has_not_left_never_does(agent: AgentInMemory) -> None:
-    uncertain(agent)
+    uncertain(agent, sent=False)
     take(agent, "deleted")
     agent.now += 3600
     assert settle(agent).disposition == "gone"
@@ -86,7 +83,6 @@ def test_a_reply_that_has_not_left_never_does(agent: AgentInMemory) -> None:
 
 
 def test_a_proof_that_cannot_be_had_is_looked_for_again(agent: AgentInMemory) -> None:
-    agent.mailbox.lost_answers = 1
     uncertain(agent)
     take(agent, "deleted")
     agent.now += 3600
@@ -96,7 +92,6 @@ def test_a_proof_that_cannot_be_had_is_looked_for_again(agent: AgentInMemory) ->
 
 
 def test_an_observer_leaves_a_reply_to_who_sent_it(agent: AgentInMemory) -> None:
-    agent.mailbox.lost_answers = 1
     uncertain(agent)
     take(agent, "deleted")
     agent.now += 3600

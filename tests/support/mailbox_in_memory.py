@@ -72,6 +72,12 @@ class MailboxInMemory:
         self.hangs = asyncio.Event()
         self.hangs.set()
 
+    def lose_proof(self, *, sent: bool) -> None:
+        """Nobody can tell for now whether the next reply leaves; sent: it does."""
+        self.lost_answers = int(sent)
+        self.errors["send"] = [integration_error("mail_timeout", uncertain=True)]
+        self.errors["find_sent"] = [integration_error("mail_timeout", retryable=True)]
+
     async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
         await self._call("list_unprocessed")
         self.limits.append(limit)
