@@ -31,7 +31,6 @@ from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.overlooked import find_overlooked
 from guarantee_email_agent.instructions.translations import incomplete_languages
 from guarantee_email_agent.integrations import services
@@ -116,7 +115,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
     warranty_needed = True
     with report.checking("Instructions"):
         instructions = instruction_files(config).load()
-        warranty_needed = WARRANTY in instructions.look_ups
+        warranty_needed = any(each.is_of_warranties for each in instructions.look_ups)
         built_in = ", built-in" if "instructions" in built_in_files(config) else ""
         report.passed("Instructions", f"main and {len(instructions.scenarios)} scenarios{built_in}")
         for sentence in incomplete_languages(instructions.scenarios, instructions.default_language):

@@ -30,7 +30,7 @@ from guarantee_email_agent.agent.service_addresses import service_addresses
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
+from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.services import Services, create_services
 from guarantee_email_agent.ledger.database import LedgerError
@@ -310,7 +310,7 @@ async def _require_connections(
     start that finds them back.
     """
     tests = {MAILS: services.mail.test_connection(policy.drafts)}
-    if WARRANTY in look_ups:
+    if any(each.is_of_warranties for each in look_ups):
         tests[WARRANTY_SYSTEM] = services.warranty.test_connection()
     tests |= {name: client.test_connection() for name, client in services.look_ups.items()}
     if policy.delivers:  # else no ticket is opened, and the first start of ours would make its database

@@ -26,6 +26,7 @@ BUILT_IN_SERVICES: Final = ("gmail", "mail", "warranty", "warranty_api", "ticket
 BUILT_IN_STATUSES: Final = ("not_found", "other", "withheld")
 BUILT_IN_TOPIC: Final = "warranty"
 _ATTRIBUTES: Final = ("id", "use", "hints", "lang")
+_PATTERN_DOC: Final = "Regular expression that the whole number fits, in any case; as in the lexicon, bounded."
 _NAME: Final = r"[a-z][a-z0-9_]{0,39}"
 _WORD: Final = r"[^\W_][\w -]{0,39}"
 
@@ -100,20 +101,28 @@ def _facts(values: Mapping[str, FactSetting]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberFormatSettings:
+    """A format of numbers, with a number that has it."""
+
+    pattern: str = field(metadata={"doc": _PATTERN_DOC, "check": _pattern})
+    example: str = field(metadata={"doc": "A number that fits."})
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(self.pattern, self.example, re.IGNORECASE):
+            raise ValueError(f"has the example {self.example!r}, which does not fit its pattern; correct one of them")
+
+
+@dataclass(frozen=True, slots=True)
 class LookUpSettings:
     """One look-up: for mails on its topics that give one number, a tool is asked for it."""
 
     topics: tuple[str, ...] = field(metadata={"doc": "Topics whose mails it serves.", "check": _topics})
     number: str = field(metadata={"doc": "What files call the number, such as `order_number`.", "check": _name})
-    pattern: str = field(
-        metadata={
-            "doc": "Regular expression that the whole number fits, in any case; as in the lexicon, bounded.",
-            "check": _pattern,
-        }
-    )
     labels: tuple[str, ...] | Mapping[str, tuple[str, ...]] = field(
         metadata={"doc": "Phrases that stand before the number; a list, or one for each language.", "check": _labels}
     )
+    pattern: str | None = setting(None, _PATTERN_DOC, _pattern)
+    formats: tuple[NumberFormatSettings, ...] = setting((), "The same with an example each, in place of `pattern`.")
     description: str | None = setting(None, "What the number is, for a language model.", not_blank)
     table: Path | None = setting(
         None, "CSV file or SQLite database that the built-in server looks into; in place of `server`."
@@ -140,6 +149,8 @@ class LookUpSettings:
     owner_key: str = setting("owner_email", "What it calls the only address that may be told.", not_blank)
 
     def __post_init__(self) -> None:
+        if (self.pattern is None) == (not self.formats):
+            raise ValueError("needs either pattern or formats; write the one that you use")
         if self.number in self.facts:
             raise ValueError(f"has a fact called {self.number}, like its number; give one another name")
         for name in self.required:
@@ -163,6 +174,11 @@ class LookUpSettings:
             raise ValueError("has a server but no tool; name the tool that takes the number")
         elif self.key is not None:
             raise ValueError("has a key, which is a table's; remove it")
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Those of all formats."""
+        return (self.pattern,) if self.pattern is not None else tuple(each.pattern for each in self.formats)
 
     def own_tool(self) -> OwnTool:
         """What `server.tools` maps."""

@@ -1,5 +1,5 @@
-"""Why code leaves a mail to a person before any model is asked: an answer to our summary, words, a follow-up, an
-unproved sender, a limit.
+"""Why code leaves a mail to a person before any model is asked: an answer to our summary, words, the language, a
+follow-up, an unproved sender, a limit.
 """
 
 from __future__ import annotations
@@ -10,9 +10,15 @@ from guarantee_email_agent.email.conversation import answered_message_ids, text_
 from guarantee_email_agent.email.identity import admission_key, is_summary_id
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.email.recipient import reply_recipient
-from guarantee_email_agent.instructions.hand_over_lexicon import FOLLOW_UP, SUMMARY_REPLY, UNVERIFIED_SENDER
+from guarantee_email_agent.instructions.hand_over_lexicon import (
+    FOLLOW_UP,
+    LANGUAGE,
+    SUMMARY_REPLY,
+    UNVERIFIED_SENDER,
+)
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.integrations.ports import Admission, ReplyHistory, Thread
+from guarantee_email_agent.reading.language import read_language
 
 
 async def hand_over_reasons(
@@ -35,7 +41,9 @@ async def hand_over_reasons(
     # "See below": what a mere forward says is what it forwards.
     if thread is None and words is None and not any(map(str.isdigit, email.new_text)):
         text = f"{email.subject}\n\n{email.new_text}\n\n{email.quoted_text}"
-    if reasons := instructions.hand_over.find(text):
+    language = read_language(text).code
+    foreign = () if language in (None, *instructions.languages) else (LANGUAGE,)
+    if reasons := (*instructions.hand_over.find(text), *foreign):
         return reasons
     if thread is not None and (thread.follow_ups or asked_for(thread, instructions) is None):
         return (FOLLOW_UP,)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from guarantee_email_agent.email.contradictions import contradicts
 from guarantee_email_agent.email.conversation import (
     answered_message_ids,
     follow_up_note,
@@ -35,11 +36,10 @@ from guarantee_email_agent.email.progress import Progress
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.email.reply import as_draft, compose_reply
 from guarantee_email_agent.email.reply_language import choose_language
-from guarantee_email_agent.email.verification import is_newly_given, verify_numbers
 from guarantee_email_agent.instructions.fact_checks import PLACEHOLDER
-from guarantee_email_agent.instructions.hand_over_lexicon import FOLLOW_UP
+from guarantee_email_agent.instructions.hand_over_lexicon import CONTRADICTION, FOLLOW_UP
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
-from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
+from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
 from guarantee_email_agent.integrations.look_up_answer import WITHHELD, LookUpAnswer, parse_look_up_answer
@@ -54,6 +54,7 @@ from guarantee_email_agent.integrations.ports import (
 )
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.prompts import MAX_NUMBERS, numbers_key
+from guarantee_email_agent.reading.numbers import Tiers, is_newly_given, read_numbers, tiers_of
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
 from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
@@ -149,8 +150,13 @@ class EmailProcessor:
             await self._hand_over(mail, triage.hand_over, instructions, progress)
             return
 
-        progress.step = "check_warranty" if triage.look_up in (None, WARRANTY) else "look_up"
+        progress.step = "check_warranty" if triage.look_up is None or triage.look_up.is_of_warranties else "look_up"
         answer = await self._look_up(mail, triage, progress)
+
+        received, grace_days = mail.email.received, self.policy.grace_days
+        if answer and triage.look_up and contradicts(answer, triage.look_up, instructions, received, grace_days):
+            await self._hand_over(mail, (CONTRADICTION,), instructions, progress)
+            return
 
         situation = Situation(False, triage.topic, triage.count, answer.status if answer else None)
         scenario = instructions.route(situation)
@@ -240,14 +246,13 @@ class EmailProcessor:
             topic = look_up.topics[0] if look_up else topic
         if look_up is None:
             return Triage(topic, None, (), reasons or ((FOLLOW_UP,) if mail.thread else ()), language=choice.language)
-        candidates = answer[numbers_key(look_up.number)][:MAX_NUMBERS]
-        numbers = verify_numbers(candidates, email, lexicon, look_up.format, asked=wanted is not None)
-        if mail.thread is None:
-            return Triage(topic, look_up, numbers, reasons, language=choice.language)
-        gives_number = len(numbers) == 1 and is_newly_given(numbers[0], email, lexicon)
-        return Triage(
-            topic, look_up, numbers, reasons or (() if gives_number else (FOLLOW_UP,)), language=choice.language
-        )
+        tiers = number_tiers(email)
+        reading = read_numbers(tiers, look_up.format, lexicon, asked=wanted is not None)
+        numbers = reading.picked(answer[numbers_key(look_up.number)][:MAX_NUMBERS])
+        if mail.thread is not None:
+            gives_number = len(numbers) == 1 and is_newly_given(numbers[0], tiers, lexicon)
+            reasons = reasons or (() if gives_number or reading.unreadable or reading.unconfirmed else (FOLLOW_UP,))
+        return Triage(topic, look_up, numbers, reasons, language=choice.language, reading=reading)
 
     async def _look_up(self, mail: IncomingMail, triage: Triage, progress: Progress) -> LookUpAnswer | None:
         """What the service says of the one number, or that the sender may not be told."""
@@ -269,7 +274,7 @@ class EmailProcessor:
         return answer
 
     async def _ask(self, look_up: LookUp, number: str) -> Mapping[str, Any]:
-        if look_up is WARRANTY:
+        if look_up.is_of_warranties:
             return await self.warranty.check_warranty(number)
         return await self.look_ups[look_up.name].look_up(number)
 
@@ -328,6 +333,11 @@ class EmailProcessor:
         progress.record(success=True, response_body=body)
 
 
+def number_tiers(email: Email) -> Tiers:
+    """The texts of a mail in the order in which their numbers count."""
+    return tiers_of(email.subject, email.new_text, email.quoted_text, email.signature_text, is_answer=email.is_answer)
+
+
 def _message_id_of(raw_email: RawEmail) -> str:
     value = raw_email.get("message_id") if isinstance(raw_email, Mapping) else None
     return value if isinstance(value, str) else ""
@@ -340,6 +350,8 @@ def _reply_facts(triage: Triage, answer: LookUpAnswer | None, instructions: Inst
         return {}
     facts: dict[str, str | None] = dict.fromkeys(look_up.fact_names)
     if answer is None:
+        facts[look_up.unreadable] = "yes" if triage.reading.unreadable else None
+        facts[look_up.unconfirmed] = triage.reading.unconfirmed[0] if len(triage.reading.unconfirmed) == 1 else None
         return facts
     facts[look_up.status] = answer.status
     if answer != WITHHELD:

@@ -11,6 +11,7 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.router import NUMBER_COUNTS, NumberCount
 from guarantee_email_agent.integrations.ports import Thread
+from guarantee_email_agent.reading.numbers import NumberReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class AnswerPolicy:
     authserv_id: str | None = None
     trusted_forms: frozenset[str] = frozenset()
     own_addresses: frozenset[str] = frozenset()
+    grace_days: int = 30
 
     @classmethod
     def of(cls, config: Config) -> Self:
@@ -50,6 +52,7 @@ class AnswerPolicy:
             sender_check=agent.sender_check,
             authserv_id=agent.authserv_id,
             trusted_forms=frozenset(map(str.lower, agent.trusted_forms)),
+            grace_days=config.warranty.grace_days,
             own_addresses=frozenset((*agent.own_addresses, *((address,) if address else ()))),
         )
 
@@ -80,7 +83,7 @@ class Triage:
     """What a mail is about, the numbers of its topic's look-up that really stand in it, and reasons to leave it.
 
     look_up: None where none serves the topic. language: that of the customer, where the
-    instructions have it.
+    instructions have it. reading: all that the mail says of the numbers.
     """
 
     topic: str
@@ -88,6 +91,7 @@ class Triage:
     numbers: tuple[str, ...]
     hand_over: tuple[str, ...] = ()
     language: str = field(default="en", kw_only=True)
+    reading: NumberReading = field(default=NumberReading(), kw_only=True, repr=False)
 
     @property
     def count(self) -> NumberCount | None:

@@ -1,4 +1,4 @@
-"""The language of a reply: a model picks it, and the mail's own words confirm it."""
+"""The language of a reply: that of the customer's own words, as far as they tell."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Literal, NamedTuple
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.language import clear_language, is_too_short
+from guarantee_email_agent.reading.language import read_language
 
-LanguageReason = Literal["only", "words", "quoted", "picked", "short", "mixed"]
-"""What decided: there is but one; the new words; the quoted ones; the model, whom a word supports; too few words to
-tell; as much evidence for a second language."""
+LanguageReason = Literal["only", "read", "words", "quoted", "picked", "short", "mixed"]
+"""What decided: there is but one; the text; where that does not tell, the small words in the new text, or in the quoted
+one; the model, whom a word supports; too few words to tell; as much evidence for a second language."""
 
 
 class LanguageChoice(NamedTuple):
@@ -24,15 +25,17 @@ class LanguageChoice(NamedTuple):
 def choose_language(picked: object, email: Email, instructions: Instructions, *, quotes_us: bool) -> LanguageChoice:
     """One of the languages that the instructions have.
 
-    The words that the customer newly wrote decide, then in a conversation with us those they quote. What a model picked
-    counts only where they are too few to tell and none of them speaks for another language; a mixed mail gets the
-    default language. So no request in a mail can change the language that the mail is written in.
+    Where the language of the new text cannot be told, its small words decide, then in a conversation with us those that
+    it quotes. What a model picked counts only where they are too few to tell and none of them speaks for another
+    language; a mixed mail gets the default language. So no request in a mail can change the language that it is in.
 
     picked: by the model, and anything at all. quotes_us: whether the mail answers a reply of ours.
     """
     words, default = instructions.lexicon.function_words, instructions.default_language
     if len(instructions.languages) == 1:
         return LanguageChoice(default, "only")
+    if (read := read_language(f"{email.own_subject}\n\n{email.new_text}").code) is not None:
+        return LanguageChoice(read if read in instructions.languages else default, "read", read)
     reason: LanguageReason = "words"
     scores = words.score(email.new_text, "" if email.is_answer else email.subject)
     language = clear_language(scores)

@@ -8,14 +8,15 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final
 
 from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.processor import number_tiers
 from guarantee_email_agent.email.reply_language import LanguageReason, choose_language
-from guarantee_email_agent.email.verification import explain_dropped, verify_numbers
 from guarantee_email_agent.eval.dry_run import DryRun
 from guarantee_email_agent.eval.look_up_source import LookUpSource
 from guarantee_email_agent.eval.previous_reply import MADE_UP_ID
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.look_up import WARRANTY, WITHHELD_STATUS, LookUp
+from guarantee_email_agent.instructions.look_up import WITHHELD_STATUS, LookUp
 from guarantee_email_agent.llm.prompts import CHOICE_TOOL, MAX_NUMBERS, TRIAGE_TOOL, element_in, numbers_key
+from guarantee_email_agent.reading.numbers import read_numbers
 
 SCHEMA_VERSION: Final = 1
 LOOK_UP_CALLS: Final = ("check_warranty", "look_up")
@@ -108,6 +109,7 @@ def _language_step(run: DryRun, instructions: Instructions, picked: object) -> S
     signs = ", ".join(words.evidence(choice.found or choice.language, *texts)[:_MAX_WORDS])
     reasons: dict[LanguageReason, str] = {
         "only": "the only one that replies are in",
+        "read": "which its text is in",
         "words": f"by the words {signs}",
         "quoted": f"by the quoted words {signs}",
         "picked": f"picked by the model, for which speaks {signs}",
@@ -136,12 +138,11 @@ def _number_steps(
     if look_up is None:
         yield Step("look-up", f"none: the topic '{topic}' has no look-up")
         return
-    asked = asked_for is not None
-    candidates = answer.get(numbers_key(look_up.number), ())[:MAX_NUMBERS]
-    lexicon = instructions.lexicon
-    numbers = verify_numbers(candidates, run.email, lexicon, look_up.format, asked=asked)
-    dropped = explain_dropped(numbers, run.email, lexicon, look_up.format, asked=asked)
-    lines = [f"dropped {number}: {why}" for number, why in list(dropped.items())[:_MAX_DROPPED]]
+    reading = read_numbers(number_tiers(run.email), look_up.format, instructions.lexicon, asked=asked_for is not None)
+    numbers = reading.picked(answer.get(numbers_key(look_up.number), ())[:MAX_NUMBERS])
+    unpicked = [(number, "is none that the model named") for number in reading.numbers if number not in numbers]
+    dropped = (*unpicked, *reading.dropped)
+    lines = [f"dropped {number}: {why}" for number, why in dropped[:_MAX_DROPPED]]
     if len(dropped) > _MAX_DROPPED:
         lines.append(f"and {len(dropped) - _MAX_DROPPED} more")
     yield Step(look_up.number.replace("_", " "), ", ".join(numbers) or "none", tuple(lines))
@@ -157,7 +158,7 @@ def _look_up_steps(run: DryRun, look_up: LookUp, source: LookUpSource) -> Iterat
         if run.report.status == WITHHELD_STATUS:
             lines.append(f"withheld: {look_up.owner_key} is not the sender")
         asked = action.get("serial_number") or action.get("number")
-        tool = action["action_type"] if look_up == WARRANTY else look_up.name
+        tool = action["action_type"] if look_up.is_of_warranties else look_up.name
         yield Step("look-up", f"{tool} {asked} ({source.describe(look_up)})", tuple(lines))
     if not calls and run.report.status == WITHHELD_STATUS:
         yield Step("look-up", f"{look_up.name} is not asked: the sender is not proved (agent.sender_check)")

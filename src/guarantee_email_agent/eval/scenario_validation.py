@@ -14,7 +14,7 @@ from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.eval.models import EvalTestCase, ExpectedCall, ForbiddenCall
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
-from guarantee_email_agent.instructions.hand_over_lexicon import FOLLOW_UP, SUMMARY_REPLY, UNVERIFIED_SENDER
+from guarantee_email_agent.instructions.hand_over_lexicon import REASONS_OF_CODE
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import OTHER_STATUS, WARRANTY
 from guarantee_email_agent.instructions.router import Situation
@@ -44,7 +44,7 @@ class KnownNames:
         other = Situation(topic=WARRANTY.topics[0], numbers="one", status=OTHER_STATUS)
         return cls(
             tuple(scenario.name for scenario in instructions.scenarios),
-            (*(reason.name for reason in instructions.hand_over.reasons), FOLLOW_UP, SUMMARY_REPLY, UNVERIFIED_SENDER),
+            (*(reason.name for reason in instructions.hand_over.reasons), *REASONS_OF_CODE),
             instructions.route(other).name if WARRANTY in instructions.look_ups else None,
         )
 

@@ -153,10 +153,10 @@ def find_false_claim(
 
 
 def _false_claims(situation: Situation, coverage: str | None, look_ups: Sequence[LookUp]) -> Sequence[str]:
-    if situation.topic == OTHER_TOPIC and WARRANTY in look_ups:
+    if situation.topic == OTHER_TOPIC and any(each.is_of_warranties for each in look_ups):
         return _ABOUT_OTHER
     look_up = look_up_of(situation.topic, look_ups)
-    if look_up is not None and look_up.format is not None:
+    if look_up is not None and not look_up.is_of_warranties:
         return _false_words_beside(look_up, situation.status)
     words = _FALSE_WORDS.get(situation.warranty_status, _UNKNOWN)
     return words if coverage == "full" else (*_FULLY_COVERED, *words)
@@ -179,7 +179,7 @@ def _find_own_status(text: str, look_up: LookUp, status: str | None) -> re.Match
 
     Of a known one the reply may tell what came before it, such as that a delivered order was shipped.
     """
-    if look_up.format is None or status in look_up.statuses:
+    if look_up.is_of_warranties or status in look_up.statuses:
         return None
     names = "|".join(re.escape(fold(each)).replace("_", r"\s+").replace(r"\ ", r"\s+") for each in look_up.statuses)
     for match in re.finditer(rf"\b(?:was|were|(?:has|have)(?:\s+already)?(?:\s+been)?)\s+(?:{names})\b", text):

@@ -333,7 +333,7 @@ def _look_up_problems(look_ups: Sequence[LookUp], topics: Sequence[Topic]) -> It
     names = [topic.name for topic in topics]
     for look_up in look_ups:
         for topic in look_up.topics:
-            if look_up is not WARRANTY and topic not in names:
+            if not look_up.is_of_warranties and topic not in names:
                 remedy = suggestion(topic, names) or ". Declare it, or remove it there"
                 yield f"look_ups.{look_up.name}.topics: no instruction file declares the topic '{topic}'{remedy}"
 

@@ -56,14 +56,18 @@ _LETTERS_ATTRIBUTE: Final = "letters"
 ANY_LANGUAGE: Final = "any"
 """The name of the file for what languages share."""
 EVIDENCE_ELEMENTS: dict[str, str] = {"faults": FAULT, "unsolicited": UNSOLICITED}
+NUMBER_ELEMENTS = ("unreadable-signs", "doubtful-signs", "other-owners")
+"""What is said of a number that nobody can read, or that is somebody else's."""
 WORD_ELEMENTS = (
     "label-links",
     "owner-words",
     "back-references",
     "denials",
     "list-joiners",
+    "alternatives",
     "empty-words",
     "greetings",
+    "answer-words",
 )
 PATTERN_ELEMENTS = ("labelled-serial", "self-labelled-serial", "unlabelled-serial", "never-serial")
 COURTESY_ELEMENTS: dict[str, Courtesy] = {"thanks": "thanks", "requests": "request"}
@@ -72,6 +76,7 @@ REQUIRED_ELEMENTS = (
     *CORRECTION_ELEMENTS,
     *COURTESY_ELEMENTS,
     *EVIDENCE_ELEMENTS,
+    *NUMBER_ELEMENTS,
     *WORD_ELEMENTS,
     *PATTERN_ELEMENTS,
     ABOUT_ELEMENT,
@@ -91,21 +96,26 @@ class TopicPhrase(NamedTuple):
     weight: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
-    """Everything the interpreter knows about reading a mail; one field an element or group of elements."""
+    """Everything that is known about reading a mail; one field an element or group of elements."""
 
     labels: PhraseMatcher[LabelKind]
     corrections: PhraseMatcher[CorrectionKind]
     courtesies: PhraseMatcher[Courtesy]
     topics: PhraseMatcher[TopicPhrase]
+    unreadable: PhraseMatcher[bool]
+    """Whether a phrase counts behind the sentence of a number, too."""
+    other_owners: PhraseMatcher[None]
     links: frozenset[str]
     owners: frozenset[str]
     back_references: frozenset[str]
     denials: frozenset[str]
     joiners: frozenset[str]
+    alternatives: frozenset[str]
     stop_words: frozenset[str]
     greetings: frozenset[str]
+    answer_words: frozenset[str]
     labelled: re.Pattern[str]
     self_labelled: re.Pattern[str]
     unlabelled: re.Pattern[str]
@@ -208,13 +218,17 @@ def _build(elements: _Elements, other_labels: Sequence[str], function_words: Ite
         corrections=PhraseMatcher(_parse_phrases(elements, CORRECTION_ELEMENTS)),
         courtesies=PhraseMatcher(_parse_phrases(elements, COURTESY_ELEMENTS)),
         topics=PhraseMatcher(phrase for element, topic in by_topic for phrase in _parse_topics(element, topic)),
+        unreadable=PhraseMatcher(_parse_phrases(elements, {"doubtful-signs": True, "unreadable-signs": False})),
+        other_owners=PhraseMatcher(_parse_phrases(elements, {"other-owners": None})),
         links=_parse_words(elements["label-links"]),
         owners=_parse_words(elements["owner-words"]),
         back_references=_parse_words(elements["back-references"]),
         denials=_parse_words(elements["denials"]),
         joiners=_parse_words(elements["list-joiners"]),
+        alternatives=_parse_words(elements["alternatives"]),
         stop_words=_parse_words(elements["empty-words"]),
         greetings=_parse_words(elements["greetings"]),
+        answer_words=_parse_words(elements["answer-words"]),
         labelled=_parse_patterns(elements["labelled-serial"]),
         self_labelled=_parse_patterns(elements["self-labelled-serial"]),
         unlabelled=_parse_patterns(elements["unlabelled-serial"]),

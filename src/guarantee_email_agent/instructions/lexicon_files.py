@@ -27,8 +27,7 @@ class LexiconFiles:
     @classmethod
     def beside(cls, main: Path, look_ups: Iterable[LookUp] = ()) -> Self:
         """Those of the set with this main file. look_ups: whose numbers are no serial numbers."""
-        formats = (look_up.format for look_up in look_ups)
-        return cls(main.parent / FOLDER, tuple(label for each in formats if each is not None for label in each.labels))
+        return cls(main.parent / FOLDER, tuple(label for look_up in look_ups for label in look_up.format.labels))
 
     def load(self) -> Lexicon:
         """Raises InstructionError, whose message has a line for every file that cannot be used."""

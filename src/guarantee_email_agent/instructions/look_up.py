@@ -35,12 +35,16 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """How a number is known in a mail: a pattern for all of it, ignoring case, and phrases that stand before it."""
+    """How a number is known in a mail.
+
+    patterns: the company's own formats, each for all of a number, case ignored. labels: phrases that stand before it;
+    none for serial numbers, whose labels stand in the lexicon.
+    """
 
     name: str
-    description: str
-    pattern: str
-    labels: tuple[str, ...]
+    description: str = ""
+    patterns: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,8 @@ class LookUp:
     """One look-up. name: of the service, as its error codes begin and as scenarios mock it.
 
     number, status: what conditions call the number and the deciding word. statuses: those that the service may give
-    besides `not_found`; any other counts as `other`. format: how the number is read; None for serial numbers, which
-    are read by the lexicon. status_key, owner_key: what the service calls the status, and the only address that may be
-    told.
+    besides `not_found`; any other counts as `other`. format: how the number is read. status_key, owner_key: what the
+    service calls the status, and the only address that may be told.
     """
 
     name: str
@@ -59,9 +62,14 @@ class LookUp:
     status: str
     statuses: tuple[str, ...]
     facts: tuple[Fact, ...]
-    format: NumberFormat | None = None
+    format: NumberFormat = NumberFormat("serial_number")
     status_key: str = "status"
     owner_key: str = "owner_email"
+
+    @property
+    def is_of_warranties(self) -> bool:
+        """Whether it is the built-in one, whatever the formats of its numbers."""
+        return self.topics == WARRANTY.topics
 
     @property
     def situations(self) -> tuple[str, ...]:
@@ -74,14 +82,24 @@ class LookUp:
         return (*self.statuses, NOT_FOUND)
 
     @property
+    def unreadable(self) -> str:
+        """The fact that a number stands in the mail, and not all of it was read."""
+        return f"unreadable_{self.number}"
+
+    @property
+    def unconfirmed(self) -> str:
+        """The fact that a number may be the one, though nothing in the mail says so: that number."""
+        return f"unconfirmed_{self.number}"
+
+    @property
     def fact_names(self) -> tuple[str, ...]:
         """What a condition may ask for."""
-        return (self.number, self.status, *(fact.name for fact in self.facts))
+        return (self.number, self.status, *(fact.name for fact in self.facts), self.unreadable, self.unconfirmed)
 
     @property
     def placeholders(self) -> tuple[str, ...]:
         """What a reply may hold. The status has none: a sentence about it belongs to one template."""
-        return (self.number, *(fact.name for fact in self.facts))
+        return (self.number, *(fact.name for fact in self.facts), self.unconfirmed)
 
     def facts_with(self, status: str) -> tuple[Fact, ...]:
         """The facts that mean something with a status."""

@@ -58,6 +58,10 @@ class TokenizedText:
         """What stands between word `index` and the one before it."""
         return self.text[self.ends[index - 1] if index else 0 : self.starts[index]]
 
+    def text_of(self, first: int, end: int) -> str:
+        """words[first:end] as they stand in the text."""
+        return self.text[self.starts[first] : self.ends[end - 1]]
+
     def text_between(self, end: int, start: int) -> str:
         """The text from the end of words[:end] to the start of word `start`."""
         return self.text[self.ends[end - 1] if end else 0 : self.starts[start]]

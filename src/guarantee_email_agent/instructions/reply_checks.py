@@ -71,7 +71,7 @@ def _problems_in(
             continue
         yield from _gaps(template, facts, look_up, has_ticket=has_ticket)
         suspects = _suspect_claims(template, facts, situation, look_ups)
-        has_own_statuses = look_up is not None and look_up.format is not None
+        has_own_statuses = look_up is not None and not look_up.is_of_warranties
         for chosen in _selections(template, facts):
             pieces = template.pieces(facts, chosen)
             try:
@@ -113,6 +113,8 @@ def _possible_facts(
     status = situation.status
     if status is None:
         yield nothing
+        if situation.numbers == "none":
+            yield from ({**nothing, name: EXAMPLES["number"]} for name in (look_up.unreadable, look_up.unconfirmed))
     elif status == WITHHELD_STATUS:
         yield {**nothing, look_up.status: status}
     else:

@@ -45,7 +45,7 @@ def _look_up_problem(
     named = topics if condition.topic is None else (condition.topic,)
     found = [look_up for look_up in look_ups if any(topic in look_up.topics for topic in named)]
     for key, other in (("serial_numbers", "numbers"), ("warranty_status", "status")):
-        if getattr(condition, key) and found and WARRANTY not in found:
+        if getattr(condition, key) and found and not any(each.is_of_warranties for each in found):
             return key, f"is the warranty's; for the topic {condition.topic} write '{other}'"
         if getattr(condition, key) and getattr(condition, other):
             return other, f"says the same as {key}. Keep one of them"

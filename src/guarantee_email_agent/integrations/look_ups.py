@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, all_labels
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
@@ -16,7 +18,9 @@ TABLE_ARGUMENT = "number"
 
 def configured_look_ups(config: Config) -> tuple[LookUp, ...]:
     """The built-in one and those of `look_ups`. Raises ConfigurationError for a label that no text could hold."""
-    return (WARRANTY, *(_look_up(name, settings) for name, settings in config.look_ups.items()))
+    patterns = tuple(each.pattern for each in config.warranty.serial_number.formats)
+    warranty = replace(WARRANTY, format=replace(WARRANTY.format, patterns=patterns))
+    return (warranty, *(_look_up(name, settings) for name, settings in config.look_ups.items()))
 
 
 def instruction_files(config: Config) -> InstructionFiles:
@@ -59,7 +63,7 @@ def _look_up(name: str, settings: LookUpSettings) -> LookUp:
             else Fact(fact, form, required=fact in settings.required)
             for fact, form in settings.facts.items()
         ),
-        format=NumberFormat(settings.number, described, settings.pattern, labels),
+        format=NumberFormat(settings.number, described, settings.patterns, labels),
         status_key=settings.status_key,
         owner_key=settings.owner_key,
     )

@@ -1,8 +1,11 @@
-"""Whether a text is a calendar date in one of the usual written forms, and nothing besides."""
+"""Calendar dates in the usual written forms."""
 
 from __future__ import annotations
 
+import calendar
 import re
+from collections.abc import Iterator
+from datetime import date
 from typing import Final
 
 _MONTHS: Final = (
@@ -39,23 +42,33 @@ _MONTH_AND_DAY: Final = rf"{_WORD} {_DAY}(?:st|nd|rd|th)?,? {_YEAR}"
 
 
 def is_date(text: str) -> bool:
-    """`2027-03-31` (also with a time), `31.03.2027`, `03/31/2027`, `31 March 2027`, `March 31, 2027`.
+    """Whether a text is a date and nothing besides: `2027-03-31` (also with a time), `31.03.2027`, `03/31/2027`,
+    `31 March 2027`, `March 31, 2027`.
+    """
+    return any(possible_dates(text))
 
-    Day and month may stand in either order where both are figures.
+
+def possible_dates(text: str) -> Iterator[date]:
+    """The dates that a text may mean: two where day and month are figures that could stand in either order.
+
+    29 February counts in any year, as the last day of the month.
     """
     if len(text) > _MAX_LENGTH:
-        return False
+        return
     if match := re.fullmatch(_YEAR_FIRST, text):
-        return _is_day(match[3], match[4])
-    if match := re.fullmatch(_YEAR_LAST, text):
-        return _is_day(match[1], match[3]) or _is_day(match[3], match[1])
-    if match := re.fullmatch(_DAY_AND_MONTH, text):
-        return _is_day(_MONTH_NUMBERS.get(match[2].lower(), 0), match[1])
-    if match := re.fullmatch(_MONTH_AND_DAY, text):
-        return _is_day(_MONTH_NUMBERS.get(match[1].lower(), 0), match[2])
-    return False
+        yield from _date(match[1], match[3], match[4])
+    elif match := re.fullmatch(_YEAR_LAST, text):
+        yield from _date(match[4], match[1], match[3])
+        if match[1] != match[3]:
+            yield from _date(match[4], match[3], match[1])
+    elif match := re.fullmatch(_DAY_AND_MONTH, text):
+        yield from _date(match[3], _MONTH_NUMBERS.get(match[2].lower(), 0), match[1])
+    elif match := re.fullmatch(_MONTH_AND_DAY, text):
+        yield from _date(match[3], _MONTH_NUMBERS.get(match[1].lower(), 0), match[2])
 
 
-def _is_day(month: str | int, day: str) -> bool:
-    """29 February counts in any year."""
-    return 1 <= int(month) <= 12 and 1 <= int(day) <= _DAYS_OF_MONTHS[int(month) - 1]
+def _date(year: str, month: str | int, day: str) -> Iterator[date]:
+    month = int(month)
+    if 1 <= month <= 12 and 1 <= int(day) <= _DAYS_OF_MONTHS[month - 1]:
+        is_leap = calendar.isleap(int(year))
+        yield date(int(year), month, min(int(day), 28) if month == 2 and not is_leap else int(day))

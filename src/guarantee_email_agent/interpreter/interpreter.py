@@ -12,18 +12,12 @@ from functools import lru_cache
 from typing import Any, cast
 
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource
-from guarantee_email_agent.instructions.look_up import WARRANTY, NumberFormat
+from guarantee_email_agent.instructions.look_up import NumberFormat
 from guarantee_email_agent.instructions.markup import MarkupError
-from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, tokenize
+from guarantee_email_agent.instructions.phrases import PhraseMatcher, tokenize
 from guarantee_email_agent.instructions.reply_markup import parse_hint, parse_templates, split_hints
 from guarantee_email_agent.instructions.router import OTHER_TOPIC, UNCLEAR
 from guarantee_email_agent.instructions.template import MissingFactError, select_template
-from guarantee_email_agent.interpreter.serial_numbers import (
-    extract_answer,
-    extract_serial_numbers,
-    mentions_serial_number,
-)
-from guarantee_email_agent.interpreter.topic import classify_topic, is_only_thanks
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, ModelClient, ToolUseBlock
 from guarantee_email_agent.llm.prompts import (
     ASKED_FOR_ELEMENT,
@@ -34,6 +28,8 @@ from guarantee_email_agent.llm.prompts import (
     element_in,
     numbers_key,
 )
+from guarantee_email_agent.reading.numbers import SERIAL_NUMBER, read_numbers, tiers_of
+from guarantee_email_agent.reading.topic import classify_topic, is_only_thanks
 from guarantee_email_agent.utils.errors import LLMError
 
 _tokenize = lru_cache(maxsize=4)(tokenize)  # a mail is read for its triage and for the choice of sentences
@@ -82,44 +78,43 @@ def _triage(lexicon: Lexicon, content: str, topics: Collection[str]) -> dict[str
     mail = element_in(content, "mail")
     if not isinstance(mail, dict):
         raise _request_error("the request holds no mail")
-    subject, new_text = str(mail.get("subject", "")), str(mail.get("new_text", ""))
-    quoted, signature = str(mail.get("quoted_text", "")), str(mail.get("signature", ""))
+    subject, new_text, quoted, signature = (
+        str(mail.get(name, "")) for name in ("subject", "new_text", "quoted_text", "signature")
+    )
+    is_answer = bool(mail.get("is_answer"))
     written = _tokenize(f"{subject}\n\n{new_text}")
-    if mail.get("is_answer"):
-        # The subject of an answer repeats what somebody wrote earlier.
-        tiers = (_tokenize(new_text), tokenize(f"{subject}\n\n{quoted}"), tokenize(signature))
-    else:
-        tiers = (written, tokenize(quoted), tokenize(signature))
-    formats = element_in(content, NUMBERS_ELEMENT) or []
-    if is_only_thanks(tiers[0], lexicon):
-        nothing: dict[str, list[str]] = {numbers_key(each["number"]): [] for each in formats}
-        return {"topic": OTHER_TOPIC if OTHER_TOPIC in topics else UNCLEAR, "serial_numbers": [], **nothing}
+    tiers = tiers_of(subject, new_text, quoted, signature, is_answer=is_answer)
+    formats = list(map(_number_format, _formats(content)))
+    answer: dict[str, Any] = {numbers_key(each.name): [] for each in (SERIAL_NUMBER, *formats)}
+    # The subject of an answer repeats what somebody wrote earlier.
+    if is_only_thanks(_tokenize(new_text) if is_answer else written, lexicon):
+        return {"topic": OTHER_TOPIC if OTHER_TOPIC in topics else UNCLEAR, **answer}
     asked_for = element_in(content, ASKED_FOR_ELEMENT)
-    numbers = _numbers_by_tier(tiers, lexicon)
-    if not numbers and (asked_for == WARRANTY.number or mentions_serial_number(tiers[1], lexicon)):
-        numbers = extract_answer(tiers[0], lexicon)
-    topic = classify_topic(written, tiers[1], bool(numbers), lexicon, [each for each in topics if each != UNCLEAR])
-    of_look_ups: dict[str, list[str]] = {}
-    for each in formats:
-        found = _numbers_of_format(each, tiers, lexicon, asked=asked_for == each["number"])
-        of_look_ups[numbers_key(each["number"])] = found
-        if found and topic in (OTHER_TOPIC, UNCLEAR):
-            topic = each["topics"][0]
-    return {"topic": topic, "serial_numbers": list(numbers), **of_look_ups}
+    by_name = {SERIAL_NUMBER.name: SERIAL_NUMBER} | {each.name: each for each in formats}
+    readings = {name: read_numbers(tiers, each, lexicon, asked=asked_for == name) for name, each in by_name.items()}
+    serial = readings[SERIAL_NUMBER.name]
+    topic = classify_topic(
+        written,
+        tokenize(tiers.quoted),
+        bool(serial.numbers) or serial.unreadable,
+        lexicon,
+        [each for each in topics if each != UNCLEAR],
+    )
+    for name, reading in readings.items():
+        answer[numbers_key(name)] = list(reading.numbers)
+        own_topics = next((each["topics"] for each in _formats(content) if each["number"] == name), ())
+        if reading.numbers and own_topics and name != SERIAL_NUMBER.name and topic in (OTHER_TOPIC, UNCLEAR):
+            topic = own_topics[0]
+    return {"topic": topic, **answer}
 
 
-def _numbers_of_format(
-    data: Mapping[str, Any], tiers: Sequence[TokenizedText], lexicon: Lexicon, *, asked: bool
-) -> list[str]:
-    """The numbers of a look-up, from the first tier that gives any."""
-    from guarantee_email_agent.interpreter.look_up_numbers import find_given_numbers  # start-up: few have look-ups
+def _number_format(data: Mapping[str, Any]) -> NumberFormat:
+    return NumberFormat(data["number"], patterns=tuple(data["patterns"]), labels=tuple(data["labels"]))
 
-    number_format = NumberFormat(data["number"], "", data["pattern"], tuple(data["labels"]))
-    for words in tiers:
-        if found := find_given_numbers(words, number_format, lexicon).all(asked=asked):
-            return list(found.values())
-        asked = False
-    return []
+
+def _formats(content: str) -> list[dict[str, Any]]:
+    """How the numbers of look-ups are known, where the request says it."""
+    return element_in(content, NUMBERS_ELEMENT) or []
 
 
 def _topics_in(tools: Sequence[Mapping[str, Any]]) -> Collection[str]:
@@ -135,17 +130,6 @@ def _default_language(tools: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The first language that the tool offers: in which one a mail is written, code reads off its words."""
     properties = tools[0]["input_schema"]["properties"] if tools else {}
     return {"language": properties["language"]["enum"][0]} if "language" in properties else {}
-
-
-def _numbers_by_tier(tiers: Sequence[TokenizedText], lexicon: Lexicon) -> tuple[str, ...]:
-    """The numbers of the first tier that gives any; a labelled number further down beats an unlabelled one."""
-    unlabelled: tuple[str, ...] = ()
-    for words in tiers:
-        found = extract_serial_numbers(words, lexicon)
-        if found.numbers and found.labelled:
-            return found.numbers
-        unlabelled = unlabelled or found.numbers
-    return unlabelled
 
 
 def _choose_sentences(content: str) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def numbers_key(number: str) -> str:
 
 def _numbers_schema(look_up: LookUp) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "maxItems": MAX_NUMBERS}
-    if look_up.format is not None:
+    if look_up.format.description:
         schema["description"] = f"{look_up.format.description} Every different one, exactly as written."
     return schema
 
@@ -156,7 +156,8 @@ def triage_request(
     whose tools and first instructions are the same then, so that it finds them in the prompt cache.
     """
     content = _mail_element(email)
-    if formats := [_format_data(look_up) for look_up in instructions.look_ups if look_up.format is not None]:
+    formats = [_format_data(each) for each in instructions.look_ups]
+    if formats := [data for data in formats if data["patterns"] or data["labels"]]:
         content += "\n" + _element(NUMBERS_ELEMENT, formats)
     if asked_for is not None:
         content += "\n" + _element(ASKED_FOR_ELEMENT, asked_for)
@@ -174,11 +175,10 @@ def _triage_tool_of(instructions: Instructions) -> Mapping[str, Any]:
 
 
 def _format_data(look_up: LookUp) -> dict[str, Any]:
-    assert look_up.format is not None
     return {
         "number": look_up.number,
         "topics": look_up.topics,
-        "pattern": look_up.format.pattern,
+        "patterns": look_up.format.patterns,
         "labels": look_up.format.labels,
     }
 

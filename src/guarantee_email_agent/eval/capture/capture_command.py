@@ -139,9 +139,9 @@ def _anonymizer(raw: bytes, email: Email, policy: AnswerPolicy, run: DryRun, loo
     texts = [value for value in answer.values() if isinstance(value, str)]
     texts += [run.previous.ticket_id] if run.previous and run.previous.ticket_id else []
     first = anonymizer_for(email, salt, policy.own_addresses, texts)
-    if look_up is None or look_up.format is None or run.report.number is None:
+    if look_up is None or not look_up.format.patterns or run.report.number is None:
         return first
-    form = re.compile(look_up.format.pattern, re.IGNORECASE)
+    form = re.compile("|".join(f"(?:{each})" for each in look_up.format.patterns), re.IGNORECASE)
     for number in range(_MAX_TRIES):
         other = anonymizer_for(email, salt + bytes((number,)), policy.own_addresses, texts) if number else first
         if form.fullmatch(other.replace(run.report.number)):

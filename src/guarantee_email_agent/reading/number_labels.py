@@ -4,32 +4,82 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
 
-from guarantee_email_agent.instructions.lexicon import LabelKind
-from guarantee_email_agent.instructions.phrases import PhraseMatch
-from guarantee_email_agent.interpreter.number_spans import LabelledText, NumberSpan, is_distinctive
+from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.phrases import TokenizedText
+from guarantee_email_agent.reading.number_tokens import SENTENCE_END, NumberToken, is_distinctive
 
-MAX_WORDS_TO_VALUE = 25
-MAX_WORDS_FROM_OTHER_LABEL = 5
-MAX_WORDS_TO_DENIAL = 6
-MAX_LINES_TO_VALUE = 3
-MAX_WORDS_BEFORE_LABEL = 5
-MAX_BRACKETS = 60
-MAX_TABLE_LINE = 500
-MAX_TABLE_ROWS = 50
-MIN_LENGTH_BEFORE_LABEL = 5
+MAX_WORDS_TO_VALUE: Final = 25
+MAX_WORDS_FROM_OTHER_LABEL: Final = 5
+MAX_WORDS_TO_DENIAL: Final = 6
+MAX_LINES_TO_VALUE: Final = 3
+MAX_WORDS_BEFORE_LABEL: Final = 5
+MAX_BRACKETS: Final = 60
+MAX_TABLE_LINE: Final = 500
+MAX_TABLE_ROWS: Final = 50
+MIN_LENGTH_BEFORE_LABEL: Final = 5
+MAX_LENGTH_DIFFERENCE: Final = 3
 
-SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)")
-_DIGIT = re.compile(r"[0-9]")
+_DIGIT: Final = re.compile(r"[0-9]")
+_LIST_GAP: Final = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
+_PUNCTUATION: Final = re.compile(r"[ \t,]*")
+
+Claim = Literal["own", "weak", "other", "example"]
+"""What a label says of its number: that it is the kind looked for, may be, is another, or is nobody's."""
+
+
+class Label(NamedTuple):
+    """words[first:end]."""
+
+    first: int
+    end: int
+    claim: Claim
+
+
+class NumberText(NamedTuple):
+    """A text with its numbers, by their first words and by all of their words, and its labels by their first words."""
+
+    words: TokenizedText
+    lexicon: Lexicon
+    labels: Mapping[int, Label]
+    numbers: Mapping[int, NumberToken]
+    number_of: Mapping[int, NumberToken]
+
+    def next_in_list(self, number: NumberToken) -> NumberToken | None:
+        """The number that follows in "4711-A, 4712-B and 4713-C"."""
+        words, index = self.words, number.end
+        if index >= len(words.folded):
+            return None
+        if words.folded[index] in self.lexicon.joiners and _PUNCTUATION.fullmatch(words.gap_before(index)):
+            index += 1
+            if index >= len(words.folded) or words.gap_before(index).strip():
+                return None
+        elif not _LIST_GAP.fullmatch(words.gap_before(index)):
+            return None
+        return self.numbers.get(index)
+
+    def is_clause_between(self, first: int, end: int) -> bool:
+        """Whether a sentence ends in front of one of words[first:end]."""
+        return any(SENTENCE_END.search(self.words.gap_before(index)) for index in range(first, end))
+
+
+def have_similar_shape(first: NumberToken, other: NumberToken) -> bool:
+    """Numbers in one list look alike: with letters or without, and about as long."""
+    are_alike = first.text.isdigit() == other.text.isdigit()
+    return are_alike and abs(len(first.text) - len(other.text)) <= MAX_LENGTH_DIFFERENCE
 
 
 class LabelReader:
-    """Reads the numbers of the labels of one text."""
+    """Reads the numbers of the labels of one text. usable: whether a number may stand behind a label of ours."""
 
-    def __init__(self, text: LabelledText) -> None:
-        self._words, self._lexicon, self._labels, self._reader = text
+    def __init__(self, text: NumberText, usable: Mapping[int, NumberToken]) -> None:
+        self._text = text
+        self._words, self._lexicon, self._labels, self._numbers, self._number_of = text
+        self._usable = usable
 
-    def number_after(self, label: PhraseMatch[LabelKind]) -> NumberSpan | None:
+    def number_after(self, label: Label) -> NumberToken | None:
         """The number that a label announces: "S/N 4711-A", "serial number on the back of the fan reads: 4711-A".
 
         Directly behind the label, also on a later line, any usable number will do. Further on in the sentence it must
@@ -39,8 +89,9 @@ class LabelReader:
         """
         words, index = self._words, label.end
         colon, owned, negated = False, False, self._is_negated(label)
-        is_other = label.payload == "other"
-        unlinked: NumberSpan | None = None
+        is_other = label.claim == "other"
+        usable = self._numbers if is_other else self._usable
+        unlinked: NumberToken | None = None
         for _ in range(MAX_WORDS_FROM_OTHER_LABEL if is_other else MAX_WORDS_TO_VALUE):
             if index >= len(words.folded):
                 break
@@ -56,11 +107,8 @@ class LabelReader:
             owned = owned or (is_direct and "?" in gap)
             colon = colon or ":" in gap or "|" in gap or "\t" in gap
             is_linked = is_direct or ":" in gap or "=" in gap or (self._follows_link_word(index) and not negated)
-            number = self._reader.number_at(index) if is_other else self._reader.serial_number_at(index)
-            if number is None and is_linked and not is_other:
-                number = self._reader.spaced_serial_number_at(index)
-            if number is not None:
-                if is_linked or (newlines == 1 and self._reader.ends_line(number)):
+            if number := usable.get(index):
+                if is_linked or (newlines == 1 and self._ends_line(number)):
                     return number
                 if unlinked is None and not (negated or owned or is_other) and is_distinctive(number.text):
                     unlinked = number
@@ -72,10 +120,11 @@ class LabelReader:
                 if word in self._lexicon.denials:
                     return None
                 owned = owned or word in self._lexicon.owners
-                index = self._reader.span_at(index).end
-            elif following.payload == label.payload == "serial":
+                inside = self._number_of.get(index)
+                index = inside.end if inside else index + 1
+            elif following.claim == label.claim == "own":
                 index, label = following.end, following
-            elif following.payload == "example" and (behind := self._end_of_brackets(following)):
+            elif following.claim == "example" and (behind := self._end_of_brackets(following)):
                 index = behind
             elif self._starts_other_label(following):
                 break
@@ -83,7 +132,10 @@ class LabelReader:
                 index += 1
         return unlinked
 
-    def _end_of_brackets(self, label: PhraseMatch[LabelKind]) -> int | None:
+    def _ends_line(self, number: NumberToken) -> bool:
+        return number.end == len(self._words.folded) or "\n" in self._words.gap_before(number.end)
+
+    def _end_of_brackets(self, label: Label) -> int | None:
         """The word behind the brackets that `label` begins in, as in "Serial number (e.g. SN12345): 4711-A"."""
         words, start = self._words, self._words.starts[label.first]
         if "(" not in words.gap_before(label.first):
@@ -98,26 +150,26 @@ class LabelReader:
             index > 1 and folded[index - 2] in links and folded[index - 1] in self._lexicon.stop_words
         )
 
-    def _starts_other_label(self, label: PhraseMatch[LabelKind]) -> bool:
+    def _starts_other_label(self, label: Label) -> bool:
         """Whether a label of another kind is used as one: "order no. 4711" and "phone:", but not "with my phone"."""
         words = self._words
-        if label.payload != "other" or label.end - label.first > 1:
+        if label.claim != "other" or label.end - label.first > 1:
             return True
         if label.end >= len(words.folded):
             return False
-        return ":" in words.gap_before(label.end) or bool(_DIGIT.search(self._reader.span_at(label.end).text))
+        return ":" in words.gap_before(label.end) or label.end in self._numbers
 
-    def _is_negated(self, label: PhraseMatch[LabelKind]) -> bool:
+    def _is_negated(self, label: Label) -> bool:
         """Whether the sentence says before the label that there is none: "I cannot find the serial number"."""
         for index in range(label.first, max(label.first - MAX_WORDS_TO_DENIAL, 0), -1):
             gap = self._words.gap_before(index)
-            if SENTENCE_END.search(gap) or "\n\n" in gap:
+            if SENTENCE_END.search(gap) or "," in gap:
                 return False
             if self._words.folded[index - 1] in self._lexicon.denials:
                 return True
         return False
 
-    def numbers_in_column(self, label: PhraseMatch[LabelKind]) -> list[NumberSpan]:
+    def numbers_in_column(self, label: Label) -> list[NumberToken]:
         """The cells below a label that heads a column: "Model | Serial number" above "KX200 | 4711-A"."""
         words, text = self._words, self._words.text
         label_start = words.starts[label.first]
@@ -130,7 +182,7 @@ class LabelReader:
         above_start = text.rfind("\n", max(0, line_start - MAX_TABLE_LINE), max(0, line_start - 1)) + 1
         if text.count(separator, above_start, line_start) == columns:
             return []  # not the first row
-        numbers: list[NumberSpan] = []
+        numbers: list[NumberToken] = []
         for _ in range(MAX_TABLE_ROWS):
             line_start, line_end = line_end + 1, text.find("\n", line_end + 1)
             cells = text[line_start : line_end if line_end >= 0 else len(text)].split(separator)
@@ -139,24 +191,43 @@ class LabelReader:
             cell_start = line_start + sum(len(cell) + 1 for cell in cells[:column])
             first = bisect_left(words.starts, cell_start)
             is_inside = first < len(words.starts) and words.starts[first] < cell_start + len(cells[column])
-            if is_inside and (number := self._reader.serial_number_at(first)):
+            if is_inside and (number := self._usable.get(first)):
                 numbers.append(number)
             if line_end < 0:
                 break
         return numbers
 
-    def number_before(self, label: PhraseMatch[LabelKind]) -> NumberSpan | None:
+    def number_before(self, label: Label) -> NumberToken | None:
         """The number in "4711-A is my serial number" or "4711-A (serial number)"."""
         words, index, linked = self._words, label.first, False
+        # "Toaster TS90018, serial number"
+        is_last = label.end == len(words.folded) or "\n" in words.gap_before(label.end)
         for _ in range(MAX_WORDS_BEFORE_LABEL):
             gap = words.gap_before(index)
             if index == 0 or "\n" in gap or SENTENCE_END.search(gap):
                 return None
-            linked = linked or "(" in gap or "=" in gap
+            linked = linked or "(" in gap or "=" in gap or (is_last and "," in gap)
             index -= 1
-            word = words.folded[index]
-            if linked and _DIGIT.search(word):
-                number = self._reader.serial_number_at(self._reader.span_start(index))
+            if linked and (inside := self._number_of.get(index)):
+                number = self._usable.get(inside.first)
                 return number if number and len(number.text) >= MIN_LENGTH_BEFORE_LABEL else None
-            linked = linked or word in self._lexicon.links
+            linked = linked or words.folded[index] in self._lexicon.links
         return None
+
+
+def number_text(
+    words: TokenizedText, lexicon: Lexicon, labels: Mapping[int, Label], numbers: Sequence[NumberToken]
+) -> NumberText:
+    """labels: by their first words, none inside another."""
+    by_word = {index: number for number in numbers for index in range(number.first, number.end)}
+    by_first = {number.first: number for number in numbers}
+    return NumberText(words, lexicon, labels, by_first, by_word)
+
+
+def outermost(labels: Sequence[Label]) -> Iterator[Label]:
+    """Labels that are no part of a longer one: the "code" of "serial code" is none."""
+    end = 0
+    for label in labels:
+        if label.end > end:
+            end = label.end
+            yield label

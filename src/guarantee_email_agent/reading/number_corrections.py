@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from guarantee_email_agent.instructions.lexicon import CorrectionKind
 from guarantee_email_agent.instructions.phrases import PhraseMatch
-from guarantee_email_agent.interpreter.number_spans import LabelledText, NumberSpan, have_similar_shape
+from guarantee_email_agent.reading.number_labels import NumberText, have_similar_shape
+from guarantee_email_agent.reading.number_tokens import SENTENCE_END, NumberToken
 
 MAX_WORDS_TO_NUMBER = 4
 MAX_WORDS_TO_LABEL = 6
 MAX_WORDS_TO_LINK = 15
 MAX_CORRECTIONS = 100
 
-_CLAUSE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
-
 
 class CorrectionReader:
     """Reads the corrections of one text."""
 
-    def __init__(self, text: LabelledText) -> None:
-        self._words, self._lexicon, self._labels, self._reader = text
+    def __init__(self, text: NumberText, usable: Mapping[int, NumberToken]) -> None:
+        self._words, self._lexicon, self._labels, _, self._number_of = text
+        self._usable = usable
         # Each is read within a few words; a hostile text shall not buy more time with more of them.
         self._marks = text.lexicon.corrections.find(text.words)[:MAX_CORRECTIONS]
 
-    def apply(self, found: Mapping[int, NumberSpan]) -> dict[int, NumberSpan]:
+    def apply(self, found: Mapping[int, NumberToken]) -> dict[int, NumberToken]:
         """`found` (each number by its first word) without what is taken back, and with what replaces it.
 
         All of them stay where nothing else would be left, and where it is open which of several is replaced.
@@ -43,7 +42,7 @@ class CorrectionReader:
         return kept or dict(found)
 
     def _read_retraction(
-        self, mark: PhraseMatch[CorrectionKind], numbers: dict[int, NumberSpan], retracted: set[str]
+        self, mark: PhraseMatch[CorrectionKind], numbers: dict[int, NumberToken], retracted: set[str]
     ) -> None:
         """ "not A", and B in "not A but B", where A is one of the numbers or a label announces it."""
         # In "it does not close: A" the word is of the sentence before.
@@ -57,7 +56,7 @@ class CorrectionReader:
             numbers.setdefault(right.first, right)
 
     def _read_replacement(
-        self, mark: PhraseMatch[CorrectionKind], numbers: dict[int, NumberSpan], retracted: set[str]
+        self, mark: PhraseMatch[CorrectionKind], numbers: dict[int, NumberToken], retracted: set[str]
     ) -> None:
         """B in "A should be B", "A. Correction: B", where one number was given before."""
         right = self._number_after(mark.end, sentences=2)
@@ -70,7 +69,7 @@ class CorrectionReader:
             numbers.setdefault(right.first, right)
             retracted.add(wrong[0].text)
 
-    def _number_after(self, index: int, sentences: int = 1) -> NumberSpan | None:
+    def _number_after(self, index: int, sentences: int = 1) -> NumberToken | None:
         """The number at word `index` or a few words on, past labels and words like "is" and "the".
 
         sentences: over how many of them the search goes.
@@ -78,13 +77,13 @@ class CorrectionReader:
         words, lexicon = self._words, self._lexicon
         end = index + MAX_WORDS_TO_NUMBER
         while index < min(end, len(words.folded)):
-            sentences -= bool(_CLAUSE_END.search(words.gap_before(index)))
+            sentences -= bool(SENTENCE_END.search(words.gap_before(index)))
             if sentences < 1:
                 return None
-            if number := self._reader.serial_number_at(index):
+            if number := self._usable.get(index):
                 return number
             word, label = words.folded[index], self._labels.get(index)
-            if label is not None and label.payload in ("serial", "weak"):
+            if label is not None and label.claim in ("own", "weak"):
                 index, end = label.end, label.end + MAX_WORDS_TO_NUMBER
             elif word in lexicon.links or word in lexicon.owners or len(word) == 1 or word in lexicon.stop_words:
                 index += 1
@@ -92,22 +91,23 @@ class CorrectionReader:
                 return None
         return None
 
-    def _linked_number_after(self, index: int) -> NumberSpan | None:
+    def _linked_number_after(self, index: int) -> NumberToken | None:
         """The number behind a word like "but", further on in the sentence: "not 4711-A as I told you but 4711-B"."""
         words, links = self._words.folded, self._lexicon.links
         for first in range(index, min(index + MAX_WORDS_TO_LINK, len(words))):
-            if _CLAUSE_END.search(self._words.gap_before(first)):
+            if SENTENCE_END.search(self._words.gap_before(first)):
                 return None
-            if words[first - 1] in links and (number := self._reader.serial_number_at(first)):
+            if words[first - 1] in links and (number := self._usable.get(first)):
                 return number
         return None
 
-    def _number_before(self, index: int, numbers: Mapping[int, NumberSpan]) -> NumberSpan | None:
+    def _number_before(self, index: int, numbers: Mapping[int, NumberToken]) -> NumberToken | None:
         """The last of `numbers` before word `index`, a few words off at most: "SN4711 that I sent is incorrect"."""
         for end in range(index, max(index - MAX_WORDS_TO_NUMBER, 0), -1):
-            if _CLAUSE_END.search(self._words.gap_before(end)):
+            if SENTENCE_END.search(self._words.gap_before(end)):
                 return None
-            if (number := numbers.get(self._reader.span_start(end - 1))) is not None and number.end == end:
+            inside = self._number_of.get(end - 1)
+            if inside and inside.end == end and (number := numbers.get(inside.first)):
                 return number
         return None
 
@@ -115,11 +115,11 @@ class CorrectionReader:
         """Whether the serial number's label stands before word `index` in its sentence, and no other label behind."""
         for first in range(index, max(index - MAX_WORDS_TO_LABEL, 0) - 1, -1):
             if label := self._labels.get(first):
-                return label.payload in ("serial", "weak")
-            if _CLAUSE_END.search(self._words.gap_before(first)):
+                return label.claim in ("own", "weak")
+            if SENTENCE_END.search(self._words.gap_before(first)):
                 return False
         return False
 
     @staticmethod
-    def _is_among(number: NumberSpan, numbers: Mapping[int, NumberSpan]) -> bool:
+    def _is_among(number: NumberToken, numbers: Mapping[int, NumberToken]) -> bool:
         return any(other.text == number.text for other in numbers.values())

@@ -16,6 +16,7 @@ WEIGHT_OF_SERIAL_NUMBER = 3
 WEIGHT_OF_FAULT = 2
 WEIGHT_OF_CERTAIN_FAULT = 3
 WEIGHT_OF_STRANGER = 4
+WEIGHT_OF_OTHER = 3
 WEIGHT_OF_CLEAR_TOPIC = 8
 MAX_WEIGHT_OF_DEVICES = 2
 WEIGHT_OF_PRAISE = 3
@@ -73,25 +74,25 @@ def _weight_against_added(scores: dict[str, int], has_serial_number: bool) -> in
 
 
 def _classify_shipped(written: TokenizedText, scores: dict[str, int], has_serial_number: bool, lexicon: Lexicon) -> str:
-    """Between a device, something else, and unclear."""
+    """Between a device, something else, and unclear: what nobody recognizes is not something else."""
     if has_serial_number:
         scores[WARRANTY_TOPIC] += WEIGHT_OF_SERIAL_NUMBER
     content_words = {word for word in written.folded if word.isalpha() and word not in lexicon.stop_words}
     warranty, fault, unsolicited = scores[WARRANTY_TOPIC], scores[FAULT], scores[UNSOLICITED]
     other = scores[OTHER_TOPIC] + unsolicited
     if not warranty and not other:
-        if len(content_words) < MIN_CONTENT_WORDS:
-            return UNCLEAR
         # Whatever it is that does something no more, it may be a device of ours.
-        return WARRANTY_TOPIC if fault else OTHER_TOPIC if lexicon.denials.isdisjoint(written.folded) else UNCLEAR
+        return WARRANTY_TOPIC if fault and len(content_words) >= MIN_CONTENT_WORDS else UNCLEAR
     least = WEIGHT_OF_CLEAR_TOPIC if fault >= WEIGHT_OF_CERTAIN_FAULT else WEIGHT_OF_STRANGER
     if unsolicited >= least and not has_serial_number:
         return OTHER_TOPIC
-    if warranty + fault >= other:
+    # A labelled number beside a word of a device or of the warranty is no other matter.
+    if warranty + fault >= other or (has_serial_number and warranty > WEIGHT_OF_SERIAL_NUMBER):
         return WARRANTY_TOPIC
     # A voucher code may "not work", too: without a word of a device, much else outweighs a fault.
     is_of_device = warranty > 0 or other < WEIGHT_OF_CLEAR_TOPIC
-    return UNCLEAR if fault >= WEIGHT_OF_FAULT and is_of_device else OTHER_TOPIC
+    is_open = has_serial_number or other < WEIGHT_OF_OTHER or (fault >= WEIGHT_OF_FAULT and is_of_device)
+    return UNCLEAR if is_open else OTHER_TOPIC
 
 
 def is_only_thanks(words: TokenizedText, lexicon: Lexicon) -> bool:

@@ -1,0 +1,387 @@
+"""The numbers of a text, each whole: what somebody wrote as one number is never read in parts.
+
+A number is a run of letters and digits that single hyphens, dots, slashes or underscores hold together, or a few short
+groups with single blanks between, on one line: `4C 7719 0033 X`, `00471 KL`, `KS 40-0071-8`, `1234 5678 9012`.
+
+One that touches a sign for what cannot be read (`KT-77?20`, `KT-77120-[smudged]`), an alternative ("-9 or -8"), or
+that goes on in a way that is not understood is *unreadable*: it is a number, and nobody knows which.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+from unicodedata import combining
+
+from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
+from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
+
+MAX_GROUP_LENGTH: Final = 5
+MAX_LETTERS_OF_GROUP: Final = 4
+MAX_GROUPS: Final = 8
+MIN_DIGITS_OF_GROUPS: Final = 5
+MIN_DIGITS_OF_LAST_GROUP: Final = 3
+MIN_LENGTH_OF_ALIKE: Final = 4
+MIN_DISTINCTIVE_LENGTH: Final = 5
+MAX_FRAGMENT: Final = 3
+MAX_WORDS_TO_DOUBT: Final = 14
+MAX_HOLE: Final = 40
+MAX_DOUBTS: Final = 100  # no honest mail has more; a hostile one shall not buy more time with them
+
+SENTENCE_END: Final = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
+_JOINING_CHARACTERS: Final = frozenset("-_/.")
+_UNIT_BEFORE: Final = frozenset("+$€£¥%@\\^~")
+_UNIT_AFTER: Final = frozenset("$€£¥%@°\\^")
+_YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}")
+_DIGIT: Final = re.compile(r"[0-9]")
+_LETTER: Final = re.compile(r"[A-Z]")
+_BESIDE: Final = re.compile(r"[ ()/+.-]{1,4}")
+_WRAPPED: Final = re.compile(r"[-/_][ \t]{0,9}\n[ \t]{0,9}")
+_PREFIXED: Final = re.compile(r"[A-Z]+[0-9]+")
+_GROUPED: Final = re.compile(
+    r"[A-Z]{1,4}(?: [0-9][A-Z0-9]{0,4})+(?: [A-Z]{1,3})?"  # FD 9804 00231, CX 5519 02A
+    r"|(?=[A-Z]{0,4}[0-9])[A-Z0-9]{1,5}(?: [0-9]{2,5})* [A-Z]{1,3}"  # 4C 7719 0033 X
+    r"|(?=[0-9]{0,4}[A-Z])(?:(?=[A-Z]{0,4}[0-9])[A-Z0-9]{2,5}(?: |$)){3,}"  # 4C1 7719 0033
+)
+_ADDRESS: Final = re.compile(r"@|://|www\.")
+_BLANK: Final = re.compile(r"\s")
+_ASIDE: Final = re.compile(r"[ \t]{1,9}(?:[(\[]|[-–—][ \t]{1,9})")
+_CENTS: Final = re.compile(r",[0-9]|[,.] ?[-–—]")
+
+# What stands for a sign that its reader could not make out. A lone "?" behind a number is punctuation.
+_HOLE: Final = "?*#_~…•·□■▢◻◼▯×¿\ufffd"
+_SPACED_HOLE: Final = r"(?:[?*_…□■]+|\.(?: ?\.)+|#+(?=[ \t]))"
+_HOLE_BEHIND: Final = re.compile(
+    rf"[-/.]?[{_HOLE}]+(?=\w)|[-/._][{_HOLE}]|[*#_~…□■▢◻◼▯×\ufffd]|\?{{2,}}|\.{{2,}}|-(?=[,;)\s]*(?:\n|$))"
+    rf"|[ \t]{{0,2}}[-/.]?[(\[{{<][ \t]?[{_HOLE}.]+[ \t]?[)\]}}>]"
+    rf"|[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?(?=\w)"
+    rf"|[ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}}(?=[A-Za-z]{{0,2}}[0-9])"
+)
+_HOLE_BEFORE: Final = re.compile(
+    rf"(?:\w[-/.]?[{_HOLE.replace('#', '')}]+[-/.]?|[0-9]#+|[?…□■▢◻◼▯×¿\ufffd]|\.{{2,}}"
+    rf"|\w[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?|[0-9][ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}})$"
+)
+_EMPHASIS: Final = frozenset("*_")
+_PLACEHOLDERS: Final = re.compile(r"[0-9]-?x{2,}|x{2,}-?[0-9]|[0-9]x[0-9]*x[0-9]")
+_FRAGMENT: Final = re.compile(r"[ \t]{0,2}-?[A-Za-z0-9]{1,3}(?![\w-])")
+
+
+class NumberToken(NamedTuple):
+    """words[first:end] of a text; `text` is in upper case, its groups without the blanks between.
+
+    is_read: whether all of it was read. is_plain: whether it is a number at all, and no sum, time or the like.
+    is_beside_last: only blanks, brackets and the like stand between it and the number before, as in `(030) 231 25014`.
+    """
+
+    first: int
+    end: int
+    text: str
+    is_read: bool = True
+    is_plain: bool = True
+    is_beside_last: bool = False
+
+    @property
+    def is_usable(self) -> bool:
+        return self.is_read and self.is_plain
+
+
+def shape(text: str) -> str:
+    """The word shape: A for every letter and 9 for every digit."""
+    return _LETTER.sub("A", _DIGIT.sub("9", text))
+
+
+def is_distinctive(text: str) -> bool:
+    """Whether a number's shape tells it from others: a bare row of digits could be anything."""
+    return len(text) >= MIN_DISTINCTIVE_LENGTH and bool(_LETTER.search(text))
+
+
+def find_address_words(words: TokenizedText) -> set[int]:
+    """Words inside a link or a mail address, where digits mean something else."""
+    text, taken = words.text, set[int]()
+    position = 0
+    while (match := _ADDRESS.search(text, position)) is not None:
+        start = max(text.rfind(blank, position, match.start()) for blank in " \t\n") + 1
+        end = _BLANK.search(text, match.end())
+        position = end.start() if end else len(text)
+        taken.update(range(bisect_left(words.starts, start), bisect_left(words.starts, position)))
+    return taken
+
+
+def ends_phrase(words: TokenizedText, end: int) -> bool:
+    """Whether a sentence, a line or a part of it ends behind words[:end]."""
+    stop = words.ends[end - 1]
+    return words.text[stop : stop + 1] in ("", "\n", ",", ".", ";", ")", "!", "?")
+
+
+def find_number_tokens(
+    words: TokenizedText, lexicon: Lexicon, labels: Sequence[PhraseMatch[LabelKind]]
+) -> list[NumberToken]:
+    """Every number of a text, in order; time is linear in its length. labels: those of the lexicon in it."""
+    if not _DIGIT.search(words.text):
+        return []
+    found: list[NumberToken] = []
+    last_end = 0
+    doubts = lexicon.unreadable.find(words)[:MAX_DOUBTS]
+    for token in _Runs(words, lexicon, labels).read():
+        beside = bool(found) and last_end == token.first and bool(_BESIDE.fullmatch(words.gap_before(token.first)))
+        last_end = token.end
+        found.append(
+            token._replace(
+                is_read=token.is_read and not _is_unreadable(words, token, lexicon, doubts),
+                is_plain=token.text.isascii() and not _is_part(words, token.first, token.end),
+                is_beside_last=beside,
+            )
+        )
+    return found
+
+
+class _Runs:
+    """Puts words together to numbers: first those that no blank parts, then groups of them."""
+
+    def __init__(self, words: TokenizedText, lexicon: Lexicon, labels: Sequence[PhraseMatch[LabelKind]]) -> None:
+        self._words = words
+        self._lexicon = lexicon
+        self._label_ends = {label.end: label for label in labels if label.payload == "serial"}
+        self._label_words = {index for label in labels for index in range(label.first, label.end)}
+        self._announced = set[str]()
+        """Shapes of groups that a label made one number; the next of the same shape is one, too."""
+
+    def read(self) -> Iterator[NumberToken]:
+        words, position, count = self._words, 0, len(self._words.folded)
+        for index, word in enumerate(words.folded):
+            if index < position or word.isalpha() or not _DIGIT.search(word):
+                continue
+            token = self._token_at(index, position)
+            run = [token]
+            if self._is_group(token):
+                if token.first > position and words.gap_before(token.first) == " ":
+                    before = self._token_at(token.first - 1, position)
+                    if self._is_group(before):
+                        run.insert(0, before)
+                while (end := run[-1].end) < count and words.gap_before(end) == " ":
+                    following = self._token_at(end, end)
+                    if not self._is_group(following):
+                        break
+                    run.append(following)
+            elif prefix := self._prefix_before(token, position):
+                run = [NumberToken(prefix.first, token.end, prefix.text + token.text)]
+            position = run[-1].end
+            yield from self._numbers_of(run)
+
+    def _token_at(self, index: int, position: int) -> NumberToken:
+        """The words around word `index`, from `position` on, that single joining characters hold together."""
+        words, first, end = self._words, index, index + 1
+        while first > position and self._is_joined(first):
+            first -= 1
+        while end < len(words.folded) and self._is_joined(end):
+            end += 1
+        return NumberToken(first, end, words.text_of(first, end))
+
+    def _is_joined(self, index: int) -> bool:
+        gap = self._words.gap_before(index)
+        return gap in _JOINING_CHARACTERS and not (gap in "./" and self._starts_anew(index))
+
+    def _starts_anew(self, index: int) -> bool:
+        """Whether a missing blank is all that joins word `index` to the one before: "SN12345.Thanks", "SN111/SN222"."""
+        words = self._words
+        word = words.text[words.starts[index] : words.ends[index]]
+        before = words.text[words.starts[index - 1] : words.ends[index - 1]]
+        is_labelled = self._lexicon.self_labelled.fullmatch(word.upper()) is not None
+        return _is_plain_word(word) or _is_plain_word(before) or is_labelled
+
+    def _is_group(self, token: NumberToken) -> bool:
+        text, lexicon = token.text, self._lexicon
+        if _DIGIT.search(text):
+            # 60HZ is a unit's; a year may be a group.
+            return len(text) <= MAX_GROUP_LENGTH and (text.isdigit() or not lexicon.never.fullmatch(text))
+        if len(text) > MAX_LETTERS_OF_GROUP or not text.isalpha() or not text.isupper():
+            return False
+        if len(text) == 1 and ends_phrase(self._words, token.end):
+            return True  # the Y of "7719 0034 Y.", which joins two words in Spanish
+        if self._is_linked(token.first):
+            return True  # the AS of "is AS 4418 20"
+        word = self._words.folded[token.first]
+        if any(word in known for known in (lexicon.stop_words, lexicon.links, lexicon.joiners, lexicon.denials)):
+            return False
+        return token.first not in self._label_words
+
+    def _is_linked(self, index: int) -> bool:
+        words = self._words
+        return index > 0 and (words.folded[index - 1] in self._lexicon.links or ":" in words.gap_before(index))
+
+    def _prefix_before(self, token: NumberToken, position: int) -> NumberToken | None:
+        """The KS of "S/N: KS 40-0071-8", right behind a label of serial numbers."""
+        words, first = self._words, token.first - 1
+        if first < position or words.gap_before(token.first) != " ":
+            return None
+        text = words.text_of(first, first + 1)
+        lexicon, word = self._lexicon, words.folded[first]
+        is_short = len(text) <= MAX_LETTERS_OF_GROUP and text.isalpha() and text.isupper()
+        is_word = first in self._label_words or word in lexicon.links or word in lexicon.stop_words
+        return NumberToken(first, token.first, text) if is_short and not is_word and self._is_announced(first) else None
+
+    def _numbers_of(self, run: list[NumberToken]) -> Iterator[NumberToken]:
+        """The number that the groups of a run make together, else each that holds a digit."""
+        words = self._words
+        if len(run) == 1:
+            yield run[0]._replace(text=run[0].text.upper())
+            return
+        first, end = 0, len(run)
+        while not _DIGIT.search(run[first].text):
+            first += 1
+        while not _DIGIT.search(run[end - 1].text):
+            end -= 1
+        is_behind_sn = run[0].first > 0 and words.folded[run[0].first - 1] == "sn"
+        # The longest reading counts: letters before and behind belong to the number where they can.
+        for start in range(max(first - 1, 0), first + 1):
+            for stop in range(min(end + 1, len(run)), end - 1, -1):
+                groups = [group.text.upper() for group in run[start:stop]]
+                is_counted = (
+                    len(groups[-1]) == 1 and "".join(groups).isdigit() and not ends_phrase(words, run[stop - 1].end)
+                )
+                if 1 < len(groups) <= MAX_GROUPS and not is_counted and _are_one_number(groups, is_behind_sn):
+                    yield NumberToken(run[start].first, run[stop - 1].end, "".join(groups))
+                    return
+        groups = [group.text.upper() for group in run[first:end]]
+        written = " ".join(map(shape, groups))
+        if self._is_prefixed(run[first:end]) and (written in self._announced or self._is_announced(run[first].first)):
+            self._announced.add(written)
+            yield NumberToken(run[first].first, run[end - 1].end, "".join(groups))
+            return
+        if run[-1].text.isdigit() and not ends_phrase(words, run[-1].end) and len(run) > 1:
+            yield from self._numbers_of(run[:-1])  # the 2 of "1234 5678 2 years old" counts something
+            yield run[-1]
+            return
+        with_digits = [group for group in run[first:end] if _DIGIT.search(group.text)]
+        for group in with_digits:
+            yield group._replace(text=group.text.upper(), is_read=len(with_digits) == 1)
+
+    def _is_prefixed(self, run: list[NumberToken]) -> bool:
+        """`TS90 01234`: letters and digits, then one group of digits that is no year."""
+        return (
+            len(run) == 2
+            and _PREFIXED.fullmatch(run[0].text.upper()) is not None
+            and _YEAR.fullmatch(run[1].text) is None
+            and self._is_last_group(run[1])
+        )
+
+    def _is_last_group(self, group: NumberToken) -> bool:
+        """Whether a group of digits ends a number in groups, and counts nothing: "TS90 01234.", not "TS90 123 EUR"."""
+        words = self._words
+        if not group.text.isdigit() or len(group.text) < MIN_DIGITS_OF_LAST_GROUP:
+            return False
+        if _CENTS.match(words.text, words.ends[group.end - 1]):
+            return False
+        if group.text.startswith("0") or ends_phrase(words, group.end):
+            return True
+        return words.folded[group.end] in self._lexicon.joiners or bool(_ASIDE.fullmatch(words.gap_before(group.end)))
+
+    def _is_announced(self, first: int) -> bool:
+        """Whether a label of serial numbers alone stands right before word `first`: "S/N", "serial number is"."""
+        label = self._label_ends.get(first)
+        if label is None and first and self._words.folded[first - 1] in self._lexicon.links:
+            label = self._label_ends.get(first - 1)
+        # "Mod./Ser. no." is the label of one of two numbers
+        return label is not None and "/" not in self._words.gap_before(label.first)
+
+
+def _is_plain_word(word: str) -> bool:
+    return word.isalpha() and len(word) > 1 and (word.istitle() or (word.islower() and len(word) > MAX_GROUP_LENGTH))
+
+
+def _are_one_number(groups: list[str], is_behind_sn: bool) -> bool:
+    joined = "".join(groups)
+    if len({shape(group) for group in groups}) == 1 and is_distinctive(joined):
+        return len(groups[0]) >= MIN_LENGTH_OF_ALIKE  # AB12 CD34
+    if len(_DIGIT.findall(joined)) < MIN_DIGITS_OF_GROUPS:
+        return False
+    length, last = len(groups[0]), len(groups[-1])
+    is_with_year = len(groups) == 2 and _YEAR.fullmatch(groups[1]) is not None
+    if not joined.isdigit():
+        are_alike = length >= MIN_LENGTH_OF_ALIKE and {len(group) for group in groups} == {length}
+        is_prefixed = _PREFIXED.fullmatch(groups[0]) is not None and "".join(groups[1:]).isdigit()  # TS90 0101
+        return (are_alike and is_prefixed and not is_with_year) or _GROUPED.fullmatch(" ".join(groups)) is not None
+    if is_with_year:
+        return False
+    are_alike = length > 2 and all(len(group) == length for group in groups[:-1])
+    return is_behind_sn or (are_alike and (last == length or (last < length and len(groups) > 2)))
+
+
+def _is_part(words: TokenizedText, first: int, end: int) -> bool:
+    """Whether what stands right beside words[first:end] makes them part of something else, such as a sum."""
+    text, start, stop = words.text, words.starts[first], words.ends[end - 1]
+    before, after = text[start - 1 : start], text[stop : stop + 1]
+    if before in _UNIT_BEFORE or after in _UNIT_AFTER or _is_combining(before) or _is_combining(after):
+        return True
+    return any(
+        index
+        and index < len(words.folded)
+        and words.folded[index - 1][-1].isdigit()
+        and words.folded[index][0].isdigit()
+        and _goes_on(words.gap_before(index), words.folded[index])
+        for index in (first, end)
+    ) or (end < len(words.folded) and _WRAPPED.fullmatch(words.gap_before(end)) is not None)
+
+
+def _goes_on(gap: str, following: str) -> bool:
+    """Whether digits on both sides of a gap are one figure: 12,345 or 12:30 or 12--30."""
+    return gap in (":", "'") or (gap == "," and len(following) == 3) or (len(gap) > 1 and not gap.strip("-_/"))
+
+
+def _is_combining(character: str) -> bool:
+    return bool(character) and combining(character) != 0
+
+
+def _is_unreadable(words: TokenizedText, token: NumberToken, lexicon: Lexicon, doubts: Sequence[PhraseMatch[bool]]) -> bool:
+    """Whether a sign, a word or an alternative beside a number says that not all of it was read."""
+    text, start, stop = words.text, words.starts[token.first], words.ends[token.end - 1]
+    before, after = text[max(start - MAX_HOLE, 0) : start], text[stop : stop + MAX_HOLE]
+    is_emphasized = before[-1:] in _EMPHASIS and after[:1] == before[-1:]
+    return (
+        (not is_emphasized and bool(_HOLE_BEHIND.match(after) or _HOLE_BEFORE.search(before)))
+        or _PLACEHOLDERS.search(text, start, stop) is not None
+        or any(_doubts_number(words, token, doubt) for doubt in doubts)
+        or _has_alternative(words, token, lexicon)
+        or _goes_on_behind(words, token, lexicon)
+    )
+
+
+def _doubts_number(words: TokenizedText, token: NumberToken, doubt: PhraseMatch[bool]) -> bool:
+    """Whether a doubt is about a number: in its sentence or brackets, or in the sentence behind."""
+    index = doubt.first
+    if token.end <= index < token.end + MAX_WORDS_TO_DOUBT:
+        ends = sum(1 for each in range(token.end, index + 1) if SENTENCE_END.search(words.gap_before(each)))
+        return ends <= doubt.payload
+    if index < token.first <= index + MAX_WORDS_TO_DOUBT:
+        return not any(SENTENCE_END.search(words.gap_before(each)) for each in range(index + 1, token.first + 1))
+    return False
+
+
+def _goes_on_behind(words: TokenizedText, token: NumberToken, lexicon: Lexicon) -> bool:
+    """The 778 of "KX20041 778.", which may be its last group or not."""
+    end = token.end
+    if end >= len(words.folded) or words.gap_before(end) != " " or lexicon.self_labelled.fullmatch(token.text):
+        return False
+    word = words.folded[end]
+    is_group = word.isdigit() and len(word) <= MAX_GROUP_LENGTH and not token.text.isdigit()
+    return is_group and ends_phrase(words, end + 1) and not _CENTS.match(words.text, words.ends[end])
+
+
+def _has_alternative(words: TokenizedText, token: NumberToken, lexicon: Lexicon) -> bool:
+    """ "KT-77120-9 or -8", "KT-77120 / 1": another reading of a part."""
+    end = token.end
+    if end >= len(words.folded):
+        return False
+    if words.folded[end] in lexicon.alternatives and "\n" not in words.gap_before(end):
+        rest = words.text[words.ends[end] :]
+        fragment = _FRAGMENT.match(rest)
+        return fragment is not None and len(token.text) > MAX_FRAGMENT + 1 and _is_reading(fragment[0])
+    return False
+
+
+def _is_reading(fragment: str) -> bool:
+    """A digit, a capital, or a piece behind a hyphen; "or so" is none."""
+    piece = fragment.strip()
+    return piece.startswith("-") or any(map(str.isdigit, piece)) or (len(piece) == 1 and piece.isupper())
