@@ -70,6 +70,8 @@ WORD_ELEMENTS = (
     "answer-words",
 )
 PATTERN_ELEMENTS = ("labelled-serial", "self-labelled-serial", "unlabelled-serial", "never-serial")
+EXPLAINED_ELEMENT: Final = "known-words"
+"""What customers plainly write of a device, its purchase and its warranty, besides what the other elements hold."""
 COURTESY_ELEMENTS: dict[str, Courtesy] = {"thanks": "thanks", "requests": "request"}
 REQUIRED_ELEMENTS = (
     *LABEL_ELEMENTS,
@@ -77,6 +79,7 @@ REQUIRED_ELEMENTS = (
     *COURTESY_ELEMENTS,
     *EVIDENCE_ELEMENTS,
     *NUMBER_ELEMENTS,
+    EXPLAINED_ELEMENT,
     *WORD_ELEMENTS,
     *PATTERN_ELEMENTS,
     ABOUT_ELEMENT,
@@ -107,6 +110,8 @@ class Lexicon:
     unreadable: PhraseMatcher[bool]
     """Whether a phrase counts behind the sentence of a number, too."""
     other_owners: PhraseMatcher[None]
+    explained: PhraseMatcher[None]
+    """Every phrase and word of which it is known what it means in a mail."""
     links: frozenset[str]
     owners: frozenset[str]
     back_references: frozenset[str]
@@ -220,6 +225,7 @@ def _build(elements: _Elements, other_labels: Sequence[str], function_words: Ite
         topics=PhraseMatcher(phrase for element, topic in by_topic for phrase in _parse_topics(element, topic)),
         unreadable=PhraseMatcher(_parse_phrases(elements, {"doubtful-signs": True, "unreadable-signs": False})),
         other_owners=PhraseMatcher(_parse_phrases(elements, {"other-owners": None})),
+        explained=PhraseMatcher(_explained(elements, by_topic)),
         links=_parse_words(elements["label-links"]),
         owners=_parse_words(elements["owner-words"]),
         back_references=_parse_words(elements["back-references"]),
@@ -235,6 +241,17 @@ def _build(elements: _Elements, other_labels: Sequence[str], function_words: Ite
         never=_parse_patterns(elements["never-serial"]),
         function_words=FunctionWords.of(dict(starmap(_parse_function_words, function_words))),
     )
+
+
+def _explained(elements: _Elements, by_topic: Iterable[tuple[Element, str]]) -> Iterator[Phrase[None]]:
+    """The phrases of all elements that say what a mail is about, without their meaning."""
+    names = (EXPLAINED_ELEMENT, *LABEL_ELEMENTS, *CORRECTION_ELEMENTS, *COURTESY_ELEMENTS, *NUMBER_ELEMENTS, *WORD_ELEMENTS)
+    yield from _parse_phrases(elements, dict.fromkeys(names))
+    for element, _ in by_topic:
+        for line, text in element.numbered_lines():
+            for entry in text.partition(":")[2].split(","):
+                if source := entry.strip():
+                    yield _read_phrase(line, source, None)
 
 
 def _parse_function_words(path: str, element: Element) -> tuple[str, frozenset[str]]:
