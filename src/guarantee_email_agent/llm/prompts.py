@@ -29,7 +29,7 @@ _CHOICE_TOOL_DESCRIPTION = (
     "group is chosen, its first is taken. One without a group is left out unless it is chosen."
 )
 _MAIN_ELEMENTS_FOR_CHOICE = ("role", "rules", "choosing")
-_SCENARIO_ELEMENTS_NOT_FOR_CHOICE = ("reply", "what-to-write", TOPIC_ELEMENT)
+_SCENARIO_ELEMENTS_NOT_FOR_CHOICE = ("reply", TOPIC_ELEMENT)
 
 
 @lru_cache(maxsize=8)
