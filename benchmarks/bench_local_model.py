@@ -46,7 +46,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MAILS = 12
 CONTEXT_TOKENS = 4096
 ANSWER_TOKENS = 1024
-TEMPERATURE = 0.7  # at 0 so small a model falls into a loop, and every draft is cut off
+TEMPERATURE = 0.7  # at 0 so small a model falls into a loop, and every answer is cut off
 TIMEOUT_S = 120.0
 # The model's own template knows no tools, so it would never be made to use one.
 CHAT_TEMPLATE = """\

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from faults.fault import Fault, fault_in
 
 FUNCTIONS_NOT_ON_THE_WAY = {
-    "free drafts": ("write_freely", "_list_objections", "_draft"),
-    "what only the daemon asks": ("drafts",),
     "numbers of configured look-ups": ("_numbers_of_format",),
     "what only `answer` tells": ("explain_dropped", "_reasons", "_behind", "_not_taken"),
     "checks of the files": ("_problems_by_file", "untranslatable"),

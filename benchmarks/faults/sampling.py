@@ -21,9 +21,6 @@ PIPELINE = (
     "integrations/written_date.py",
 )
 NOT_ON_THE_WAY = {
-    "email/grounding.py": "marks drafts that a person sends; scenarios judge what leaves unattended",
-    "email/claim_words.py": "the same",
-    "email/harmless_words.py": "the same",
     "instructions/reply_checks.py": "refuses bad instruction files; the suite's are good",
     "instructions/claims.py": "the same",
     "instructions/fact_checks.py": "the same",

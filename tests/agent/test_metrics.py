@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from mailbox_in_memory import INSTRUCTIONS
@@ -43,9 +43,8 @@ class Observed:
         self.health = Health(clock, LoopWatchdog(clock), lambda: HealthLimits.of(self.config))
         self.metrics = Metrics(lambda: self.config, self.health, lambda: NOW)
 
-    def use(self, mode: Mode, reply_mode: Literal["approved", "reviewed"]) -> None:
-        agent, reply = replace(self.config.agent, mode=mode), replace(self.config.reply, mode=reply_mode)
-        self.config = replace(self.config, agent=agent, reply=reply)
+    def use(self, mode: Mode) -> None:
+        self.config = replace(self.config, agent=replace(self.config.agent, mode=mode))
 
     def work(self, *results: WorkResult) -> None:
         for number, result in enumerate(results):
@@ -95,21 +94,16 @@ class TestMails:
         observed.metrics.expect(SCENARIOS)
         assert observed.series("mails_total")["answered", "valid-warranty"] == 0
 
-    @pytest.mark.parametrize(
-        ("mode", "reply_mode", "outcome"),
-        [("answer", "approved", "answered"), ("answer", "reviewed", "drafted"), ("drafts", "approved", "drafted")],
-    )
-    def test_no_other_outcome_of_a_scenario_is_expected(
-        self, observed: Observed, mode: Mode, reply_mode: Literal["approved", "reviewed"], outcome: str
-    ) -> None:
-        observed.use(mode, reply_mode)
+    @pytest.mark.parametrize(("mode", "outcome"), [("answer", "answered"), ("drafts", "drafted")])
+    def test_no_other_outcome_of_a_scenario_is_expected(self, observed: Observed, mode: Mode, outcome: str) -> None:
+        observed.use(mode)
         observed.metrics.expect(SCENARIOS)
         of_scenarios = {labels for labels in observed.series("mails_total") if labels[1]}
         answering = {each.name for each in SCENARIOS} - {"hand-over", "no-reply"}
         assert of_scenarios == {(outcome, name) for name in answering}
 
     def test_an_observer_would_also_hand_over(self, observed: Observed) -> None:
-        observed.use("observe", "approved")
+        observed.use("observe")
         observed.metrics.expect(SCENARIOS)
         assert observed.series("mails_total")["observed", "hand-over"] == 0
 

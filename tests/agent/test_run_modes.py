@@ -122,17 +122,10 @@ class TestDrafts:
 
         assert (checked.returncode, drafted.returncode) == (0, 0), checked.stdout + drafted.stderr
         assert "✓ Ticketing: not needed" in checked.stdout
+        assert "Mode: drafts (replies wait in the Drafts folder, no ticket is opened)" in drafted.stdout
         assert len(list((company.folder / "mailbox" / ".Drafts" / "cur").iterdir())) == 1
         assert not (company.folder / "mailbox" / ".Sent").exists()
         assert not (company.folder / "tickets.db").exists()
-
-    @pytest.mark.slow
-    def test_replies_that_are_written_freely_are_said_to_be_drafts_in_mode_answer_too(self, company: Company) -> None:
-        company.configure(reply={"mode": "reviewed"})
-        company.receive("valid")
-        done = company.run("run", "--once")
-        assert "Mode: answer (replies wait in the Drafts folder, no ticket is opened)" in done.stdout
-        assert (company.replies(), company.inbox_counts()["drafted"]) == ([], 1)
 
 
 @pytest.mark.parametrize("arguments", [("run", "--mode", "x"), ("check", "--mode", "x")])

@@ -30,13 +30,13 @@ def test_what_the_servers_were_started_with_stays(tmp_path: Path) -> None:
     new = config(
         tmp_path,
         "agent: {mode: drafts, ledger: other.db, max_mail_bytes: 5000, concurrency: 2, limits: {per_hour: 7}}\n"
-        "llm: {max_tokens: 99}\nlogging: {level: DEBUG}\nmailbox: {maildir: elsewhere}\nreply: {mode: reviewed}\n",
+        "llm: {max_tokens: 99}\nlogging: {level: DEBUG}\nmailbox: {maildir: elsewhere}\n",
     )
     used = merged(old, new)
     taken_over = ("agent.concurrency", "agent.limits.per_hour", "llm.max_tokens", "logging.level")
     assert changed_settings(old, used) == taken_over
     left = changed_settings(used, new)
-    assert left == ("agent.ledger", "agent.max_mail_bytes", "agent.mode", "mailbox.maildir", "reply.mode")
+    assert left == ("agent.ledger", "agent.max_mail_bytes", "agent.mode", "mailbox.maildir")
     assert all(map(needs_restart, left))
     assert not any(map(needs_restart, taken_over))
 

@@ -40,9 +40,9 @@ def test_a_fault_is_noticed_by_the_suite_else_by_tests_else_by_nobody_and_taken_
     original = (tmp_path / FILE).read_bytes()
     wrong_recipient = fault_of(FILE, "return email.sender\n", 'return "somebody@example.com"\n')
     assert trial.try_fault(wrong_recipient).by_suite
-    unlisted = fault_of(REPLY, "        listed.append(objection)\n", "        pass\n")
-    assert trial.try_fault(unlisted).noticed_by is None
-    assert trial.try_fault(unlisted, ["tests/email/test_reply.py"]).noticed_by == TESTS
+    long_thread = fault_of(REPLY, "[thread[0], *thread[1 - MAX_REFERENCES :]]", "thread[1 - MAX_REFERENCES :]")
+    assert trial.try_fault(long_thread).noticed_by is None
+    assert trial.try_fault(long_thread, ["tests/email/test_reply.py"]).noticed_by == TESTS
     in_words_for_people = fault_of(REPLY, "The parts of a reply", "All parts of a reply")
     assert trial.try_fault(in_words_for_people, ["tests/email/test_reply.py"]).noticed_by is None
     assert (tmp_path / FILE).read_bytes() == original

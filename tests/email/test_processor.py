@@ -11,14 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mocked_desk import VALID, Desk, desk, mail
-from shipped_instructions import SHIPPED, InstructionFolder
+from shipped_instructions import InstructionFolder
 
-from guarantee_email_agent.email.model_requests import ModelRequests
-from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.mocks import MockAnthropicClient
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock
 from guarantee_email_agent.utils.errors import LLMError
 
@@ -357,10 +354,6 @@ def tool_call(tool: str, value: Any) -> Message:
     return Message("msg", "scripted", (TextBlock("Sure!"), ToolUseBlock("toolu", tool, value)), "tool_use")
 
 
-def drafts(*bodies: str) -> UntruthfulModel:
-    return UntruthfulModel(write_reply=[{"body": body} for body in bodies])
-
-
 def triage(*serial_numbers: str) -> UntruthfulModel:
     return UntruthfulModel(record_triage=[{"topic": "warranty", "serial_numbers": list(serial_numbers)}])
 
@@ -536,7 +529,7 @@ def test_a_triage_in_another_shape_is_asked_for_once_more_and_then_fails(triage:
 
 def test_an_answer_through_another_tool_or_in_words_fails() -> None:
     in_words = Message("msg", "scripted", (TextBlock("The topic is warranty."),), "end_turn")
-    llm = UntruthfulModel(record_triage=[in_words, tool_call("write_reply", {"body": "Hi"})])
+    llm = UntruthfulModel(record_triage=[in_words, tool_call("choose_sentences", {"ids": []})])
     assert desk(llm).process(mail()).error_code == "llm_wrong_shape"
 
 
@@ -549,47 +542,6 @@ def test_a_model_that_fails_stops_the_mail() -> None:
 def test_a_thousand_serial_numbers_from_a_model_are_cut_short() -> None:
     numbers = [f"SN{number:05}" for number in range(1_000)]
     assert desk(triage(*numbers)).process(mail(" ".join(numbers))).scenario_used == "graceful-degradation"
-
-
-# A draft for a person ----------------------------------------------------------------------------------------------
-
-TRUE_DRAFT = "Good news: your warranty is valid until 2031-02-03 for SN12345. Ticket {ticket_number}."
-FACTS = {"serial_number": "SN12345", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
-
-
-def written(*drafts: Any) -> tuple[UntruthfulModel, tuple[str, tuple[str, ...]]]:
-    """The model, and what the processor makes of its drafts."""
-    llm = UntruthfulModel(write_reply=drafts)
-    instructions = InstructionFiles(SHIPPED / "main.md", SHIPPED / "scenarios").load()
-    scenario = instructions.route(Situation(False, "warranty", "one", "valid"))
-    requests = ModelRequests(llm, ModelSettings("some-model"))
-    return llm, asyncio.run(requests.write_freely(parse_email(mail()), instructions, scenario, FACTS, "en"))
-
-
-def test_a_draft_in_other_words_is_taken_where_every_claim_is_supported() -> None:
-    llm, draft = written({"body": TRUE_DRAFT})
-    assert draft == (TRUE_DRAFT, ())
-    assert len(llm.asked_for("write_reply")) == 1
-
-
-def test_a_refused_draft_gets_one_more_try_with_the_objections() -> None:
-    llm, draft = written({"body": TRUE_DRAFT.replace("2031", "2032")}, {"body": TRUE_DRAFT})
-    first, second = llm.asked_for("write_reply")
-    assert "objections" not in first
-    assert "The date '2032-02-03' stands in no fact." in second
-    assert draft == (TRUE_DRAFT, ())
-
-
-def test_after_two_refused_drafts_the_last_is_given_with_what_is_wrong_in_it() -> None:
-    llm, (draft, objections) = written({"body": f"{TRUE_DRAFT} 5 EUR."}, {"body": f"{TRUE_DRAFT} 6 EUR."})
-    assert len(llm.asked_for("write_reply")) == 2
-    assert draft == f"{TRUE_DRAFT} 6 EUR."
-    assert objections == ("The amount '6 EUR' stands in no fact.",)
-
-
-def test_a_draft_in_another_shape_twice_is_an_error() -> None:
-    with pytest.raises(LLMError):
-        written({"text": "Hi"}, {"text": "Hi"})
 
 
 # Hostile mails -----------------------------------------------------------------------------------------------------

@@ -386,9 +386,3 @@ class TestModes:
         agent.history = History(thread())
         result = agent.process(mail("Thanks!", headers=ANSWERS_US), 90_000.0)
         assert (result.hand_over_reasons, notes(agent)) == (("follow-up",), [])
-
-    def test_what_is_written_freely_is_never_sent(self) -> None:
-        agent = desk()
-        agent.policy = AnswerPolicy(reply_mode="reviewed")
-        result = agent.process(mail())
-        assert (result.drafted, agent.sent, agent.tickets) == (True, [], [])

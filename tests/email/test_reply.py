@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.reply import (
-    MAX_OBJECTION_CHARS,
     MAX_REFERENCES,
     MAX_SUBJECT,
-    as_draft,
-    compose_reply,
     reply_references,
     reply_subject,
 )
@@ -64,14 +59,3 @@ def test_a_long_thread_keeps_its_first_and_its_latest_mails() -> None:
     thread = [f"<{number}@example.com>" for number in range(500)]
     references = reply_references(mail(" ".join(thread))).split()
     assert references == [thread[0], *thread[1 - MAX_REFERENCES :], "<now@example.com>"]
-
-
-@pytest.mark.parametrize("count", [1, 5, 200])
-def test_a_draft_lists_whole_objections_and_how_many_more_there_are(count: int) -> None:
-    reply = compose_reply(mail(), "c@example.com", "Hello", "<r@example.com>")
-    objections = [f"No fact supports 'über{number}'." for number in range(count)]
-    header = as_draft(reply, "valid-warranty", {}, objections).headers["X-Agent-Objections"]
-    listed = json.loads(header)
-    rest = [f"{count - len(listed) + 1} more"] if count == 200 else []
-    assert listed == objections[: len(listed) - len(rest)] + rest
-    assert len(header) < MAX_OBJECTION_CHARS + 20

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from shipped_instructions import InstructionFolder, markup_error
+from shipped_instructions import markup_error
 
 from guarantee_email_agent.instructions.topics import Topic, parse_topics
 
@@ -46,19 +46,3 @@ def test_a_topic_that_cannot_be_used_is_reported_with_its_line(element: str, lin
     error = markup_error(parse_topics, f"\n{element}\n")
     assert error.message.startswith(problem)
     assert error.line == line
-
-
-@pytest.mark.parametrize(
-    ("words", "allowed"),
-    [("Spare parts are on our website.", False), ("A part that we fit has a guarantee of its own.", True)],
-)
-def test_a_draft_on_an_added_topic_speaks_of_a_warranty_where_its_author_does(
-    folder: InstructionFolder, words: str, allowed: bool
-) -> None:
-    folder.scenario("spare-parts").write_text(
-        "---\nname: spare-parts\ndescription: parts\ntrigger: [{topic: spare-parts}]\nversion: '1'\n---\n"
-        f'<topic name="spare-parts">Wants a part.</topic>\n<reply>{words}</reply>\n'
-    )
-    scenarios = {each.name: each.allows_warranty_mentions for each in folder.load().scenarios}
-    assert scenarios["spare-parts"] is allowed
-    assert (scenarios["out-of-scope"], scenarios["valid-warranty"]) == (False, True)

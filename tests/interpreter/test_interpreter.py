@@ -15,7 +15,7 @@ from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.instructions.topics import Topic
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
-from guarantee_email_agent.llm.prompts import choice_request, draft_request, triage_request
+from guarantee_email_agent.llm.prompts import choice_request, triage_request
 from guarantee_email_agent.utils.errors import InstructionError, LLMError
 
 VALID = Situation(False, "warranty", "one", "valid")
@@ -44,24 +44,12 @@ def triage(instructions: Instructions, body: str, **more: Any) -> dict[str, Any]
     return ask(triage_request(parse_email(raw_mail(body, **more)), instructions), lambda: instructions.lexicon)
 
 
-def draft(instructions: Instructions, facts: dict[str, str | None], situation: Situation = VALID) -> str:
-    scenario = instructions.route(situation)
-    return str(ask(draft_request(parse_email(raw_mail("x")), instructions, scenario, facts))["body"])
-
-
 def taught(instructions: Instructions, language: str, old: str, new: str) -> Instructions:
     """With another text in a lexicon file."""
     files = dict(LexiconFiles(SHIPPED / "lexicon").read())
     path = str(SHIPPED / "lexicon" / f"{language}.md")
     assert old in files[path]
     return replace(instructions, lexicon=parse_lexicon(tuple({**files, path: files[path].replace(old, new)}.items())))
-
-
-def with_body(instructions: Instructions, body: str) -> Instructions:
-    """With another text in the scenario for a valid warranty."""
-    valid = instructions.route(VALID)
-    others = [scenario for scenario in instructions.scenarios if scenario is not valid]
-    return replace(instructions, scenarios=(*others, replace(valid, body=body)))
 
 
 # Triage ------------------------------------------------------------------------------------------------------------
@@ -264,39 +252,6 @@ def test_a_hint_does_not_count_in_quoted_text(instructions: Instructions) -> Non
     assert chosen(instructions, "Any news?\n\n> My fan is broken.") == []
 
 
-# Draft -------------------------------------------------------------------------------------------------------------
-
-
-def test_fills_the_template_with_the_facts(instructions: Instructions) -> None:
-    reply = draft(instructions, FACTS)
-
-    assert "warranty is valid" in reply
-    assert "SN12345" in reply
-    assert "2031-02-03" in reply
-    assert "{ticket_number}" in reply
-
-
-def test_leaves_out_what_is_not_known(instructions: Instructions) -> None:
-    reply = draft(instructions, {**FACTS, "expiration_date": None, "coverage": None})
-    assert "until" not in reply
-    assert "covered" not in reply
-
-
-def test_an_edited_template_is_what_the_customer_reads(instructions: Instructions) -> None:
-    body = instructions.route(VALID).body.replace("Kind regards", "You are lucky")
-    assert "You are lucky" in draft(with_body(instructions, body), FACTS)
-
-
-def test_a_scenario_without_a_template_gives_no_answer(instructions: Instructions) -> None:
-    with pytest.raises(LLMError, match="no reply for these facts"):
-        draft(with_body(instructions, "<situation>x</situation>"), FACTS)
-
-
-def test_a_placeholder_without_a_fact_gives_no_answer(instructions: Instructions) -> None:
-    with pytest.raises(LLMError, match="serial_number"):
-        draft(instructions, {**FACTS, "serial_number": None})
-
-
 # Requests ----------------------------------------------------------------------------------------------------------
 
 
@@ -307,8 +262,8 @@ def test_a_tool_it_does_not_know_is_an_error(instructions: Instructions) -> None
     assert caught.value.code == "llm_offline_request"
 
 
-@pytest.mark.parametrize("tool", ["record_triage", "choose_sentences", "write_reply"])
-def test_a_request_without_a_mail_or_facts_is_an_error(tool: str, instructions: Instructions) -> None:
+@pytest.mark.parametrize("tool", ["record_triage", "choose_sentences"])
+def test_a_request_without_a_mail_is_an_error(tool: str, instructions: Instructions) -> None:
     request = triage_request(parse_email(raw_mail("x")), instructions)
     with pytest.raises(LLMError, match="the request holds no"):
         ask({**request, "messages": [{"role": "user", "content": "hello"}], "tool_choice": {"name": tool}})

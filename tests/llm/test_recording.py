@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from messages_server import MessagesServer, Reply, anthropic_config
 from messages_server import answer as reply_with
-from model_requests import PARAMETERS, draft, triage
+from model_requests import PARAMETERS, choice, triage
 from scripted_model import ScriptedModel
 from shipped_instructions import shipped_interpreter
 
@@ -36,7 +36,7 @@ class Book:
         self.folder = folder
         self._instructions = instructions
         self.triage = self.asked_about("My dryer leaks.")
-        self.draft = draft(instructions, "My dryer leaks.")
+        self.choice = choice(instructions, "My dryer leaks.")
 
     def asked_about(self, body: str) -> dict[str, Any]:
         return triage(self._instructions, body)
@@ -83,21 +83,21 @@ def input_of(message: Message) -> Any:
 
 
 def test_what_was_answered_is_given_back(book: Book) -> None:
-    book.record([book.triage, book.draft])
-    triaged, drafted = book.play(book.triage, book.draft)
+    book.record([book.triage, book.choice])
+    triaged, chosen = book.play(book.triage, book.choice)
     assert input_of(triaged) == {"topic": "warranty", "serial_numbers": [], "language": "en"}
-    assert "2031-02-03" in input_of(drafted)["body"]
+    assert input_of(chosen) == {"ids": ["sorry-it-fails"]}
 
 
 def test_a_file_has_the_same_name_each_time(book: Book) -> None:
-    book.record([book.triage, book.draft])
+    book.record([book.triage, book.choice])
     files = book.files
     contents = [path.read_bytes() for path in sorted(book.folder.iterdir())]
-    book.record([book.triage, book.draft])
+    book.record([book.triage, book.choice])
 
     assert book.files == files
     assert [path.read_bytes() for path in sorted(book.folder.iterdir())] == contents
-    assert [name[:13] for name in files] == ["run01-01-tria", "run01-02-draf"]
+    assert [name[:13] for name in files] == ["run01-01-tria", "run01-02-choi"]
 
 
 def test_a_file_holds_request_and_answer_for_people_to_read(book: Book, instructions: Instructions) -> None:
@@ -280,7 +280,7 @@ def test_a_call_without_an_answer_is_not_kept_but_remembered(book: Book, error: 
 
 
 def test_recording_takes_the_place_of_what_was_recorded_and_of_nothing_else(book: Book) -> None:
-    book.record([book.triage, book.draft], [book.triage])
+    book.record([book.triage, book.choice], [book.triage])
     (book.folder / "notes.txt").write_text("mine")
     book.record([book.asked_about("It burns.")])
 
@@ -324,7 +324,7 @@ def full_disk() -> Iterator[Callable[[int], None]]:
 
 
 def test_a_disk_that_fills_up_leaves_the_old_recording_as_a_whole(book: Book, full_disk: Callable[[int], None]) -> None:
-    book.record([book.triage, book.draft])
+    book.record([book.triage, book.choice])
     before = {path.name: path.read_bytes() for path in book.folder.iterdir()}
     smaller, larger = (changed(book.triage, "system", [{"type": "text", "text": "x" * size}]) for size in (1, 50_000))
 
@@ -378,7 +378,7 @@ def changed(request: dict[str, Any], part: str, value: Any) -> dict[str, Any]:
     ],
 )
 def test_another_request_is_a_miss_whatever_differs(book: Book, part: str, value: Any) -> None:
-    book.record([book.triage, book.draft])
+    book.record([book.triage, book.choice])
     assert book.miss(changed(book.triage, part, value)).code == "llm_recording_missing"
 
 
@@ -388,15 +388,15 @@ def test_whether_the_tool_is_forced_counts(book: Book) -> None:
 
 
 def test_a_miss_names_scenario_request_part_and_remedy(book: Book) -> None:
-    book.record([book.triage, book.draft])
-    request = copy.deepcopy(book.draft)
+    book.record([book.triage, book.choice])
+    request = copy.deepcopy(book.choice)
     request["system"][1]["text"] += "\nBe brief."
 
     error = book.miss(book.triage, request)
 
-    name = f"leak_001/{book.file('draft').name}"
+    name = f"leak_001/{book.file('choice').name}"
     assert error.message == (
-        "The draft request of leak_001, run 1, is not recorded: the scenario's instruction (now 'Be brief.', recorded "
+        "The choice request of leak_001, run 1, is not recorded: the scenario's instruction (now 'Be brief.', recorded "
         f"nothing) differs from {name}. {REMEDY}"
     )
 
@@ -430,8 +430,8 @@ def test_a_run_that_is_not_recorded_is_told(book: Book, recorded: int, run: int,
 def test_a_kind_of_request_that_is_not_recorded_is_told(book: Book) -> None:
     book.record([book.triage])
     assert (
-        "The draft request of leak_001, run 1, is not recorded: none of this kind is."
-        in book.miss(book.triage, book.draft).message
+        "The choice request of leak_001, run 1, is not recorded: none of this kind is."
+        in book.miss(book.triage, book.choice).message
     )
 
 
@@ -439,7 +439,7 @@ def test_a_kind_of_request_that_is_not_recorded_is_told(book: Book) -> None:
     ("name", "run"),
     [
         ("run01-01-triage-000000000000.yaml", 1),
-        ("run01-01-draft-{short}.yaml", 1),
+        ("run01-01-choice-{short}.yaml", 1),
         ("run01-02-triage-{short}.yaml", 1),
         ("run02-01-triage-{short}.yaml", 2),
     ],

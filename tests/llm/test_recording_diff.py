@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from model_requests import draft
+from model_requests import choice
 
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.llm.prompts import with_objection
@@ -15,11 +15,11 @@ BODY = "It leaks."
 
 @pytest.fixture
 def request_(instructions: Instructions) -> dict[str, Any]:
-    return draft(instructions, BODY)
+    return choice(instructions, BODY)
 
 
 def test_the_same_requests_differ_in_nothing(instructions: Instructions, request_: dict[str, Any]) -> None:
-    assert recording_diff(request_, draft(instructions, BODY)) == []
+    assert recording_diff(request_, choice(instructions, BODY)) == []
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_setting_is_named_as_the_user_knows_it(request_: dict[str, Any], chang
 def test_an_instruction_is_shown_where_it_differs(
     instructions: Instructions, request_: dict[str, Any], number: int, name: str
 ) -> None:
-    recorded = draft(instructions, BODY)
+    recorded = choice(instructions, BODY)
     recorded["system"][number]["text"] += "\nBe brief."
     request_["system"][number]["text"] += "\nBe short."
     assert recording_diff(request_, recorded) == [f"{name} (now 'Be short.', recorded 'Be brief.')"]
@@ -76,12 +76,11 @@ def test_marks_for_the_cache_count(request_: dict[str, Any]) -> None:
     assert recording_diff(request_, recorded) == ["how the instructions are marked for the prompt cache"]
 
 
-def test_mail_facts_and_objections_are_told_apart(instructions: Instructions, request_: dict[str, Any]) -> None:
-    assert recording_diff(request_, draft(instructions, "It burns.")) == ["the mail"]
-    assert recording_diff(request_, draft(instructions, BODY, serial_number="SN2")) == ["the facts"]
-    assert recording_diff(request_, draft(instructions, BODY, ("No.",))) == ["the objections to the last draft"]
+def test_mail_facts_and_an_objection_are_told_apart(instructions: Instructions, request_: dict[str, Any]) -> None:
+    assert recording_diff(request_, choice(instructions, "It burns.")) == ["the mail"]
+    assert recording_diff(request_, choice(instructions, BODY, serial_number="SN2")) == ["the facts"]
     assert recording_diff(request_, with_objection(request_, "No.")) == ["the objection to the last answer"]
-    assert recording_diff(request_, draft(instructions, "It burns.", coverage="full")) == ["the mail", "the facts"]
+    assert recording_diff(request_, choice(instructions, "It burns.", coverage="full")) == ["the mail", "the facts"]
 
 
 def test_another_sentence_to_choose_from_is_told() -> None:

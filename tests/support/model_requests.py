@@ -9,7 +9,8 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.llm.prompts import draft_request, triage_request
+from guarantee_email_agent.instructions.template import select_template
+from guarantee_email_agent.llm.prompts import choice_request, triage_request
 
 PARAMETERS = {"model": "model-1", "max_tokens": 100, "temperature": 0.0}
 FACTS = {"serial_number": "SN1", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": None}
@@ -19,9 +20,12 @@ def triage(instructions: Instructions, body: str) -> dict[str, Any]:
     return copy.deepcopy({**PARAMETERS, **triage_request(_email(body), instructions)})
 
 
-def draft(instructions: Instructions, body: str, objections: tuple[str, ...] = (), **facts: Any) -> dict[str, Any]:
+def choice(instructions: Instructions, body: str, **facts: Any) -> dict[str, Any]:
     scenario = instructions.route(Situation(False, "warranty", "one", "valid"))
-    request = draft_request(_email(body), instructions, scenario, FACTS | facts, objections)
+    known = FACTS | facts
+    template = select_template(scenario.templates_in("en"), known)
+    assert template
+    request = choice_request(_email(body), instructions, scenario, known, template.offered(known))
     return copy.deepcopy({**PARAMETERS, **request})
 
 

@@ -25,8 +25,7 @@ from guarantee_email_agent import __version__
 from guarantee_email_agent.agent.health import OUTCOMES, Health
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage, wall_time
-from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.email.processor_models import AnswerPolicy
+from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitState
@@ -35,7 +34,7 @@ PREFIX: Final = "guarantee_email_agent"
 MAX_SCENARIOS: Final = 100
 """Names of scenarios that are told apart; instruction files may be edited, and renamed, while the agent runs."""
 
-REPLIES: Final = ("answered", "drafted", "observed")
+REPLIES: Final[Mapping[Mode, str]] = {"answer": "answered", "drafts": "drafted", "observe": "observed"}
 """The outcomes that are told apart by scenario. The others have one series each, so that the first mail shows as an
 increase: a series that begins with 1 shows none.
 """
@@ -106,7 +105,7 @@ class Metrics:
 
     def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a DaemonObserver
         if (outcome := result.ended) is not None:
-            scenario = self._scenario(result.scenario) if outcome in REPLIES else ""
+            scenario = self._scenario(result.scenario) if outcome in REPLIES.values() else ""
             self._mails.labels(outcome, scenario).inc()
             self._duration.observe(result.duration_ms / 1000)
         if result.disposition not in OUTCOMES:
@@ -129,8 +128,7 @@ class Metrics:
 
     def expect(self, scenarios: Iterable[ScenarioInstruction]) -> None:
         """Those in use: series of the replies that they may give begin with 0, so that their first mails show, too."""
-        policy = AnswerPolicy.of(self._live.config())
-        outcome = "drafted" if policy.drafts else "answered" if policy.delivers else "observed"
+        outcome = REPLIES[self._live.config().agent.mode]
         for scenario in scenarios:
             if scenario.templates or outcome == "observed":  # what would be handed over is observed, too
                 self._mails.labels(outcome, self._scenario(scenario.name))

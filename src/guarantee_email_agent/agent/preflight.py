@@ -30,7 +30,6 @@ from guarantee_email_agent.agent.startup import connection_problem, require_owne
 from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, Mode
-from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.instructions.overlooked import find_overlooked
 from guarantee_email_agent.instructions.translations import incomplete_languages
 from guarantee_email_agent.integrations import services
@@ -144,12 +143,12 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
     if uses_oauth(config):  # before the mailbox, which then has the new token
         with report.checking("Sign-in"):
             report.passed("Sign-in", await asyncio.to_thread(check_sign_in, config))
-    policy = AnswerPolicy.of(config)
+    mode = config.agent.mode
     notes: dict[str, str] = {}  # what sample calls told, by service
     mail, warranty, ticketing = await asyncio.gather(
         _connect(
             lambda: services.create_mail_client(config, _CLOCK, os.environ, key),
-            lambda client: client.test_connection(policy.drafts),
+            lambda client: client.test_connection(mode == "drafts"),
         ),
         _connect(
             lambda: services.create_warranty_client(config, _CLOCK, os.environ),
@@ -157,13 +156,13 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         ),
         _connect(
             lambda: services.create_ticketing_client(config, _CLOCK, os.environ),
-            lambda client: _test_with_sample(client, "ticketing", notes) if policy.delivers else _nothing_to_try(),
+            lambda client: _test_with_sample(client, "ticketing", notes) if mode == "answer" else _nothing_to_try(),
         ),
     )
     look_ups = {name: await _connect_look_up(name, config, notes) for name in config.look_ups}
     try:
         report.service("Mailbox", mail, _describe_mailbox(config))
-        if policy.delivers:
+        if mode == "answer":
             _report_proof(config, report)
         warranties = _describe(config.mcp.warranty_api, config.warranties.file)
         report.service("Warranty system", warranty, warranties if warranty_needed else "not needed, no topic asks it")
@@ -173,7 +172,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             report.service(f"Look-up {name}", client, _describe(look_up.server, look_up.table))
             report.note(notes.get(name))
         tickets = _describe(config.mcp.ticketing_system, config.tickets.database)
-        report.service("Ticketing", ticketing, tickets if policy.delivers else "not needed, no ticket is opened")
+        report.service("Ticketing", ticketing, tickets if mode == "answer" else "not needed, no ticket is opened")
         report.note(notes.get("ticketing"))
         # Of a ledger that cannot be read nobody knows whether it is the mailbox's own, nor what it knows of the inbox.
         if ledger_was_read and config.agent.mode != "observe" and isinstance(mail, MailClient):
@@ -234,8 +233,7 @@ def _report_changes(config: Config, ledger: Ledger, key: bytes, report: _Report)
 
 def _report_policy(config: Config, report: _Report) -> None:
     """What the agent may do, and where the settings leave a door open."""
-    replies = "approved sentences" if config.reply.mode == "approved" else "free drafts for a person"
-    report.passed("Mode", f"{config.agent.mode}, {replies}")
+    report.passed("Mode", config.agent.mode)
     if config.agent.sender_check != "off":
         report.passed("Sender check", f"{config.agent.sender_check}, by {config.agent.authserv_id}")
         return

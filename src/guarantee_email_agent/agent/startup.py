@@ -29,7 +29,6 @@ from guarantee_email_agent.agent.sd_notify import ServiceNotifier
 from guarantee_email_agent.agent.service_addresses import service_addresses
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
-from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.services import Services, create_services
@@ -214,8 +213,7 @@ async def _prune(ledger: Ledger) -> None:
 async def _log_inbox(daemon: Daemon) -> None:
     """What the agent is about to do, before it does it: an inbox has a past."""
     settings = daemon.worker.settings
-    drafts = daemon.worker.processor.policy.drafts  # in mode answer, too, where replies are written freely
-    logger.info("Mode: %s%s", settings.mode, MODE_NOTES["drafts" if drafts else settings.mode])
+    logger.info("Mode: %s%s", settings.mode, MODE_NOTES[settings.mode])
     try:
         counts = await daemon.count_inbox()
     except IntegrationError as error:  # the first poll says more
@@ -261,7 +259,7 @@ async def open_daemon(
         stack.push_async_callback(services.close)
         outages = CurrentOutages(service_addresses(config))
         history = OutageHistory(ledger.outages, process_name(), key, outages, tell_back)
-        await _require_connections(services, AnswerPolicy.of(config), instructions.load().look_ups, outages, history)
+        await _require_connections(services, config.agent.mode, instructions.load().look_ups, outages, history)
         ledger_id = await asyncio.to_thread(ledger.id)
 
         async def require_ours() -> None:
@@ -299,7 +297,7 @@ def _model_circuit(daemon: Daemon) -> dict[str, CircuitBreaker]:
 
 async def _require_connections(
     services: Services,
-    policy: AnswerPolicy,
+    mode: Mode,
     look_ups: Sequence[LookUp],
     outages: CurrentOutages,
     history: OutageHistory,
@@ -309,11 +307,11 @@ async def _require_connections(
     Raises ConfigurationError, or MCPConnectionError for services that are down: the ledger keeps since when, for the
     start that finds them back.
     """
-    tests = {MAILS: services.mail.test_connection(policy.drafts)}
+    tests = {MAILS: services.mail.test_connection(mode == "drafts")}
     if any(each.is_of_warranties for each in look_ups):
         tests[WARRANTY_SYSTEM] = services.warranty.test_connection()
     tests |= {name: client.test_connection() for name, client in services.look_ups.items()}
-    if policy.delivers:  # else no ticket is opened, and the first start of ours would make its database
+    if mode == "answer":  # else no ticket is opened, and the first start of ours would make its database
         tests[TICKETING] = services.ticketing.test_connection()
     found = dict(zip(tests, await asyncio.gather(*map(connection_problem, tests.values())), strict=True))
     problems = {service: problem for service, problem in found.items() if problem is not None}

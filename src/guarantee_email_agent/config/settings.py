@@ -265,17 +265,6 @@ class Eval:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplySettings:
-    """Who words the replies."""
-
-    mode: Literal["approved", "reviewed"] = setting(
-        "approved",
-        "`approved`: a model chooses among the sentences of the instruction files, and nothing it writes goes out; "
-        "`reviewed`: it writes freely, and every reply is stored as a draft for a person to send.",
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class ReplyLimits:
     """Most mails that are answered; what comes on top is handed over. They count for all agents on one ledger."""
 
@@ -393,7 +382,6 @@ class Config:
     )
     instructions: InstructionSettings = setting(InstructionSettings(), "The files that say how the agent answers.")
     llm: Llm = setting(Llm(), "The language model.")
-    reply: ReplySettings = setting(ReplySettings(), "Who words the replies.")
     eval: Eval = setting(Eval(), "The scenario suite and its gate.")
     store: StoreSettings = setting(StoreSettings(), "Where runs of `eval`, `grade` and `solve` are kept.")
     agent: AgentSettings = setting(AgentSettings(), "How the agent watches its mailbox.")

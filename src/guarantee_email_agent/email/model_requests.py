@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,11 +14,10 @@ from guarantee_email_agent.instructions.template import MissingFactError, Offere
 from guarantee_email_agent.llm.port import LanguageModel, WrongShapeError, tool_input
 from guarantee_email_agent.llm.prompts import (
     CHOICE_TOOL,
+    TRIAGE_TOOL,
     choice_objection,
     choice_request,
-    draft_request,
     is_choice,
-    is_draft,
     is_triage,
     triage_request,
     with_objection,
@@ -28,7 +27,6 @@ from guarantee_email_agent.utils.errors import ProcessingError
 logger = logging.getLogger(__name__)
 
 MAX_CHOICES: Final = 2
-MAX_DRAFTS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +35,24 @@ class ModelRequests:
 
     model: LanguageModel
     settings: ModelSettings
-    writes_freely: bool = False
-    """Whether a draft is asked for after the triage, and no choice."""
 
     async def triage(self, email: Email, instructions: Instructions, asked_for: str | None) -> Mapping[str, Any]:
-        """`topic`, the numbers of each look-up, `hand_over`: candidates, of which code decides what they are worth."""
-        request = triage_request(email, instructions, asked_for, before_draft=self.writes_freely)
-        return await self._ask(request, lambda answer: is_triage(answer, instructions.topics, instructions.look_ups))
+        """`topic`, the numbers of each look-up, `hand_over`: candidates, of which code decides what they are worth.
+
+        An answer in another shape is asked for once more; a second one raises WrongShapeError.
+        """
+        request = triage_request(email, instructions, asked_for)
+
+        def is_valid(answer: object) -> bool:
+            return is_triage(answer, instructions.topics, instructions.look_ups)
+
+        answer = await self.model.messages.create(**self.settings.parameters(), **request)
+        try:
+            return tool_input(answer, TRIAGE_TOOL, is_valid)
+        except WrongShapeError as error:
+            request = with_objection(request, error.objection)
+        answer = await self.model.messages.create(**self.settings.parameters(), **request)
+        return tool_input(answer, TRIAGE_TOOL, is_valid)
 
     async def choose_sentences(
         self,
@@ -84,47 +93,3 @@ class ModelRequests:
             request = with_objection(request, objection)
         logger.warning("A model chose what was not offered, twice; %s is sent without its choice", scenario.name)
         return ()
-
-    async def write_freely(
-        self,
-        email: Email,
-        instructions: Instructions,
-        scenario: ScenarioInstruction,
-        facts: Mapping[str, str | None],
-        language: str,
-    ) -> tuple[str, tuple[str, ...]]:
-        """The model's own draft, for a person to send, and what in it the facts do not support.
-
-        It is written once more where there is an objection to it.
-        """
-        # Its patterns take longer to compile than a scenario, and only free drafts are checked.
-        from guarantee_email_agent.email.grounding import GroundingFacts, find_missing_facts, find_unsupported_claims
-
-        grounding = GroundingFacts(
-            facts,
-            approved_text=scenario.approved_text_in(language),
-            has_ticket=scenario.ticket is not None,
-            allows_warranty_mentions=scenario.allows_warranty_mentions,
-        )
-        draft = ""
-        objections: tuple[str, ...] = ()
-        for _ in range(MAX_DRAFTS):
-            request = draft_request(email, instructions, scenario, facts, objections, language=language)
-            draft = str((await self._ask(request, is_draft))["body"])
-            objections = find_unsupported_claims(draft, grounding) + find_missing_facts(draft, grounding)
-            if not objections:
-                break
-        return draft, objections
-
-    async def _ask(self, request: Mapping[str, Any], is_valid: Callable[[object], bool]) -> Mapping[str, Any]:
-        """The input of the forced tool call; one of the wrong shape is asked for once more.
-
-        Raises LLMError where the model refuses, is cut off, or answers in the wrong shape twice.
-        """
-        tool = request["tool_choice"]["name"]
-        answer = await self.model.messages.create(**self.settings.parameters(), **request)
-        try:
-            return tool_input(answer, tool, is_valid)
-        except WrongShapeError as error:
-            request = with_objection(request, error.objection)
-        return tool_input(await self.model.messages.create(**self.settings.parameters(), **request), tool, is_valid)

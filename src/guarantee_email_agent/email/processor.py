@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -100,7 +100,7 @@ class EmailProcessor:
 
     @property
     def _requests(self) -> ModelRequests:
-        return ModelRequests(self.llm, self.model, self.policy.reply_mode != "approved")
+        return ModelRequests(self.llm, self.model)
 
     async def process_email(
         self, raw_email: RawEmail, arrived_at: float | None = None, step_ms: dict[str, float] | None = None
@@ -165,18 +165,14 @@ class EmailProcessor:
         progress.step = "draft"
         language = instructions.reply_language(scenario, triage.language)
         facts = _reply_facts(triage, answer, instructions)
-        objections: tuple[str, ...] = ()
-        if self.policy.reply_mode == "approved":
-            draft = await self._requests.choose_sentences(email, instructions, scenario, facts, language)
-        else:
-            draft, objections = await self._requests.write_freely(email, instructions, scenario, facts, language)
+        draft = await self._requests.choose_sentences(email, instructions, scenario, facts, language)
 
         progress.step = "create_ticket"
         body = await self._create_ticket(mail, scenario, triage.look_up, facts, draft, progress)
 
         progress.step = "send"
         progress.record(reply_language=language)
-        await self._send(mail, scenario, body, language, objections, progress)
+        await self._send(mail, scenario, body, language, progress)
 
     async def _find_thread(self, email: Email) -> Thread | None:
         if self.history is None or not (message_ids := answered_message_ids(email)):
@@ -214,7 +210,7 @@ class EmailProcessor:
         """Leave the mail to a person, with a note on its conversation's ticket."""
         progress.step = "hand_over"
         scenario = instructions.route(Situation(hand_over=True))
-        if mail.thread is not None and mail.thread.ticket_id and self.policy.delivers:
+        if mail.thread is not None and mail.thread.ticket_id and self.policy.mode == "answer":
             await self._add_note(mail, mail.thread.ticket_id, reasons)
         progress.record(success=True, scenario_used=scenario.name, hand_over_reasons=reasons)
 
@@ -295,7 +291,7 @@ class EmailProcessor:
             **_ticket_fields(scenario, look_up, facts),
             "customer_email": mail.recipient,
         }
-        if not self.policy.delivers:
+        if self.policy.mode != "answer":
             if self.opened_ticket_id is not None:
                 return draft.replace(TICKET_PLACEHOLDER, self.opened_ticket_id)
             progress.record(ticket_fields=fields)
@@ -313,7 +309,6 @@ class EmailProcessor:
         scenario: ScenarioInstruction,
         body: str,
         language: str,
-        objections: Sequence[str],
         progress: Progress,
     ) -> None:
         """Send the reply, store it for a person to send, or only say that it would have been sent."""
@@ -321,13 +316,13 @@ class EmailProcessor:
         reply = compose_reply(
             mail.email, mail.recipient, body, message_id, echo_subject=mail.verified, language=language
         )
-        if self.policy.delivers:
+        if self.policy.mode == "answer":
             await call_with_retry(lambda: self.mail.send(reply), self.retry, self.clock)
             progress.record(email_sent=True)
         elif self.policy.mode == "observe":
             progress.record(observed=True)
         else:
-            draft = as_draft(reply, scenario.name, progress.ticket_fields, objections)
+            draft = as_draft(reply, scenario.name, progress.ticket_fields)
             await call_with_retry(lambda: self.mail.save_draft(draft), self.retry, self.clock)
             progress.record(drafted=True)
         progress.record(success=True, response_body=body)

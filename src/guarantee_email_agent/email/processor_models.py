@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from guarantee_email_agent.config.settings import Config, Mode, SenderCheck
 from guarantee_email_agent.email.parsing.email import Email
@@ -32,10 +32,9 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPolicy:
-    """Who is answered, and how: the settings of the same names in `agent` and `reply`."""
+    """Who is answered, and how: the settings of the same names in `agent`."""
 
     mode: Mode = "answer"
-    reply_mode: Literal["approved", "reviewed"] = "approved"
     sender_check: SenderCheck = "off"
     authserv_id: str | None = None
     trusted_forms: frozenset[str] = frozenset()
@@ -48,23 +47,12 @@ class AnswerPolicy:
         agent, address = config.agent, config.mailbox.from_address
         return cls(
             mode=agent.mode,
-            reply_mode=config.reply.mode,
             sender_check=agent.sender_check,
             authserv_id=agent.authserv_id,
             trusted_forms=frozenset(map(str.lower, agent.trusted_forms)),
             grace_days=config.warranty.grace_days,
             own_addresses=frozenset((*agent.own_addresses, *((address,) if address else ()))),
         )
-
-    @property
-    def delivers(self) -> bool:
-        """Whether replies are sent and tickets opened: free drafts are for a person to send, whatever the mode."""
-        return self.mode == "answer" and self.reply_mode == "approved"
-
-    @property
-    def drafts(self) -> bool:
-        """Whether replies are stored for a person to send."""
-        return self.mode != "observe" and not self.delivers
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from guarantee_email_agent.email.parsing.email import REPLY_PREFIXES, Email
@@ -11,7 +11,6 @@ from guarantee_email_agent.integrations.ports import Reply
 
 MAX_SUBJECT = 200
 MAX_REFERENCES = 20
-MAX_OBJECTION_CHARS = 1_500
 _YOUR_MESSAGE = {
     "en": "your message",
     "de": "Ihre Nachricht",
@@ -43,24 +42,12 @@ def compose_reply(
     )
 
 
-def as_draft(reply: Reply, scenario: str, ticket_fields: Mapping[str, str], objections: Sequence[str] = ()) -> Reply:
+def as_draft(reply: Reply, scenario: str, ticket_fields: Mapping[str, str]) -> Reply:
     """The reply for a person to look at and send, with what that person has to know in headers of its own."""
     headers = {"X-Agent-Scenario": scenario}
     if ticket_fields:
         headers["X-Agent-Ticket"] = json.dumps(dict(ticket_fields))
-    if objections:
-        headers["X-Agent-Objections"] = _list_objections(objections)
     return replace(reply, headers=headers)
-
-
-def _list_objections(objections: Sequence[str]) -> str:
-    """A JSON list of as many as MAX_OBJECTION_CHARS take, and how many more there are."""
-    listed: list[str] = []
-    for objection in objections:
-        if len(json.dumps([*listed, objection])) > MAX_OBJECTION_CHARS:
-            return json.dumps([*listed, f"{len(objections) - len(listed)} more"])
-        listed.append(objection)
-    return json.dumps(listed)
 
 
 def reply_subject(subject: str, language: str = "en") -> str:

@@ -59,7 +59,7 @@ def answer_mail(options: AnswerOptions, config: Config, stream: TextStream, read
     _, email = read_mail_file(options.mail, read_stdin)
     instructions = instruction_files(config).load()
     # What would leave unattended is shown, whatever becomes of it in the configured mode.
-    policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved")
+    policy = replace(AnswerPolicy.of(config), mode="answer")
     options.look_up.check_asked(instructions.look_ups)
     previous, email = with_previous_reply(options.previous_reply, email, instructions.scenarios)
     services = DryServices(options.look_up, instructions.look_ups, live=options.llm == "live")

@@ -90,7 +90,7 @@ class EvalRunner:
         self._instructions = instruction_files(config)
         self._look_up_tools = {name: tool_of(settings) for name, settings in config.look_ups.items()}
         # What leaves unattended is judged, unless a scenario has a mode of its own. Nobody vouches for its sender.
-        self._policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved", sender_check="off")
+        self._policy = replace(AnswerPolicy.of(config), mode="answer", sender_check="off")
         self._model = ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature)
 
     def lexicon(self) -> Lexicon:

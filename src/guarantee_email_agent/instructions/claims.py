@@ -115,11 +115,6 @@ def claim_words_in(text: str) -> frozenset[str]:
     )
 
 
-def mentions_warranty(text: str) -> bool:
-    """Whether a folded text speaks of warranties at all."""
-    return re.search("|".join(map(_pattern, _ABOUT_WARRANTY)), text) is not None
-
-
 def false_claims_in(
     text: str, situation: Situation, coverage: str | None, look_ups: Sequence[LookUp] = (WARRANTY,)
 ) -> Sequence[str]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from guarantee_email_agent.instructions.claims import mentions_warranty
 from guarantee_email_agent.instructions.hand_over_lexicon import HandOverLexicon, parse_hand_over
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, look_up_of
-from guarantee_email_agent.instructions.phrases import fold
-from guarantee_email_agent.instructions.router import UNCLEAR, Condition, Situation, is_triggered
+from guarantee_email_agent.instructions.router import Condition, Situation, is_triggered
 from guarantee_email_agent.instructions.template import ReplyTemplate
 from guarantee_email_agent.instructions.topics import Topic
 
@@ -50,10 +48,7 @@ class ScenarioHeader:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioInstruction:
-    """What happens in one kind of situation. No `templates` means that no reply is sent; each has a `language`.
-
-    translations: the text of the file that holds the replies in a language, where it is another file.
-    """
+    """What happens in one kind of situation. No `templates` means that no reply is sent; each has a `language`."""
 
     name: str
     trigger: tuple[Condition, ...]
@@ -61,7 +56,6 @@ class ScenarioInstruction:
     body: str
     templates: tuple[ReplyTemplate, ...]
     asks_for: str | None = None
-    translations: Mapping[str, str] = field(default_factory=dict)
     approved_text: str = field(init=False)
     """Every word that the author wrote into its replies, in any language."""
 
@@ -74,15 +68,6 @@ class ScenarioInstruction:
 
     def templates_in(self, language: str) -> tuple[ReplyTemplate, ...]:
         return tuple(each for each in self.templates if each.language == language)
-
-    def approved_text_in(self, language: str) -> str:
-        return "\n".join(each.literal_text() for each in self.templates_in(language))
-
-    @property
-    def allows_warranty_mentions(self) -> bool:
-        """Whether a draft may speak of a warranty: on its topics, on a mail that is unclear, or as the author does."""
-        topics = {condition.topic for condition in self.trigger}
-        return not topics.isdisjoint((*WARRANTY.topics, UNCLEAR, None)) or mentions_warranty(fold(self.approved_text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ def _parse_files(
         problems[str(main_path)].append(f"{main_path}:1: {problem}")
     scenarios = []
     for file in scenario_files:
-        replies = (Replies(file.path, file.first_line, file.body.templates, file.text), *translations[file.path])
+        replies = (Replies(file.path, file.first_line, file.body.templates), *translations[file.path])
         scenarios.append(scenario := _scenario(file, replies, default_language))
         found = _located(file.path, file.header_text, trigger_problems(file.header.trigger, names, look_ups))
         of_scenario = _scenario_problems(file, scenario, names, look_ups, replies, default_language)
@@ -257,8 +257,7 @@ def _scenario(file: _ScenarioFile, replies: Sequence[Replies], default_language:
     """replies: of the scenario's own file and of its translations."""
     header = file.header
     templates = tuple(template for each in replies for template in with_language(each.templates, default_language))
-    texts = {str(each.templates[0].language): each.text for each in replies[1:]}
-    return ScenarioInstruction(header.name, header.trigger, header.ticket, file.text, templates, header.asks_for, texts)
+    return ScenarioInstruction(header.name, header.trigger, header.ticket, file.text, templates, header.asks_for)
 
 
 def _named_topics(file: _ScenarioFile) -> Iterator[str]:

@@ -245,7 +245,14 @@ def _build(elements: _Elements, other_labels: Sequence[str], function_words: Ite
 
 def _explained(elements: _Elements, by_topic: Iterable[tuple[Element, str]]) -> Iterator[Phrase[None]]:
     """The phrases of all elements that say what a mail is about, without their meaning."""
-    names = (EXPLAINED_ELEMENT, *LABEL_ELEMENTS, *CORRECTION_ELEMENTS, *COURTESY_ELEMENTS, *NUMBER_ELEMENTS, *WORD_ELEMENTS)
+    names = (
+        EXPLAINED_ELEMENT,
+        *LABEL_ELEMENTS,
+        *CORRECTION_ELEMENTS,
+        *COURTESY_ELEMENTS,
+        *NUMBER_ELEMENTS,
+        *WORD_ELEMENTS,
+    )
     yield from _parse_phrases(elements, dict.fromkeys(names))
     for element, _ in by_topic:
         for line, text in element.numbered_lines():

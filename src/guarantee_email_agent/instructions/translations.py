@@ -28,7 +28,6 @@ class Replies:
     path: str
     first_line: int
     templates: tuple[ReplyTemplate, ...]
-    text: str
 
     def place(self, line: int) -> str:
         """Where a line of the text stands."""
@@ -104,7 +103,7 @@ def parse_translation(scenario_path: str, path: str, text: str, language: str) -
         problems.append(f"{path}:1: holds no <reply>. Write the replies in '{language}' into it, or remove the file")
     if problems:
         raise InstructionError("\n".join(problems), "instruction_translation_invalid")
-    return Replies(path, 1, with_language(templates, language), text)
+    return Replies(path, 1, with_language(templates, language))
 
 
 def problems_by_language(

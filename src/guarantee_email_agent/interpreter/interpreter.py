@@ -13,16 +13,13 @@ from typing import Any, cast
 
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource
 from guarantee_email_agent.instructions.look_up import NumberFormat
-from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.phrases import PhraseMatcher, tokenize
-from guarantee_email_agent.instructions.reply_markup import parse_hint, parse_templates, split_hints
+from guarantee_email_agent.instructions.reply_markup import parse_hint, split_hints
 from guarantee_email_agent.instructions.router import OTHER_TOPIC, UNCLEAR
-from guarantee_email_agent.instructions.template import MissingFactError, select_template
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, ModelClient, ToolUseBlock
 from guarantee_email_agent.llm.prompts import (
     ASKED_FOR_ELEMENT,
     CHOICE_TOOL,
-    DRAFT_TOOL,
     NUMBERS_ELEMENT,
     TRIAGE_TOOL,
     element_in,
@@ -44,30 +41,23 @@ class InstructionInterpreter(ModelClient):
     async def create(
         self,
         *,
-        system: Sequence[Mapping[str, Any]] | str,
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]] = (),
         tool_choice: Mapping[str, Any],
         **_: Any,
     ) -> Message:
-        """Answer a triage, a choice or a draft request through its tool.
+        """Answer a triage or a choice through its tool.
 
-        Raises LLMError for a request it cannot answer: another tool, or instructions without what it needs.
+        Raises LLMError for a request it cannot answer: another tool, or content without what it needs.
         """
         tool = tool_choice.get("name")
-        texts = _texts_of(system)
-        content = "\n".join(_texts_of(messages[-1]["content"])) if messages else ""
-        try:
-            if tool == TRIAGE_TOOL:
-                answer = {**_triage(self._lexicon(), content, _topics_in(tools)), **_default_language(tools)}
-            elif tool == CHOICE_TOOL:
-                answer = _choose_sentences(content)
-            elif tool == DRAFT_TOOL:
-                answer = _draft(texts, content)
-            else:
-                raise _request_error(f"the tool '{tool}' is not one it knows")
-        except MarkupError as error:
-            raise _request_error(f"the instructions cannot be read: {error.message}") from None
+        content = _text_of(messages[-1]["content"]) if messages else ""
+        if tool == TRIAGE_TOOL:
+            answer = {**_triage(self._lexicon(), content, _topics_in(tools)), **_default_language(tools)}
+        elif tool == CHOICE_TOOL:
+            answer = _choose_sentences(content)
+        else:
+            raise _request_error(f"the tool '{tool}' is not one it knows")
         return Message("msg_offline", OFFLINE_MODEL, (ToolUseBlock("toolu_offline", str(tool), answer),), "tool_use")
 
     async def aclose(self) -> None:
@@ -160,30 +150,12 @@ def _hint_matcher(hints: tuple[tuple[str, str], ...]) -> PhraseMatcher[str]:
     )
 
 
-def _draft(texts: Sequence[str], content: str) -> dict[str, Any]:
-    facts = element_in(content, "facts")
-    if not isinstance(facts, dict):
-        raise _request_error("the request holds no facts")
-    # The replies in another language stand behind those in the default one, or name their language.
-    by_text = [parse_templates(text) for text in reversed(texts)]
-    language = facts.get("language")
-    named = [[each for each in templates if each.language == language] for templates in by_text]
-    unnamed = [[each for each in templates if each.language is None] for templates in by_text]
-    for templates in (*named, *unnamed):
-        if (template := select_template(templates, facts)) is not None:
-            try:
-                return {"body": template.render(facts)}
-            except MissingFactError as error:
-                raise _request_error(f"the reply template cannot be filled in: {error}") from None
-    raise _request_error("the instructions hold no reply for these facts")
-
-
-def _texts_of(content: object) -> list[str]:
-    """The text blocks of a system prompt or a message, which may be a text itself."""
+def _text_of(content: object) -> str:
+    """A message's text, which may stand in blocks."""
     if isinstance(content, str):
-        return [content]
+        return content
     blocks = content if isinstance(content, Sequence) else ()
-    return [str(block.get("text", "")) for block in blocks if isinstance(block, Mapping)]
+    return "\n".join(str(block.get("text", "")) for block in blocks if isinstance(block, Mapping))
 
 
 def _request_error(reason: str) -> LLMError:

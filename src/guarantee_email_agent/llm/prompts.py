@@ -1,4 +1,4 @@
-"""The requests the agent makes of a model: triage a mail, choose a reply's sentences, or draft one for a person.
+"""The requests the agent makes of a model: triage a mail, and choose a reply's sentences.
 
 A mail travels as JSON inside a `<mail>` element with every `<` escaped, so nothing that a customer writes can close
 the element or pass for one of ours.
@@ -20,7 +20,6 @@ from guarantee_email_agent.instructions.topics import TOPIC_ELEMENT, UNCLEAR_TOP
 
 TRIAGE_TOOL = "record_triage"
 CHOICE_TOOL = "choose_sentences"
-DRAFT_TOOL = "write_reply"
 ASKED_FOR_ELEMENT = "our-last-reply-asked-for"
 NUMBERS_ELEMENT = "numbers-to-look-for"
 MAX_NUMBERS = 50
@@ -30,17 +29,7 @@ _CHOICE_TOOL_DESCRIPTION = (
     "group is chosen, its first is taken. One without a group is left out unless it is chosen."
 )
 _MAIN_ELEMENTS_FOR_CHOICE = ("role", "rules", "choosing")
-_SCENARIO_ELEMENTS_NOT_FOR_CHOICE = ("reply", "what-to-write", TOPIC_ELEMENT)
-_DRAFT_TOOL_DEFINITION: Mapping[str, Any] = {
-    "name": DRAFT_TOOL,
-    "description": "Hand over the finished reply as plain text, without a subject line.",
-    "input_schema": {
-        "type": "object",
-        "properties": {"body": {"type": "string"}},
-        "required": ["body"],
-        "additionalProperties": False,
-    },
-}
+_SCENARIO_ELEMENTS_NOT_FOR_CHOICE = ("reply", TOPIC_ELEMENT)
 
 
 @lru_cache(maxsize=8)
@@ -121,11 +110,6 @@ def _are_texts(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(each, str) for each in value)
 
 
-def is_draft(answer: object) -> bool:
-    """Whether a model's input of the draft tool fits its schema."""
-    return isinstance(answer, Mapping) and isinstance(answer.get("body"), str)
-
-
 class MailText(Protocol):
     """The parts of a mail that a model sees. `is_answer`: the subject says so, and repeats an earlier one."""
 
@@ -147,13 +131,10 @@ class MailText(Protocol):
     def signature_text(self) -> str: ...
 
 
-def triage_request(
-    email: MailText, instructions: Instructions, asked_for: str | None = None, *, before_draft: bool = False
-) -> dict[str, Any]:
+def triage_request(email: MailText, instructions: Instructions, asked_for: str | None = None) -> dict[str, Any]:
     """The parts of a request that are ours to say; the caller adds model, temperature and max_tokens.
 
-    asked_for: what the reply of ours asked for that the mail answers. before_draft: a draft will be asked for next,
-    whose tools and first instructions are the same then, so that it finds them in the prompt cache.
+    asked_for: what the reply of ours asked for that the mail answers.
     """
     content = _mail_element(email)
     formats = [_format_data(each) for each in instructions.look_ups]
@@ -161,17 +142,9 @@ def triage_request(
         content += "\n" + _element(NUMBERS_ELEMENT, formats)
     if asked_for is not None:
         content += "\n" + _element(ASKED_FOR_ELEMENT, asked_for)
-    return _request(
-        [instructions.main_body],
-        content,
-        _triage_tool_of(instructions),
-        *((_DRAFT_TOOL_DEFINITION,) if before_draft else ()),
-    )
-
-
-def _triage_tool_of(instructions: Instructions) -> Mapping[str, Any]:
     reasons = instructions.hand_over.reasons
-    return _triage_tool(instructions.topics, reasons, instructions.look_ups, instructions.languages)
+    tool = _triage_tool(instructions.topics, reasons, instructions.look_ups, instructions.languages)
+    return _request([instructions.main_body], content, tool)
 
 
 def _format_data(look_up: LookUp) -> dict[str, Any]:
@@ -229,27 +202,6 @@ def choice_objection(ids: Sequence[str], offered: Sequence[OfferedSentence]) -> 
     return "It held two sentences of one group." if len(chosen_groups) > len(set(chosen_groups)) else None
 
 
-def draft_request(
-    email: MailText,
-    instructions: Instructions,
-    scenario: ScenarioInstruction,
-    facts: Mapping[str, str | None],
-    objections: tuple[str, ...] = (),
-    *,
-    language: str = "en",
-) -> dict[str, Any]:
-    """objections: what was wrong with the draft before this one. language: to write in."""
-    known = {"scenario": scenario.name, "language": language, **facts}
-    content = _element("facts", known) + "\n" + _mail_element(email)
-    if objections:
-        content += "\n" + _element("objections-to-your-last-draft", list(objections))
-    texts = [instructions.main_body, scenario.body]
-    if language in scenario.translations:
-        texts.append(scenario.translations[language])
-    request = _request(texts, content, _triage_tool_of(instructions), _DRAFT_TOOL_DEFINITION)
-    return {**request, "tool_choice": {"type": "tool", "name": DRAFT_TOOL}}
-
-
 def with_objection(request: Mapping[str, Any], objection: str) -> dict[str, Any]:
     """The same request, with what was wrong with the answer to it."""
     *before, last = request["messages"]
@@ -264,14 +216,12 @@ def element_in(content: str, name: str) -> Any:
     return json.loads(text) if closing else None
 
 
-def _request(
-    instructions: list[str], content: str, tool: Mapping[str, Any], *others: Mapping[str, Any]
-) -> dict[str, Any]:
-    """tool: the one that the model has to answer through. others: behind it in the list."""
+def _request(instructions: list[str], content: str, tool: Mapping[str, Any]) -> dict[str, Any]:
+    """tool: the one that the model has to answer through."""
     return {
         "system": [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}} for text in instructions],
         "messages": [{"role": "user", "content": content}],
-        "tools": [tool, *others],
+        "tools": [tool],
         "tool_choice": {"type": "tool", "name": tool["name"]},
     }
 

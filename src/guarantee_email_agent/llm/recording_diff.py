@@ -16,7 +16,6 @@ _ELEMENTS: Final = {
     "mail": "the mail",
     "facts": "the facts",
     "sentences": "the sentences to choose from",
-    "objections-to-your-last-draft": "the objections to the last draft",
     "objections-to-your-last-answer": "the objection to the last answer",
 }
 

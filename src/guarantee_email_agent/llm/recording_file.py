@@ -15,7 +15,7 @@ from typing import Any, Final
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.yaml import dump, load_documents
 from guarantee_email_agent.llm.port import Message, OtherBlock, TextBlock, TokenUsage, ToolUseBlock
-from guarantee_email_agent.llm.prompts import CHOICE_TOOL, DRAFT_TOOL, TRIAGE_TOOL
+from guarantee_email_agent.llm.prompts import CHOICE_TOOL, TRIAGE_TOOL
 from guarantee_email_agent.llm.request import all_parts, canonical_json, digest, request_digest
 from guarantee_email_agent.llm.usage import usage_of
 from guarantee_email_agent.utils.errors import LLMError
@@ -27,7 +27,7 @@ MAX_RECORDING_BYTES: Final = 64_000_000
 _HEADER: Final = "# Recorded by 'eval --llm record'. Not to be edited: a recording that was changed is refused.\n"
 _KEYS: Final = frozenset({"request", "answer", "request_sha256", "answer_sha256"})
 _NAME: Final = re.compile(r"run(\d{2,})-(\d{2,})-([a-z0-9_]+)-([0-9a-f]{12})\.yaml")
-_KINDS: Final = {TRIAGE_TOOL: "triage", CHOICE_TOOL: "choice", DRAFT_TOOL: "draft"}
+_KINDS: Final = {TRIAGE_TOOL: "triage", CHOICE_TOOL: "choice"}
 # What a server leaves out of a block is None in the SDK's.
 _MISSING: Final = {"text": None, "id": None, "name": None, "input": None}
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-z0-9_]+")
@@ -37,7 +37,7 @@ _NOT_IN_A_NAME: Final = re.compile(r"[^a-z0-9_]+")
 class RecordingName:
     """The parts of a file's name.
 
-    run, call: from 1. kind: `triage`, `choice`, `draft`. short_digest: the request's begins so.
+    run, call: from 1. kind: `triage`, `choice`. short_digest: the request's begins so.
     """
 
     run: int
@@ -97,7 +97,7 @@ class Exchange:
 
 
 def request_kind(request: Mapping[str, Any]) -> str:
-    """`triage`, `choice` or `draft`, or the name of the tool that the model is to use."""
+    """`triage` or `choice`, or the name of the tool that the model is to use."""
     tools, choice = request.get("tools"), request.get("tool_choice")
     named = choice if isinstance(choice, Mapping) and "name" in choice else tools[0] if tools else None
     name = str(named.get("name", "")) if isinstance(named, Mapping) else ""

@@ -334,7 +334,9 @@ def _is_combining(character: str) -> bool:
     return bool(character) and combining(character) != 0
 
 
-def _is_unreadable(words: TokenizedText, token: NumberToken, lexicon: Lexicon, doubts: Sequence[PhraseMatch[bool]]) -> bool:
+def _is_unreadable(
+    words: TokenizedText, token: NumberToken, lexicon: Lexicon, doubts: Sequence[PhraseMatch[bool]]
+) -> bool:
     """Whether a sign, a word or an alternative beside a number says that not all of it was read."""
     text, start, stop = words.text, words.starts[token.first], words.ends[token.end - 1]
     before, after = text[max(start - MAX_HOLE, 0) : start], text[stop : stop + MAX_HOLE]

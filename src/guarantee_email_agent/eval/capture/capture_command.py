@@ -85,7 +85,7 @@ def capture_mail(
     previous, email = with_previous_reply(options.previous_reply, email, instructions.scenarios)
     previous = previous or reply_of_thread(find_thread(email), instructions.scenarios)
     # As `eval` judges it: no mail server has vouched for the sender of a file.
-    policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved", sender_check="off")
+    policy = replace(AnswerPolicy.of(config), mode="answer", sender_check="off")
     original = run_dry(email, config, policy, DryServices(options.look_up, instructions.look_ups), previous)
     if not original.report.success:
         report = original.report
