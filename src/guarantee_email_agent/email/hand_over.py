@@ -43,7 +43,7 @@ async def hand_over_reasons(
         text = f"{email.subject}\n\n{email.new_text}\n\n{email.quoted_text}"
     language = read_language(text).code
     foreign = () if language in (None, *instructions.languages) else (LANGUAGE,)
-    if reasons := (*instructions.hand_over.find(text), *foreign):
+    if reasons := (*instructions.hand_over.find(text, in_conversation=thread is not None), *foreign):
         return reasons
     if thread is not None and (thread.follow_ups or asked_for(thread, instructions) is None):
         return (FOLLOW_UP,)

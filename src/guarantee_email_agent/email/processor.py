@@ -37,7 +37,7 @@ from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.email.reply import as_draft, compose_reply
 from guarantee_email_agent.email.reply_language import choose_language
 from guarantee_email_agent.instructions.fact_checks import PLACEHOLDER
-from guarantee_email_agent.instructions.hand_over_lexicon import CONTRADICTION, FOLLOW_UP
+from guarantee_email_agent.instructions.hand_over_lexicon import CONTRADICTION, FOLLOW_UP, UNEXPLAINED
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.router import Situation
@@ -54,6 +54,7 @@ from guarantee_email_agent.integrations.ports import (
 )
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.prompts import MAX_NUMBERS, numbers_key
+from guarantee_email_agent.reading.doubt import measure_doubt
 from guarantee_email_agent.reading.numbers import Tiers, is_newly_given, read_numbers, tiers_of
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
@@ -156,6 +157,15 @@ class EmailProcessor:
         received, grace_days = mail.email.received, self.policy.grace_days
         if answer and triage.look_up and contradicts(answer, triage.look_up, instructions, received, grace_days):
             await self._hand_over(mail, (CONTRADICTION,), instructions, progress)
+            return
+
+        doubt = measure_doubt(
+            f"{mail.email.own_subject}\n\n{mail.email.new_text}", instructions.lexicon, triage.language
+        )
+        progress.record(doubt=doubt.percent)
+        if doubt.percent > 100 - self.policy.caution:
+            logger.info("%d words of sentence %d are not understood", len(doubt.words), doubt.sentence)
+            await self._hand_over(mail, (UNEXPLAINED,), instructions, progress)
             return
 
         situation = Situation(False, triage.topic, triage.count, answer.status if answer else None)

@@ -40,6 +40,8 @@ class AnswerPolicy:
     trusted_forms: frozenset[str] = frozenset()
     own_addresses: frozenset[str] = frozenset()
     grace_days: int = 30
+    caution: int = 0
+    """0 to 100: a mail with more doubt than 100 - caution goes to a person."""
 
     @classmethod
     def of(cls, config: Config) -> Self:
@@ -117,6 +119,7 @@ class ProcessingResult:
     drafted: bool = False
     observed: bool = False
     hand_over_reasons: tuple[str, ...] = ()
+    doubt: int | None = None
     skip_reason: str | None = None
     failed_step: str | None = None
     error_code: str | None = None

@@ -20,6 +20,7 @@ from guarantee_email_agent.instructions.phrases import (
 
 REASON_ELEMENT = "hand-over"
 EXCEPTION_ELEMENT = "hand-over-exceptions"
+CONVERSATIONS = "conversations"
 MAX_WORDS_APART = 12
 FOLLOW_UP = "follow-up"
 """The reason, found by code, for a customer's further mail that is no answer to our question."""
@@ -41,10 +42,14 @@ _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n[ \t]*\n")
 
 @dataclass(frozen=True, slots=True)
 class HandOverReason:
-    """Why a mail is left to a person. `name` is what logs and drafts say, `description` what a person reads."""
+    """Why a mail is left to a person. `name` is what logs and drafts say, `description` what a person reads.
+
+    only_in_conversations: it counts in a mail that answers one of ours, and nowhere else.
+    """
 
     name: str
     description: str
+    only_in_conversations: bool = False
 
 
 class _Part(NamedTuple):
@@ -66,8 +71,11 @@ class HandOverLexicon:
         self.reasons = reasons
         self._phrases = phrases
 
-    def find(self, text: str) -> tuple[str, ...]:
-        """The names of the reasons whose phrases stand in `text`, in the order of the file; linear in its length."""
+    def find(self, text: str, *, in_conversation: bool = False) -> tuple[str, ...]:
+        """The names of the reasons whose phrases stand in `text`, in the order of the file; linear in its length.
+
+        in_conversation: whether the text answers a mail of ours.
+        """
         words = tokenize(text)
         found = set[str]()
         seen: dict[tuple[int, int], int] = {}
@@ -85,7 +93,8 @@ class HandOverLexicon:
                     other = seen.get((pair, 1 - side))
                     if other is not None and first - other <= MAX_WORDS_APART and _in_one_sentence(words, other, first):
                         found.add(reason)
-        return tuple(reason.name for reason in self.reasons if reason.name in found)
+        counted = (each for each in self.reasons if in_conversation or not each.only_in_conversations)
+        return tuple(reason.name for reason in counted if reason.name in found)
 
 
 @lru_cache(maxsize=16)
@@ -143,8 +152,8 @@ def _in_one_sentence(words: TokenizedText, first: int, last: int) -> bool:
 
 def _parse_reason(element: Element) -> HandOverReason:
     for attribute in element.attributes:
-        if attribute not in ("reason", "description"):
-            raise _error(element.line, f"unknown attribute '{attribute}'. Known are: reason, description")
+        if attribute not in ("reason", "description", "in"):
+            raise _error(element.line, f"unknown attribute '{attribute}'. Known are: reason, description, in")
     name, description = (element.attributes.get(key, "").strip() for key in ("reason", "description"))
     if not _REASON_NAME.fullmatch(name):
         raise _error(
@@ -153,7 +162,9 @@ def _parse_reason(element: Element) -> HandOverReason:
         )
     if not description:
         raise _error(element.line, f"reason '{name}' has no description. Say in a few words what it means")
-    return HandOverReason(name, description)
+    if (where := element.attributes.get("in", CONVERSATIONS)) != CONVERSATIONS:
+        raise _error(element.line, f'reason \'{name}\' has in="{where}". Write in="{CONVERSATIONS}", or leave it out')
+    return HandOverReason(name, description, only_in_conversations="in" in element.attributes)
 
 
 def _entries(element: Element) -> Iterator[tuple[int, str]]:

@@ -245,15 +245,8 @@ def _build(elements: _Elements, other_labels: Sequence[str], function_words: Ite
 
 def _explained(elements: _Elements, by_topic: Iterable[tuple[Element, str]]) -> Iterator[Phrase[None]]:
     """The phrases of all elements that say what a mail is about, without their meaning."""
-    names = (
-        EXPLAINED_ELEMENT,
-        *LABEL_ELEMENTS,
-        *CORRECTION_ELEMENTS,
-        *COURTESY_ELEMENTS,
-        *NUMBER_ELEMENTS,
-        *WORD_ELEMENTS,
-    )
-    yield from _parse_phrases(elements, dict.fromkeys(names))
+    by_kind = (LABEL_ELEMENTS, CORRECTION_ELEMENTS, COURTESY_ELEMENTS, NUMBER_ELEMENTS, WORD_ELEMENTS)
+    yield from _parse_phrases(elements, dict.fromkeys((EXPLAINED_ELEMENT, *chain.from_iterable(by_kind))))
     for element, _ in by_topic:
         for line, text in element.numbered_lines():
             for entry in text.partition(":")[2].split(","):
