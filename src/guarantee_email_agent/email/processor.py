@@ -54,7 +54,7 @@ from guarantee_email_agent.integrations.ports import (
 )
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.prompts import MAX_NUMBERS, numbers_key
-from guarantee_email_agent.reading.doubt import measure_doubt
+from guarantee_email_agent.reading.doubt import MAX_DOUBT, measure_doubt
 from guarantee_email_agent.reading.numbers import Tiers, is_newly_given, read_numbers, tiers_of
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
@@ -151,21 +151,20 @@ class EmailProcessor:
             await self._hand_over(mail, triage.hand_over, instructions, progress)
             return
 
+        text = f"{email.own_subject}\n\n{email.new_text}"
+        doubt = measure_doubt(text, instructions.lexicon, triage.language)
+        progress.record(doubt=doubt.percent)
+        if doubt.percent > MAX_DOUBT - self.policy.caution:
+            logger.info("%d words of sentence %d are not understood", len(doubt.words), doubt.sentence)
+            await self._hand_over(mail, (UNEXPLAINED,), instructions, progress)
+            return
+
         progress.step = "check_warranty" if triage.look_up is None or triage.look_up.is_of_warranties else "look_up"
         answer = await self._look_up(mail, triage, progress)
 
         received, grace_days = mail.email.received, self.policy.grace_days
         if answer and triage.look_up and contradicts(answer, triage.look_up, instructions, received, grace_days):
             await self._hand_over(mail, (CONTRADICTION,), instructions, progress)
-            return
-
-        doubt = measure_doubt(
-            f"{mail.email.own_subject}\n\n{mail.email.new_text}", instructions.lexicon, triage.language
-        )
-        progress.record(doubt=doubt.percent)
-        if doubt.percent > 100 - self.policy.caution:
-            logger.info("%d words of sentence %d are not understood", len(doubt.words), doubt.sentence)
-            await self._hand_over(mail, (UNEXPLAINED,), instructions, progress)
             return
 
         situation = Situation(False, triage.topic, triage.count, answer.status if answer else None)
