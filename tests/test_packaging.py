@@ -67,6 +67,12 @@ def test_wheel_carries_every_instruction_and_scenario(wheel: Path) -> None:
     assert wanted <= set(zipfile.ZipFile(wheel).namelist())
 
 
+def test_wheel_carries_the_phrases_of_every_language(wheel: Path) -> None:
+    folder = "guarantee_email_agent/email/languages"
+    wanted = {f"{folder}/{path.name}" for path in (ROOT / "src" / folder).iterdir()}
+    assert wanted <= set(zipfile.ZipFile(wheel).namelist())
+
+
 def test_wheel_says_that_it_is_typed(wheel: Path) -> None:
     assert "guarantee_email_agent/py.typed" in zipfile.ZipFile(wheel).namelist()
 

@@ -160,41 +160,6 @@ def test_the_null_sender() -> None:
     assert reason("<>") == "null return path"
 
 
-@pytest.mark.parametrize(
-    "subject",
-    [
-        "Automatic reply: My drill",
-        "Automatische Antwort: Bohrer",
-        "Odpowiedź automatyczna: Wiertarka",
-        "Réponse automatique : Perceuse",
-        "Undelivered Mail Returned to Sender",
-        "Delivery Status Notification (Failure)",
-        "Undeliverable: Hello",
-        "AUTOREPLY: x",
-        "Out of Office: back on Monday",
-        "Abwesenheitsnotiz",
-    ],
-)
-def test_subjects_of_programs(subject: str) -> None:
-    assert reason(subject=subject) == "subject of an automatic reply or a bounce"
-
-
-@pytest.mark.parametrize(
-    "subject",
-    [
-        "Re: Automatic reply: My drill",
-        "Out of office chair warranty",
-        "Automatic reply button broken",
-        "Undeliverable parcel SN12345",
-        "out of office chair",
-        "",
-        "My drill: failure notice",
-    ],
-)
-def test_subjects_of_people(subject: str) -> None:
-    assert reason(subject=subject) is None
-
-
 def test_a_report_in_bytes() -> None:
     raw = b"From: x@example.org\nContent-Type: multipart/report; boundary=b\n\n--b\n\nfailed\n--b--\n"
     assert no_reply_reason(parse_email(raw), OWN) == "mail system report (multipart/report)"

@@ -38,39 +38,18 @@ from functools import lru_cache
 from guarantee_email_agent.email.automatic_mail import is_automatic_subject, is_automatic_text
 from guarantee_email_agent.email.parsing.addresses import parse_addresses, strip_comments
 from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.phrases import alternatives, phrases_of
 from guarantee_email_agent.email.recipient import reply_recipient
 
-# A fast check first: one of these stands in every sender that the two patterns match.
-_SENDER_PARTS = (
-    *("repl", "respon", "repond", "rispond", "antwort", "odpowiada", "odpov", "beantwoord", "svar", "vasta", "answer"),
-    *("daemon", "postmaster", "bounce", "delivery", "listserv", "majordomo"),
-    *(
-        "notif",
-        "auto",
-        "alert",
-        "newsletter",
-        "benachrichtig",
-        "powiadom",
-        "unattended",
-        "unmonitored",
-        "mailbot",
-        "robot",
-    ),
-)
-_NO_READER = (
-    r"(?:^|[-_.+=])(?:(?:no|not|non|do[-_.]?not|dont)[-_.]?(?:repl(?:y|ies)|respon[ds]e?|answer)|no[-_.]?responder?|"
-    r"ne[-_.]?pas[-_.]?repondre|nicht[-_.]?antworten|keine[-_.]?antwort|nie[-_.]?odpowiada[jc]|no[-_.]?rispondere|"
-    r"niet[-_.]?beantwoorden|neodpovid(?:at|ejte)|nao[-_.]?respond[ae]r?|svar[-_.]?ikke|ikke[-_.]?svar|"
-    r"svara[-_.]?inte|ei[-_.]?vastausta|unattended|unmonitored)(?=$|[-_.+=\d])"
-)
+# A fast check first: one of these stands in every sender that the three patterns match.
+_SENDER_STEMS = phrases_of("sender stems")
+_NO_READER = rf"(?:^|[-_.+=])(?:{alternatives('no reader')})(?=$|[-_.+=\d])"
 # As the whole local part or a word of it that separators part: "jira-notifications", not "notification.smith".
 _NOTIFIER = (
-    r"(?:[\w.+-]{0,40}[-_.])?(?:notifications?|notify|notifier|notificacion(?:es)?|notificacoes|notifiche|"
-    r"benachrichtigung(?:en)?|powiadomienia|alerts?|newsletters?|auto-?(?:mailer|mail|responder|response|reply|"
-    r"replies|confirm(?:ation)?|notif\w*|send(?:er)?)|mail-?bot|mail-?robot|robot-?mailer)(?:\+[\w.=+-]*|[-_.]?\d*|"
-    r"[-_.](?:service|system|mailer|bot))"
+    rf"(?:[\w.+-]{{0,40}}[-_.])?(?:{alternatives('notifiers')})"
+    r"(?:\+[\w.=+-]*|[-_.]?\d*|[-_.](?:service|system|mailer|bot))"
 )
-_MAIL_SYSTEM = r"(?:mailer[-_.]?daemon|postmaster|bounces?|mail[-_.]?delivery|listserv|majordomo)(?=$|[-_.+=\d])"
+_MAIL_SYSTEM = rf"(?:{alternatives('mail systems')})(?=$|[-_.+=\d])"
 
 _REPORT_TYPES = ("multipart/report", "message/delivery-status", "message/disposition-notification")
 _BULK_PRECEDENCES = frozenset({"bulk", "list", "junk", "auto_reply", "auto-reply"})
@@ -176,7 +155,7 @@ def decides_reply(name: str, value: str) -> bool:
 def sender_reason(address: str, own_addresses: frozenset[str]) -> str | None:
     """Why nobody reads what is sent to this address; None where somebody may."""
     local = address.lower().partition("@")[0]
-    if any(part in local for part in _SENDER_PARTS):
+    if any(stem in local for stem in _SENDER_STEMS):
         if re.search(_NO_READER, local) or re.fullmatch(_NOTIFIER, local):
             return "sender takes no replies"
         if re.match(_MAIL_SYSTEM, local):

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from guarantee_email_agent.email.parsing.email import REPLY_PREFIXES, Email
+from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.phrases import phrases_of
 from guarantee_email_agent.integrations.ports import Reply
 
 MAX_SUBJECT = 200
@@ -55,7 +56,7 @@ def reply_subject(subject: str, language: str = "en") -> str:
     subject = subject.strip()[:MAX_SUBJECT]
     if not subject:
         return f"Re: {_YOUR_MESSAGE.get(language, _YOUR_MESSAGE['en'])}"
-    return subject if subject.casefold().startswith(REPLY_PREFIXES) else f"Re: {subject}"
+    return subject if subject.casefold().startswith(phrases_of("reply prefixes")) else f"Re: {subject}"
 
 
 def reply_references(email: Email) -> str:

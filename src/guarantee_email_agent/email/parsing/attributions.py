@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from guarantee_email_agent.email.parsing.quotation_phrases import phrases_of
+from guarantee_email_agent.email.phrases import phrases_of
 
 _OPENINGS = phrases_of("openings")
 _WEEKDAYS = phrases_of("weekdays")

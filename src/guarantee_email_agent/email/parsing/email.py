@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from guarantee_email_agent.email.phrases import phrases_of
+
 MAX_MAIL_BYTES = 25_000_000  # what the large providers let through with attachments
 MAX_PART_BYTES = 4_000_000  # one text part as sent, before base64 or quoted-printable is decoded
 MAX_HTML_CHARS = 1_000_000  # all HTML of a mail; styles and markup are most of it
@@ -30,12 +32,6 @@ MAX_DATE_CHARS = 100
 
 SpanKind = Literal["new", "quoted", "signature"]
 
-REPLY_PREFIXES = ("re:", "re :", "re[", "r:", "aw:", "antw:", "odp:", "sv:", "vs:", "res:", "ynt:", "回复:", "答复:")
-"""What mail programs put before the subject of a reply, in several languages."""
-
-REPLY_OR_FORWARD_PREFIXES = (*REPLY_PREFIXES, "rv:", "fwd:", "fw:", "wg:", "pd:", "tr:", "tr :", "i:", "转发:")
-"""The same for a reply or a forwarded mail."""
-
 DERIVED_ID_SUFFIX = "@missing.message-id>"
 """Ends a Message-ID that we derived for a mail without one; no other program knows the mail by it."""
 
@@ -43,6 +39,11 @@ SEVERAL_AUTHORS = "the mail has more than one author; the first counts"
 """The problem of a mail whose From holds several addresses, which nobody can vouch for."""
 
 _QUOTE_PREFIX = r"(?m)^[ \t]*>[> \t]*"
+
+
+def is_reply_or_forward(subject: str) -> bool:
+    """Whether a lower-case subject starts with what mail programs put before that of an earlier mail."""
+    return subject.startswith(phrases_of("reply prefixes", "forward prefixes"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class Email:
     @property
     def is_answer(self) -> bool:
         """Whether the subject is that of an earlier mail, answered or forwarded."""
-        return self.subject.casefold().startswith(REPLY_OR_FORWARD_PREFIXES)
+        return is_reply_or_forward(self.subject.casefold())
 
     @property
     def own_subject(self) -> str:

@@ -29,13 +29,14 @@ from guarantee_email_agent.email.parsing.attributions import (
     is_attribution_without_colon,
 )
 from guarantee_email_agent.email.parsing.email import Span, SpanKind
-from guarantee_email_agent.email.parsing.quotation_phrases import Usage, phrases_of
+from guarantee_email_agent.email.phrases import QuotationKey, phrases_of
 
 _DIVIDERS = frozenset(phrases_of("dividers"))
-_FORWARD_LINES = frozenset((*phrases_of("forward lines"), "original message processed by david®"))
-_LABEL_USAGES: tuple[Usage, ...] = ("from", "date", "to", "subject", "other header", "form")
-_HEADER_LABELS = {label: usage for usage in _LABEL_USAGES for label in phrases_of(usage)}
+_FORWARD_LINES = frozenset(phrases_of("forward lines"))
+_LABEL_KEYS: tuple[QuotationKey, ...] = ("from", "date", "to", "subject", "other header", "form")
+_HEADER_LABELS = {label: key for key in _LABEL_KEYS for label in phrases_of(key)}
 _PROGRAM_SIGNATURES = phrases_of("signatures")
+_FRAMED_SIGNATURES = [tuple(phrase.split(" … ")) for phrase in phrases_of("framed signatures")]
 # Their first words, so that one look-up decides most lines.
 _PROGRAM_SIGNATURE_WORDS = frozenset([signature.partition(" ")[0] for signature in _PROGRAM_SIGNATURES])
 
@@ -210,7 +211,7 @@ def _is_header_block(lines: list[str], number: int, *, is_below_rule: bool = Fal
     return is_pair and is_addressed and has_date(date) and has_time(date) and re.search(_ZONE, date) is not None
 
 
-def _goes_on_as_form(block: list[str], kinds: list[Usage | None]) -> bool:
+def _goes_on_as_form(block: list[str], kinds: list[QuotationKey | None]) -> bool:
     last = max(index for index, kind in enumerate(kinds[: len(block)]) if kind)
     return last + 1 < len(block) and re.match(_LABEL, block[last + 1]) is not None
 
@@ -227,7 +228,7 @@ def _block_end(lines: list[str], number: int) -> int:
     return next((index for index in range(number, stop) if not lines[index].strip()), stop)
 
 
-def _header_kind(line: str) -> Usage | None:
+def _header_kind(line: str) -> QuotationKey | None:
     label, colon, _ = line[:40].partition(":")
     return _HEADER_LABELS.get(label.strip(" \t*").lower()) if colon else None
 
@@ -240,8 +241,9 @@ def _starts_signature(lines: list[str], number: int, stripped: str) -> bool:
     folded = stripped.lower()
     if folded.partition(" ")[0] not in _PROGRAM_SIGNATURE_WORDS or not folded.startswith(_PROGRAM_SIGNATURES):
         return False
-    if folded.startswith("von mein"):
-        return folded.rstrip(".").endswith("gesendet")
+    for start, end in _FRAMED_SIGNATURES:
+        if folded.startswith(start):
+            return folded.rstrip(".").endswith(end)
     # What goes on in a sentence is none ("Sent from my desk, is much easier"), nor what could hold a serial number.
     return re.search(_SENTENCE_OR_NUMBER, re.sub(_LINK, "", folded)) is None
 
