@@ -54,7 +54,7 @@ from guarantee_email_agent.integrations.ports import (
 )
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.prompts import MAX_NUMBERS, numbers_key
-from guarantee_email_agent.reading.doubt import MAX_DOUBT, measure_doubt
+from guarantee_email_agent.reading.doubt import MAX_DOUBT, NO_DOUBT, measure_doubt
 from guarantee_email_agent.reading.numbers import Tiers, is_newly_given, read_numbers, tiers_of
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
@@ -152,7 +152,9 @@ class EmailProcessor:
             return
 
         text = f"{email.own_subject}\n\n{email.new_text}"
-        doubt = measure_doubt(text, instructions.lexicon, triage.language)
+        # Of an answer that is nothing but the number, the reading of it has judged the words.
+        is_answer = triage.reading.is_answer
+        doubt = NO_DOUBT if is_answer else measure_doubt(text, instructions.lexicon, triage.language)
         progress.record(doubt=doubt.percent)
         if doubt.percent > MAX_DOUBT - self.policy.caution:
             logger.info("%d words of sentence %d are not understood", len(doubt.words), doubt.sentence)
@@ -255,7 +257,7 @@ class EmailProcessor:
         reading = read_numbers(tiers, look_up.format, lexicon, asked=wanted is not None)
         numbers = reading.picked(answer[numbers_key(look_up.number)][:MAX_NUMBERS])
         if mail.thread is not None:
-            gives_number = len(numbers) == 1 and is_newly_given(numbers[0], tiers, lexicon)
+            gives_number = len(numbers) == 1 and is_newly_given(numbers[0], tiers)
             reasons = reasons or (() if gives_number or reading.unreadable or reading.unconfirmed else (FOLLOW_UP,))
         return Triage(topic, look_up, numbers, reasons, language=choice.language, reading=reading)
 

@@ -65,6 +65,7 @@ WORD_ELEMENTS = (
     "denials",
     "list-joiners",
     "alternatives",
+    "units",
     "empty-words",
     "greetings",
     "answer-words",
@@ -118,6 +119,7 @@ class Lexicon:
     denials: frozenset[str]
     joiners: frozenset[str]
     alternatives: frozenset[str]
+    units: frozenset[str]
     stop_words: frozenset[str]
     greetings: frozenset[str]
     answer_words: frozenset[str]
@@ -232,6 +234,7 @@ def _build(elements: _Elements, other_labels: Sequence[str], function_words: Ite
         denials=_parse_words(elements["denials"]),
         joiners=_parse_words(elements["list-joiners"]),
         alternatives=_parse_words(elements["alternatives"]),
+        units=_parse_words(elements["units"]),
         stop_words=_parse_words(elements["empty-words"]),
         greetings=_parse_words(elements["greetings"]),
         answer_words=_parse_words(elements["answer-words"]),

@@ -31,11 +31,14 @@ class Doubt(NamedTuple):
     words: tuple[str, ...] = ()
 
 
+NO_DOUBT: Final = Doubt(0)
+
+
 def measure_doubt(text: str, lexicon: Lexicon, language: str | None) -> Doubt:
     """language: of the text, where it is known: in German every noun begins with a capital, elsewhere names do."""
     words = tokenize(text)
     unknown = _unknown_words(words, lexicon, names_are_capital=language != "de")
-    worst, sentence, window = Doubt(0), 1, list[int]()
+    worst, sentence, window = NO_DOUBT, 1, list[int]()
     for index in range(min(len(words.folded), MAX_WORDS)):
         if index and (SENTENCE_END.search(gap := words.gap_before(index)) or "\n" in gap):
             sentence, window = sentence + 1, []

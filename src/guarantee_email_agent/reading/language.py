@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 MAX_CHARS: Final = 5_000
+MIN_LETTERS: Final = 20
 
 
 class Language(NamedTuple):
@@ -29,4 +30,6 @@ def read_language(text: str) -> Language:
     except pycld2.error:  # signs that are none in UTF-8 for it
         return Language(None, 0)
     _, code, certainty, _ = found[0]
-    return Language(code, certainty) if is_reliable and code != "un" else Language(None, 0)
+    # A word or two may belong to many languages of the Latin script; in others it does not.
+    is_enough = sum(map(str.isalpha, text)) >= MIN_LETTERS or not text.isascii()
+    return Language(code, certainty) if is_reliable and is_enough and code != "un" else Language(None, 0)

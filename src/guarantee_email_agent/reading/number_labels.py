@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import TokenizedText
-from guarantee_email_agent.reading.number_tokens import SENTENCE_END, NumberToken, is_distinctive
+from guarantee_email_agent.reading.number_tokens import (
+    SENTENCE_END,
+    NumberToken,
+    extend_number,
+    is_distinctive,
+    is_prefix_word,
+)
 
 MAX_WORDS_TO_VALUE: Final = 25
 MAX_WORDS_FROM_OTHER_LABEL: Final = 5
@@ -20,6 +26,7 @@ MAX_BRACKETS: Final = 60
 MAX_TABLE_LINE: Final = 500
 MAX_TABLE_ROWS: Final = 50
 MIN_LENGTH_BEFORE_LABEL: Final = 5
+_DASHES: Final = ("-", "–", "—", "->", "=>")
 MAX_LENGTH_DIFFERENCE: Final = 3
 
 _DIGIT: Final = re.compile(r"[0-9]")
@@ -60,9 +67,9 @@ class NumberText(NamedTuple):
             return None
         return self.numbers.get(index)
 
-    def is_clause_between(self, first: int, end: int) -> bool:
-        """Whether a sentence ends in front of one of words[first:end]."""
-        return any(SENTENCE_END.search(self.words.gap_before(index)) for index in range(first, end))
+    def extend(self, number: NumberToken) -> NumberToken:
+        """The number with all its groups, where a label or a question announces it."""
+        return extend_number(number, self.words, self.lexicon, self.numbers)
 
 
 def have_similar_shape(first: NumberToken, other: NumberToken) -> bool:
@@ -72,12 +79,12 @@ def have_similar_shape(first: NumberToken, other: NumberToken) -> bool:
 
 
 class LabelReader:
-    """Reads the numbers of the labels of one text. usable: whether a number may stand behind a label of ours."""
+    """Reads the numbers of the labels of one text. may_be_ours: whether a number may stand behind a label of ours."""
 
-    def __init__(self, text: NumberText, usable: Mapping[int, NumberToken]) -> None:
+    def __init__(self, text: NumberText, may_be_ours: Callable[[NumberToken], bool]) -> None:
         self._text = text
         self._words, self._lexicon, self._labels, self._numbers, self._number_of = text
-        self._usable = usable
+        self._may_be_ours = may_be_ours
 
     def number_after(self, label: Label) -> NumberToken | None:
         """The number that a label announces: "S/N 4711-A", "serial number on the back of the fan reads: 4711-A".
@@ -90,7 +97,6 @@ class LabelReader:
         words, index = self._words, label.end
         colon, owned, negated = False, False, self._is_negated(label)
         is_other = label.claim == "other"
-        usable = self._numbers if is_other else self._usable
         unlinked: NumberToken | None = None
         for _ in range(MAX_WORDS_FROM_OTHER_LABEL if is_other else MAX_WORDS_TO_VALUE):
             if index >= len(words.folded):
@@ -106,8 +112,10 @@ class LabelReader:
                 break
             owned = owned or (is_direct and "?" in gap)
             colon = colon or ":" in gap or "|" in gap or "\t" in gap
-            is_linked = is_direct or ":" in gap or "=" in gap or (self._follows_link_word(index) and not negated)
-            if number := usable.get(index):
+            is_linked = is_direct or ":" in gap or "=" in gap or gap.strip() in _DASHES
+            is_linked = is_linked or (self._follows_link_word(index) and not negated)
+            number = self._numbers.get(index) if is_other else self._number_at(index, is_linked=is_linked)
+            if number is not None:
                 if is_linked or (newlines == 1 and self._ends_line(number)):
                     return number
                 if unlinked is None and not (negated or owned or is_other) and is_distinctive(number.text):
@@ -115,7 +123,11 @@ class LabelReader:
             if newlines and (colon or newlines > 1):
                 break  # an empty field of a form: what follows is the next field
             following = self._labels.get(index)
-            if following is None:
+            if is_direct and "(" in gap and (behind := self._end_of_brackets(index)):
+                # "(on the back)" says nothing of the number behind it
+                index = behind
+                label = label._replace(end=behind)
+            elif following is None:
                 word = words.folded[index]
                 if word in self._lexicon.denials:
                     return None
@@ -124,7 +136,7 @@ class LabelReader:
                 index = inside.end if inside else index + 1
             elif following.claim == label.claim == "own":
                 index, label = following.end, following
-            elif following.claim == "example" and (behind := self._end_of_brackets(following)):
+            elif following.claim == "example" and (behind := self._end_of_brackets(following.first)):
                 index = behind
             elif self._starts_other_label(following):
                 break
@@ -132,13 +144,32 @@ class LabelReader:
                 index += 1
         return unlinked
 
+    def _number_at(self, index: int, *, is_linked: bool) -> NumberToken | None:
+        """A number that may be ours; all its groups count where it is announced."""
+        number = self._numbers.get(index)
+        if is_linked and (number := number or self._prefixed(index)):
+            number = self._text.extend(number)
+        return number if number and self._may_be_ours(number) else None
+
+    def _prefixed(self, index: int) -> NumberToken | None:
+        """The number whose letters stand before a blank: "KS 40-0071-8"."""
+        words, following = self._words, self._numbers.get(index + 1)
+        is_prefixed = following and words.gap_before(index + 1) == " " and is_prefix_word(words, index, self._lexicon)
+        if following is None or not is_prefixed or index in self._labels:
+            return None
+        return following._replace(first=index, text=words.text_of(index, index + 1) + following.text)
+
+    def with_prefix(self, number: NumberToken) -> NumberToken:
+        """The number with the letters before a blank that may belong to it."""
+        return (self._prefixed(number.first - 1) if number.first else None) or number
+
     def _ends_line(self, number: NumberToken) -> bool:
         return number.end == len(self._words.folded) or "\n" in self._words.gap_before(number.end)
 
-    def _end_of_brackets(self, label: Label) -> int | None:
-        """The word behind the brackets that `label` begins in, as in "Serial number (e.g. SN12345): 4711-A"."""
-        words, start = self._words, self._words.starts[label.first]
-        if "(" not in words.gap_before(label.first):
+    def _end_of_brackets(self, index: int) -> int | None:
+        """The word behind the brackets that word `index` begins, as in "Serial number (e.g. SN12345): 4711-A"."""
+        words, start = self._words, self._words.starts[index]
+        if "(" not in words.gap_before(index):
             return None
         end = words.text.find(")", start, start + MAX_BRACKETS)
         return bisect_left(words.starts, end) if end >= 0 else None
@@ -191,7 +222,7 @@ class LabelReader:
             cell_start = line_start + sum(len(cell) + 1 for cell in cells[:column])
             first = bisect_left(words.starts, cell_start)
             is_inside = first < len(words.starts) and words.starts[first] < cell_start + len(cells[column])
-            if is_inside and (number := self._usable.get(first)):
+            if is_inside and (number := self._number_at(first, is_linked=True)):
                 numbers.append(number)
             if line_end < 0:
                 break
@@ -209,8 +240,8 @@ class LabelReader:
             linked = linked or "(" in gap or "=" in gap or (is_last and "," in gap)
             index -= 1
             if linked and (inside := self._number_of.get(index)):
-                number = self._usable.get(inside.first)
-                return number if number and len(number.text) >= MIN_LENGTH_BEFORE_LABEL else None
+                is_number = self._may_be_ours(inside) and len(inside.text) >= MIN_LENGTH_BEFORE_LABEL
+                return inside if is_number else None
             linked = linked or words.folded[index] in self._lexicon.links
         return None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 from unicodedata import combining
 
@@ -21,6 +21,8 @@ from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedTex
 MAX_GROUP_LENGTH: Final = 5
 MAX_LETTERS_OF_GROUP: Final = 4
 MAX_GROUPS: Final = 8
+MAX_PIECE_LENGTH: Final = 12
+MIN_LENGTH_ALONE: Final = 6
 MIN_DIGITS_OF_GROUPS: Final = 5
 MIN_DIGITS_OF_LAST_GROUP: Final = 3
 MIN_LENGTH_OF_ALIKE: Final = 4
@@ -40,6 +42,7 @@ _LETTER: Final = re.compile(r"[A-Z]")
 _BESIDE: Final = re.compile(r"[ ()/+.-]{1,4}")
 _WRAPPED: Final = re.compile(r"[-/_][ \t]{0,9}\n[ \t]{0,9}")
 _PREFIXED: Final = re.compile(r"[A-Z]+[0-9]+")
+_MODEL: Final = re.compile(r"[A-Z]{1,4}-?[0-9]{2,4}")
 _GROUPED: Final = re.compile(
     r"[A-Z]{1,4}(?: [0-9][A-Z0-9]{0,4})+(?: [A-Z]{1,3})?"  # FD 9804 00231, CX 5519 02A
     r"|(?=[A-Z]{0,4}[0-9])[A-Z0-9]{1,5}(?: [0-9]{2,5})* [A-Z]{1,3}"  # 4C 7719 0033 X
@@ -56,7 +59,7 @@ _SPACED_HOLE: Final = r"(?:[?*_…□■]+|\.(?: ?\.)+|#+(?=[ \t]))"
 _HOLE_BEHIND: Final = re.compile(
     rf"[-/.]?[{_HOLE}]+(?=\w)|[-/._][{_HOLE}]|[*#_~…□■▢◻◼▯×\ufffd]|\?{{2,}}|\.{{2,}}|-(?=[,;)\s]*(?:\n|$))"
     rf"|[ \t]{{0,2}}[-/.]?[(\[{{<][ \t]?[{_HOLE}.]+[ \t]?[)\]}}>]"
-    rf"|[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?(?=\w)"
+    rf"|[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?(?=\w)|[ \t]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>] ?(?=[A-Z]?[0-9])"
     rf"|[ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}}(?=[A-Za-z]{{0,2}}[0-9])"
 )
 _HOLE_BEFORE: Final = re.compile(
@@ -71,7 +74,8 @@ _FRAGMENT: Final = re.compile(r"[ \t]{0,2}-?[A-Za-z0-9]{1,3}(?![\w-])")
 class NumberToken(NamedTuple):
     """words[first:end] of a text; `text` is in upper case, its groups without the blanks between.
 
-    is_read: whether all of it was read. is_plain: whether it is a number at all, and no sum, time or the like.
+    is_read: whether all of it was read. is_whole: whether nothing beside it may be another group of it. is_plain:
+    whether it is a number at all, and no sum, time or the like.
     is_beside_last: only blanks, brackets and the like stand between it and the number before, as in `(030) 231 25014`.
     """
 
@@ -79,12 +83,13 @@ class NumberToken(NamedTuple):
     end: int
     text: str
     is_read: bool = True
+    is_whole: bool = True
     is_plain: bool = True
     is_beside_last: bool = False
 
     @property
     def is_usable(self) -> bool:
-        return self.is_read and self.is_plain
+        return self.is_read and self.is_whole and self.is_plain
 
 
 def shape(text: str) -> str:
@@ -129,7 +134,7 @@ def find_number_tokens(
         last_end = token.end
         found.append(
             token._replace(
-                is_read=token.is_read and not _is_unreadable(words, token, lexicon, doubts),
+                is_read=not _is_unreadable(words, token, lexicon, doubts),
                 is_plain=token.text.isascii() and not _is_part(words, token.first, token.end),
                 is_beside_last=beside,
             )
@@ -165,8 +170,6 @@ class _Runs:
                     if not self._is_group(following):
                         break
                     run.append(following)
-            elif prefix := self._prefix_before(token, position):
-                run = [NumberToken(prefix.first, token.end, prefix.text + token.text)]
             position = run[-1].end
             yield from self._numbers_of(run)
 
@@ -211,17 +214,6 @@ class _Runs:
         words = self._words
         return index > 0 and (words.folded[index - 1] in self._lexicon.links or ":" in words.gap_before(index))
 
-    def _prefix_before(self, token: NumberToken, position: int) -> NumberToken | None:
-        """The KS of "S/N: KS 40-0071-8", right behind a label of serial numbers."""
-        words, first = self._words, token.first - 1
-        if first < position or words.gap_before(token.first) != " ":
-            return None
-        text = words.text_of(first, first + 1)
-        lexicon, word = self._lexicon, words.folded[first]
-        is_short = len(text) <= MAX_LETTERS_OF_GROUP and text.isalpha() and text.isupper()
-        is_word = first in self._label_words or word in lexicon.links or word in lexicon.stop_words
-        return NumberToken(first, token.first, text) if is_short and not is_word and self._is_announced(first) else None
-
     def _numbers_of(self, run: list[NumberToken]) -> Iterator[NumberToken]:
         """The number that the groups of a run make together, else each that holds a digit."""
         words = self._words
@@ -256,7 +248,7 @@ class _Runs:
             return
         with_digits = [group for group in run[first:end] if _DIGIT.search(group.text)]
         for group in with_digits:
-            yield group._replace(text=group.text.upper(), is_read=len(with_digits) == 1)
+            yield group._replace(text=group.text.upper(), is_whole=len(with_digits) == 1)
 
     def _is_prefixed(self, run: list[NumberToken]) -> bool:
         """`TS90 01234`: letters and digits, then one group of digits that is no year."""
@@ -285,6 +277,61 @@ class _Runs:
             label = self._label_ends.get(first - 1)
         # "Mod./Ser. no." is the label of one of two numbers
         return label is not None and "/" not in self._words.gap_before(label.first)
+
+
+def is_prefix_word(words: TokenizedText, index: int, lexicon: Lexicon) -> bool:
+    """Whether a word may be the letters that a number begins with: the KS of "KS 40-0071-8"."""
+    text, word = words.text_of(index, index + 1), words.folded[index]
+    is_short = len(text) <= MAX_LETTERS_OF_GROUP and text.isascii() and text.isalpha() and text.isupper()
+    others = (lexicon.links, lexicon.stop_words, lexicon.joiners, lexicon.denials)
+    return is_short and not any(word in each for each in others)
+
+
+def extend_number(
+    number: NumberToken, words: TokenizedText, lexicon: Lexicon, numbers: Mapping[int, NumberToken]
+) -> NumberToken:
+    """A number that a label or a question announces, with all groups that single blanks part from it.
+
+    `0817-44 930 21` and `40 0098 771 HL` are one each. Where it is open whether a group belongs to it, as with a year
+    or behind what may be a model, the number is not whole. numbers: those of the text by their first words.
+    """
+    if lexicon.self_labelled.fullmatch(number.text) or lexicon.never.fullmatch(number.text):
+        return number
+    end, pieces = number.end, [number._replace(is_whole=True)]
+    while end < len(words.folded) and words.gap_before(end) == " " and len(pieces) < MAX_GROUPS:
+        following = numbers.get(end)
+        if following is None:
+            is_inside = len(words.folded[end]) == 1 and end + 1 in numbers and words.gap_before(end + 1) == " "
+            if not (is_prefix_word(words, end, lexicon) and (is_inside or ends_phrase(words, end + 1))):
+                break
+            following = NumberToken(end, end + 1, words.text_of(end, end + 1))
+        elif len(following.text) > MAX_PIECE_LENGTH or not (following.is_plain and following.is_read):
+            break
+        elif is_distinctive(number.text) and shape(following.text) == shape(number.text):
+            break  # another number
+        elif lexicon.never.fullmatch(following.text) and not following.text.isdigit():
+            break  # 60HZ
+        pieces.append(following)
+        end = following.end
+    if len(pieces) > 1 and pieces[-1].text.isdigit() and _counts(words, pieces[-1], lexicon):
+        pieces.pop()
+    if len({piece.text for piece in pieces}) == 1 and (len(pieces) == 1 or len(number.text) >= MIN_LENGTH_ALONE):
+        return pieces[0] if end == number.end else pieces[0]._replace(is_whole=number.is_whole or number.text.isdigit())
+    is_open = (
+        _YEAR.fullmatch(pieces[-1].text) is not None
+        or (_MODEL.fullmatch(number.text) is not None and len(pieces[1].text) > MAX_GROUP_LENGTH)
+        or all(len(piece.text) >= MIN_LENGTH_ALONE for piece in pieces)
+    )
+    text = "".join(piece.text for piece in pieces)
+    return number._replace(end=pieces[-1].end, text=text, is_whole=not is_open)
+
+
+def _counts(words: TokenizedText, group: NumberToken, lexicon: Lexicon) -> bool:
+    """Whether a word behind a group of digits says what it counts: "2 years", "350,- EUR"."""
+    if _CENTS.match(words.text, words.ends[group.end - 1]):
+        return True
+    is_beside = group.end < len(words.folded) and words.gap_before(group.end) == " "
+    return is_beside and words.folded[group.end] in lexicon.units
 
 
 def _is_plain_word(word: str) -> bool:
@@ -340,13 +387,12 @@ def _is_unreadable(
     """Whether a sign, a word or an alternative beside a number says that not all of it was read."""
     text, start, stop = words.text, words.starts[token.first], words.ends[token.end - 1]
     before, after = text[max(start - MAX_HOLE, 0) : start], text[stop : stop + MAX_HOLE]
-    is_emphasized = before[-1:] in _EMPHASIS and after[:1] == before[-1:]
+    is_emphasized = before[-1:] in _EMPHASIS and after[:1] == before[-1:] and not after[1:2].isalnum()
     return (
         (not is_emphasized and bool(_HOLE_BEHIND.match(after) or _HOLE_BEFORE.search(before)))
         or _PLACEHOLDERS.search(text, start, stop) is not None
         or any(_doubts_number(words, token, doubt) for doubt in doubts)
         or _has_alternative(words, token, lexicon)
-        or _goes_on_behind(words, token, lexicon)
     )
 
 
@@ -359,16 +405,6 @@ def _doubts_number(words: TokenizedText, token: NumberToken, doubt: PhraseMatch[
     if index < token.first <= index + MAX_WORDS_TO_DOUBT:
         return not any(SENTENCE_END.search(words.gap_before(each)) for each in range(index + 1, token.first + 1))
     return False
-
-
-def _goes_on_behind(words: TokenizedText, token: NumberToken, lexicon: Lexicon) -> bool:
-    """The 778 of "KX20041 778.", which may be its last group or not."""
-    end = token.end
-    if end >= len(words.folded) or words.gap_before(end) != " " or lexicon.self_labelled.fullmatch(token.text):
-        return False
-    word = words.folded[end]
-    is_group = word.isdigit() and len(word) <= MAX_GROUP_LENGTH and not token.text.isdigit()
-    return is_group and ends_phrase(words, end + 1) and not _CENTS.match(words.text, words.ends[end])
 
 
 def _has_alternative(words: TokenizedText, token: NumberToken, lexicon: Lexicon) -> bool:

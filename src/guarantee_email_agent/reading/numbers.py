@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Final, NamedTuple
@@ -42,8 +42,10 @@ MAX_LABELS: Final = 1000  # no honest mail has so many; a hostile one shall not 
 MAX_WORDS_TO_BACK_REFERENCE: Final = 4
 MAX_WORDS_BACK: Final = 60
 MAX_NUMBERS_OF_COMBINED: Final = 4
-MAX_LEFT_OF_ANSWER: Final = 3
-"""So many words nobody knows may stand beside the number in an answer: a name below it, a place."""
+MAX_WORDS_OF_ANSWER: Final = 30
+"""So many words may stand beside the number in an answer: thanks, where it was found, a name."""
+MAX_UNKNOWN_OF_ANSWER: Final = 3
+"""So many of them may be known to nobody: a name, a place."""
 
 MIN_DIGITS_OF_FORMAT: Final = 8
 """Shorter rows of digits fit a format by chance, so that they need a label all the same."""
@@ -93,6 +95,7 @@ class NumberReading:
     unreadable: bool = False
     unconfirmed: tuple[str, ...] = ()
     labelled: bool = False
+    is_answer: bool = False
     dropped: tuple[tuple[str, str], ...] = ()
 
     def picked(self, candidates: Iterable[str]) -> tuple[str, ...]:
@@ -110,16 +113,11 @@ def tiers_of(subject: str, new: str, quoted: str, signature: str, *, is_answer: 
     return Tiers(first.strip(), second.strip(), signature)
 
 
-def is_newly_given(number: str, tiers: Tiers, lexicon: Lexicon) -> bool:
+def is_newly_given(number: str, tiers: Tiers) -> bool:
     """Whether the customer gives a number now, however it is spelled, and not only what was quoted before."""
     key = number_key(number)
-    new, quoted = ({number_key(each.text) for each in _tokens_of(text, lexicon)} for text in tiers[:2])
+    new, quoted = (_NOT_ALPHANUMERIC.sub("", text.upper()) for text in tiers[:2])
     return key in new and key not in quoted
-
-
-def _tokens_of(text: str, lexicon: Lexicon) -> list[NumberToken]:
-    words = tokenize(text)
-    return find_number_tokens(words, lexicon, lexicon.labels.find(words)[:MAX_LABELS])
 
 
 def number_key(number: str) -> str:
@@ -144,7 +142,11 @@ def read_numbers(tiers: Tiers, number_format: NumberFormat, lexicon: Lexicon, *,
         found = quoted.read(asked=False)
         if found.numbers or found.unreadable:
             return NumberReading(
-                found.numbers, found.unreadable, reading.unconfirmed, found.labelled, (*reading.dropped, *found.dropped)
+                found.numbers,
+                found.unreadable,
+                reading.unconfirmed,
+                found.labelled,
+                dropped=(*reading.dropped, *found.dropped),
             )
     return _with_dropped(reading, tiers._replace(quoted=""), "stands in the signature")
 
@@ -155,7 +157,7 @@ def _with_dropped(reading: NumberReading, tiers: Tiers, reason: str) -> NumberRe
         return reading
     behind = (word.strip(".,;:()") for text in tiers[1:] for word in text.split() if _DIGIT.search(word))
     dropped = (*reading.dropped, *((word, reason) for word in islice(behind, MAX_LABELS)))
-    return NumberReading(reading.numbers, reading.unreadable, reading.unconfirmed, reading.labelled, dropped)
+    return replace(reading, dropped=dropped)
 
 
 class _TierReader:
@@ -181,7 +183,7 @@ class _TierReader:
         self._drop_addresses_and_examples()
         self._drop_other_devices()
         self._usable = {each.first: each for each in self._numbers if self._may_be_labelled(each)}
-        self._label_reader = LabelReader(self._text, self._usable)
+        self._label_reader = LabelReader(self._text, self._may_be_labelled)
         self._combined = dict(self._find_combined_labels()) if self._is_serial else {}
         self._drop_claimed()
         self._find_formatted()
@@ -202,8 +204,9 @@ class _TierReader:
         if not self._numbers:
             return NumberReading()
         found, labelled = self._found, bool(self._found)
-        if asked and not found:
-            found = {number.first: number for number in self._answer()}
+        is_answer = asked and bool(answer := self._answer(list(found.values())))
+        if is_answer:
+            found = {number.first: number for number in answer}
         if any(not number.is_usable for number in found.values()):
             return NumberReading(unreadable=True, labelled=labelled, dropped=self._dropped({}, UNREADABLE))
         ours = [found[first] for first in sorted(found) if self._is_ours(found[first])]
@@ -211,7 +214,8 @@ class _TierReader:
         numbers = tuple(number.text for number in ours if by_key[number_key(number.text)] is number)
         unconfirmed = () if numbers else tuple(dict.fromkeys(self._unconfirmed()))
         unreadable = asked and not numbers and any(self._is_open(number) for number in self._numbers)
-        return NumberReading(numbers, unreadable, unconfirmed, labelled, self._dropped(by_key, "has no label"))
+        dropped = self._dropped(by_key, "has no label")
+        return NumberReading(numbers, unreadable, unconfirmed, labelled, is_answer, dropped)
 
     def _claims(self, in_lexicon: list[Label]) -> list[Label]:
         """The labels in the text, with what they say of the kind of number that is looked for."""
@@ -249,7 +253,7 @@ class _TierReader:
         """Whether a number may stand behind a label of ours; one of which a part was not read may."""
         if number.first in self._reasons or self._lexicon.never.fullmatch(number.text):
             return False
-        return not number.is_usable or bool(self._lexicon.labelled.fullmatch(number.text))
+        return not (number.is_read and number.is_plain) or bool(self._lexicon.labelled.fullmatch(number.text))
 
     def _drop_claimed(self) -> None:
         """Numbers that another label claims are out of the question."""
@@ -352,17 +356,14 @@ class _TierReader:
             number = self._label_reader.number_before(label)
             if number is not None and number.first not in self._reasons:
                 return [number]
-        first, listed = number, list[NumberToken]()
-        while number is not None and first is not None:
-            is_free = number.first in self._found or (
-                number.first in self._usable
-                and number.first not in self._reasons
-                and (number is first or have_similar_shape(first, number))
-            )
-            if not is_free:
+        listed = list[NumberToken]()
+        while number is not None:
+            is_alike = not listed or have_similar_shape(listed[0], number)
+            if not (number.first in self._found or (is_alike and self._may_be_labelled(number))):
                 break
             listed.append(number)
             number = self._text.next_in_list(number)
+            number = number and self._text.extend(number)
         return listed
 
     def _find_same_shape(self) -> None:
@@ -394,21 +395,31 @@ class _TierReader:
                 referred_to.append(number)
         return referred_to
 
-    def _answer(self) -> list[NumberToken]:
-        """The numbers that are essentially all that the text says; hardly ever more than one."""
+    def _answer(self, labelled: list[NumberToken]) -> list[NumberToken]:
+        """The numbers that are essentially all that the text says; hardly ever more than one. labelled: those of it."""
         free = [number for number in self._numbers if number.first not in self._reasons]
-        is_answer = free and len(free) == len(self._numbers) and all(map(self._may_be_answer, free))
-        if not is_answer or not all(have_similar_shape(free[0], number) for number in free):
+        given = list[NumberToken](labelled)
+        for number in () if labelled else free:
+            if not given or number.first >= given[-1].end:
+                given.append(self._text.extend(self._label_reader.with_prefix(number)))
+        if not given or (not labelled and len(free) < len(self._numbers)):
             return []
-        words, lexicon, inside = self._words, self._lexicon, self._text.number_of
+        words, lexicon = self._words, self._lexicon
+        inside = {index for number in given for index in range(number.first, number.end)}
         left = [index for index, word in enumerate(words.folded) if index not in inside and len(word) > 1]
-        if "?" in words.text_between(0, free[0].first) or any(words.folded[index] in lexicon.denials for index in left):
-            return []
-        known = (lexicon.stop_words, lexicon.greetings, lexicon.links, lexicon.owners, lexicon.answer_words)
-        unknown = {words.folded[index] for index in left if not any(words.folded[index] in each for each in known)}
+        before = [words.folded[index] for index in left if index < given[0].first]
+        is_doubted = "?" in words.text_between(0, given[0].first) or not lexicon.denials.isdisjoint(before)
+        explained = {index for match in lexicon.explained.find(words) for index in range(match.first, match.end)}
+        unknown = {words.folded[index] for index in left if index not in explained}
         # The "bt" of "bt 330 118" may be a part of the number.
-        beside = {words.folded[index] for number in free for index in self._words_beside(number)}
-        return free if len(unknown) <= MAX_LEFT_OF_ANSWER and unknown.isdisjoint(beside) else []
+        beside = {words.folded[index] for number in given for index in self._words_beside(number)}
+        if len(left) > MAX_WORDS_OF_ANSWER or len(unknown) > MAX_UNKNOWN_OF_ANSWER:
+            return []
+        if labelled:
+            return given
+        if is_doubted or not unknown.isdisjoint(beside) or not all(map(self._may_be_answer, given)):
+            return []
+        return given if all(have_similar_shape(given[0], number) for number in given) else []
 
     def _is_open(self, number: NumberToken) -> bool:
         """Whether a number is nothing else's, and could not be read in full."""
@@ -416,7 +427,7 @@ class _TierReader:
 
     def _may_be_answer(self, number: NumberToken) -> bool:
         is_long = len(number.text) >= MIN_LENGTH_BEFORE_LABEL
-        return is_long and number.is_usable and number.first in self._usable and not self._is_other(number)
+        return is_long and number.is_usable and self._may_be_labelled(number) and not self._is_other(number)
 
     def _words_beside(self, number: NumberToken) -> Iterator[int]:
         words = self._words
@@ -456,8 +467,9 @@ class _TierReader:
     def _dropped(self, counted: Mapping[str, NumberToken], reason: str) -> tuple[tuple[str, str], ...]:
         """Every number that does not count as it was written, with why. reason: of those of which nothing is known."""
         words, dropped = self._words, dict[str, str]()
+        inside = {index for number in counted.values() for index in range(number.first, number.end)}
         for number in self._numbers:
-            if number_key(number.text) in counted:
+            if number_key(number.text) in counted or number.first in inside:
                 continue
             why = self._reasons.get(number.first)
             if why is None:
