@@ -59,13 +59,15 @@ _SPACED_HOLE: Final = r"(?:[?*_…□■]+|\.(?: ?\.)+|#+(?=[ \t]))"
 _HOLE_BEHIND: Final = re.compile(
     rf"[-/.]?[{_HOLE}]+(?=\w)|[-/._][{_HOLE}]|[*#_~…□■▢◻◼▯×\ufffd]|\?{{2,}}|\.{{2,}}|-(?=[,;)\s]*(?:\n|$))"
     rf"|[ \t]{{0,2}}[-/.]?[(\[{{<][ \t]?[{_HOLE}.]+[ \t]?[)\]}}>]"
-    rf"|[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?(?=\w)|[ \t]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>] ?(?=[A-Z]?[0-9])"
+    rf"|[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?(?=\w)"
+    rf"|[ \t]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>] ?(?=[A-Z]?[0-9])"
     rf"|[ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}}(?=[A-Za-z]{{0,2}}[0-9])"
 )
 _HOLE_BEFORE: Final = re.compile(
     rf"(?:\w[-/.]?[{_HOLE.replace('#', '')}]+[-/.]?|[0-9]#+|[?…□■▢◻◼▯×¿\ufffd]|\.{{2,}}"
     rf"|\w[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?|[0-9][ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}})$"
 )
+_SPACED_JOINTS: Final = (" / ", " - ", " . ", "/ ", " /", " -")
 _EMPHASIS: Final = frozenset("*_")
 _PLACEHOLDERS: Final = re.compile(r"[0-9]-?x{2,}|x{2,}-?[0-9]|[0-9]x[0-9]*x[0-9]")
 _FRAGMENT: Final = re.compile(r"[ \t]{0,2}-?[A-Za-z0-9]{1,3}(?![\w-])")
@@ -316,14 +318,27 @@ def extend_number(
     if len(pieces) > 1 and pieces[-1].text.isdigit() and _counts(words, pieces[-1], lexicon):
         pieces.pop()
     if len({piece.text for piece in pieces}) == 1 and (len(pieces) == 1 or len(number.text) >= MIN_LENGTH_ALONE):
-        return pieces[0] if end == number.end else pieces[0]._replace(is_whole=number.is_whole or number.text.isdigit())
+        return pieces[0]._replace(is_whole=not _goes_on_behind(words, number.end, lexicon, numbers))
     is_open = (
         _YEAR.fullmatch(pieces[-1].text) is not None
         or (_MODEL.fullmatch(number.text) is not None and len(pieces[1].text) > MAX_GROUP_LENGTH)
         or all(len(piece.text) >= MIN_LENGTH_ALONE for piece in pieces)
+        or _goes_on_behind(words, pieces[-1].end, lexicon, numbers)
     )
     text = "".join(piece.text for piece in pieces)
     return number._replace(end=pieces[-1].end, text=text, is_whole=not is_open)
+
+
+def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: Mapping[int, NumberToken]) -> bool:
+    """Whether what stands behind words[:end] may be another group: the "/ 2" of "CHF 440 / 2", the b of "7700 41 b"."""
+    if end >= len(words.folded):
+        return False
+    word, gap = words.folded[end], words.gap_before(end)
+    if following := numbers.get(end):
+        is_group = gap in _SPACED_JOINTS or (gap == " " and following.text.isdigit())
+        return is_group and len(following.text) <= MAX_GROUP_LENGTH and not _counts(words, following, lexicon)
+    # Some people write the last letter small; a single small one is hardly ever a word.
+    return gap == " " and len(word) == 1 and word not in lexicon.joiners and ends_phrase(words, end + 1)
 
 
 def _counts(words: TokenizedText, group: NumberToken, lexicon: Lexicon) -> bool:

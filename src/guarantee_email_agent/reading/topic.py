@@ -17,6 +17,7 @@ WEIGHT_OF_FAULT = 2
 WEIGHT_OF_CERTAIN_FAULT = 3
 WEIGHT_OF_STRANGER = 4
 WEIGHT_OF_OTHER = 3
+WEIGHT_OF_WARRANTY = 3
 WEIGHT_OF_CLEAR_TOPIC = 8
 MAX_WEIGHT_OF_DEVICES = 2
 WEIGHT_OF_PRAISE = 3
@@ -24,6 +25,7 @@ MAX_NAMES = 2
 MIN_CONTENT_WORDS = 4
 
 _DEVICES = "<devices>"  # how much of the score of the warranty stands for the names of devices
+_OTHER_PHRASES = "<other phrases>"  # how many words speak for something else; a single one is everybody's
 _MORE_THAN_THANKS = re.compile(r"[?0-9]")
 _SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
 
@@ -86,12 +88,14 @@ def _classify_shipped(written: TokenizedText, scores: dict[str, int], has_serial
     least = WEIGHT_OF_CLEAR_TOPIC if fault >= WEIGHT_OF_CERTAIN_FAULT else WEIGHT_OF_STRANGER
     if unsolicited >= least and not has_serial_number:
         return OTHER_TOPIC
-    # A labelled number beside a word of a device or of the warranty is no other matter.
-    if warranty + fault >= other or (has_serial_number and warranty > WEIGHT_OF_SERIAL_NUMBER):
+    # A labelled number, or the word warranty itself, is not outweighed by a single everyday word.
+    is_one_word = scores[_OTHER_PHRASES] < 2 and warranty + fault > 0
+    if warranty + fault >= other or (warranty >= WEIGHT_OF_WARRANTY and is_one_word):
         return WARRANTY_TOPIC
     # A voucher code may "not work", too: without a word of a device, much else outweighs a fault.
     is_of_device = warranty > 0 or other < WEIGHT_OF_CLEAR_TOPIC
-    is_open = has_serial_number or other < WEIGHT_OF_OTHER or (fault >= WEIGHT_OF_FAULT and is_of_device)
+    is_open = has_serial_number or is_one_word or other < WEIGHT_OF_OTHER
+    is_open = is_open or (fault >= WEIGHT_OF_FAULT and is_of_device)
     return UNCLEAR if is_open else OTHER_TOPIC
 
 
@@ -111,12 +115,13 @@ def _score_topics(words: TokenizedText, lexicon: Lexicon, topics: Collection[str
     matches = lexicon.topics.find(words)
     found = {match.payload.phrase: match.payload for match in matches}
     counted = {*SHIPPED_TOPICS, FAULT, UNSOLICITED, *topics}
-    scores = dict.fromkeys((*counted, _DEVICES), 0)
+    scores = dict.fromkeys((*counted, _DEVICES, _OTHER_PHRASES), 0)
     devices = 0
     for phrase in found.values():
         if phrase.topic in counted:
             scores[phrase.topic] += phrase.weight
         devices += phrase.topic == WARRANTY_TOPIC and phrase.weight == 1
+        scores[_OTHER_PHRASES] += (phrase.topic in (OTHER_TOPIC, UNSOLICITED)) * len(phrase.phrase.split())
     # Who names one device after the other says no more of it.
     scores[_DEVICES] = min(devices, MAX_WEIGHT_OF_DEVICES)
     scores[WARRANTY_TOPIC] -= devices - scores[_DEVICES]
