@@ -39,6 +39,7 @@ class AnswerPolicy:
     authserv_id: str | None = None
     trusted_forms: frozenset[str] = frozenset()
     own_addresses: frozenset[str] = frozenset()
+    caution: int = 0
 
     @classmethod
     def of(cls, config: Config) -> Self:
@@ -51,6 +52,7 @@ class AnswerPolicy:
             authserv_id=agent.authserv_id,
             trusted_forms=frozenset(map(str.lower, agent.trusted_forms)),
             own_addresses=frozenset((*agent.own_addresses, *((address,) if address else ()))),
+            caution=agent.caution,
         )
 
     @property
@@ -107,7 +109,7 @@ class ProcessingResult:
     `failed_step` names the step, `error_code` and `error_message` say what was wrong, and the mail stays unprocessed;
     `error_details` may hold `retryable` (another try can heal it) and `outage` (a service as a whole is down).
     step_ms: milliseconds that each step took, by its name, the one that failed included. One with nothing to do is left
-    out.
+    out. doubt: how much of the mail nothing explains, 0 to 100; None where nobody measured it.
     """
 
     success: bool
@@ -133,3 +135,4 @@ class ProcessingResult:
     processing_time_ms: int = 0
     step_ms: Mapping[str, float] = field(default_factory=dict)
     triage: Triage | None = None
+    doubt: int | None = None
