@@ -406,6 +406,6 @@ class EvalResult:
         title = f"{printable(self.test_case.scenario_id)}: {printable(description)}"
         if self.passed:
             return f"✓ {title}"
-        texts = [*self.failures, *(f"harmful: {reason}" for reason in self.harm)]
+        texts = [*self.failures, *([f"harmful: {'; '.join(self.harm)}"] if self.harm else [])]
         lines = [f"    {printable(line)}" for text in texts for line in text.split("\n")]
         return "\n".join([f"✗ {title} - FAILED", *lines])
