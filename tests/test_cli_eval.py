@@ -163,7 +163,15 @@ def test_reports_are_written_for_machines(run: Run, suite: WriteSuite, tmp_path:
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert done.returncode == 4
     assert report["schema_version"] == 1
-    assert report["totals"] == {"total": 2, "passed": 1, "failed": 1, "invalid": 0, "needs_review": 0, "distinct": 1}
+    assert report["totals"] == {
+        "total": 2,
+        "passed": 1,
+        "failed": 1,
+        "invalid": 0,
+        "needs_review": 0,
+        "distinct": 1,
+        "harmful": 0,
+    }
     assert (report["gate"], report["threshold"], report["llm"]) == ("failed", 99.0, "offline")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", report["started"])
     assert report["run_id"]

@@ -92,7 +92,15 @@ def test_the_json_report_holds_every_result(suite: ScenarioFolder) -> None:
     suite.write(1)
     suite.write(2, broken)
     report = suite.timeless_report()
-    assert report["totals"] == {"total": 2, "passed": 1, "failed": 1, "invalid": 1, "needs_review": 0, "distinct": 2}
+    assert report["totals"] == {
+        "total": 2,
+        "passed": 1,
+        "failed": 1,
+        "invalid": 1,
+        "needs_review": 0,
+        "distinct": 2,
+        "harmful": 0,
+    }
     assert (report["gate"], report["llm"], report["run_id"]) == ("failed", "offline", "run")
     assert [result["passed"] for result in report["results"]] == [True, False]
 

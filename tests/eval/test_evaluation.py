@@ -76,10 +76,10 @@ class TestOutcome:
         ]
         assert checks(evaluation) == [[], ["response_body_contains"]]
 
-    def test_totals_gate_and_bound(self, evaluation: Evaluation) -> None:
+    def test_totals_gate_and_rate(self, evaluation: Evaluation) -> None:
         assert (evaluation.totals.passed, evaluation.totals.failed) == (1, 1)
         assert (evaluation.gate, evaluation.passed, bool(evaluation)) == ("failed", False, False)
-        assert (evaluation.pass_rate, evaluation.threshold, evaluation.lower_bound_95) == (50.0, 99.0, 0.0)
+        assert (evaluation.pass_rate, evaluation.threshold) == (50.0, 99.0)
 
     def test_the_threshold_decides(self, suite: ScenarioFolder) -> None:
         assert evaluate(suite.folder, config=suite.config, threshold=50).passed

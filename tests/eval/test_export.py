@@ -51,10 +51,18 @@ class TestJson:
                 "category": {"valid-warranty": {"passed": 34, "total": 35}},
                 "language": {"(not known)": {"passed": 34, "total": 35}},
             },
-            "totals": {"total": 35, "passed": 34, "failed": 1, "invalid": 0, "needs_review": 0, "distinct": 35},
+            "totals": {
+                "total": 35,
+                "passed": 34,
+                "failed": 1,
+                "invalid": 0,
+                "needs_review": 0,
+                "distinct": 35,
+                "harmful": 0,
+            },
             "pass_rate": 97.14,
             "threshold": 99.0,
-            "lower_bound_95": 87.1,
+            "lower_bound_95": None,
             "gate": "failed",
             "interrupted": False,
             "causes": [{"cause": "response_body_contains: missing phrase 'a'", "scenario_ids": ["valid_warranty_001"]}],
@@ -68,6 +76,7 @@ class TestJson:
             "passed": False,
             "needs_review": False,
             "failures": [MISS],
+            "harmful": [],
             "nearest": [],
             "processing_time_ms": 3,
             "actual_output": {"email_sent": True},
@@ -87,6 +96,7 @@ class TestJson:
             "invalid": 1,
             "needs_review": 0,
             "distinct": 2,
+            "harmful": 0,
         }
         assert report["results"][1]["file"] == "evals/a_1.yaml"
         assert report["results"][1]["failures"] == ["Invalid eval file: a_1.yaml - Missing field: created"]

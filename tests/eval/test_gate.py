@@ -6,16 +6,13 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.eval.distinct_mails import DistinctMails
 from guarantee_email_agent.eval.gate import GateDecision, decide_gate
 from guarantee_email_agent.reporting.totals import Totals
 
 
 def decide(passed: int, failed: int = 0, **rules: Any) -> GateDecision:
     totals = Totals(passed=passed, failed=failed)
-    return decide_gate(
-        totals, DistinctMails(total=passed + failed, passed=passed), 99.0, **{"require_proof": False} | rules
-    )
+    return decide_gate(totals, 99.0, **{"require_proof": False} | rules)
 
 
 @pytest.mark.parametrize(
@@ -24,8 +21,10 @@ def decide(passed: int, failed: int = 0, **rules: Any) -> GateDecision:
         (decide(2), ("passed", "≥99% threshold")),
         (decide(1, 1), ("failed", "<99% threshold")),
         (decide(0), ("failed", "<99% threshold")),
-        (decide(298, require_proof=True), ("inconclusive", "99% is not proven")),
-        (decide(299, require_proof=True), ("passed", "≥99% threshold")),
+        (
+            decide(299, require_proof=True),
+            ("inconclusive", "a suite that the agent was built on proves no rate on new mail"),
+        ),
         (decide(1, 1, require_proof=True), ("failed", "<99% threshold")),
         (decide(99, regressions=["a", "b"]), ("failed", "2 regressions since the baseline")),
         (decide(99, regressions=["a"], require_proof=True), ("failed", "1 regression since the baseline")),

@@ -8,7 +8,7 @@ import pytest
 from screen import Screen
 
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.reporter import EvalReporter, describe_confidence
+from guarantee_email_agent.eval.reporter import EvalReporter
 
 MISS = (
     "response_body_contains: missing phrase 'serial number'\n"
@@ -62,8 +62,7 @@ Pass rate: 34/35 (97.1%)
 ✗ Failed: 1
 Duration: 0.4s
 ⚠️  Eval failed (<99% threshold)
-Proven with 95% confidence: on mail like this suite's, the agent passes at least 87.1%.
-A proof of 99% takes 438 more scenarios without a new failure (473 with 1 failure).
+34 of 35 scenarios pass. If the agent was built on this suite, it says nothing of how often new mail goes wrong.
 """
 WHOLE = PASSED_LINES + FAILED_LINES + SUMMARY
 
@@ -112,8 +111,7 @@ class TestOutput:
             "✗ Failed: 0\n"
             "Duration: 0.0s\n"
             "⚠️  Eval failed (<99% threshold)\n"
-            "No scenario ran, so nothing is proven.\n"
-            "A proof of 99% takes 299 more scenarios without a failure (299 in all).\n"
+            "No scenario ran.\n"
         )
 
     def test_invalid_files_are_failures_and_counted_apart(self, outcome: Outcome, invalid: EvalResult) -> None:
@@ -146,24 +144,6 @@ class TestPassRate:
     def test_is_in_percent(self, outcome: Outcome, passed: int, failed: int, rate: float) -> None:
         results = [outcome()] * passed + [outcome(MISS)] * failed
         assert EvalReporter(io.StringIO()).calculate_pass_rate(results) == pytest.approx(rate, abs=1e-6)
-
-
-class TestWhatItProves:
-    @pytest.mark.parametrize(
-        ("passed", "total", "threshold", "sentences"),
-        [
-            (299, 299, 99, ["at least 99.0%."]),
-            (472, 473, 99, ["at least 99.0%."]),
-            (60, 60, 99, ["at least 95.1%.", "takes 239 more scenarios without a failure (299 in all)."]),
-            (298, 298, 99, ["at least 98.9%.", "takes 1 more scenario without a failure (299 in all)."]),
-            (58, 60, 99, ["at least 89.8%.", "takes 568 more scenarios without a new failure (628 with 2 failures)."]),
-            (10, 10, 100, ["at least 74.1%.", "No number of scenarios can prove 100%."]),
-        ],
-    )  # fmt: skip
-    def test_in_words(self, passed: int, total: int, threshold: float, sentences: list[str]) -> None:
-        said = describe_confidence(passed, total, threshold)
-        assert len(said) == len(sentences)
-        assert all(sentence.endswith(end) for sentence, end in zip(said, sentences, strict=True))
 
 
 class TestEncoding:

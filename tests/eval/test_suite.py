@@ -3,12 +3,15 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scenario_folder import ROOT, ScenarioFolder, broken, failing
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.processor import EmailProcessor
+from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError, InstructionError
 
 
@@ -127,6 +130,18 @@ def test_a_run_is_told_in_the_log(suite: ScenarioFolder, caplog: pytest.LogCaptu
     assert any(message.startswith("Eval suite completed in ") and message.endswith("s") for message in messages)
 
 
+def test_harm_and_how_selective_the_agent_was_are_told(suite: ScenarioFolder) -> None:
+    suite.write(1)
+    suite.write(2, lambda text: text.replace('excludes: ["', 'excludes: ["warranty is valid", "'))
+    _, printed = suite.evaluate()
+    reason = "a false statement: found phrase 'warranty is valid'"
+    assert f"\n    harmful: {reason}\n" in printed
+    assert "\nAnswered: 2 of 2 mails, 1 of them rightly\nHarmful: 1\nPass rate: 1/2" in printed
+    report = suite.report()
+    assert [result["harmful"] for result in report["results"]] == [[], [reason]]
+    assert (report["totals"]["harmful"], report["selective"]["right"]) == (1, 1)
+
+
 # Options -------------------------------------------------------------------------------------------------------------
 
 
@@ -151,26 +166,74 @@ def test_only_that_matches_nothing_is_an_error(suite: ScenarioFolder) -> None:
         suite.evaluate(only=("*_001", "nothing_*"))
 
 
-# What it proves ------------------------------------------------------------------------------------------------------
+# What it shows -------------------------------------------------------------------------------------------------------
 
 
-def test_copies_of_a_mail_prove_no_more_than_one(suite: ScenarioFolder) -> None:
+def test_copies_of_a_mail_are_told_from_distinct_ones(suite: ScenarioFolder) -> None:
     for number in range(1, 4):
         suite.write(number, lambda text, number=number: text.replace("SN12345", f"SN{number}2345"))
     code, printed = suite.evaluate()
     assert code == 0
     assert "Pass rate: 3/3 (100%)" in printed
-    assert "Distinct mails: 1/1 (a copy proves nothing).\n" in printed
-    assert "the agent passes at least 5.0%.\nA proof of 99% takes 298 more scenarios without a failure" in printed
+    assert "Distinct mails: 1/1 (a copy shows nothing new).\n" in printed
 
 
-def test_a_proof_can_be_required(suite: ScenarioFolder) -> None:
+def test_a_required_proof_is_never_there(suite: ScenarioFolder) -> None:
     suite.write(1)
     code, printed = suite.evaluate(require_proof=True)
     assert code == 4
-    assert "⚠️  Eval inconclusive (99% is not proven)" in printed
+    assert "⚠️  Eval inconclusive (a suite that the agent was built on proves no rate on new mail)" in printed
     assert suite.report(require_proof=True)["gate"] == "inconclusive"
-    assert suite.evaluate(require_proof=True, threshold=5)[0] == 0
+
+
+def test_a_caution_curve_is_printed_alone_and_decides_nothing(suite: ScenarioFolder) -> None:
+    suite.write(1)
+    suite.write(2, failing)
+    code, printed = suite.evaluate(caution_curve=True)
+    assert code == 0
+    title, first, *_ = printed.splitlines()
+    assert title.split() == ["Caution", "Answered", "Right", "Harmful", "answers"]
+    assert first.split() == ["0", "2", "of", "2", "(100%)", "1", "of", "2", "(50.0%)", "0"]
+    assert "Pass rate" not in printed
+
+
+def test_a_caution_curve_is_of_a_run_without_caution(suite: ScenarioFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite.write(1)
+    suite.config = replace(suite.config, agent=replace(suite.config.agent, caution=30))
+    used = []
+    process = EmailProcessor.process_email
+
+    async def watched(self: EmailProcessor, *arguments: Any, **options: Any) -> ProcessingResult:
+        used.append(self.policy.caution)
+        return replace(await process(self, *arguments, **options), doubt=75)
+
+    monkeypatch.setattr(EmailProcessor, "process_email", watched)
+    _, printed = suite.evaluate(caution_curve=True)
+    answered = [line.split()[1] for line in printed.splitlines()[1:]]
+    assert answered == ["1", "1", "1", *["0"] * 8]
+    assert suite.report()["results"][0]["actual_output"]["doubt"] == 75
+    assert used == [0, 30]
+
+
+@pytest.mark.parametrize(
+    "option", [{"agent": "own"}, {"baseline": "last"}, {"resume": ""}, {"last_failed": True}, {"fail_fast": True}]
+)
+def test_a_caution_curve_is_of_a_whole_run(suite: ScenarioFolder, option: dict[str, Any]) -> None:
+    suite.write(1)
+    with pytest.raises(ConfigurationError, match=f"Remove --{next(iter(option)).replace('_', '-')}"):
+        suite.evaluate(caution_curve=True, **option)
+
+
+def test_a_caution_curve_of_half_a_run_is_none(suite: ScenarioFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite.write(1)
+
+    async def interrupted(*_: Any, **__: Any) -> ProcessingResult:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(EmailProcessor, "process_email", interrupted)
+    code, printed = suite.evaluate(caution_curve=True)
+    assert code == 130
+    assert printed.endswith("Interrupted: 0 of 1 scenarios ran, the gate is not decided")
 
 
 def test_repeat_runs_each_scenario_as_often_and_counts_it_once(

@@ -160,4 +160,4 @@ def test_copies_count_once_and_every_step_has_its_time(suite: KeptSuite) -> None
         for kept in store.results(run):
             assert kept.step_ms is not None
             assert len(kept.step_ms) == len(store.transcript(kept).trace["execution_trace"]) == 3
-    assert (run.total, run.proof_counts) == (2, (1, 1))
+    assert (run.total, run.mails, run.mails_passed) == (2, 1, 1)

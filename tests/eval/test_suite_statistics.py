@@ -30,7 +30,7 @@ def test_runs_scenarios_that_passed_every_time_and_flaky_ones_are_counted() -> N
     assert list(found.repetition_lines(99)) == [
         "Runs passed: 5/9 (55.6%); scenarios that passed every time (pass^3): 1/3 (33.3%)",
         "Flaky: 1: b (2 of 3)",
-        "Repeats are no independent scenarios: what is proven counts each mail once.",
+        "Repeats are no independent scenarios: the pass rate counts each once.",
     ]
     assert found.as_dict()["repeat"]["flaky"] == [{"scenario_id": "b", "passed": 2, "runs": 3}]
 
@@ -47,6 +47,23 @@ def test_deterministic_repeats_claim_no_reliability() -> None:
 def test_a_failed_run_among_others_says_which_it_was() -> None:
     assert repeated("a", True, False, True).failures == ["run 2 of 3: a: b"]
     assert repeated("a", False, False).failures == ["a: b"]
+
+
+def test_what_a_suite_shows_and_what_it_does_not() -> None:
+    own, failed = EvalResult(CASE, True, reading={}), EvalResult(CASE, False, ["a: b"], reading={})
+    assert statistics(own, own).conclusion() == (
+        "2 of 2 scenarios pass. The agent was built on this suite, so this shows that nothing it guards has broken; "
+        "it says nothing of how often new mail goes wrong."
+    )
+    assert statistics(own, failed).conclusion() == (
+        "1 of 2 scenarios pass. "
+        "The agent was built on this suite, so this says nothing of how often new mail goes wrong."
+    )
+    assert statistics(EvalResult(CASE, True)).conclusion() == (
+        "1 of 1 scenario passes. "
+        "If the agent was built on this suite, it says nothing of how often new mail goes wrong."
+    )
+    assert statistics().conclusion() == "No scenario ran."
 
 
 def test_each_group_has_its_count_with_its_rate() -> None:

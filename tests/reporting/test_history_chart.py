@@ -16,15 +16,9 @@ def test_one_run_is_no_history() -> None:
     assert HistoryChart.of([Past(1, 1), Past(0, 0)], 99) is None
 
 
-def test_the_band_is_the_bounds_of_the_rate() -> None:
-    first, second = chart(Past(299, 299), Past(10, 10)).points
-    assert (round(first.low, 1), first.high) == (99.0, 100)
-    assert round(second.low, 1) == 74.1
-
-
 def test_everything_stands_within_the_drawing() -> None:
     drawn = chart(*(Past(passed, 35) for passed in range(36)))
-    numbers = [float(each) for each in drawn.band.strip("MZ").replace("L", " ").split()]
+    numbers = [float(each) for each in drawn.line.strip("M").replace("L", " ").split()]
     assert all(0 <= x <= WIDTH for x in numbers[::2])
     assert all(0 <= y <= HEIGHT for y in numbers[1::2])
     assert drawn.floor == 0

@@ -40,12 +40,19 @@ def page(*cases: Any, **changes: Any) -> Page:
     return Page(as_html(sample_reports.report(*cases, **changes)))
 
 
-def test_the_headline_the_numbers_the_proof_and_the_totals() -> None:
+def test_the_headline_the_numbers_what_they_show_and_the_totals() -> None:
     text = page().text
     assert "✗ Eval failed (<99% threshold)" in text
     assert "Pass rate 50.0%" in text
-    assert "Proven with 95% confidence: on mail like this suite's, the agent passes at least 9.8%." in text
+    assert "2 of 4 scenarios pass." in text
     assert "missing-info de 1 of 1 0" in text
+
+
+def test_harm_is_told_in_the_heading_and_in_the_body() -> None:
+    text = page(sample_reports.case(passed=False, harmful=("a machine was answered",)), sample_reports.case(2)).text
+    assert "✗ Failed, harmful valid_warranty_001" in text
+    assert "harmful: a machine was answered" in text
+    assert text.count("harmful") == 2
 
 
 def test_what_did_not_pass_comes_first_and_open() -> None:

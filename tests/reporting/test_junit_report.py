@@ -82,7 +82,6 @@ def test_what_is_known_of_the_run_are_properties() -> None:
         "pass_rate": "50.0%",
         "threshold": "99",
         "planned": "4",
-        "lower_bound_95": "9.8%",
         "language_model": "offline (instruction-interpreter)",
         "version": "0.1.0",
     }

@@ -32,16 +32,22 @@ def text(**changes: Any) -> str:
 
 
 class TestWhole:
-    def test_the_headline_the_numbers_and_the_proof(self) -> None:
+    def test_the_headline_the_numbers_and_what_they_show(self) -> None:
         written = text()
         assert written.startswith("## ❌ Eval failed ")
         assert "**50.0%** passed: 2 of 4, 2 failed (1 invalid files)." in written
-        assert "Proven with 95% confidence" in written
+        assert "\n2 of 4 scenarios pass.\n" in written
 
     def test_failures_have_their_reasons_and_the_passed_are_folded(self) -> None:
         written = text()
         assert "response_body_contains: missing phrase 'type plate'\n  expected: 'type plate'" in written
         assert "<details><summary>Passed (2)</summary>\n\n`valid_warranty_001`, `garantie_001`\n" in written
+
+    def test_harm_is_told_in_the_title_and_below_the_reasons(self) -> None:
+        failed = sample_reports.case(passed=False, harmful=("a machine was answered",))
+        written = as_markdown(sample_reports.report(failed)).decode()
+        assert "<summary>✗ <code>valid_warranty_001</code> failed, harmful</summary>" in written
+        assert "'Hello, Thank you …'\nharmful: a machine was answered\n```" in written
 
     def test_an_interrupted_run_says_so(self) -> None:
         assert "**Interrupted:** 4 of 9 scenarios ran." in text(gate="undecided", planned=9)

@@ -1,19 +1,15 @@
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantee_email_agent.reporting.statistics import (
-    clean_runs_needed,
     format_percentage,
-    lower_bound_95,
     meets_threshold,
-    rounded_bound,
     rounded_percentage,
     threshold_fraction,
     threshold_text,
@@ -21,20 +17,6 @@ from guarantee_email_agent.reporting.statistics import (
 
 counts = st.integers(1, 3000).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
 thresholds = st.decimals(0, 100, places=3, allow_nan=False)
-
-
-def _tail(passed: int, total: int, rate: float) -> float:
-    """P(X ≥ passed), straight from the definition."""
-    return math.fsum(
-        math.exp(
-            math.lgamma(total + 1)
-            - math.lgamma(count + 1)
-            - math.lgamma(total - count + 1)
-            + count * math.log(rate)
-            + (total - count) * math.log1p(-rate)
-        )
-        for count in range(passed, total + 1)
-    )
 
 
 class TestThreshold:
@@ -138,84 +120,3 @@ class TestPercentage:
     )
     def test_for_machines_has_two_decimals(self, passed: int, total: int, value: float) -> None:
         assert rounded_percentage(passed, total, 99) == value
-
-
-class TestLowerBound:
-    @pytest.mark.parametrize(
-        ("passed", "total", "bound"),
-        [
-            # n clean runs: 0.05 ** (1 / n), the exact form of the rule of three.
-            (1, 1, 5.0),
-            (10, 10, 74.1134),
-            (59, 59, 95.0494),
-            (299, 299, 99.0031),
-            # Printed tables of one-sided exact binomial limits.
-            (9, 10, 60.5838),
-            (8, 10, 49.3099),
-            (19, 20, 78.3895),
-            (5, 10, 22.2441),
-            (1, 10, 0.5116),
-            (34, 35, 87.1499),
-        ],
-    )
-    def test_known(self, passed: int, total: int, bound: float) -> None:
-        assert lower_bound_95(passed, total) == pytest.approx(bound, abs=1e-3)
-
-    @pytest.mark.parametrize("total", [0, 1, 10_000])
-    def test_nothing_passed_proves_nothing(self, total: int) -> None:
-        assert lower_bound_95(0, total) == 0.0
-
-    @settings(max_examples=60)
-    @given(counts)
-    def test_is_where_the_tail_holds_five_percent(self, count: tuple[int, int]) -> None:
-        passed, total = count
-        assume(passed > 0)
-        assert _tail(passed, total, lower_bound_95(passed, total) / 100) == pytest.approx(0.05, rel=1e-7)
-
-    @given(counts)
-    def test_lies_below_the_rate_that_was_seen(self, count: tuple[int, int]) -> None:
-        passed, total = count
-        assert 0 <= lower_bound_95(passed, total) <= 100 * passed / total
-
-    @settings(max_examples=30)
-    @given(st.integers(0, 10_000))
-    def test_grows_with_each_pass_in_a_large_suite(self, passed: int) -> None:
-        assume(passed < 10_000)
-        assert lower_bound_95(passed, 10_000) < lower_bound_95(passed + 1, 10_000)
-
-    def test_is_written_rounded_down(self) -> None:
-        assert rounded_bound(lower_bound_95(34, 35), 99) == 87.1
-        assert rounded_bound(98.99, 99) == 98.9
-
-    def test_is_written_with_more_decimals_where_one_would_hide_that_it_is_enough(self) -> None:
-        assert rounded_bound(99.965, 99.95) == 99.96
-
-
-class TestCleanRunsNeeded:
-    @pytest.mark.parametrize(
-        ("failures", "threshold", "runs"),
-        # The published sample sizes of "95/95" and "95/99" tests, among them the contract's 299 and 473.
-        [(0, 99, 299), (1, 99, 473), (2, 99, 628), (0, 95, 59), (1, 95, 93), (2, 95, 124), (0, 90, 29), (1, 90, 46),
-         (0, 99.9, 2995)],
-    )  # fmt: skip
-    def test_known(self, failures: int, threshold: float, runs: int) -> None:
-        assert clean_runs_needed(failures, threshold) == runs
-
-    def test_nothing_proves_100_percent(self) -> None:
-        assert clean_runs_needed(0, 100) is None
-
-    def test_0_percent_needs_no_proof(self) -> None:
-        assert clean_runs_needed(0, 0) == 0
-
-    def test_thousands_of_failures(self) -> None:
-        needed = clean_runs_needed(3000, 99)
-        assert needed is not None
-        assert lower_bound_95(needed - 3000, needed) >= 99 > lower_bound_95(needed - 3001, needed - 1)
-
-    @settings(max_examples=60)
-    @given(st.integers(0, 60), st.sampled_from([1, 50, 90, 95, 98.7, 99, 99.5, 99.9]))
-    def test_is_the_smallest_total_whose_bound_reaches_the_threshold(self, failures: int, threshold: float) -> None:
-        needed = clean_runs_needed(failures, threshold)
-        assert needed is not None
-        assert lower_bound_95(needed - failures, needed) >= threshold
-        assert lower_bound_95(max(needed - 1 - failures, 0), needed - 1) < threshold

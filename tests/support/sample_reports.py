@@ -26,10 +26,6 @@ class Past(NamedTuple):
     started: str = "2026-01-18T10:00:00Z"
     outcome: str = "passed"
 
-    @property
-    def proof_counts(self) -> tuple[int, int]:
-        return self.passed, self.total
-
 
 def case(number: int = 1, *, passed: bool = True, **changes: Any) -> Case:
     """A scenario as it mostly is."""
@@ -77,6 +73,7 @@ def hostile_case(number: int = 1, **changes: Any) -> Case:
         description=HOSTILE,
         file=HOSTILE,
         misses=(Miss(HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
+        harmful=(HOSTILE,),
         hints=HOSTILE,
         output=HOSTILE,
         request={"subject": HOSTILE, "body": HOSTILE, HOSTILE: HOSTILE},
@@ -119,11 +116,7 @@ def report(*cases: Case, **changes: Any) -> Report:
         "cases": cases,
         "rate": f"{100 * totals.passed / max(1, totals.total):.1f}%",
         "threshold": "99",
-        "bound": "9.8%",
-        "proven": (
-            "Proven with 95% confidence: on mail like this suite's, the agent passes at least 9.8%.",
-            "A proof of 99% takes 624 more scenarios without a new failure (628 with 2 failures).",
-        ),
+        "notes": ("2 of 4 scenarios pass.",),
         "facts": (("Language model", "offline (instruction-interpreter)"), ("Version", "0.1.0")),
         "causes": ((str(MISSING), [each.name for each in cases if MISSING in each.misses]),),
         "history": tuple(

@@ -48,12 +48,12 @@ def test_runs_are_listed_newest_first_with_counts(runs: StoredRuns, pages: Viewe
     assert "✓ Passed 2 of 2 (100%) eval evals/scenarios" in page.text
 
 
-def test_the_history_of_the_newest_suite_is_drawn_with_its_band(runs: StoredRuns, pages: ViewedRuns) -> None:
+def test_the_history_of_the_newest_suite_is_drawn(runs: StoredRuns, pages: ViewedRuns) -> None:
     for number in range(1, 5):
         runs.write(number, [result(1), result(2)])
     page = pages.get("/")
     assert "Pass rates of 4 runs, from 100 % on 2026-01-18" in page.text
-    assert [each["class"] for each in page.all("path")][:2] == ["band", "threshold"]
+    assert [each["class"] for each in page.all("path")][:2] == ["threshold", "line"]
 
 
 def test_a_store_without_a_run_says_how_to_get_one(runs: StoredRuns, pages: ViewedRuns) -> None:
@@ -83,7 +83,7 @@ def test_runs_are_paged_in_both_directions(runs: StoredRuns, pages: ViewedRuns) 
     assert back == [forward[1], forward[0]]
 
 
-def test_a_run_shows_gate_bound_groups_and_results(runs: StoredRuns, pages: ViewedRuns) -> None:
+def test_a_run_shows_gate_groups_and_results(runs: StoredRuns, pages: ViewedRuns) -> None:
     check = Check("email_sent", "no mail was sent", "True", "False")
     runs.write(
         1,
@@ -95,7 +95,6 @@ def test_a_run_shows_gate_bound_groups_and_results(runs: StoredRuns, pages: View
     )
     page = pages.get("/runs/last")
     assert "Pass rate 50.0%" in page.text
-    assert "Lower bound, 95 % 2.5%" in page.text
     assert "failed, at a threshold of 99 % that is to be proven" in page.text
     assert "missing-info de 0 of 1 0.0% ✗ 1" in page.text
     assert "valid_warranty_002 Customer 2 email_sent: no mail was sent" in page.text

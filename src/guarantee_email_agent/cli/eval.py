@@ -46,8 +46,14 @@ def add_eval(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--require-proof",
         action="store_true",
-        help="pass only if the pass rate is proven: its lower bound (95%% confidence, distinct mails) is at the "
-        "threshold, too",
+        help="pass only if the pass rate is proven for new mail: a suite that the agent was built on proves none, so "
+        "that the run ends in 4",
+    )
+    parser.add_argument(
+        "--caution-curve",
+        action="store_true",
+        help="in place of results and gate, print what agent.caution of 0, 10, … 100 comes to: how many mails are "
+        "answered, how many of them rightly, how many harmfully; ends in 0 once all scenarios ran",
     )
     parser.add_argument("--jobs", type=arguments.count, default=1, metavar="N", help="scenarios at a time (default: 1)")
     arguments.add_executor_option(parser)

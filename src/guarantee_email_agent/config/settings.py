@@ -311,6 +311,9 @@ class AgentSettings:
     own_addresses: tuple[str, ...] = setting(
         (), "Further addresses of our own; mail from them is never answered.", _addresses
     )
+    caution: int = number(
+        0, "Percent of a mail that something must explain; with less, it is handed over. `0`: nothing has to.", 0, 100
+    )
     ledger: str = setting(
         "ledger.db",
         "What keeps the agent from answering twice: an SQLite file, or `postgresql://…` for several machines; a URL "

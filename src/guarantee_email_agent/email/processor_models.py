@@ -54,6 +54,7 @@ class AnswerPolicy:
             trusted_forms=frozenset(map(str.lower, agent.trusted_forms)),
             grace_days=config.warranty.grace_days,
             own_addresses=frozenset((*agent.own_addresses, *((address,) if address else ()))),
+            caution=agent.caution,
         )
 
 
@@ -101,7 +102,7 @@ class ProcessingResult:
     `failed_step` names the step, `error_code` and `error_message` say what was wrong, and the mail stays unprocessed;
     `error_details` may hold `retryable` (another try can heal it) and `outage` (a service as a whole is down).
     step_ms: milliseconds that each step took, by its name, the one that failed included. One with nothing to do is left
-    out.
+    out. doubt: how much of the mail nothing explains, 0 to 100; None where nobody measured it.
     """
 
     success: bool
@@ -128,3 +129,4 @@ class ProcessingResult:
     processing_time_ms: int = 0
     step_ms: Mapping[str, float] = field(default_factory=dict)
     triage: Triage | None = None
+    doubt: int | None = None

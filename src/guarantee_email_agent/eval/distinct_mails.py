@@ -1,4 +1,4 @@
-"""Which scenarios are copies of each other, so that what a suite proves is counted in distinct mails.
+"""Which scenarios are copies of each other, so that a suite can be counted in distinct mails.
 
 Two scenarios are copies where the agent meets the same: the same mail and the same answers of the services. What a
 copying hand changes does not count: case, white space, every number (serial numbers, dates, amounts), the name and
@@ -31,13 +31,6 @@ class DistinctMails:
 
     total: int
     passed: int
-
-    @classmethod
-    def of(cls, results: Iterable[EvalResult]) -> DistinctMails:
-        mails = MailCounter()
-        for result in results:
-            mails.add(result)
-        return mails.count()
 
 
 class MailCounter:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, get_ar
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.distinct_mails import DistinctMails
 from guarantee_email_agent.eval.gate import decide_gate
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
@@ -26,7 +25,7 @@ from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
 from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.reporting.run_report import GateOutcome
-from guarantee_email_agent.reporting.statistics import lower_bound_95, rounded_bound, threshold_fraction
+from guarantee_email_agent.reporting.statistics import threshold_fraction
 from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
 from guarantee_email_agent.utils.text import printable
@@ -45,8 +44,8 @@ _CTRL_C_S: Final = 0.2
 class Evaluation:
     """What came of a suite. It is true where the gate is passed.
 
-    results: one for each scenario, in order. threshold: percent that the pass rate has to reach. require_proof: whether
-    its lower bound has to, too. duration_s: wall time in seconds.
+    results: one for each scenario, in order. threshold: percent that the pass rate has to reach. require_proof: as
+    `--require-proof` has it. duration_s: wall time in seconds.
     """
 
     results: tuple[EvalResult, ...]
@@ -70,19 +69,12 @@ class Evaluation:
         return 100 * totals.passed / totals.total if totals.total else 0.0
 
     @property
-    def lower_bound_95(self) -> float:
-        """The pass rate in percent that is proven with 95 % confidence, rounded down. It counts distinct mails."""
-        mails = DistinctMails.of(self.results)
-        return rounded_bound(lower_bound_95(mails.passed, mails.total), self.threshold)
-
-    @property
     def passed(self) -> bool:
         return self.gate == "passed"
 
     @property
     def gate(self) -> GateOutcome:
-        mails = DistinctMails.of(self.results)
-        return decide_gate(self.totals, mails, self.threshold, require_proof=self.require_proof).gate
+        return decide_gate(self.totals, self.threshold, require_proof=self.require_proof).gate
 
     def __bool__(self) -> bool:
         return self.passed
@@ -105,7 +97,7 @@ class EvaluateOptions(TypedDict, total=False):
     agent: who is judged in place of ours: a function, `async` or not, that gets `email` and `mcp_servers`, or what
     `--agent` takes. llm: who answers as our agent's language model: `offline` (the default), `live`, or `replay` of
     what was recorded beside the folder. config: a file or what is loaded; None as for `eval`. only: as `--only`, of a
-    folder. threshold: percent; None for the configured one. require_proof: whether the bound has to reach it, too.
+    folder. threshold: percent; None for the configured one. require_proof: as `--require-proof`.
     repeat: runs of each scenario, all of which have to pass. jobs: scenarios at a time, of an agent that is not ours or
     a live model. agent_timeout_s: seconds that such an agent has for a scenario.
     """

@@ -13,13 +13,7 @@ from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
 from guarantee_email_agent.reporting.kept_results import Results
-from guarantee_email_agent.reporting.statistics import (
-    Threshold,
-    lower_bound_95,
-    rounded_bound,
-    rounded_percentage,
-    threshold_text,
-)
+from guarantee_email_agent.reporting.statistics import Threshold, rounded_percentage, threshold_text
 from guarantee_email_agent.reporting.totals import Totals
 
 SCHEMA_VERSION: Final = 1
@@ -46,7 +40,7 @@ def json_summary(
 ) -> dict[str, Any]:
     """The report but for its last key, `results`.
 
-    started: ISO 8601. duration_s: seconds. Rates, threshold and bound: percent.
+    started: ISO 8601. duration_s: seconds. Rate and threshold: percent.
 
     require_proof, fail_fast: as `EvalReporter` takes them. agent: as `--agent` has it; None for our own in this
     process. tokens, cost_usd: what this run took of the API, in US dollars; None where the model's price is not known.
@@ -64,9 +58,7 @@ def json_summary(
             causes.add(result)
     passed, total, mails = totals.passed, totals.total, counter.count()
     planned = total if planned is None else planned
-    decision = decide_gate(
-        totals, mails, threshold, require_proof=require_proof, fail_fast=fail_fast, regressions=regressions
-    )
+    decision = decide_gate(totals, threshold, require_proof=require_proof, fail_fast=fail_fast, regressions=regressions)
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": run_id,
@@ -85,10 +77,11 @@ def json_summary(
             "invalid": totals.invalid,
             "needs_review": needing_review,
             "distinct": mails.total,
+            "harmful": statistics.selectivity.harmful,
         },
         "pass_rate": rounded_percentage(passed, total, threshold),
         "threshold": float(threshold_text(threshold)),
-        "lower_bound_95": rounded_bound(lower_bound_95(mails.passed, mails.total), threshold),
+        "lower_bound_95": None,
         "gate": "failed" if interrupted or total < planned else decision.gate,
         "interrupted": interrupted,
         **statistics.as_dict(),
@@ -125,6 +118,7 @@ def _json_result(result: EvalResult) -> dict[str, Any]:
         "needs_review": result.needs_review,
         **({"runs": len(result.repetitions), "runs_passed": _passed_runs(result)} if result.repetitions else {}),
         "failures": list(result.failures),
+        "harmful": list(result.harm),
         "nearest": [] if result.passed else [asdict(each) for each in nearest_sentences(result)],
         "processing_time_ms": result.processing_time_ms,
         "actual_output": dict(result.actual_output),

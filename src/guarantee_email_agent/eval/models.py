@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from guarantee_email_agent.config.settings import Mode, SenderCheck
+from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.eval.checks import (
     check_body_contains,
     check_body_excludes,
@@ -27,6 +28,7 @@ from guarantee_email_agent.eval.checks import (
     check_scenario_used,
     check_ticket_fields,
 )
+from guarantee_email_agent.eval.harm import find_harm
 from guarantee_email_agent.eval.scenario_values import (
     DAY,
     SCENARIO_ID,
@@ -289,6 +291,11 @@ class EvalTestCase:
     file: str | None = field(default=None, metadata={"key": None})  # the path it was loaded from
     text: str | None = field(default=None, metadata={"key": None}, repr=False, compare=False)  # what stood in it
 
+    @property
+    def recipient(self) -> str:
+        """The bare address that alone mail may go to; empty where there is none."""
+        return self.expected_output.sent_to or next(iter(parse_addresses(self.input.email.from_address)), "")
+
 
 @dataclass(frozen=True, slots=True)
 class InvalidScenario:
@@ -340,6 +347,20 @@ class EvalResult:
         return isinstance(self.test_case, InvalidScenario)
 
     @property
+    def harm(self) -> tuple[str, ...]:
+        """What in it would have harmed somebody, by `find_harm`, of every repetition that failed."""
+        runs = self.repetitions or (self,)
+        failed = (run for run in runs if not run.passed)
+        return tuple(
+            dict.fromkeys(
+                reason
+                for run in failed
+                if isinstance(run.test_case, EvalTestCase)
+                for reason in find_harm(run.test_case, run.actual_output)
+            )
+        )
+
+    @property
     def name(self) -> str:
         """Of the scenario's file, without its ending: two files may claim one id, but not one name."""
         file = self.test_case.file
@@ -385,5 +406,6 @@ class EvalResult:
         title = f"{printable(self.test_case.scenario_id)}: {printable(description)}"
         if self.passed:
             return f"✓ {title}"
-        lines = [f"    {printable(line)}" for failure in self.failures for line in failure.split("\n")]
+        texts = [*self.failures, *([f"harmful: {'; '.join(self.harm)}"] if self.harm else [])]
+        lines = [f"    {printable(line)}" for text in texts for line in text.split("\n")]
         return "\n".join([f"✗ {title} - FAILED", *lines])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class EvalOptions(RunOptions):
     """What the command line decides.
 
-    threshold: percent. require_proof: whether the gate asks for the lower bound, too. only: what `select_scenarios`
+    threshold: percent. require_proof: as `decide_gate` has it. only: what `select_scenarios`
     takes; empty for all. repeat: runs of each scenario. records_dir: a
     folder for the record of every run. run_id, started: what a JSON report calls this run, and when it began (ISO
     8601). llm: who answers as the language model. agent: who is judged in place of our own agent in this process, as
@@ -29,7 +29,7 @@ class EvalOptions(RunOptions):
     kept: where the run is kept; None for nowhere. resume: the run that goes on, empty for the last interrupted one.
     baseline: the run that it is held against; no_regressions: whether the gate is passed only where nothing is worse.
     last_failed: only what failed when it ran last. fail_fast: end at the first failure. quiet: say nothing of what
-    passed but its count.
+    passed but its count. caution_curve: print what each caution comes to, in place of results and gate.
     """
 
     threshold: float
@@ -51,6 +51,7 @@ class EvalOptions(RunOptions):
     last_failed: bool = False
     fail_fast: bool = False
     quiet: bool = False
+    caution_curve: bool = False
 
     @property
     def is_deterministic(self) -> bool:

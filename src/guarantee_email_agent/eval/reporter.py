@@ -1,10 +1,10 @@
-"""The suite's outcome for people: a line a scenario, why each failure failed, the pass rate, and what it proves."""
+"""The suite's outcome for people: a line a scenario, why each failure failed, the pass rate, and what it shows."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -14,13 +14,7 @@ from guarantee_email_agent.eval.gate import GateDecision, decide_gate
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
 from guarantee_email_agent.reporting.run_report import GateOutcome, RunReporter
-from guarantee_email_agent.reporting.statistics import (
-    Threshold,
-    clean_runs_needed,
-    lower_bound_95,
-    rounded_bound,
-    threshold_text,
-)
+from guarantee_email_agent.reporting.statistics import Threshold
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.reporting.word_diff import paint_changes
@@ -59,8 +53,8 @@ class EvalReporter(RunReporter[EvalResult]):
     ) -> None:
         """stream: stdout if None. color, ascii_only: found out from the stream if None. threshold: percent.
 
-        cost: what the run took of the API, as the last line says it. require_proof: whether the gate is passed only
-        where the lower bound of the pass rate reaches the threshold, too. quiet: as `RunReporter` has it. fail_fast:
+        cost: what the run took of the API, as the last line says it. require_proof: as `decide_gate` has it.
+        quiet: as `RunReporter` has it. fail_fast:
         whether the run ends at the first failure. deterministic: whether the same mail gets the same answer each time.
         baseline: what results are held against; no_regressions: whether the gate is passed only where none is worse.
         mails: counts those of the results; one of its own if None.
@@ -98,7 +92,7 @@ class EvalReporter(RunReporter[EvalResult]):
                 self._terminal.outcome(describe_failure(result, causes, self._terminal))
 
     def print_summary(self, results: Sequence[EvalResult], duration_s: float) -> None:
-        """Pass rate, counts, duration, the gate, and what the suite proves. duration_s: wall time in seconds."""
+        """Pass rate, counts, duration, the gate, and what the suite shows. duration_s: wall time in seconds."""
         for result in results:
             _warn_if_slow(result)
         self.totals = _totals(results)
@@ -137,7 +131,7 @@ class EvalReporter(RunReporter[EvalResult]):
         if total > _SMALL_SUITE and not self._quiet:
             for line in self._statistics.group_lines(self.threshold):
                 self._terminal.line(line)
-        for line in self._causes.lines():
+        for line in (*self._causes.lines(), *self._statistics.selectivity.lines()):
             self._terminal.line(line)
         super()._print_totals(duration_s, planned)
         if count := self._needing_review:
@@ -146,6 +140,10 @@ class EvalReporter(RunReporter[EvalResult]):
                 f"{pluralize(count, 'scenario')} {verb} review: look at what is expected, then remove 'review: true'."
             )
 
+    def caution_curve(self) -> Iterator[str]:
+        """As `Selectivity.curve_lines` has it."""
+        return self._statistics.selectivity.curve_lines()
+
     def gate(self) -> GateOutcome:
         return self._decide().gate
 
@@ -153,7 +151,6 @@ class EvalReporter(RunReporter[EvalResult]):
         baseline = self._baseline if self._no_regressions else None
         return decide_gate(
             self.totals,
-            self._mails.count(),
             self.threshold,
             require_proof=self._require_proof,
             fail_fast=self._fail_fast,
@@ -173,9 +170,8 @@ class EvalReporter(RunReporter[EvalResult]):
             self._terminal.line(line)
         mails = self._mails.count()
         if mails.total != self.totals.total:
-            self._terminal.line(f"Distinct mails: {mails.passed}/{mails.total} (a copy proves nothing).")
-        for sentence in describe_confidence(mails.passed, mails.total, self.threshold):
-            self._terminal.line(sentence)
+            self._terminal.line(f"Distinct mails: {mails.passed}/{mails.total} (a copy shows nothing new).")
+        self._terminal.line(self._statistics.conclusion())
 
     def _print_gate(self, decision: GateDecision) -> None:
         if decision.passes:
@@ -187,28 +183,6 @@ class EvalReporter(RunReporter[EvalResult]):
 
 def _totals(results: Iterable[EvalResult]) -> Totals:
     return Totals.of(result.outcome for result in results)
-
-
-def describe_confidence(passed: int, total: int, threshold: Threshold) -> list[str]:
-    """One or two sentences: the lower bound of the pass rate, and what a proof of the threshold still takes.
-
-    passed, total: of distinct mails.
-    """
-    wanted, failed = f"{threshold_text(threshold)}%", total - passed
-    needed = clean_runs_needed(failed, threshold)
-    if total:
-        bound = rounded_bound(lower_bound_95(passed, total), threshold)
-        sentences = [f"Proven with 95% confidence: on mail like this suite's, the agent passes at least {bound}%."]
-    else:
-        sentences = ["No scenario ran, so nothing is proven."]
-    if needed is None:
-        sentences.append(f"No number of scenarios can prove {wanted}.")
-    elif needed > total:
-        more = needed - total
-        condition = f"without a {'new ' if failed else ''}failure"
-        whole = f"{needed} with {pluralize(failed, 'failure')}" if failed else f"{needed} in all"
-        sentences.append(f"A proof of {wanted} takes {pluralize(more, 'more scenario')} {condition} ({whole}).")
-    return sentences
 
 
 def describe_failure(result: EvalResult, causes: SharedCauses, terminal: Terminal) -> str:

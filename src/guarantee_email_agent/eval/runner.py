@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.checks import (
@@ -178,10 +177,7 @@ class EvalRunner:
         elapsed_ms = round((clock.monotonic() - started - held_back.seconds) * 1000)
         actual = observed_output(services, report) | {"processing_time_ms": elapsed_ms}
         actual |= self.language_of_reply(test_case, actual)
-        sender = test_case.expected_output.sent_to or next(
-            iter(parse_addresses(test_case.input.email.from_address)), ""
-        )
-        _, failures = self.validate_output(test_case.expected_output, actual, sender)
+        _, failures = self.validate_output(test_case.expected_output, actual, test_case.recipient)
         failures.extend(map(str, check_captured(test_case, services)))
         if test_case.input.email.raw is not None:
             from guarantee_email_agent.eval.raw_file import check_raw_file  # few scenarios have one
@@ -314,6 +310,7 @@ def observed_output(services: MockedServices, report: ProcessingResult | None) -
     reply = next(iter((*sent, *drafts)), None)
     ticket_fields = dict(tickets[0]) if tickets else {}
     ticket_fields.pop("idempotency_key", None)
+    measured = {} if report is None or report.doubt is None else {"doubt": report.doubt}
     return {
         "email_sent": bool(sent),
         "recipients": [mail["to"] for mail in sent],
@@ -330,6 +327,7 @@ def observed_output(services: MockedServices, report: ProcessingResult | None) -
         "failed_step": report.failed_step if report else None,
         "error": report.error_message if report else None,
         "hand_over_reasons": list(report.hand_over_reasons) if report else [],
+        **measured,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import time
@@ -28,7 +29,7 @@ from guarantee_email_agent.reporting.kept_results import Results
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.run_report import run_and_report
 from guarantee_email_agent.reporting.terminal import TextStream, pluralize, warn_on_stderr
-from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+from guarantee_email_agent.utils.errors import EXIT_INTERRUPTED, EXIT_SUCCESS, AgentError, ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ logger = logging.getLogger(__name__)
 
 _OFFLINE_QUIET_S = 5.0
 _UNWRITABLE = "eval_report_unwritable"
+_NOT_WITH_CURVE = ("agent", "resume", "baseline", "no_regressions", "last_failed", "fail_fast")
 _Results = Generator[EvalResult, None, None]
 
 
@@ -70,6 +72,8 @@ def _evaluate(
     logger.info("Running in eval mode - using mocks")
     logger.info("Using mocked integrations for eval")
     began = time.perf_counter()
+    if options.caution_curve:
+        config, options = _without_caution(config, options)
     outside = _agent_evaluation(config, options)
     if instructions := _checked_instructions(config, outside):
         for part, sentence in find_overlooked(instructions, config.instructions.scenarios_dir):
@@ -110,8 +114,9 @@ def _evaluate(
     progress = _progress(len(files), live)
     if earlier is not None:
         progress.skip(len(earlier.whole))
+    unseen = io.StringIO() if options.caution_curve else None
     reporter = EvalReporter(
-        stream,
+        unseen or stream,
         threshold=options.threshold,
         cost=None if live is None else live.cost,
         require_proof=options.require_proof,
@@ -138,7 +143,26 @@ def _evaluate(
     )
     if baseline is not None:
         baseline.print_comparison(options.run_id, stream)
+    if unseen is not None:
+        if code == EXIT_INTERRUPTED or reporter.stop_reason is not None:
+            stream.write(unseen.getvalue())
+        else:
+            stream.write("".join(f"{line}\n" for line in reporter.caution_curve()))
+            code = EXIT_SUCCESS
+        stream.flush()
     return code
+
+
+def _without_caution(config: Config, options: EvalOptions) -> tuple[Config, EvalOptions]:
+    """For a curve: its run is no verdict on the agent as it is configured, so that nobody keeps it.
+
+    Raises ConfigurationError for options that make no sense with it.
+    """
+    for name in _NOT_WITH_CURVE:
+        if getattr(options, name) not in (None, False):
+            problem = "--caution-curve is of a whole run of our own agent, which nothing is compared with. "
+            raise ConfigurationError(f"{problem}Remove --{name.replace('_', '-')}", "cli_bad_usage")
+    return replace(config, agent=replace(config.agent, caution=0)), replace(options, kept=None, quiet=True)
 
 
 def run_again(config: Config, options: EvalOptions, files: Sequence[str]) -> _Results:

@@ -12,27 +12,19 @@ from typing import TYPE_CHECKING, Any
 from guarantee_email_agent import __version__
 from guarantee_email_agent.eval.check_list import list_checks
 from guarantee_email_agent.eval.checks import FailedCheck
-from guarantee_email_agent.eval.distinct_mails import MailCounter
 from guarantee_email_agent.eval.export import json_results, json_rows, json_summary
 from guarantee_email_agent.eval.failure_details import SharedCauses, describe_nearest, nearest_sentences
 from guarantee_email_agent.eval.gate import decide_gate
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.options import EvalOptions
-from guarantee_email_agent.eval.reporter import describe_confidence
 from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
 from guarantee_email_agent.eval.verdict_inputs import without_password
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
 from guarantee_email_agent.reporting.kept_results import Results, mapped
 from guarantee_email_agent.reporting.report import Case, Miss, PastRun, Report, Run, relative_to
 from guarantee_email_agent.reporting.report_formats import write_report_files
-from guarantee_email_agent.reporting.statistics import (
-    Threshold,
-    format_percentage,
-    lower_bound_95,
-    rounded_bound,
-    threshold_text,
-)
+from guarantee_email_agent.reporting.statistics import Threshold, format_percentage, threshold_text
 from guarantee_email_agent.reporting.totals import Totals
 
 if TYPE_CHECKING:
@@ -80,17 +72,14 @@ class SuiteFacts:
 def suite_report(results: Results[EvalResult], facts: SuiteFacts) -> Report:
     """The report of these results."""
     statistics = SuiteStatistics(deterministic=facts.deterministic)
-    totals, counter, causes = Totals(), MailCounter(), SharedCauses()
+    totals, causes = Totals(), SharedCauses()
     for result in results:
         totals.add(result.outcome)
-        counter.add(result)
         statistics.add(result)
         if not result.passed:
             causes.add(result)
-    mails = counter.count()
     decision = decide_gate(
         totals,
-        mails,
         facts.threshold,
         require_proof=facts.require_proof,
         fail_fast=facts.fail_fast,
@@ -111,8 +100,7 @@ def suite_report(results: Results[EvalResult], facts: SuiteFacts) -> Report:
         cases=mapped(results, _case),
         rate=format_percentage(totals.passed, totals.total, facts.threshold),
         threshold=threshold_text(facts.threshold),
-        bound=f"{rounded_bound(lower_bound_95(mails.passed, mails.total), facts.threshold)}%",
-        proven=[*statistics.repetition_notes(), *describe_confidence(mails.passed, mails.total, facts.threshold)],
+        notes=[*statistics.repetition_notes(), *([] if facts.interrupted else [statistics.conclusion()])],
         facts=[(name, value) for name, value in _known(facts, statistics) if value],
         causes=causes.counts(),
         history=facts.history,
@@ -124,6 +112,7 @@ def _known(facts: SuiteFacts, statistics: SuiteStatistics) -> list[tuple[str, st
         ("Agent", facts.agent or ""),
         ("Language model", f"{facts.llm} ({facts.model})" if facts.agent is None else ""),
         ("Cost", facts.cost),
+        *statistics.selectivity.facts(),
         ("Only", " ".join(facts.only)),
         ("Runs of each", str(facts.repeat) if facts.repeat > 1 else ""),
         *statistics.repetition_facts(facts.threshold),
@@ -154,6 +143,7 @@ def _case(result: EvalResult) -> Case:
         outcome=result.outcome,
         runs=tuple(map(_run, result.repetitions or (result,))),
         misses=_misses(result),
+        harmful=result.harm,
         hints="" if result.passed else "\n".join(map(describe_nearest, nearest_sentences(result))),
         group=scenario.category,
         language=result.language,

@@ -1,4 +1,4 @@
-"""What repetitions say, and how a suite did by category and by language. No rate stands without its count."""
+"""What repetitions say, how a suite did by category and by language, and what it shows. No rate without its count."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from guarantee_email_agent.eval.models import EvalResult
+from guarantee_email_agent.eval.selective import Selectivity
 from guarantee_email_agent.reporting.statistics import Threshold, format_percentage
+from guarantee_email_agent.reporting.terminal import pluralize
 from guarantee_email_agent.utils.text import printable
 
 _MAX_FLAKY: Final = 20
@@ -20,6 +22,7 @@ class SuiteStatistics:
     def __init__(self, *, deterministic: bool) -> None:
         """deterministic: whether the same mail always gets the same answer, as offline and in a replay."""
         self._deterministic = deterministic
+        self.selectivity = Selectivity()
         self._repeat = 1
         self._runs = [0, 0]
         self._scenarios = [0, 0]
@@ -27,6 +30,7 @@ class SuiteStatistics:
         self._groups: dict[str, dict[str, list[int]]] = {"category": {}, "language": {}}
 
     def add(self, result: EvalResult) -> None:
+        self.selectivity.add(result)
         runs = result.repetitions or (result,)
         passed = sum(each.passed for each in runs)
         self._repeat = max(self._repeat, len(runs))
@@ -62,9 +66,22 @@ class SuiteStatistics:
         """What repeats do not show, in sentences; none where nothing ran several times."""
         if self._repeat == 1:
             return
-        yield "Repeats are no independent scenarios: what is proven counts each mail once."
+        yield "Repeats are no independent scenarios: the pass rate counts each once."
         if self._deterministic:
             yield "Without a live model the same mail gets the same answer: these repeats say nothing of reliability."
+
+    def conclusion(self) -> str:
+        """What the suite shows, and what it does not, in a sentence or two."""
+        passed, total = self._scenarios
+        if not total:
+            return "No scenario ran."
+        counts = f"{passed} of {pluralize(total, 'scenario')} {'passes' if total == 1 else 'pass'}."
+        if not self.selectivity.is_of_our_agent:
+            return f"{counts} If the agent was built on this suite, it says nothing of how often new mail goes wrong."
+        if passed < total:
+            return f"{counts} The agent was built on this suite, so this says nothing of how often new mail goes wrong."
+        shown = "The agent was built on this suite, so this shows that nothing it guards has broken"
+        return f"{counts} {shown}; it says nothing of how often new mail goes wrong."
 
     def group_lines(self, threshold: Threshold) -> Iterator[str]:
         """For people: a table by category and one by language, each where there are several."""
@@ -80,7 +97,9 @@ class SuiteStatistics:
 
     def as_dict(self) -> dict[str, Any]:
         """For machines."""
+        selective = self.selectivity.as_dict()
         return {
+            **({"selective": selective} if selective else {}),
             "repeat": {
                 "repeat": self._repeat,
                 "runs": _as_dict(self._runs),

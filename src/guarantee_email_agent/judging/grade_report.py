@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.reporting.kept_results import Results
 from guarantee_email_agent.reporting.run_report import RunOptions, RunReporter
-from guarantee_email_agent.reporting.statistics import lower_bound_95, rounded_bound
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.utils.text import printable
@@ -50,8 +49,6 @@ class GradeReporter(RunReporter[Graded]):
             self._terminal.line(f"Tasks passed every time: {passed}/{len(self._by_task)}")
             for name, totals in repeated:
                 self._terminal.line(f"{_INDENT}{printable(name)}: {totals.passed} of {totals.total}")
-        if self._measures_agent and (bound := solved_share(self._by_task)) is not None:
-            self._terminal.line(describe_solved_share(bound, repeated=bool(repeated)))
 
 
 @dataclass(slots=True)
@@ -74,20 +71,6 @@ def _count(by_task: dict[str, TaskTotals], graded: Graded) -> None:
     totals = by_task.setdefault(graded.task_name, TaskTotals())
     totals.passed += graded.verdict.verdict == "passed"
     totals.total += 1
-
-
-def solved_share(by_task: Mapping[str, TaskTotals]) -> float | None:
-    """How many of such tasks the agent solves every time, in percent with 95 % confidence; None for a single task."""
-    if len(by_task) < 2:
-        return None
-    passed = sum(totals.passed == totals.total for totals in by_task.values())
-    return rounded_bound(lower_bound_95(passed, len(by_task)), WANTED_PERCENT)
-
-
-def describe_solved_share(bound: float, *, repeated: bool) -> str:
-    """repeated: whether a task was worked on several times."""
-    how = " every time" if repeated else ""
-    return f"Proven with 95% confidence: of tasks like these, the agent solves at least {bound}%{how}."
 
 
 def format_graded(graded: Graded) -> str:

@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent import __version__
-from guarantee_email_agent.judging.grade_report import (
-    WANTED_PERCENT,
-    describe_solved_share,
-    solved_share,
-    totals_by_task,
-)
+from guarantee_email_agent.judging.grade_report import WANTED_PERCENT
 from guarantee_email_agent.judging.kept_record import transcript_parts
 from guarantee_email_agent.judging.record_files import RecordPlace
 from guarantee_email_agent.judging.task import TEST_FILE
@@ -47,8 +42,6 @@ def task_report(
     totals = Totals.of(graded.verdict.verdict for graded in results)
     passes = totals.passed == totals.total > 0
     verdict = "interrupted" if interrupted else "passed" if passes else "failed"
-    by_task = totals_by_task(results)
-    bound = solved_share(by_task) if measures_agent else None
     return Report(
         command=command,
         noun="task",
@@ -62,8 +55,6 @@ def task_report(
         planned=planned,
         cases=mapped(results, partial(_case, directory=directory, with_record=with_records)),
         rate=format_percentage(totals.passed, totals.total, WANTED_PERCENT) if measures_agent else "",
-        bound="" if bound is None else f"{bound}%",
-        proven=[] if bound is None else [describe_solved_share(bound, repeated=len(results) > len(by_task))],
         facts=[("Version", __version__)],
     )
 

@@ -56,7 +56,7 @@ def _xml(element: Any) -> bytes:
 
 
 def _properties(report: Report) -> list[tuple[str, str]]:
-    measured = [("pass_rate", report.rate), ("threshold", report.threshold), ("lower_bound_95", report.bound)]
+    measured = [("pass_rate", report.rate), ("threshold", report.threshold)]
     known = [(name.lower().replace(" ", "_"), value) for name, value in report.facts]
     gate = [("gate", report.gate), ("planned", str(report.planned))]
     found = [("suite", report.suite), ("run_id", report.run_id), *gate, *measured, *known]

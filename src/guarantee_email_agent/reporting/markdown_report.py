@@ -69,8 +69,8 @@ def _head(report: Report) -> Iterator[str]:
     errors = f", {totals.error:,} errors" if totals.error else ""
     invalid = f" ({totals.invalid:,} invalid files)" if totals.invalid else ""
     yield f"{rate}{totals.passed:,} of {totals.total:,}, {totals.failed:,} failed{invalid}{errors}.\n"
-    if report.proven:
-        yield " ".join(report.proven) + "\n"
+    if report.notes:
+        yield " ".join(report.notes) + "\n"
     facts = [("Suite", report.suite), *report.facts, ("Run", report.run_id)]
     yield _table(("", ""), [(escaped(name), code_span(value)) for name, value in facts if value])
     groups = totals_by_group(report.cases)
@@ -104,13 +104,17 @@ def _failed(report: Report, budget: int) -> Iterator[str]:
 
 
 def _case(case: Case) -> str:
-    shown, note = cut("\n".join(miss.in_full for miss in case.misses), _MAX_CASE)
+    shown, note = cut(
+        "\n".join([*(miss.in_full for miss in case.misses), *(f"harmful: {each}" for each in case.harmful)]), _MAX_CASE
+    )
     text = code_block(f"{shown}\n… {note}" if note else shown) if shown else ""
     about = [escaped(truncate(case.description, _MAX_NAME))] if case.description else []
     if case.file:
         about.append(code_span(case.file))
     name = html.escape(printable(truncate(case.name, _MAX_NAME)))
-    summary = f"{SIGNS[case.outcome]} <code>{name}</code> {WORDS[case.outcome].lower()}"
+    summary = (
+        f"{SIGNS[case.outcome]} <code>{name}</code> {WORDS[case.outcome].lower()}{', harmful' if case.harmful else ''}"
+    )
     return _folded(summary, f"{' · '.join(about)}\n\n{text}\n" if about else f"{text}\n", is_html=True)
 
 

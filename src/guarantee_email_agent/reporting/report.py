@@ -56,6 +56,7 @@ class Case:
 
     group: what JUnit and the tables sum up by. file: as it is reached from the working directory; empty for none.
     locate: the line in that file that a check stands on. runs: every repetition; the case is as good as the worst.
+    harmful: what in it would have harmed somebody, in words.
     request, response, trace, judgement: what happened, as JSON holds it; `transcript.sections` reads them.
     """
 
@@ -63,6 +64,7 @@ class Case:
     outcome: Outcome
     runs: tuple[Run, ...]
     misses: tuple[Miss, ...] = ()
+    harmful: Sequence[str] = ()
     hints: str = ""
     group: str = ""
     language: str = ""
@@ -101,10 +103,6 @@ class PastRun(Protocol):
     def total(self) -> int: ...
 
     @property
-    def proof_counts(self) -> tuple[int, int]:
-        """Of what a lower bound counts, how many passed, of how many."""
-
-    @property
     def outcome(self) -> str | None:
         """`passed` where it passed its gate; None while it goes on."""
 
@@ -113,11 +111,11 @@ class PastRun(Protocol):
 class Report:
     """A run as a whole.
 
-    command: `eval`, `grade` or `solve`. noun: what a case is called. rate, threshold, bound: in percent, as people read
-    them; rate and bound empty where the results say nothing of an agent. verdict: what the gate says, in words. proven:
-    sentences. facts: what else is to be known of the run. causes: reasons with the names of the cases that share each.
-    planned: how many cases a whole run has. cases: those of a large run are made anew each time they are gone through.
-    history: earlier runs, the oldest first.
+    command: `eval`, `grade` or `solve`. noun: what a case is called. rate, threshold: in percent, as people read them;
+    the rate empty where the results say nothing of an agent. verdict: what the gate says, in words. notes: sentences on
+    what the run shows. facts: what else is to be known of the run. causes: reasons with the names of the cases that
+    share each. planned: how many cases a whole run has. cases: those of a large run are made anew each time they are
+    gone through. history: earlier runs, the oldest first.
     """
 
     command: str
@@ -133,8 +131,7 @@ class Report:
     cases: Results[Case]
     rate: str = ""
     threshold: str = ""
-    bound: str = ""
-    proven: Sequence[str] = ()
+    notes: Sequence[str] = ()
     facts: Sequence[tuple[str, str]] = ()
     causes: Sequence[tuple[str, Sequence[str]]] = ()
     history: Sequence[PastRun] = ()

@@ -79,13 +79,6 @@ class StoredRun:
         return SuiteKey(self.command, self.suite, self.selection, self.agent, self.llm)
 
     @property
-    def proof_counts(self) -> tuple[int, int]:
-        """Of what a lower bound counts, how many passed, of how many: distinct mails where these are known."""
-        if self.mails is None or self.mails_passed is None:
-            return self.passed, self.total
-        return self.mails_passed, self.mails
-
-    @property
     def state(self) -> str:
         """The outcome in a word or two, also while there is none."""
         return self.outcome or "going on"

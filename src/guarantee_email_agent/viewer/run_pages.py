@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from guarantee_email_agent.reporting.history_chart import HistoryChart
-from guarantee_email_agent.reporting.statistics import lower_bound_95, rounded_bound
 from guarantee_email_agent.store.records import Check, Outcome, Verdict
 from guarantee_email_agent.store.run_search import GOING_ON, MAX_SCANNED, RunFilter, RunSearch
 from guarantee_email_agent.store.stored_records import ResultFilter, StoredResult, StoredRun
@@ -40,13 +39,6 @@ class RunRow(NamedTuple):
     @property
     def is_going_on(self) -> bool:
         return self.word == GOING_ON
-
-    @property
-    def bound(self) -> str:
-        """What a rate like this shows with 95 % confidence; empty where nothing ran."""
-        if not self.run.total:
-            return ""
-        return f"{rounded_bound(lower_bound_95(*self.run.proof_counts), self.run.threshold):g}%"
 
 
 class ResultRow(NamedTuple):

@@ -353,6 +353,7 @@ def test_bad_instructions_at_the_beginning_end_it_as_they_end_eval(project: Watc
         ("llm", "record", "--llm record would be paid for at every save"),
         ("fail_fast", True, "--fail-fast ends a run at its first failure"),
         ("no_regressions", True, "--no-regressions decides how a run ends"),
+        ("caution_curve", True, "--caution-curve is of one whole run"),
         ("require_proof", True, "--require-proof decides how a run ends"),
         ("executor", "ray", "--executor ray is for long runs"),
         ("json_file", Path("-"), "no report can go there"),

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUnderTest
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
@@ -203,8 +202,7 @@ def _failed_checks(
     if failure is not None:  # first, since what is missing may follow from it
         yield str(FailedCheck("agent", failure))
     expected = replace(case.expected_output, scenario_instruction_used=None, hand_over_reason=None)
-    sender = expected.sent_to or next(iter(parse_addresses(case.input.email.from_address)), "")
-    yield from runner.validate_output(expected, actual, sender)[1]
+    yield from runner.validate_output(expected, actual, case.recipient)[1]
     yield from map(str, check_thread(case, services.captured["gmail"].sent_emails))
     yield from map(str, check_captured(case, services))
 

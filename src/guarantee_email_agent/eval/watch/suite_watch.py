@@ -55,6 +55,8 @@ def refuse_unwatchable(options: EvalOptions) -> None:
         why = f"--llm {options.llm} would be paid for at every save. Use offline or replay, or remove --watch"
     elif options.fail_fast:
         why = "--fail-fast ends a run at its first failure, and --watch goes on. Remove one"
+    elif options.caution_curve:
+        why = "--caution-curve is of one whole run, and --watch goes on. Remove one"
     elif options.no_regressions or options.require_proof:
         name = "--no-regressions" if options.no_regressions else "--require-proof"
         why = f"{name} decides how a run ends, and --watch ends with Ctrl-C alone. Remove one"

@@ -1,0 +1,79 @@
+"""What in a failed scenario would have harmed somebody, had its mail been a real one. Any other failure is harmless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from guarantee_email_agent.eval.checks import check_body_excludes
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.eval.models import EvalTestCase
+
+_STATUSES: Final = frozenset({"valid-warranty", "invalid-warranty"})
+_OF_DEVICES: Final = _STATUSES | {"missing-info", "graceful-degradation", "unverified-sender"}
+_NOTHING_TO_LOOK_UP: Final = frozenset(
+    {"missing-info", "graceful-degradation", "out-of-scope", "hand-over", "no-reply"}
+)
+_TO_STAY_UNANSWERED: Final = {
+    "hand-over": "a mail for a person was answered",
+    "no-reply": "a machine was answered",
+}
+_KNOWN_STATUSES: Final = frozenset({"valid", "expired", "notfound"})
+
+
+def find_harm(case: EvalTestCase, actual: Mapping[str, Any]) -> list[str]:
+    """Each harm in a few words, for a scenario that failed. actual: as `EvalResult.actual_output` has it."""
+    return list(_harm(case, actual))
+
+
+def _harm(case: EvalTestCase, actual: Mapping[str, Any]) -> Iterator[str]:
+    wanted, used = case.expected_output.scenario_instruction_used, actual.get("scenario_used")
+    yield from _wrong_numbers(case, actual)
+    if actual.get("email_sent"):
+        if wanted in _TO_STAY_UNANSWERED:
+            yield _TO_STAY_UNANSWERED[wanted]
+        if wanted in _OF_DEVICES and used == "out-of-scope":
+            yield "a fault or a warranty was called out of scope"
+        if used in _STATUSES and wanted != used and wanted in _STATUSES | {"unverified-sender", "none"}:
+            yield "a false statement: another status"
+    for miss in check_body_excludes(case.expected_output.response_body_excludes, actual.get("response_body")):
+        yield f"a false statement: {miss.reason}"
+    if any(recipient.casefold() != case.recipient.casefold() for recipient in actual.get("recipients", ())):
+        yield "a mail went to somebody else"
+
+
+def _wrong_numbers(case: EvalTestCase, actual: Mapping[str, Any]) -> Iterator[str]:
+    """Where the scenario names no number, any may be the right one."""
+    right = _right_numbers(case)
+    for call in actual.get("calls", ()):
+        if (call["server"], call["tool"]) == ("warranty", "check_warranty"):
+            number = str(call["arguments"].get("serial_number"))
+            if not _expects_look_up(case):
+                yield f"a number was looked up where none was to be: {number!r}"
+            elif right and _fold(number) not in right:
+                yield f"another number was looked up: {number!r}"
+
+
+def _expects_look_up(case: EvalTestCase) -> bool:
+    if any(call.server == "warranty" for call in case.expected_output.calls):
+        return True
+    status = str(case.input.mock_responses.get("warranty_api", {}).get("status", "valid"))
+    if _fold(status) not in _KNOWN_STATUSES:  # to tell that it is not known takes a look-up
+        return True
+    return case.expected_output.scenario_instruction_used not in _NOTHING_TO_LOOK_UP
+
+
+def _right_numbers(case: EvalTestCase) -> set[str]:
+    """Those of the ticket and of the calls that are expected, and what a phrase of the reply has from the mail."""
+    expected, mail = case.expected_output, case.input.email
+    named: list[object] = [expected.ticket_fields.get("serial_number")]
+    named += [call.arguments.get("serial_number") for call in expected.calls if call.server == "warranty"]
+    phrases = {_fold(word) for phrase in expected.response_body_contains for word in phrase.split()}
+    written = {_fold(word) for word in f"{mail.subject} {mail.body}".split()}
+    both = {word for word in phrases & written if any(map(str.isdigit, word))}
+    return both | {_fold(str(number)) for number in named if number is not None}
+
+
+def _fold(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).casefold()

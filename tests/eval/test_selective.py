@@ -1,0 +1,127 @@
+"""Which mails the agent answers, which it leaves, and what caution would change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase
+from guarantee_email_agent.eval.selective import Selectivity, handling_of
+
+Scenario = Callable[..., EvalTestCase]
+Make = Callable[..., EvalResult]
+
+
+@pytest.fixture
+def result(scenario: Scenario) -> Make:
+    """Of our agent, unless `reading` is None."""
+
+    def make(
+        used: str | None = "valid-warranty",
+        *,
+        expected: str = "valid-warranty",
+        passed: bool = True,
+        doubt: int | None = None,
+        reading: dict[str, Any] | None = {},  # noqa: B006 - never written to
+        **actual: Any,
+    ) -> EvalResult:
+        case = scenario(expected_output=EvalExpectedOutput(True, False, expected))
+        measured = {} if doubt is None else {"doubt": doubt}
+        output = {"email_sent": used is not None, "scenario_used": used, **measured, **actual}
+        return EvalResult(case, passed, [] if passed else ["a: b"], output, reading=reading)
+
+    return make
+
+
+def counted(*results: EvalResult) -> Selectivity:
+    selectivity = Selectivity()
+    for result in results:
+        selectivity.add(result)
+    return selectivity
+
+
+@pytest.mark.parametrize(
+    ("actual", "handling"),
+    [
+        ({"email_sent": True, "scenario_used": "valid-warranty"}, "answered"),
+        ({"email_sent": True, "scenario_used": "out-of-scope", "hand_over_reasons": ["fire"]}, "answered"),
+        ({"email_sent": True, "scenario_used": "missing-info"}, "asked_back"),
+        ({"email_sent": True, "scenario_used": "graceful-degradation"}, "asked_back"),
+        ({"email_sent": False, "scenario_used": "hand-over", "hand_over_reasons": ["fire"]}, "to_a_person"),
+        ({"email_sent": False, "scenario_used": "missing-info", "draft_stored": True}, "to_a_person"),
+        ({"email_sent": False, "scenario_used": "no-reply"}, "not_answered"),
+        ({"email_sent": False, "scenario_used": "valid-warranty", "failed_step": "send"}, "stopped"),
+    ],
+)
+def test_what_became_of_a_mail(actual: dict[str, Any], handling: str) -> None:
+    assert handling_of(actual) == handling
+
+
+def test_each_is_counted_once(result: Make) -> None:
+    found = counted(
+        result(),
+        result(passed=False),
+        result("missing-info"),
+        result(None, hand_over_reasons=["fire"]),
+        result("out-of-scope", expected="no-reply", passed=False),
+    )
+    assert found.as_dict() == {
+        "mails": 5,
+        "answered": 3,
+        "right": 1,
+        "to_a_person": 1,
+        "asked_back": 1,
+        "not_answered": 0,
+        "stopped": 0,
+    }
+    assert found.harmful == 1
+    assert list(found.lines()) == [
+        "Answered: 3 of 5 mails, 1 of them rightly",
+        "To a person: 1; asked back: 1",
+        "Harmful: 1",
+    ]
+    assert dict(found.facts()) == {
+        "Answered": "3 of 5 mails, 1 of them rightly",
+        "To a person": "1",
+        "Asked back": "1",
+        "Harmful": "1",
+    }
+
+
+def test_of_other_agents_the_harm_alone_is_counted(result: Make, invalid: EvalResult) -> None:
+    found = counted(result("a", expected="hand-over", passed=False, reading=None), result(reading=None), invalid)
+    assert (found.as_dict(), list(found.lines())) == ({}, ["Harmful: 1"])
+
+
+def test_the_curve_hands_over_what_is_in_doubt(result: Make) -> None:
+    found = counted(
+        result(),
+        result(doubt=0),
+        result(doubt=40),
+        result(passed=False, doubt=41),
+        result("out-of-scope", passed=False, doubt=70),
+        result("missing-info", expected="hand-over", passed=False, doubt=100),
+        result(None, doubt=100, hand_over_reasons=["fire"]),
+    )
+    assert [line.rstrip() for line in found.curve_lines()] == [
+        "Caution Answered              Right                 Harmful answers",
+        "0       5 of 7 (71.4%)        3 of 5 (60.0%)        2",
+        "10      5 of 7 (71.4%)        3 of 5 (60.0%)        1",
+        "20      5 of 7 (71.4%)        3 of 5 (60.0%)        1",
+        "30      5 of 7 (71.4%)        3 of 5 (60.0%)        1",
+        "40      4 of 7 (57.1%)        3 of 4 (75.0%)        0",
+        "50      4 of 7 (57.1%)        3 of 4 (75.0%)        0",
+        "60      3 of 7 (42.9%)        3 of 3 (100%)         0",
+        "70      2 of 7 (28.6%)        2 of 2 (100%)         0",
+        "80      2 of 7 (28.6%)        2 of 2 (100%)         0",
+        "90      2 of 7 (28.6%)        2 of 2 (100%)         0",
+        "100     2 of 7 (28.6%)        2 of 2 (100%)         0",
+    ]
+
+
+def test_a_curve_of_no_measured_doubt_says_so(result: Make) -> None:
+    *_, row, last = counted(result()).curve_lines()
+    assert row.startswith("100     1 of 1 (100%)")
+    assert last == "No doubt was measured, so that every caution comes to the same."
