@@ -120,7 +120,6 @@ class ProcessingResult:
     drafted: bool = False
     observed: bool = False
     hand_over_reasons: tuple[str, ...] = ()
-    doubt: int | None = None
     skip_reason: str | None = None
     failed_step: str | None = None
     error_code: str | None = None

@@ -6,6 +6,7 @@ a sentence that goes on about something else raises doubt, whatever it is about.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
@@ -18,6 +19,8 @@ WINDOW: Final = 12
 DOUBT_OF_WORD: Final = 10
 MAX_DOUBT: Final = 100
 MAX_WORDS: Final = 5_000
+MAX_WORDS_OF_NAME: Final = 4
+MIN_LENGTH: Final = 3
 
 
 class Doubt(NamedTuple):
@@ -53,13 +56,28 @@ def measure_doubt(text: str, lexicon: Lexicon, language: str | None) -> Doubt:
 
 def _unknown_words(words: TokenizedText, lexicon: Lexicon, *, names_are_capital: bool) -> set[int]:
     known = {index for match in lexicon.explained.find(words) for index in range(match.first, match.end)}
+    known.update(_words_of_names(words))
     unknown = set[int]()
     for index, word in enumerate(words.folded[:MAX_WORDS]):
-        if index in known or len(word) < 3 or not word.isalpha() or word in lexicon.stop_words:
+        if index in known or len(word) < MIN_LENGTH or not word.isalpha() or word in lexicon.stop_words:
             continue
-        written = words.text_of(index, index + 1)
         gap = words.gap_before(index)
         starts_sentence = not index or bool(SENTENCE_END.search(gap)) or "\n" in gap or ":" in gap
-        if not (names_are_capital and written.istitle() and not starts_sentence):
+        if not (names_are_capital and words.text_of(index, index + 1).istitle() and not starts_sentence):
             unknown.add(index)
     return unknown
+
+
+def _words_of_names(words: TokenizedText) -> Iterator[int]:
+    """The words of lines, below the first, that are nothing but names: a few words, each with a capital."""
+    line, is_first = list[int](), True
+    for index in range(len(words.folded) + 1):
+        if index == len(words.folded) or "\n" in words.gap_before(index):
+            if (
+                not is_first
+                and len(line) <= MAX_WORDS_OF_NAME
+                and all(words.text_of(each, each + 1)[0].isupper() for each in line)
+            ):
+                yield from line
+            line, is_first = [], False
+        line.append(index)
