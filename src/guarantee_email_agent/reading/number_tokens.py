@@ -20,6 +20,7 @@ from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedTex
 
 MAX_GROUP_LENGTH: Final = 5
 MAX_LETTERS_OF_GROUP: Final = 4
+MAX_LETTERS_INSIDE: Final = 2
 MAX_GROUPS: Final = 8
 MAX_PIECE_LENGTH: Final = 12
 MIN_LENGTH_ALONE: Final = 6
@@ -303,7 +304,7 @@ def extend_number(
     while end < len(words.folded) and words.gap_before(end) == " " and len(pieces) < MAX_GROUPS:
         following = numbers.get(end)
         if following is None:
-            is_inside = len(words.folded[end]) == 1 and end + 1 in numbers and words.gap_before(end + 1) == " "
+            is_inside = len(words.folded[end]) <= MAX_LETTERS_INSIDE and end + 1 in numbers and words.gap_before(end + 1) == " "
             if not (is_prefix_word(words, end, lexicon) and (is_inside or ends_phrase(words, end + 1))):
                 break
             following = NumberToken(end, end + 1, words.text_of(end, end + 1))
