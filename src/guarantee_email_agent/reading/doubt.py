@@ -1,4 +1,4 @@
-"""How much of a mail nothing explains: the words of a sentence that no entry of the lexicon knows.
+"""How much of a mail nobody can explain: what it is about, and the words of a sentence that no entry of the lexicon knows.
 
 What is dangerous cannot be listed to its end. What customers plainly write of devices, purchases and warranties can, so
 a sentence that goes on about something else raises doubt, whatever it is about.
@@ -9,25 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.lexicon import FAULT, Lexicon
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.phrases import TokenizedText, tokenize
+from guarantee_email_agent.instructions.router import OTHER_TOPIC
 from guarantee_email_agent.reading.number_tokens import SENTENCE_END
 
 WINDOW: Final = 12
 """Words that are looked at together: some people never end a sentence."""
 
 DOUBT_OF_WORD: Final = 10
+DOUBT_WITHOUT_FAULT: Final = 10
+DOUBT_WITHOUT_QUESTION: Final = 30
 MAX_DOUBT: Final = 100
+WEIGHT_OF_QUESTION: Final = 3
+"""What a phrase of the warranty weighs that asks for it, and does not only name a device."""
+
 MAX_WORDS: Final = 5_000
 MAX_WORDS_OF_NAME: Final = 4
 MIN_LENGTH: Final = 3
+MIN_CONTENT: Final = 3
 
 
 class Doubt(NamedTuple):
-    """percent: 0 to 100, of the least explained part of the text, 10 for each word that nothing explains.
-
-    sentence: which one holds it, from 1. words: the unexplained ones, as they stand there.
-    """
+    """percent: 0 to 100. sentence: the one that raises most of it, from 1. words: what nothing explains there."""
 
     percent: int
     sentence: int = 0
@@ -38,9 +43,37 @@ NO_DOUBT: Final = Doubt(0)
 
 
 def measure_doubt(text: str, lexicon: Lexicon, language: str | None) -> Doubt:
-    """language: of the text, where it is known: in German every noun begins with a capital, elsewhere names do."""
+    """All of it where nothing tells what a mail is about: no warranty, no fault, no serial number, no other matter.
+
+    Else each word of its least explained part counts that nothing explains, and more where nobody asks for a warranty
+    or tells of a fault. language: in German every noun begins with a capital, elsewhere names do.
+    """
     words = tokenize(text)
-    unknown = _unknown_words(words, lexicon, names_are_capital=language != "de")
+    asks, tells_fault, is_other = _evidence(words, lexicon)
+    if not (asks or tells_fault or is_other):
+        content = {word for word in words.folded if word.isalpha() and word not in lexicon.stop_words}
+        if len(content) >= MIN_CONTENT:
+            return Doubt(MAX_DOUBT, 1, tuple(sorted(content)))
+    least = _least_explained(words, lexicon, names_are_capital=language != "de")
+    if not least.percent or is_other:
+        return least
+    extra = DOUBT_WITHOUT_QUESTION if not asks else DOUBT_WITHOUT_FAULT if not tells_fault else 0
+    return least._replace(percent=min(MAX_DOUBT, least.percent + extra))
+
+
+def _evidence(words: TokenizedText, lexicon: Lexicon) -> tuple[bool, bool, bool]:
+    """Whether a text asks for a warranty or labels a serial number, tells of a fault, is about something else."""
+    topics = [match.payload for match in lexicon.topics.find(words)]
+    asks = any(each.topic in WARRANTY.topics and each.weight >= WEIGHT_OF_QUESTION for each in topics)
+    is_labelled = any(label.payload == "serial" for label in lexicon.labels.find(words))
+    is_prefixed = any(lexicon.self_labelled.fullmatch(word) for word in words.folded if not word.isalpha())
+    tells_fault = any(each.topic == FAULT for each in topics)
+    others = [each for each in topics if each.topic not in (*WARRANTY.topics, FAULT)]
+    return asks or is_labelled or is_prefixed, tells_fault, bool(others) and not tells_fault
+
+
+def _least_explained(words: TokenizedText, lexicon: Lexicon, *, names_are_capital: bool) -> Doubt:
+    unknown = _unknown_words(words, lexicon, names_are_capital=names_are_capital)
     worst, sentence, window = NO_DOUBT, 1, list[int]()
     for index in range(min(len(words.folded), MAX_WORDS)):
         if index and (SENTENCE_END.search(gap := words.gap_before(index)) or "\n" in gap):
@@ -73,11 +106,8 @@ def _words_of_names(words: TokenizedText) -> Iterator[int]:
     line, is_first = list[int](), True
     for index in range(len(words.folded) + 1):
         if index == len(words.folded) or "\n" in words.gap_before(index):
-            if (
-                not is_first
-                and len(line) <= MAX_WORDS_OF_NAME
-                and all(words.text_of(each, each + 1)[0].isupper() for each in line)
-            ):
+            is_name = not is_first and len(line) <= MAX_WORDS_OF_NAME
+            if is_name and all(words.text_of(each, each + 1)[0].isupper() for each in line):
                 yield from line
             line, is_first = [], False
         line.append(index)

@@ -79,12 +79,22 @@ def have_similar_shape(first: NumberToken, other: NumberToken) -> bool:
 
 
 class LabelReader:
-    """Reads the numbers of the labels of one text. may_be_ours: whether a number may stand behind a label of ours."""
+    """Reads the numbers of the labels of one text.
 
-    def __init__(self, text: NumberText, may_be_ours: Callable[[NumberToken], bool]) -> None:
+    may_be_ours: whether a number may stand behind a label of ours. tells: whether its form says that it is one, so that
+    it may stand further off.
+    """
+
+    def __init__(
+        self,
+        text: NumberText,
+        may_be_ours: Callable[[NumberToken], bool],
+        tells: Callable[[NumberToken], bool] = lambda number: is_distinctive(number.text),
+    ) -> None:
         self._text = text
         self._words, self._lexicon, self._labels, self._numbers, self._number_of = text
         self._may_be_ours = may_be_ours
+        self._tells = tells
 
     def number_after(self, label: Label) -> NumberToken | None:
         """The number that a label announces: "S/N 4711-A", "serial number on the back of the fan reads: 4711-A".
@@ -118,7 +128,7 @@ class LabelReader:
             if number is not None:
                 if is_linked or (newlines == 1 and self._ends_line(number)):
                     return number
-                if unlinked is None and not (negated or owned or is_other) and is_distinctive(number.text):
+                if unlinked is None and not (negated or owned or is_other) and self._tells(number):
                     unlinked = number
             if newlines and (colon or newlines > 1):
                 break  # an empty field of a form: what follows is the next field

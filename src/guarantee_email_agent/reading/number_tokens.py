@@ -245,10 +245,6 @@ class _Runs:
             self._announced.add(written)
             yield NumberToken(run[first].first, run[end - 1].end, "".join(groups))
             return
-        if run[-1].text.isdigit() and not ends_phrase(words, run[-1].end) and len(run) > 1:
-            yield from self._numbers_of(run[:-1])  # the 2 of "1234 5678 2 years old" counts something
-            yield run[-1]
-            return
         with_digits = [group for group in run[first:end] if _DIGIT.search(group.text)]
         for group in with_digits:
             yield group._replace(text=group.text.upper(), is_whole=len(with_digits) == 1)
@@ -304,7 +300,9 @@ def extend_number(
     while end < len(words.folded) and words.gap_before(end) == " " and len(pieces) < MAX_GROUPS:
         following = numbers.get(end)
         if following is None:
-            is_inside = len(words.folded[end]) <= MAX_LETTERS_INSIDE and end + 1 in numbers and words.gap_before(end + 1) == " "
+            is_inside = (
+                len(words.folded[end]) <= MAX_LETTERS_INSIDE and end + 1 in numbers and words.gap_before(end + 1) == " "
+            )
             if not (is_prefix_word(words, end, lexicon) and (is_inside or ends_phrase(words, end + 1))):
                 break
             following = NumberToken(end, end + 1, words.text_of(end, end + 1))

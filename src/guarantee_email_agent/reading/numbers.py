@@ -183,7 +183,7 @@ class _TierReader:
         self._drop_addresses_and_examples()
         self._drop_other_devices()
         self._usable = {each.first: each for each in self._numbers if self._may_be_labelled(each)}
-        self._label_reader = LabelReader(self._text, self._may_be_labelled)
+        self._label_reader = LabelReader(self._text, self._may_be_labelled, self._has_form)
         self._combined = dict(self._find_combined_labels()) if self._is_serial else {}
         self._drop_claimed()
         self._find_formatted()
@@ -294,6 +294,10 @@ class _TierReader:
             return not self._lexicon.never.fullmatch(number.text)
         return number.is_usable and bool(self._format.patterns) and self._fits(number.text) and self._tells(number)
 
+    def _has_form(self, number: NumberToken) -> bool:
+        """Whether a number looks like one of ours, further off its label."""
+        return self._fits(number.text) if self._format.patterns else is_distinctive(number.text)
+
     def _tells(self, number: NumberToken) -> bool:
         """Whether a number that fits a format does not do so by chance."""
         is_long = len(number.text) >= MIN_DIGITS_OF_FORMAT
@@ -331,6 +335,7 @@ class _TierReader:
     def _numbers_of_combined(self, label: Label) -> list[NumberToken]:
         """Both numbers, since it is open which is which. One alone counts where its own prefix tells."""
         number = self._label_reader.number_after(label)
+        number = number and self._text.numbers.get(number.first, number)
         listed = list[NumberToken]()
         while number is not None and len(listed) < MAX_NUMBERS_OF_COMBINED:
             listed.append(number)

@@ -3,17 +3,25 @@ from __future__ import annotations
 import pytest
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
-from guarantee_email_agent.instructions.phrases import PhraseMatch, tokenize
-from guarantee_email_agent.interpreter.label_numbers import MAX_TABLE_ROWS, LabelReader
-from guarantee_email_agent.interpreter.number_spans import LabelledText, NumberSpanReader
+from guarantee_email_agent.instructions.phrases import tokenize
+from guarantee_email_agent.reading.number_labels import MAX_TABLE_ROWS, Claim, Label, LabelReader, number_text
+from guarantee_email_agent.reading.number_tokens import NumberToken, find_number_tokens
+
+CLAIMS: dict[str, Claim] = {"serial": "own", "weak": "weak", "other": "other", "example": "example"}
 
 
-def reader_of(text: str, lexicon: Lexicon, kind: str = "serial") -> tuple[LabelReader, PhraseMatch]:
-    """The reader of a text, and its first label of a kind."""
+def reader_of(text: str, lexicon: Lexicon, claim: Claim = "own") -> tuple[LabelReader, Label]:
+    """The reader of a text, and its first label with a claim."""
     words = tokenize(text)
-    labels = {label.first: label for label in lexicon.labels.find(words)}
-    reader = LabelReader(LabelledText(words, lexicon, labels, NumberSpanReader(words, lexicon, frozenset())))
-    return reader, next(label for label in labels.values() if label.payload == kind)
+    found = lexicon.labels.find(words)
+    labels = {each.first: Label(each.first, each.end, CLAIMS[each.payload]) for each in found}
+
+    def may_be_ours(number: NumberToken) -> bool:
+        is_example = any(label.claim == "example" and label.end == number.first for label in labels.values())
+        return not is_example and lexicon.labelled.fullmatch(number.text) is not None
+
+    reader = LabelReader(number_text(words, lexicon, labels, find_number_tokens(words, lexicon, found)), may_be_ours)
+    return reader, next(label for label in labels.values() if label.claim == claim)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,14 @@ from __future__ import annotations
 import pytest
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
-from guarantee_email_agent.instructions.phrases import tokenize
-from guarantee_email_agent.interpreter.serial_numbers import extract_serial_numbers
+from guarantee_email_agent.reading.numbers import SERIAL_NUMBER, Tiers, read_numbers
 
 CORRECTED = [
     ("Not SN20939 but SN20933, sorry.", "SN20933"),
     ("My serial number is not 4711-A but 4711-B.", "4711-B"),
     ("The serial number is not CV-2290-K7 as I told your colleague on the phone but CV-2290-K1.", "CV-2290-K1"),
     ("The serial number is KX-2201, not KX-2210 as I wrote before.", "KX-2201"),
-    ("Scrap HT20491, it is HT20492.", "HT20492"),
+    ("Scrap SN20491, it is SN20492.", "SN20492"),
     ("Please ignore SN10021. The broken one has serial number SN10022.", "SN10022"),
     ("It's SN55120 instead of SN55210.", "SN55120"),
     ("Sorry, wrong number: SN4711 should be SN4712.", "SN4712"),
@@ -48,12 +47,12 @@ NOT_CORRECTED = [
 
 @pytest.mark.parametrize(("text", "number"), CORRECTED)
 def test_a_correction_gives_the_right_number(text: str, number: str, lexicon: Lexicon) -> None:
-    assert extract_serial_numbers(tokenize(text), lexicon).numbers == (number,)
+    assert read_numbers(Tiers(text, "", ""), SERIAL_NUMBER, lexicon).numbers == (number,)
 
 
 @pytest.mark.parametrize(("text", "numbers"), NOT_CORRECTED)
 def test_what_is_no_correction_takes_nothing_back(text: str, numbers: tuple[str, ...], lexicon: Lexicon) -> None:
-    assert extract_serial_numbers(tokenize(text), lexicon).numbers == numbers
+    assert read_numbers(Tiers(text, "", ""), SERIAL_NUMBER, lexicon).numbers == numbers
 
 
 @pytest.mark.parametrize(
@@ -61,4 +60,4 @@ def test_what_is_no_correction_takes_nothing_back(text: str, numbers: tuple[str,
 )
 def test_a_hostile_text_is_read_to_its_end(part: str, lexicon: Lexicon) -> None:
     text = part * (100_000 // len(part)) + "\n\nserial number: HT20491"
-    assert isinstance(extract_serial_numbers(tokenize(text), lexicon).numbers, tuple)
+    assert isinstance(read_numbers(Tiers(text, "", ""), SERIAL_NUMBER, lexicon).numbers, tuple)

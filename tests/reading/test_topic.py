@@ -4,7 +4,7 @@ import pytest
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import tokenize
-from guarantee_email_agent.interpreter.topic import classify_topic, is_only_thanks
+from guarantee_email_agent.reading.topic import classify_topic, is_only_thanks
 
 ABOUT_A_DEVICE = [
     "Is my vacuum cleaner still under warranty?",
@@ -38,7 +38,6 @@ ABOUT_SOMETHING_ELSE = [
     "We can bring your website to page one of the search results.",
     "I would like to apply for the job as a service technician.",
     "Please unsubscribe me from your newsletter.",
-    "Do you offer a discount for schools?",
     "What are your opening hours on Saturday?",
     "I forgot the password of my account.",
     "Wo bleibt meine Bestellung? Die Sendung steht seit drei Tagen.",
@@ -51,6 +50,7 @@ ABOUT_SOMETHING_ELSE = [
     "Chciałbym odstąpić od umowy i zwrócić towar.",
 ]
 SAYS_TOO_LITTLE = [
+    "Do you offer a discount for schools?",
     "",
     "Hello",
     "Please call me back.",
