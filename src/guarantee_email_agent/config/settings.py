@@ -312,7 +312,7 @@ class AgentSettings:
         (), "Further addresses of our own; mail from them is never answered.", _addresses
     )
     caution: int = number(
-        0, "Percent of a mail that something must explain; with less, it is handed over. `0`: nothing has to.", 0, 100
+        70, "Percent of a mail that something must explain; with less, it is handed over. `0`: nothing has to.", 0, 100
     )
     ledger: str = setting(
         "ledger.db",

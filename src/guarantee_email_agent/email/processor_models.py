@@ -40,7 +40,7 @@ class AnswerPolicy:
     trusted_forms: frozenset[str] = frozenset()
     own_addresses: frozenset[str] = frozenset()
     grace_days: int = 30
-    caution: int = 0
+    caution: int = 70
     """0 to 100: a mail with more doubt than 100 - caution goes to a person."""
 
     @classmethod

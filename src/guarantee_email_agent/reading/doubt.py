@@ -1,4 +1,4 @@
-"""How much of a mail nobody can explain: what it is about, and the words of a sentence that no entry of the lexicon knows.
+"""How much of a mail nobody can explain: what it is about, and words of a sentence that no entry of the lexicon knows.
 
 What is dangerous cannot be listed to its end. What customers plainly write of devices, purchases and warranties can, so
 a sentence that goes on about something else raises doubt, whatever it is about.
@@ -12,15 +12,14 @@ from typing import Final, NamedTuple
 from guarantee_email_agent.instructions.lexicon import FAULT, Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.phrases import TokenizedText, tokenize
-from guarantee_email_agent.instructions.router import OTHER_TOPIC
 from guarantee_email_agent.reading.number_tokens import SENTENCE_END
 
 WINDOW: Final = 12
 """Words that are looked at together: some people never end a sentence."""
 
 DOUBT_OF_WORD: Final = 10
-DOUBT_WITHOUT_FAULT: Final = 10
-DOUBT_WITHOUT_QUESTION: Final = 30
+EXTRA_DOUBT: Final = {(True, True): 0, (True, False): 10, (False, True): 20}
+"""What is added where a mail asks for a warranty, and where it tells of a fault."""
 MAX_DOUBT: Final = 100
 WEIGHT_OF_QUESTION: Final = 3
 """What a phrase of the warranty weighs that asks for it, and does not only name a device."""
@@ -28,7 +27,8 @@ WEIGHT_OF_QUESTION: Final = 3
 MAX_WORDS: Final = 5_000
 MAX_WORDS_OF_NAME: Final = 4
 MIN_LENGTH: Final = 3
-MIN_CONTENT: Final = 3
+MIN_CONTENT: Final = 4
+"""A mail of fewer words, but for empty ones, is asked what it means."""
 
 
 class Doubt(NamedTuple):
@@ -43,7 +43,7 @@ NO_DOUBT: Final = Doubt(0)
 
 
 def measure_doubt(text: str, lexicon: Lexicon, language: str | None) -> Doubt:
-    """All of it where nothing tells what a mail is about: no warranty, no fault, no serial number, no other matter.
+    """All of it where a mail says something, and nothing tells what it is about.
 
     Else each word of its least explained part counts that nothing explains, and more where nobody asks for a warranty
     or tells of a fault. language: in German every noun begins with a capital, elsewhere names do.
@@ -51,25 +51,26 @@ def measure_doubt(text: str, lexicon: Lexicon, language: str | None) -> Doubt:
     words = tokenize(text)
     asks, tells_fault, is_other = _evidence(words, lexicon)
     if not (asks or tells_fault or is_other):
-        content = {word for word in words.folded if word.isalpha() and word not in lexicon.stop_words}
+        content = dict.fromkeys(word for word in words.folded if word.isalpha() and word not in lexicon.stop_words)
         if len(content) >= MIN_CONTENT:
-            return Doubt(MAX_DOUBT, 1, tuple(sorted(content)))
+            return Doubt(MAX_DOUBT, 1, tuple(content))
     least = _least_explained(words, lexicon, names_are_capital=language != "de")
-    if not least.percent or is_other:
-        return least
-    extra = DOUBT_WITHOUT_QUESTION if not asks else DOUBT_WITHOUT_FAULT if not tells_fault else 0
+    extra = EXTRA_DOUBT.get((asks, tells_fault), 0) if least.percent else 0
     return least._replace(percent=min(MAX_DOUBT, least.percent + extra))
 
 
 def _evidence(words: TokenizedText, lexicon: Lexicon) -> tuple[bool, bool, bool]:
     """Whether a text asks for a warranty or labels a serial number, tells of a fault, is about something else."""
     topics = [match.payload for match in lexicon.topics.find(words)]
-    asks = any(each.topic in WARRANTY.topics and each.weight >= WEIGHT_OF_QUESTION for each in topics)
+    of_warranty = [each.weight for each in topics if each.topic in WARRANTY.topics]
     is_labelled = any(label.payload == "serial" for label in lexicon.labels.find(words))
     is_prefixed = any(lexicon.self_labelled.fullmatch(word) for word in words.folded if not word.isalpha())
-    tells_fault = any(each.topic == FAULT for each in topics)
-    others = [each for each in topics if each.topic not in (*WARRANTY.topics, FAULT)]
-    return asks or is_labelled or is_prefixed, tells_fault, bool(others) and not tells_fault
+    denies = bool(of_warranty) and not lexicon.denials.isdisjoint(words.folded)
+    return (
+        is_labelled or is_prefixed or max(of_warranty, default=0) >= WEIGHT_OF_QUESTION,
+        denies or any(each.topic == FAULT for each in topics),
+        any(each.topic not in (*WARRANTY.topics, FAULT) for each in topics),
+    )
 
 
 def _least_explained(words: TokenizedText, lexicon: Lexicon, *, names_are_capital: bool) -> Doubt:
