@@ -403,7 +403,7 @@ def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexic
         "bt 330 118",
         "KT-77?20",
         "Is it this one? 4471-A",
-        "Thank you, but the falconer of Wakefield, a certain Mordaunt, sulks about its plumage: KT-77120-9",
+        "Thank you, but the falconer sulks about the plumage of his osprey: KT-77120-9",
     ],
 )
 def test_what_is_more_or_something_else_is_no_answer(text: str, lexicon: Lexicon) -> None:
@@ -547,7 +547,7 @@ _SERIALS = st.one_of(
     st.from_regex(r"[BCFGHJK][A-Z]-[1-9][0-9]{3}-[0-9]{2}", fullmatch=True),
     st.from_regex(r"[1-9][0-9]{6,9}", fullmatch=True),
 )
-_HOLES = st.sampled_from(["?", "*", "#", "…", "..", "[?]", "[smudged]", "_"])
+_HOLES = st.sampled_from(["?", "*", "#", "…", "..", "[?]", "[smudged]"])
 
 
 @settings(max_examples=100)

@@ -152,9 +152,10 @@ class EmailProcessor:
             return
 
         text = f"{email.own_subject}\n\n{email.new_text}"
-        # Of an answer that is nothing but the number, the reading of it has judged the words.
-        is_answer = triage.reading.is_answer
-        doubt = NO_DOUBT if is_answer else measure_doubt(text, instructions.lexicon, triage.language)
+        doubt = NO_DOUBT
+        if not triage.reading.is_answer:  # else the words beside the number were judged with it
+            gives_number = bool(triage.numbers)
+            doubt = measure_doubt(text, instructions.lexicon, triage.language, gives_number=gives_number)
         progress.record(doubt=doubt.percent)
         if doubt.percent > MAX_DOUBT - self.policy.caution:
             logger.info("%d words of sentence %d are not understood", len(doubt.words), doubt.sentence)
@@ -258,6 +259,7 @@ class EmailProcessor:
         numbers = reading.picked(answer[numbers_key(look_up.number)][:MAX_NUMBERS])
         if mail.thread is not None:
             gives_number = len(numbers) == 1 and is_newly_given(numbers[0], tiers)
+            numbers = numbers if gives_number else ()
             reasons = reasons or (() if gives_number or reading.unreadable or reading.unconfirmed else (FOLLOW_UP,))
         return Triage(topic, look_up, numbers, reasons, language=choice.language, reading=reading)
 

@@ -42,14 +42,16 @@ class Doubt(NamedTuple):
 NO_DOUBT: Final = Doubt(0)
 
 
-def measure_doubt(text: str, lexicon: Lexicon, language: str | None) -> Doubt:
+def measure_doubt(text: str, lexicon: Lexicon, language: str | None, *, gives_number: bool = False) -> Doubt:
     """All of it where a mail says something, and nothing tells what it is about.
 
     Else each word of its least explained part counts that nothing explains, and more where nobody asks for a warranty
-    or tells of a fault. language: in German every noun begins with a capital, elsewhere names do.
+    or tells of a fault. language: in German every noun begins with a capital, elsewhere names do. gives_number: the
+    text holds a number that was asked for.
     """
     words = tokenize(text)
     asks, tells_fault, is_other = _evidence(words, lexicon)
+    asks = asks or gives_number
     if not (asks or tells_fault or is_other):
         content = dict.fromkeys(word for word in words.folded if word.isalpha() and word not in lexicon.stop_words)
         if len(content) >= MIN_CONTENT:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 MAX_CHARS: Final = 5_000
 MIN_LETTERS: Final = 20
+LAST_LATIN: Final = "\u024f"
 
 
 class Language(NamedTuple):
@@ -30,6 +31,10 @@ def read_language(text: str) -> Language:
     except pycld2.error:  # signs that are none in UTF-8 for it
         return Language(None, 0)
     _, code, certainty, _ = found[0]
-    # A word or two may belong to many languages of the Latin script; in others it does not.
-    is_enough = sum(map(str.isalpha, text)) >= MIN_LETTERS or not text.isascii()
+    # A word or two may belong to many languages of the Latin script; in other scripts it does not.
+    is_enough = sum(map(str.isalpha, text)) >= MIN_LETTERS or any(map(_is_of_other_script, text))
     return Language(code, certainty) if is_reliable and is_enough and code != "un" else Language(None, 0)
+
+
+def _is_of_other_script(sign: str) -> bool:
+    return sign > LAST_LATIN and sign.isalpha()

@@ -65,7 +65,7 @@ _HOLE_BEHIND: Final = re.compile(
     rf"|[ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}}(?=[A-Za-z]{{0,2}}[0-9])"
 )
 _HOLE_BEFORE: Final = re.compile(
-    rf"(?:\w[-/.]?[{_HOLE.replace('#', '')}]+[-/.]?|[0-9]#+|[?…□■▢◻◼▯×¿\ufffd]|\.{{2,}}"
+    rf"(?:\w[-/.]?[{_HOLE.replace('#', '')}]+[-/.]?|[0-9]#+|\w#+[-/.]|[?…□■▢◻◼▯×¿\ufffd]|\.{{2,}}"
     rf"|\w[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?|[0-9][ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}})$"
 )
 _SPACED_JOINTS: Final = (" / ", " - ", " . ", "/ ", " /", " -")
@@ -282,6 +282,8 @@ def is_prefix_word(words: TokenizedText, index: int, lexicon: Lexicon) -> bool:
     """Whether a word may be the letters that a number begins with: the KS of "KS 40-0071-8"."""
     text, word = words.text_of(index, index + 1), words.folded[index]
     is_short = len(text) <= MAX_LETTERS_OF_GROUP and text.isascii() and text.isalpha() and text.isupper()
+    if len(word) == 1:
+        return is_short and word != "i"  # in capitals, one letter is hardly ever a word
     others = (lexicon.links, lexicon.stop_words, lexicon.joiners, lexicon.denials)
     return is_short and not any(word in each for each in others)
 
@@ -297,8 +299,12 @@ def extend_number(
     if lexicon.self_labelled.fullmatch(number.text) or lexicon.never.fullmatch(number.text):
         return number
     end, pieces = number.end, [number._replace(is_whole=True)]
-    while end < len(words.folded) and words.gap_before(end) == " " and len(pieces) < MAX_GROUPS:
-        following = numbers.get(end)
+    while end < len(words.folded) and len(pieces) < MAX_GROUPS:
+        following, gap = numbers.get(end), words.gap_before(end)
+        is_short = len(pieces) == 1 and len(number.text) < MIN_DISTINCTIVE_LENGTH
+        # "71 / 4408": what is too short for a number is a part of one
+        if gap != " " and not (gap == " / " and is_short):
+            break
         if following is None:
             is_inside = (
                 len(words.folded[end]) <= MAX_LETTERS_INSIDE and end + 1 in numbers and words.gap_before(end + 1) == " "

@@ -41,8 +41,10 @@ from guarantee_email_agent.reading.number_tokens import (
 MAX_LABELS: Final = 1000  # no honest mail has so many; a hostile one shall not buy more time with more of them
 MAX_WORDS_TO_BACK_REFERENCE: Final = 4
 MAX_WORDS_BACK: Final = 60
+MAX_PHONE_LINE: Final = 25
+MAX_WORDS_TO_ANNOUNCED: Final = 2
 MAX_NUMBERS_OF_COMBINED: Final = 4
-MAX_WORDS_OF_ANSWER: Final = 30
+MAX_WORDS_OF_ANSWER: Final = 25
 """So many words may stand beside the number in an answer: thanks, where it was found, a name."""
 MAX_UNKNOWN_OF_ANSWER: Final = 3
 """So many of them may be known to nobody: a name, a place."""
@@ -265,13 +267,21 @@ class _TierReader:
             if column := self._label_reader.numbers_in_column(label):
                 self._reasons.update((cell.first, reason) for cell in column)
                 continue
-            number = self._label_reader.number_after(label) or self._label_reader.number_before(label)
+            number = self._label_reader.number_after(label)
+            if number is None and (before := self._label_reader.number_before(label)):
+                # "The serial number is 4711-A (model KX200)"
+                number = None if self._is_announced(before) else before
             while number is not None:
                 # A number's own prefix says more than a word further off.
                 if number.first > label.end and self._is_self_labelled(number):
                     break
                 self._reasons[number.first] = reason
                 number = self._next_claimed(number)
+
+    def _is_announced(self, number: NumberToken) -> bool:
+        """Whether a label of ours stands right before a number, but for a word or two."""
+        ends = range(number.first - MAX_WORDS_TO_ANNOUNCED, number.first + 1)
+        return any(label.claim == "own" and label.end in ends for label in self._labels.values())
 
     def _next_claimed(self, number: NumberToken) -> NumberToken | None:
         """The next of a list, or the digits beside digits: "tel. 030 231 25014"."""
@@ -402,12 +412,13 @@ class _TierReader:
 
     def _answer(self, labelled: list[NumberToken]) -> list[NumberToken]:
         """The numbers that are essentially all that the text says; hardly ever more than one. labelled: those of it."""
-        free = [number for number in self._numbers if number.first not in self._reasons]
+        phones = self._phone_numbers() if not labelled else set[int]()
+        free = [each for each in self._numbers if each.first not in self._reasons and each.first not in phones]
         given = list[NumberToken](labelled)
         for number in () if labelled else free:
             if not given or number.first >= given[-1].end:
                 given.append(self._text.extend(self._label_reader.with_prefix(number)))
-        if not given or (not labelled and len(free) < len(self._numbers)):
+        if not given or (not labelled and len(free) + len(phones) < len(self._numbers)):
             return []
         words, lexicon = self._words, self._lexicon
         inside = {index for number in given for index in range(number.first, number.end)}
@@ -425,6 +436,19 @@ class _TierReader:
         if is_doubted or not unknown.isdisjoint(beside) or not all(map(self._may_be_answer, given)):
             return []
         return given if all(have_similar_shape(given[0], number) for number in given) else []
+
+    def _phone_numbers(self) -> set[int]:
+        """The first words of numbers that are phone numbers on lines of their own, as below a name."""
+        from guarantee_email_agent.reading.standard_numbers import find_standard  # start-up: few mails need it
+
+        words, found = self._words, set[int]()
+        for number in self._numbers[1:]:
+            start = words.text.rfind("\n", 0, words.starts[number.first]) + 1
+            end = words.text.find("\n", start)
+            line = words.text[start : end if end >= 0 else len(words.text)].strip()
+            if start and len(line) <= MAX_PHONE_LINE and find_standard(line) == "a phone number":
+                found.add(number.first)
+        return found
 
     def _is_open(self, number: NumberToken) -> bool:
         """Whether a number is nothing else's, and could not be read in full."""
