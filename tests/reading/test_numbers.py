@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings
+from hypothesis import assume, strategies as st
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import NumberFormat
@@ -403,7 +403,7 @@ def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexic
         "bt 330 118",
         "KT-77?20",
         "Is it this one? 4471-A",
-        "Thank you, but the falconer sulks about the plumage of his osprey: KT-77120-9",
+        "Thank you, but the falconer sulks about the moulting plumage of his osprey: KT-77120-9",
     ],
 )
 def test_what_is_more_or_something_else_is_no_answer(text: str, lexicon: Lexicon) -> None:
@@ -553,6 +553,7 @@ _HOLES = st.sampled_from(["?", "*", "#", "…", "..", "[?]", "[smudged]"])
 @settings(max_examples=100)
 @given(_SERIALS, _HOLES, st.integers(2, 5))
 def test_a_number_with_a_hole_is_never_looked_up(lexicon: Lexicon, number: str, hole: str, place: int) -> None:
+    assume(not (hole == "#" and number[:place] == "SN"))  # "SN#12345" is a label
     text = f"Serial number: {number[:place]}{hole}{number[place:]}"
     assert read(text, lexicon).numbers == ()
     assert read(text, lexicon, asked=True).numbers == ()

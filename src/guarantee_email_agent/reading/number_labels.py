@@ -26,6 +26,7 @@ MAX_BRACKETS: Final = 60
 MAX_TABLE_LINE: Final = 500
 MAX_TABLE_ROWS: Final = 50
 MIN_LENGTH_BEFORE_LABEL: Final = 5
+MAX_CAPITALS: Final = 4
 _DASHES: Final = ("-", "–", "—", "->", "=>")
 MAX_LENGTH_DIFFERENCE: Final = 3
 
@@ -159,6 +160,8 @@ class LabelReader:
         number = self._numbers.get(index)
         if is_linked and (number := number or self._prefixed(index)):
             number = self._text.extend(number)
+            if self._has_capitals_before(number):
+                number = number._replace(is_whole=False)  # the LA of "SERIAL NUMBER LA 77 10 40"
         return number if number and self._may_be_ours(number) else None
 
     def _prefixed(self, index: int) -> NumberToken | None:
@@ -172,6 +175,19 @@ class LabelReader:
     def with_prefix(self, number: NumberToken) -> NumberToken:
         """The number with the letters before a blank that may belong to it."""
         return (self._prefixed(number.first - 1) if number.first else None) or number
+
+    def _has_capitals_before(self, number: NumberToken) -> bool:
+        """Whether a few capitals stand before a blank, of which it is open whether they belong to the number."""
+        words, before = self._words, number.first - 1
+        if (
+            before < 0
+            or words.gap_before(number.first) != " "
+            or any(label.end > before >= label.first for label in self._labels.values())
+        ):
+            return False
+        text = words.text_of(before, before + 1)
+        known = self._lexicon.links | self._lexicon.joiners | self._lexicon.denials
+        return 1 < len(text) <= MAX_CAPITALS and text.isupper() and text.isalpha() and words.folded[before] not in known
 
     def _ends_line(self, number: NumberToken) -> bool:
         return number.end == len(self._words.folded) or "\n" in self._words.gap_before(number.end)

@@ -20,7 +20,6 @@ from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedTex
 
 MAX_GROUP_LENGTH: Final = 5
 MAX_LETTERS_OF_GROUP: Final = 4
-MAX_LETTERS_INSIDE: Final = 2
 MAX_GROUPS: Final = 8
 MAX_PIECE_LENGTH: Final = 12
 MIN_LENGTH_ALONE: Final = 6
@@ -65,7 +64,7 @@ _HOLE_BEHIND: Final = re.compile(
     rf"|[ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}}(?=[A-Za-z]{{0,2}}[0-9])"
 )
 _HOLE_BEFORE: Final = re.compile(
-    rf"(?:\w[-/.]?[{_HOLE.replace('#', '')}]+[-/.]?|[0-9]#+|\w#+[-/.]|[?…□■▢◻◼▯×¿\ufffd]|\.{{2,}}"
+    rf"(?:\w[-/.]?[{_HOLE.replace('#', '')}]+[-/.]?|[0-9][-/.]?#+|\w(?:#+[-/.]|[-/.]#+)|[?…□■▢◻◼▯×¿\ufffd]|\.{{2,}}[-/]?"
     rf"|\w[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?|[0-9][ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}})$"
 )
 _SPACED_JOINTS: Final = (" / ", " - ", " . ", "/ ", " /", " -")
@@ -284,7 +283,9 @@ def is_prefix_word(words: TokenizedText, index: int, lexicon: Lexicon) -> bool:
     is_short = len(text) <= MAX_LETTERS_OF_GROUP and text.isascii() and text.isalpha() and text.isupper()
     if len(word) == 1:
         return is_short and word != "i"  # in capitals, one letter is hardly ever a word
-    others = (lexicon.links, lexicon.stop_words, lexicon.joiners, lexicon.denials)
+    # In a text of capitals "MY" is a word, in any other hardly.
+    is_shouted = index > 0 and words.text_of(index - 1, index).isupper() and words.text_of(index - 1, index).isalpha()
+    others = (lexicon.links, lexicon.joiners, lexicon.denials, *([lexicon.stop_words] if is_shouted else []))
     return is_short and not any(word in each for each in others)
 
 
@@ -306,9 +307,7 @@ def extend_number(
         if gap != " " and not (gap == " / " and is_short):
             break
         if following is None:
-            is_inside = (
-                len(words.folded[end]) <= MAX_LETTERS_INSIDE and end + 1 in numbers and words.gap_before(end + 1) == " "
-            )
+            is_inside = end + 1 in numbers and words.gap_before(end + 1) == " "
             if not (is_prefix_word(words, end, lexicon) and (is_inside or ends_phrase(words, end + 1))):
                 break
             following = NumberToken(end, end + 1, words.text_of(end, end + 1))
@@ -331,7 +330,8 @@ def extend_number(
         or _goes_on_behind(words, pieces[-1].end, lexicon, numbers)
     )
     text = "".join(piece.text for piece in pieces)
-    return number._replace(end=pieces[-1].end, text=text, is_whole=not is_open)
+    whole = number._replace(end=pieces[-1].end, text=text, is_whole=not is_open)
+    return whole._replace(is_read=whole.is_read and not _has_alternative(words, whole, lexicon))
 
 
 def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: Mapping[int, NumberToken]) -> bool:

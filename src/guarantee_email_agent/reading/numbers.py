@@ -44,7 +44,7 @@ MAX_WORDS_BACK: Final = 60
 MAX_PHONE_LINE: Final = 25
 MAX_WORDS_TO_ANNOUNCED: Final = 2
 MAX_NUMBERS_OF_COMBINED: Final = 4
-MAX_WORDS_OF_ANSWER: Final = 25
+MAX_WORDS_OF_ANSWER: Final = 35
 """So many words may stand beside the number in an answer: thanks, where it was found, a name."""
 MAX_UNKNOWN_OF_ANSWER: Final = 3
 """So many of them may be known to nobody: a name, a place."""
@@ -56,6 +56,7 @@ SERIAL_NUMBER: Final = NumberFormat("serial_number")
 
 _DIGIT: Final = re.compile(r"[0-9]")
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Z0-9]+")
+_PHONE_LABEL: Final = re.compile(r"^[A-Za-z.]{0,9}[:.]?\s*")
 _LABEL_CLAIMS: Final[Mapping[str, Claim]] = {"serial": "own", "weak": "weak", "other": "other", "example": "example"}
 # A reply repeats the number, perhaps to somebody whose address was forged: no words, no status, and nothing that is a
 # link.
@@ -445,8 +446,11 @@ class _TierReader:
         for number in self._numbers[1:]:
             start = words.text.rfind("\n", 0, words.starts[number.first]) + 1
             end = words.text.find("\n", start)
-            line = words.text[start : end if end >= 0 else len(words.text)].strip()
-            if start and len(line) <= MAX_PHONE_LINE and find_standard(line) == "a phone number":
+            line = words.text[start : end if end >= 0 else len(words.text)]
+            place = words.starts[number.first] - start
+            part = line[line.rfind("|", 0, place) + 1 :].split("|")[0]
+            written = _PHONE_LABEL.sub("", part.strip())
+            if start and len(written) <= MAX_PHONE_LINE and find_standard(written) == "a phone number":
                 found.add(number.first)
         return found
 
