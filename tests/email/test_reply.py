@@ -8,8 +8,10 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.reply import (
     MAX_REFERENCES,
     MAX_SUBJECT,
+    MAX_UNPROVED_SUBJECT,
     reply_references,
     reply_subject,
+    unproved_subject,
 )
 
 
@@ -43,6 +45,25 @@ def test_the_subject_is_the_customers_own_with_one_prefix(subject: str, reply: s
 @given(st.text())
 def test_a_subject_is_never_longer_than_allowed(subject: str) -> None:
     assert len(reply_subject(subject)) <= MAX_SUBJECT + len("Re: ")
+
+
+@pytest.mark.parametrize(
+    ("subject", "repeated"),
+    [
+        ("Is my dryer still covered?", "Is my dryer still covered?"),
+        ("Refund approved: visit http://evil.example/now today", "Refund approved: visit today"),
+        ("Refund approved: evil.example/pay", "Refund approved:"),
+        ("Call WWW.evil.example. Or write to me@evil.example!", "Call Or write to"),
+        ("Dryer KT-77120-9, Nr. 4711, 2.5 kW", "Dryer KT-77120-9, Nr. 4711, 2.5 kW"),
+    ],
+)
+def test_no_link_of_an_unproved_sender_is_repeated(subject: str, repeated: str) -> None:
+    assert unproved_subject(subject) == repeated
+
+
+@given(st.text())
+def test_little_of_an_unproved_subject_is_repeated(subject: str) -> None:
+    assert len(unproved_subject(subject)) <= MAX_UNPROVED_SUBJECT
 
 
 def test_references_of_a_first_mail_are_the_mail_itself() -> None:

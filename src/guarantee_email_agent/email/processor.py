@@ -34,7 +34,7 @@ from guarantee_email_agent.email.processor_models import (
 )
 from guarantee_email_agent.email.progress import Progress
 from guarantee_email_agent.email.recipient import reply_recipient
-from guarantee_email_agent.email.reply import as_draft, compose_reply
+from guarantee_email_agent.email.reply import as_draft, compose_reply, unproved_subject
 from guarantee_email_agent.email.reply_language import choose_language
 from guarantee_email_agent.instructions.fact_checks import PLACEHOLDER
 from guarantee_email_agent.instructions.hand_over_lexicon import CONTRADICTION, FOLLOW_UP, UNEXPLAINED
@@ -326,9 +326,11 @@ class EmailProcessor:
     ) -> None:
         """Send the reply, store it for a person to send, or only say that it would have been sent."""
         message_id = reply_message_id(mail.identity, self.reply_domain)
-        reply = compose_reply(
-            mail.email, mail.recipient, body, message_id, echo_subject=mail.verified, language=language
-        )
+        # A sender who failed the check could have us send words to somebody else; unchecked, the sender may be anybody.
+        subject = None if mail.verified else ""
+        if self.policy.sender_check == "off":
+            subject = unproved_subject(mail.email.subject)
+        reply = compose_reply(mail.email, mail.recipient, body, message_id, subject=subject, language=language)
         if self.policy.mode == "answer":
             await call_with_retry(lambda: self.mail.send(reply), self.retry, self.clock)
             progress.record(email_sent=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from guarantee_email_agent.email.phrases import phrases_of
 from guarantee_email_agent.integrations.ports import Reply
 
 MAX_SUBJECT = 200
+MAX_UNPROVED_SUBJECT = 60
 MAX_REFERENCES = 20
 _YOUR_MESSAGE = {
     "en": "your message",
@@ -21,19 +23,21 @@ _YOUR_MESSAGE = {
     "nl": "uw bericht",
     "pl": "Państwa wiadomość",
 }
+# A reply is ours in the eyes of who gets it: nobody who is not proved has it carry a link, an address or much text.
+_LINK = re.compile(r"(?:\S*(?://|@)|www\.|(?:[\w-]+\.)+[a-z]{2,}(?=/|\b(?!\.)))\S*", re.IGNORECASE)
 
 
 def compose_reply(
-    email: Email, recipient: str, body: str, message_id: str, *, echo_subject: bool = True, language: str = "en"
+    email: Email, recipient: str, body: str, message_id: str, *, subject: str | None = None, language: str = "en"
 ) -> Reply:
     """The reply to one address alone, marked as written by a program (RFC 3834 §5).
 
-    echo_subject: False for a sender that is not proved, who could have us send words to somebody else.
+    subject: which the reply repeats; the mail's own where it is None.
     language: of a subject that is ours.
     """
     return Reply(
         to=recipient,
-        subject=reply_subject(email.subject if echo_subject else "", language),
+        subject=reply_subject(email.subject if subject is None else subject, language),
         body=body,
         message_id=message_id,
         in_reply_to=email.original_message_id or "",
@@ -57,6 +61,11 @@ def reply_subject(subject: str, language: str = "en") -> str:
     if not subject:
         return f"Re: {_YOUR_MESSAGE.get(language, _YOUR_MESSAGE['en'])}"
     return subject if subject.casefold().startswith(phrases_of("reply prefixes")) else f"Re: {subject}"
+
+
+def unproved_subject(subject: str) -> str:
+    """What a reply repeats of the subject of a sender who may be anybody: its first 60 characters, without links."""
+    return " ".join(_LINK.sub(" ", subject).split())[:MAX_UNPROVED_SUBJECT]
 
 
 def reply_references(email: Email) -> str:
