@@ -3,12 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from guarantee_email_agent.interpreter.serial_numbers import extract_serial_numbers
 from shipped_instructions import SHIPPED
 
 from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.instructions.look_up import LookUp, NumberFormat
 from guarantee_email_agent.instructions.phrases import tokenize
-from guarantee_email_agent.interpreter.serial_numbers import extract_serial_numbers
 from guarantee_email_agent.utils.errors import InstructionError
 
 

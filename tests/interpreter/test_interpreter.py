@@ -105,9 +105,7 @@ SERVICE_WROTE = "On Mon, 5 Jan 2026 at 10:00, Service wrote:"
             id="a bare number answers the question for one",
         ),
         pytest.param("My dryer leaks. 48817734", {}, [], id="a bare number without a question"),
-        pytest.param(
-            "My dryer leaks.\n\n-- \nFlat 3, dryer S/N HT20491\n", {}, ["HT20491"], id="labelled in a signature"
-        ),
+        pytest.param("My dryer leaks.\n\n-- \nFlat 3, dryer S/N HT20491\n", {}, [], id="none of a signature"),
         pytest.param("My dryer leaks.", {"attachments": ["SN48817734.jpg"]}, [], id="attachments are not read"),
     ],
 )
@@ -134,7 +132,7 @@ def test_a_new_pattern_for_what_is_no_serial_number_is_obeyed(instructions: Inst
 def test_a_new_phrase_changes_the_topic(instructions: Instructions) -> None:
     body = "Greetings from the wobbulator society of our little mountain village."
     edited = taught(instructions, "en", '<about topic="warranty">\n', '<about topic="warranty">\n9: wobbulator*\n')
-    assert triage(instructions, body)["topic"] == "other"
+    assert triage(instructions, body)["topic"] == "unclear"
     assert triage(edited, body)["topic"] == "warranty"
 
 
@@ -150,7 +148,7 @@ SPARE_PARTS = Topic("spare-parts", "Wants a spare part.")
         ("Is the wobbulator seal of my dryer still under warranty? The serial number is HT20491.", "warranty"),
         ("Where is my order? You wanted to send me the wobbulator seal on Monday, status of my order please.", "other"),
         ("My dryer is broken.", "warranty"),
-        ("My dryer HT20491 leaks. Is it the wobbulator seal?", "warranty"),
+        ("My dryer, S/N HT20491, leaks. Is it the wobbulator seal?", "warranty"),
         ("My dryer stopped working. Is it the wobbulator seal?", "warranty"),
         ("Congratulations, you have been selected for a wobbulator seal.", "other"),
     ],
