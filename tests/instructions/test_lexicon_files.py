@@ -3,12 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from guarantee_email_agent.interpreter.serial_numbers import extract_serial_numbers
 from shipped_instructions import SHIPPED
 
 from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.instructions.look_up import LookUp, NumberFormat
-from guarantee_email_agent.instructions.phrases import tokenize
+from guarantee_email_agent.reading.numbers import SERIAL_NUMBER, Tiers, read_numbers
 from guarantee_email_agent.utils.errors import InstructionError
 
 
@@ -33,10 +32,10 @@ def test_an_unchanged_lexicon_is_parsed_once() -> None:
 
 
 def test_a_number_with_the_label_of_a_look_up_is_no_serial_number() -> None:
-    orders = NumberFormat("order_number", "", "[A-Z]{2}-?[0-9]{5}", ("wagon mark",))
+    orders = NumberFormat("order_number", "", ("[A-Z]{2}-?[0-9]{5}",), ("wagon mark",))
     look_up = LookUp("orders", ("orders",), "order_number", "status", ("found",), (), format=orders)
-    text = tokenize("My dryer is broken. Wagon mark XK-48213.")
+    answer = Tiers("Wagon mark XK-48213.", "", "")
     plain, labelled = LexiconFiles.beside(SHIPPED / "main.md"), LexiconFiles.beside(SHIPPED / "main.md", [look_up])
 
-    assert extract_serial_numbers(text, plain.load()).numbers == ("XK-48213",)
-    assert extract_serial_numbers(text, labelled.load()).numbers == ()
+    assert read_numbers(answer, SERIAL_NUMBER, plain.load(), asked=True).numbers == ("XK-48213",)
+    assert read_numbers(answer, SERIAL_NUMBER, labelled.load(), asked=True).numbers == ()
