@@ -1,17 +1,19 @@
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
-from guarantee_email_agent.email.contradictions import contradicts
+from guarantee_email_agent.email.contradictions import contradicts, day_of_mail
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.integrations.look_up_answer import LookUpAnswer
 
-RECEIVED = "2026-01-18T10:00:00Z"
+TODAY = date(2026, 1, 18)
 
 
-def check(instructions: Instructions, status: str, *, received: str = RECEIVED, **facts: str) -> bool:
-    return contradicts(LookUpAnswer(status, facts), WARRANTY, instructions, received, 30)
+def check(instructions: Instructions, status: str, *, today: date | None = TODAY, **facts: str) -> bool:
+    return contradicts(LookUpAnswer(status, facts), WARRANTY, instructions, today, 30)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,18 @@ def test_a_coverage_that_no_file_knows(instructions: Instructions) -> None:
     assert check(instructions, "valid", expiration_date="2027-01-01", coverage="galactic") is True
 
 
-def test_a_mail_without_a_date_cannot_be_compared(instructions: Instructions) -> None:
-    assert check(instructions, "valid", received="", expiration_date="2027-01-01") is True
-    assert check(instructions, "valid", received="") is False
+def test_without_a_day_nothing_can_be_compared(instructions: Instructions) -> None:
+    assert check(instructions, "valid", today=None, expiration_date="2020-01-01") is False
+
+
+@pytest.mark.parametrize(
+    ("received", "arrived_at", "day"),
+    [
+        ("2026-01-18T10:00:00Z", 0.0, TODAY),
+        ("", 1_768_730_400.0, TODAY),
+        ("yesterday", 1_768_730_400.0, TODAY),
+        ("", None, None),
+    ],
+)
+def test_the_day_of_a_mail(received: str, arrived_at: float | None, day: date | None) -> None:
+    assert day_of_mail(received, arrived_at) == day

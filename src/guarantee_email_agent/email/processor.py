@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from guarantee_email_agent.email.contradictions import contradicts
+from guarantee_email_agent.email.contradictions import contradicts, day_of_mail
 from guarantee_email_agent.email.conversation import (
     answered_message_ids,
     follow_up_note,
@@ -165,8 +165,8 @@ class EmailProcessor:
         progress.step = "check_warranty" if triage.look_up is None or triage.look_up.is_of_warranties else "look_up"
         answer = await self._look_up(mail, triage, progress)
 
-        received, grace_days = mail.email.received, self.policy.grace_days
-        if answer and triage.look_up and contradicts(answer, triage.look_up, instructions, received, grace_days):
+        today, grace_days = day_of_mail(email.received, arrived_at), self.policy.grace_days
+        if answer and triage.look_up and contradicts(answer, triage.look_up, instructions, today, grace_days):
             await self._hand_over(mail, (CONTRADICTION,), instructions, progress)
             return
 
