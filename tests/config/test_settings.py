@@ -66,7 +66,7 @@ def test_every_setting_says_what_it_means_in_a_sentence() -> None:
 def test_schema_carries_the_limits() -> None:
     schema = json_schema(Config, "config.yaml of the warranty e-mail agent")
     assert list(schema["properties"]) == [
-        *("mcp", "mailbox", "warranties", "tickets", "look_ups"),
+        *("mcp", "mailbox", "warranties", "warranty", "tickets", "look_ups"),
         *("instructions", "llm", "eval", "store", "agent", "metrics", "summary", "tasks", "logging"),
     ]
     threshold = schema["properties"]["eval"]["properties"]["pass_threshold"]
