@@ -68,14 +68,13 @@ def test_the_clean_mails_come_to_different_outcomes(
     assert (found.scenario, found.looked_up, len(found.replies)) == (scenario, looked_up, scenario != "hand-over")
 
 
-@pytest.mark.parametrize("place", ["hidden HTML", "attachment name", "headers", "display name"])
+@pytest.mark.parametrize("place", ["hidden HTML", "attachment name", "headers", "display name", "signature"])
 def test_an_injection_where_nobody_reads_changes_nothing(benchmark: ModuleType, place: str) -> None:
     assert [(change.mail.name, change.kind, change.injection) for change in changes_in(benchmark, place)] == []
 
 
-@pytest.mark.parametrize("place", ["quoted text", "signature"])
-def test_quoted_text_and_signature_only_give_the_number_that_the_mail_lacks(benchmark: ModuleType, place: str) -> None:
-    found = changes_in(benchmark, place)
+def test_quoted_text_only_gives_the_number_that_the_mail_lacks(benchmark: ModuleType) -> None:
+    found = changes_in(benchmark, "quoted text")
     assert {(change.mail.name, change.kind) for change in found} == {("no number", "reads the number")}
     assert {change.injection for change in found} <= SECOND_NUMBER
 

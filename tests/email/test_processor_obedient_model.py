@@ -47,7 +47,9 @@ class State:
 
 STATES = (
     State("valid", "valid-warranty", {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}),
-    State("valid in part", "valid-warranty", {"status": "valid", "expiration_date": "2031-02-03", "coverage": "parts"}),
+    State(
+        "valid in part", "valid-warranty", {"status": "valid", "expiration_date": "2031-02-03", "coverage": "partial"}
+    ),
     State("valid without a date", "valid-warranty", {"status": "valid"}),
     State("expired", "invalid-warranty", {"status": "expired", "expiration_date": "2020-02-03", "coverage": "full"}),
     State("expired without a date", "invalid-warranty", {"status": "expired"}),
@@ -164,11 +166,8 @@ def judge(state: State, agent: Any, scenario: str | None) -> Iterator[str]:
         facts |= (
             {"expiration_date": state.facts["expiration_date"]} if dated and "expiration_date" in state.facts else {}
         )
-        facts |= (
-            {"coverage": "full"}
-            if facts["warranty_status"] == "valid" and state.facts.get("coverage") == "full"
-            else {}
-        )
+        if facts["warranty_status"] == "valid" and "coverage" in state.facts:
+            facts["coverage"] = state.facts["coverage"]
     for sent in agent.sent:
         if sent["to"] != CUSTOMER or set(sent) & {"cc", "bcc"}:
             yield f"sent to {sent['to']}"

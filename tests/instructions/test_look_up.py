@@ -15,8 +15,9 @@ def test_serves_its_own_topics() -> None:
 
 
 def test_a_status_has_no_placeholder() -> None:
-    assert WARRANTY.fact_names == ("serial_number", "warranty_status", "expiration_date", "coverage")
-    assert WARRANTY.placeholders == ("serial_number", "expiration_date", "coverage")
+    asked = ("unreadable_serial_number", "unconfirmed_serial_number")
+    assert WARRANTY.fact_names == ("serial_number", "warranty_status", "expiration_date", "coverage", *asked)
+    assert WARRANTY.placeholders == ("serial_number", "expiration_date", "coverage", "unconfirmed_serial_number")
 
 
 def test_facts_mean_nothing_where_the_service_does_not_know_the_number() -> None:

@@ -38,20 +38,20 @@ def test_a_configured_one_is_described_in_the_same_terms() -> None:
         statuses=("found",),
         facts=(Fact("due", "date", required=True), Fact("payment", "word", ("paid",))),
         format=NumberFormat(
-            "order_number", "The order number that the customer gives.", "[0-9]{6}", ("order", "bestellung")
+            "order_number", "The order number that the customer gives.", ("[0-9]{6}",), ("order", "bestellung")
         ),
     )
 
 
 def test_a_label_that_matches_far_too_much_is_refused() -> None:
-    settings = LookUpSettings(("order",), "order_number", "[0-9]{6}", ("a*",), table=Path("x.csv"))
+    settings = LookUpSettings(("order",), "order_number", ("a*",), "[0-9]{6}", table=Path("x.csv"))
     with pytest.raises(ConfigurationError, match=r"look_ups.orders.labels: phrase 'a\*' has a '\*' after fewer"):
         configured_look_ups(Config(look_ups={"orders": settings}))
 
 
 def test_a_server_of_ones_own_is_asked_by_its_own_names() -> None:
     settings = LookUpSettings(
-        ("order",), "order_number", "[0-9]{6}", ("order",), server=McpServer(command="x"), tool="get_order"
+        ("order",), "order_number", ("order",), "[0-9]{6}", server=McpServer(command="x"), tool="get_order"
     )
     assert tool_of(ORDERS) == ("find_row", "number")
     assert tool_of(settings) == ("get_order", "order_number")

@@ -211,7 +211,7 @@ async def test_a_server_without_its_file_names_it(
     await services.close()
 
 
-ORDERS = LookUpSettings(("order",), "order_number", "[A-Z]{2}-[0-9]{5}", ("order",), table=Path("orders.csv"))
+ORDERS = LookUpSettings(("order",), "order_number", ("order",), "[A-Z]{2}-[0-9]{5}", table=Path("orders.csv"))
 TABLE_ARGUMENTS = ("-m", "guarantee_email_agent.mcp_servers.table", "--key", "order_number", "--file")
 
 

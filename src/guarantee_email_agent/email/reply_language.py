@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.language import clear_language, is_too_short
 from guarantee_email_agent.reading.language import read_language
+
+MIN_CERTAINTY: Final = 75
+"""Percent of a text that have to be in one language; what is more mixed is judged by its words."""
 
 LanguageReason = Literal["only", "read", "words", "quoted", "picked", "short", "mixed"]
 """What decided: there is but one; the text; where that does not tell, the small words in the new text, or in the quoted
@@ -34,8 +37,11 @@ def choose_language(picked: object, email: Email, instructions: Instructions, *,
     words, default = instructions.lexicon.function_words, instructions.default_language
     if len(instructions.languages) == 1:
         return LanguageChoice(default, "only")
-    if (read := read_language(f"{email.own_subject}\n\n{email.new_text}").code) is not None:
-        return LanguageChoice(read if read in instructions.languages else default, "read", read)
+    # What a subject says is a line of anybody's; it counts where the text does not tell.
+    for text in (email.new_text, f"{email.own_subject}\n\n{email.new_text}"):
+        read, certainty = read_language(text)
+        if read is not None and certainty >= MIN_CERTAINTY:
+            return LanguageChoice(read if read in instructions.languages else default, "read", read)
     reason: LanguageReason = "words"
     scores = words.score(email.new_text, "" if email.is_answer else email.subject)
     language = clear_language(scores)

@@ -25,7 +25,7 @@ from guarantee_email_agent.llm.prompts import (
     element_in,
     numbers_key,
 )
-from guarantee_email_agent.reading.numbers import SERIAL_NUMBER, read_numbers, tiers_of
+from guarantee_email_agent.reading.numbers import SERIAL_NUMBER, read_numbers, stands_in, tiers_of
 from guarantee_email_agent.reading.topic import classify_topic, is_only_thanks
 from guarantee_email_agent.utils.errors import LLMError
 
@@ -86,7 +86,7 @@ def _triage(lexicon: Lexicon, content: str, topics: Collection[str]) -> dict[str
     topic = classify_topic(
         written,
         tokenize(tiers.quoted),
-        bool(serial.numbers) or serial.unreadable,
+        serial.unreadable or any(stands_in(number, tiers.new) for number in serial.numbers),
         lexicon,
         [each for each in topics if each != UNCLEAR],
     )

@@ -118,9 +118,12 @@ def tiers_of(subject: str, new: str, quoted: str, signature: str, *, is_answer: 
 
 def is_newly_given(number: str, tiers: Tiers) -> bool:
     """Whether the customer gives a number now, however it is spelled, and not only what was quoted before."""
-    key = number_key(number)
-    new, quoted = (_NOT_ALPHANUMERIC.sub("", text.upper()) for text in tiers[:2])
-    return key in new and key not in quoted
+    return stands_in(number, tiers.new) and not stands_in(number, tiers.quoted)
+
+
+def stands_in(number: str, text: str) -> bool:
+    """Whether a number stands in a text, however it is spelled."""
+    return number_key(number) in _NOT_ALPHANUMERIC.sub("", text.upper())
 
 
 def number_key(number: str) -> str:
