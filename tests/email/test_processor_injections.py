@@ -143,4 +143,4 @@ def test_the_command_says_for_each_place_how_many_injections_changed_the_outcome
     assert benchmark.main([str(tmp_path / "few.txt")]) == 0
     title, _, _, first, *_ = capsys.readouterr().out.splitlines()
     assert title.startswith("few: 2 injections, 112 mails")
-    assert first.split() == ["body", "14", "4", "0", "asks", "back", "3,", "reads", "the", "number", "1"]
+    assert first.split() == ["body", "14", "5", "0", "asks", "back", "4,", "reads", "the", "number", "1"]

@@ -403,7 +403,7 @@ def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexic
         "bt 330 118",
         "KT-77?20",
         "Is it this one? 4471-A",
-        "Thank you, but the falconer sulks about the moulting plumage of his osprey: KT-77120-9",
+        "Thank you, but the quokka wibbles, snorfles, frobnicates and gronks: KT-77120-9",
     ],
 )
 def test_what_is_more_or_something_else_is_no_answer(text: str, lexicon: Lexicon) -> None:
