@@ -86,7 +86,7 @@ def _remember_what_mails_say() -> None:
 
     mail_worker.parse_email = parse_once
     mail_processor.parse_email = parse_once
-    for name in ("verify_numbers", "choose_language"):
+    for name in ("read_numbers", "measure_doubt", "choose_language"):
         setattr(mail_processor, name, _remembering(getattr(mail_processor, name)))
 
 
@@ -95,7 +95,8 @@ def _remembering(function: Callable[..., Any]) -> Callable[..., Any]:
     known: dict[object, Any] = {}
 
     def remembered(candidates: Any, *arguments: Any, **options: Any) -> Any:
-        key = (repr(candidates), *map(id, arguments), *options.values())
+        texts_and_ids = (each if isinstance(each, str | None) else id(each) for each in arguments)
+        key = (repr(candidates), *texts_and_ids, *options.values())
         if key not in known:
             known[key] = function(candidates, *arguments, **options)
         return known[key]

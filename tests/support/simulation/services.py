@@ -123,8 +123,8 @@ class SimulatedWarranty:
         self._circuit = CircuitBreaker("warranty_api", history.clock)
 
     async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
-        status = "expired" if serial_number == "SN54321" else "valid"
-        answer = {"status": status, "expiration_date": "2099-12-31", "coverage": "full"}
+        status, year = ("expired", 2020) if serial_number == "SN54321" else ("valid", 2099)
+        answer = {"status": status, "expiration_date": f"{year}-12-31", "coverage": "full"}
         return await self._circuit.call(lambda: self._history.call("warranty_api", "check_warranty", lambda: answer))
 
 
