@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from company import ADDRESS, Company
+from company import ADDRESS, SHORT_TIMES, Company
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def files_beside_the_mailbox(company: Company) -> list[Path]:
 def test_no_word_of_a_customer_leaves_the_mailbox(company: Company, as_json: bool) -> None:
     company.configure(
         mailbox={"from_address": ADDRESS},
-        agent={"max_attempts": 1},
+        agent={"max_attempts": 1, "caution": 0},  # to answer words that nobody knows
         logging={"file": "agent.log", "json": as_json},
     )
     receive_canaries(company)
@@ -77,6 +77,7 @@ def test_a_log_at_debug_shows_no_control_characters(company: Company) -> None:
 
 
 def test_neither_the_agent_nor_a_server_leaves_a_core_file(company: Company) -> None:
+    company.configure(agent={**SHORT_TIMES, "caution": 0})
     agent = company.start()
     receive_canaries(company)
     company.wait_for_replies(len(TEXTS))
