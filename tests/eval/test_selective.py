@@ -16,7 +16,7 @@ Make = Callable[..., EvalResult]
 
 @pytest.fixture
 def result(scenario: Scenario) -> Make:
-    """Of our agent, unless `reading` is None."""
+    """Of our agent, or of another."""
 
     def make(
         used: str | None = "valid-warranty",
@@ -24,13 +24,13 @@ def result(scenario: Scenario) -> Make:
         expected: str = "valid-warranty",
         passed: bool = True,
         doubt: int | None = None,
-        reading: dict[str, Any] | None = {},  # noqa: B006 - never written to
+        is_ours: bool = True,
         **actual: Any,
     ) -> EvalResult:
         case = scenario(expected_output=EvalExpectedOutput(True, False, expected))
         measured = {} if doubt is None else {"doubt": doubt}
         output = {"email_sent": used is not None, "scenario_used": used, **measured, **actual}
-        return EvalResult(case, passed, [] if passed else ["a: b"], output, reading=reading)
+        return EvalResult(case, passed, [] if passed else ["a: b"], output, reading={} if is_ours else None)
 
     return make
 
@@ -91,7 +91,7 @@ def test_each_is_counted_once(result: Make) -> None:
 
 
 def test_of_other_agents_the_harm_alone_is_counted(result: Make, invalid: EvalResult) -> None:
-    found = counted(result("a", expected="hand-over", passed=False, reading=None), result(reading=None), invalid)
+    found = counted(result("a", expected="hand-over", passed=False, is_ours=False), result(is_ours=False), invalid)
     assert (found.as_dict(), list(found.lines())) == ({}, ["Harmful: 1"])
 
 

@@ -23,7 +23,7 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.hand_over_lexicon import parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.llm.prompts import triage_request
-from guarantee_email_agent.reading.numbers import number_key
+from guarantee_email_agent.reading.number_reader import number_key
 
 MAILS = Path(__file__).with_name("mails")
 MOST_MISREAD = {

@@ -6,12 +6,11 @@ from hypothesis import strategies as st
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import NumberFormat
+from guarantee_email_agent.reading.number_reader import NumberReading, number_key
 from guarantee_email_agent.reading.numbers import (
     SERIAL_NUMBER,
-    NumberReading,
     Tiers,
     is_newly_given,
-    number_key,
     read_numbers,
 )
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL, AnswerForm, OwnTool, look_up_tool
 from guarantee_email_agent.config.tool_mapping import check_mappings
-from guarantee_email_agent.files.fields import not_blank, setting
+from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.files.problems import ProblemsError, suggestion
 
 MAX_FACTS: Final = 8
@@ -110,6 +110,25 @@ class NumberFormatSettings:
     def __post_init__(self) -> None:
         if not re.fullmatch(self.pattern, self.example, re.IGNORECASE):
             raise ValueError(f"has the example {self.example!r}, which does not fit its pattern; correct one of them")
+
+
+@dataclass(frozen=True, slots=True)
+class SerialNumberSettings:
+    """How the company's serial numbers look."""
+
+    formats: tuple[NumberFormatSettings, ...] = setting(
+        (), "The company's own formats. Where any is given, no other number is looked up, and one needs no label."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WarrantySettings:
+    """What is known of serial numbers and of warranties."""
+
+    serial_number: SerialNumberSettings = setting(SerialNumberSettings(), "How a serial number is known.")
+    grace_days: int = number(
+        30, "Days after its end for which a warranty may still be `valid`; later, the mail is handed over.", 0, 3650
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from guarantee_email_agent.config.look_up_settings import LookUpSettings, NumberFormatSettings, look_ups_problem
+from guarantee_email_agent.config.look_up_settings import LookUpSettings, WarrantySettings, look_ups_problem
 from guarantee_email_agent.config.mark_folders import MarkFolders, MarkKind
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.metrics_settings import MetricsSettings
@@ -170,25 +170,6 @@ class Warranties:
     """The list that the built-in warranty server looks serial numbers up in."""
 
     file: Path = setting(Path("warranties.csv"), "A CSV file, or an SQLite database with a table `warranties`.")
-
-
-@dataclass(frozen=True, slots=True)
-class SerialNumberSettings:
-    """How the company's serial numbers look."""
-
-    formats: tuple[NumberFormatSettings, ...] = setting(
-        (), "The company's own formats. Where any is given, no other number is looked up, and one needs no label."
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class WarrantySettings:
-    """What is known of serial numbers and of warranties."""
-
-    serial_number: SerialNumberSettings = setting(SerialNumberSettings(), "How a serial number is known.")
-    grace_days: int = number(
-        30, "Days after its end for which a warranty may still be `valid`; later, the mail is handed over.", 0, 3650
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.router import NUMBER_COUNTS, NumberCount
 from guarantee_email_agent.integrations.ports import Thread
-from guarantee_email_agent.reading.numbers import NumberReading
+from guarantee_email_agent.reading.number_reader import NumberReading
 
 
 @dataclass(frozen=True, slots=True)

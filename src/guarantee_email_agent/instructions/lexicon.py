@@ -68,7 +68,6 @@ WORD_ELEMENTS = (
     "units",
     "empty-words",
     "greetings",
-    "answer-words",
 )
 PATTERN_ELEMENTS = ("labelled-serial", "self-labelled-serial", "unlabelled-serial", "never-serial")
 EXPLAINED_ELEMENT: Final = "known-words"
@@ -122,7 +121,6 @@ class Lexicon:
     units: frozenset[str]
     stop_words: frozenset[str]
     greetings: frozenset[str]
-    answer_words: frozenset[str]
     labelled: re.Pattern[str]
     self_labelled: re.Pattern[str]
     unlabelled: re.Pattern[str]
@@ -237,7 +235,6 @@ def _build(elements: _Elements, other_labels: Sequence[str], function_words: Ite
         units=_parse_words(elements["units"]),
         stop_words=_parse_words(elements["empty-words"]),
         greetings=_parse_words(elements["greetings"]),
-        answer_words=_parse_words(elements["answer-words"]),
         labelled=_parse_patterns(elements["labelled-serial"]),
         self_labelled=_parse_patterns(elements["self-labelled-serial"]),
         unlabelled=_parse_patterns(elements["unlabelled-serial"]),

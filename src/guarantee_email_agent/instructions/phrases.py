@@ -16,6 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 Payload = TypeVar("Payload")
 
 _WORD = re.compile(r"[^\W_]+")
+_SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
 _LETTER = "[a-z0-9ß-öø-ž]"  # small ones of the Latin scripts; folded, each is one letter or two
 _PLAIN_PHRASE = re.compile(rf"{_LETTER}{{3,40}}\*?(?: (?:{_LETTER}{{2,40}}\*|{_LETTER}{{1,40}}))*")
 _PHRASE_WORD = re.compile(r"([^\W_]+)(\*?)")
@@ -57,6 +58,10 @@ class TokenizedText:
     def gap_before(self, index: int) -> str:
         """What stands between word `index` and the one before it."""
         return self.text[self.ends[index - 1] if index else 0 : self.starts[index]]
+
+    def starts_sentence(self, index: int) -> bool:
+        """Whether a sentence or a paragraph ends right before word `index`."""
+        return _SENTENCE_END.search(self.gap_before(index)) is not None
 
     def text_of(self, first: int, end: int) -> str:
         """words[first:end] as they stand in the text."""

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 from guarantee_email_agent.instructions.lexicon import FAULT, Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.phrases import TokenizedText, tokenize
-from guarantee_email_agent.reading.number_tokens import SENTENCE_END
 
 WINDOW: Final = 12
 """Words that are looked at together: some people never end a sentence."""
@@ -79,7 +78,7 @@ def _least_explained(words: TokenizedText, lexicon: Lexicon, *, names_are_capita
     unknown = _unknown_words(words, lexicon, names_are_capital=names_are_capital)
     worst, sentence, window = NO_DOUBT, 1, list[int]()
     for index in range(min(len(words.folded), MAX_WORDS)):
-        if index and (SENTENCE_END.search(gap := words.gap_before(index)) or "\n" in gap):
+        if index and (words.starts_sentence(index) or "\n" in words.gap_before(index)):
             sentence, window = sentence + 1, []
         if index in unknown:
             window = [each for each in window if each > index - WINDOW]
@@ -98,7 +97,7 @@ def _unknown_words(words: TokenizedText, lexicon: Lexicon, *, names_are_capital:
         if index in known or len(word) < MIN_LENGTH or not word.isalpha() or word in lexicon.stop_words:
             continue
         gap = words.gap_before(index)
-        starts_sentence = not index or bool(SENTENCE_END.search(gap)) or "\n" in gap or ":" in gap
+        starts_sentence = not index or words.starts_sentence(index) or "\n" in gap or ":" in gap
         if not (names_are_capital and words.text_of(index, index + 1).istitle() and not starts_sentence):
             unknown.add(index)
     return unknown

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from guarantee_email_agent.instructions.lexicon import CorrectionKind
 from guarantee_email_agent.instructions.phrases import PhraseMatch
 from guarantee_email_agent.reading.number_labels import NumberText, have_similar_shape
-from guarantee_email_agent.reading.number_tokens import SENTENCE_END, NumberToken
+from guarantee_email_agent.reading.number_tokens import NumberToken
 
 MAX_WORDS_TO_NUMBER = 4
 MAX_WORDS_TO_LABEL = 6
@@ -77,7 +77,7 @@ class CorrectionReader:
         words, lexicon = self._words, self._lexicon
         end = index + MAX_WORDS_TO_NUMBER
         while index < min(end, len(words.folded)):
-            sentences -= bool(SENTENCE_END.search(words.gap_before(index)))
+            sentences -= words.starts_sentence(index)
             if sentences < 1:
                 return None
             if number := self._usable.get(index):
@@ -95,7 +95,7 @@ class CorrectionReader:
         """The number behind a word like "but", further on in the sentence: "not 4711-A as I told you but 4711-B"."""
         words, links = self._words.folded, self._lexicon.links
         for first in range(index, min(index + MAX_WORDS_TO_LINK, len(words))):
-            if SENTENCE_END.search(self._words.gap_before(first)):
+            if self._words.starts_sentence(first):
                 return None
             if words[first - 1] in links and (number := self._usable.get(first)):
                 return number
@@ -104,7 +104,7 @@ class CorrectionReader:
     def _number_before(self, index: int, numbers: Mapping[int, NumberToken]) -> NumberToken | None:
         """The last of `numbers` before word `index`, a few words off at most: "SN4711 that I sent is incorrect"."""
         for end in range(index, max(index - MAX_WORDS_TO_NUMBER, 0), -1):
-            if SENTENCE_END.search(self._words.gap_before(end)):
+            if self._words.starts_sentence(end):
                 return None
             inside = self._number_of.get(end - 1)
             if inside and inside.end == end and (number := numbers.get(inside.first)):
@@ -116,7 +116,7 @@ class CorrectionReader:
         for first in range(index, max(index - MAX_WORDS_TO_LABEL, 0) - 1, -1):
             if label := self._labels.get(first):
                 return label.claim in ("own", "weak")
-            if SENTENCE_END.search(self._words.gap_before(first)):
+            if self._words.starts_sentence(first):
                 return False
         return False
 

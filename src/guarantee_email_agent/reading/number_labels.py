@@ -10,10 +10,8 @@ from typing import Final, Literal, NamedTuple
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import TokenizedText
 from guarantee_email_agent.reading.number_tokens import (
-    SENTENCE_END,
     NumberToken,
     extend_number,
-    is_distinctive,
     is_prefix_word,
 )
 
@@ -90,7 +88,7 @@ class LabelReader:
         self,
         text: NumberText,
         may_be_ours: Callable[[NumberToken], bool],
-        tells: Callable[[NumberToken], bool] = lambda number: is_distinctive(number.text),
+        tells: Callable[[NumberToken], bool],
     ) -> None:
         self._text = text
         self._words, self._lexicon, self._labels, self._numbers, self._number_of = text
@@ -115,7 +113,7 @@ class LabelReader:
             gap = words.gap_before(index)
             is_direct = index == label.end
             newlines = gap.count("\n")
-            if newlines > MAX_LINES_TO_VALUE or (not is_direct and SENTENCE_END.search(gap)):
+            if newlines > MAX_LINES_TO_VALUE or (not is_direct and words.starts_sentence(index)):
                 # A question about the number of some model gives none.
                 unlinked = None if "?" in gap else unlinked
                 break
@@ -218,11 +216,11 @@ class LabelReader:
 
     def _is_negated(self, label: Label) -> bool:
         """Whether the sentence says before the label that there is none: "I cannot find the serial number"."""
+        words = self._words
         for index in range(label.first, max(label.first - MAX_WORDS_TO_DENIAL, 0), -1):
-            gap = self._words.gap_before(index)
-            if SENTENCE_END.search(gap) or "," in gap:
+            if words.starts_sentence(index) or "," in words.gap_before(index):
                 return False
-            if self._words.folded[index - 1] in self._lexicon.denials:
+            if words.folded[index - 1] in self._lexicon.denials:
                 return True
         return False
 
@@ -261,7 +259,7 @@ class LabelReader:
         is_last = label.end == len(words.folded) or "\n" in words.gap_before(label.end)
         for _ in range(MAX_WORDS_BEFORE_LABEL):
             gap = words.gap_before(index)
-            if index == 0 or "\n" in gap or SENTENCE_END.search(gap):
+            if index == 0 or "\n" in gap or words.starts_sentence(index):
                 return None
             linked = linked or "(" in gap or "=" in gap or (is_last and "," in gap)
             index -= 1

@@ -17,6 +17,7 @@ from unicodedata import combining
 
 from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
+from guarantee_email_agent.reading.unreadable import find_doubts, has_alternative, is_unreadable
 
 MAX_GROUP_LENGTH: Final = 5
 MAX_LETTERS_OF_GROUP: Final = 4
@@ -27,12 +28,7 @@ MIN_DIGITS_OF_GROUPS: Final = 5
 MIN_DIGITS_OF_LAST_GROUP: Final = 3
 MIN_LENGTH_OF_ALIKE: Final = 4
 MIN_DISTINCTIVE_LENGTH: Final = 5
-MAX_FRAGMENT: Final = 3
-MAX_WORDS_TO_DOUBT: Final = 14
-MAX_HOLE: Final = 40
-MAX_DOUBTS: Final = 100  # no honest mail has more; a hostile one shall not buy more time with them
 
-SENTENCE_END: Final = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
 _JOINING_CHARACTERS: Final = frozenset("-_/.")
 _UNIT_BEFORE: Final = frozenset("+$€£¥%@\\^~")
 _UNIT_AFTER: Final = frozenset("$€£¥%@°\\^")
@@ -53,25 +49,7 @@ _BLANK: Final = re.compile(r"\s")
 _ASIDE: Final = re.compile(r"[ \t]{1,9}(?:[(\[]|[-–—][ \t]{1,9})")
 _CENTS: Final = re.compile(r",[0-9]|[,.] ?[-–—]")
 
-# What stands for a sign that its reader could not make out. A lone "?" behind a number is punctuation.
-_HOLE: Final = "?*#_~…•·□■▢◻◼▯×¿\ufffd"
-_SPACED_HOLE: Final = r"(?:[?*_…□■]+|\.(?: ?\.)+|#+(?=[ \t]))"
-_HOLE_BEHIND: Final = re.compile(
-    rf"[-/.]?[{_HOLE}]+(?=\w)|[-/._][{_HOLE}]|[*#_~…□■▢◻◼▯×\ufffd]|\?{{2,}}|\.{{2,}}|-(?=[,;)\s]*(?:\n|$))"
-    rf"|[ \t]{{0,2}}[-/.]?[(\[{{<][ \t]?[{_HOLE}.]+[ \t]?[)\]}}>]"
-    rf"|[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?(?=\w)"
-    rf"|[ \t]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>] ?(?=[A-Z]?[0-9])"
-    rf"|[ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}}(?=[A-Za-z]{{0,2}}[0-9])"
-)
-_HOLE_BEFORE: Final = re.compile(
-    rf"(?:\w[-/.]?[{_HOLE.replace('#', '')}]+[-/.]?|[0-9][-/.]?#+|\w(?:#+[-/.]|[-/.]#+)|[?…□■▢◻◼▯×¿\ufffd]"
-    rf"|\.{{2,}}[-/]?"
-    rf"|\w[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?|[0-9][ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}})$"
-)
 _SPACED_JOINTS: Final = (" / ", " - ", " . ", "/ ", " /", " -")
-_EMPHASIS: Final = frozenset("*_")
-_PLACEHOLDERS: Final = re.compile(r"[0-9]-?x{2,}|x{2,}-?[0-9]|[0-9]x[0-9]*x[0-9]")
-_FRAGMENT: Final = re.compile(r"[ \t]{0,2}-?[A-Za-z0-9]{1,3}(?![\w-])")
 
 
 class NumberToken(NamedTuple):
@@ -131,13 +109,13 @@ def find_number_tokens(
         return []
     found: list[NumberToken] = []
     last_end = 0
-    doubts = lexicon.unreadable.find(words)[:MAX_DOUBTS]
+    doubts = find_doubts(words, lexicon)
     for token in _Runs(words, lexicon, labels).read():
         beside = bool(found) and last_end == token.first and bool(_BESIDE.fullmatch(words.gap_before(token.first)))
         last_end = token.end
         found.append(
             token._replace(
-                is_read=not _is_unreadable(words, token, lexicon, doubts),
+                is_read=not is_unreadable(words, token.first, token.end, lexicon, doubts),
                 is_plain=token.text.isascii() and not _is_part(words, token.first, token.end),
                 is_beside_last=beside,
             )
@@ -332,7 +310,7 @@ def extend_number(
     )
     text = "".join(piece.text for piece in pieces)
     whole = number._replace(end=pieces[-1].end, text=text, is_whole=not is_open)
-    return whole._replace(is_read=whole.is_read and not _has_alternative(words, whole, lexicon))
+    return whole._replace(is_read=whole.is_read and not has_alternative(words, whole.first, whole.end, lexicon))
 
 
 def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: Mapping[int, NumberToken]) -> bool:
@@ -400,47 +378,3 @@ def _goes_on(gap: str, following: str) -> bool:
 
 def _is_combining(character: str) -> bool:
     return bool(character) and combining(character) != 0
-
-
-def _is_unreadable(
-    words: TokenizedText, token: NumberToken, lexicon: Lexicon, doubts: Sequence[PhraseMatch[bool]]
-) -> bool:
-    """Whether a sign, a word or an alternative beside a number says that not all of it was read."""
-    text, start, stop = words.text, words.starts[token.first], words.ends[token.end - 1]
-    before, after = text[max(start - MAX_HOLE, 0) : start], text[stop : stop + MAX_HOLE]
-    is_emphasized = before[-1:] in _EMPHASIS and after[:1] == before[-1:] and not after[1:2].isalnum()
-    return (
-        (not is_emphasized and bool(_HOLE_BEHIND.match(after) or _HOLE_BEFORE.search(before)))
-        or _PLACEHOLDERS.search(text, start, stop) is not None
-        or any(_doubts_number(words, token, doubt) for doubt in doubts)
-        or _has_alternative(words, token, lexicon)
-    )
-
-
-def _doubts_number(words: TokenizedText, token: NumberToken, doubt: PhraseMatch[bool]) -> bool:
-    """Whether a doubt is about a number: in its sentence or brackets, or in the sentence behind."""
-    index = doubt.first
-    if token.end <= index < token.end + MAX_WORDS_TO_DOUBT:
-        ends = sum(1 for each in range(token.end, index + 1) if SENTENCE_END.search(words.gap_before(each)))
-        return ends <= doubt.payload
-    if index < token.first <= index + MAX_WORDS_TO_DOUBT:
-        return not any(SENTENCE_END.search(words.gap_before(each)) for each in range(index + 1, token.first + 1))
-    return False
-
-
-def _has_alternative(words: TokenizedText, token: NumberToken, lexicon: Lexicon) -> bool:
-    """ "KT-77120-9 or -8", "KT-77120 / 1": another reading of a part."""
-    end = token.end
-    if end >= len(words.folded):
-        return False
-    if words.folded[end] in lexicon.alternatives and "\n" not in words.gap_before(end):
-        rest = words.text[words.ends[end] :]
-        fragment = _FRAGMENT.match(rest)
-        return fragment is not None and len(token.text) > MAX_FRAGMENT + 1 and _is_reading(fragment[0])
-    return False
-
-
-def _is_reading(fragment: str) -> bool:
-    """A digit, a capital, or a piece behind a hyphen; "or so" is none."""
-    piece = fragment.strip()
-    return piece.startswith("-") or any(map(str.isdigit, piece)) or (len(piece) == 1 and piece.isupper())

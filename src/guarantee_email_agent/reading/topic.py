@@ -27,7 +27,6 @@ MIN_CONTENT_WORDS = 4
 _DEVICES = "<devices>"  # how much of the score of the warranty stands for the names of devices
 _OTHER_PHRASES = "<other phrases>"  # how many words speak for something else; a single one is everybody's
 _MORE_THAN_THANKS = re.compile(r"[?0-9]")
-_SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
 
 
 SHIPPED_TOPICS = (WARRANTY_TOPIC, OTHER_TOPIC)
@@ -137,8 +136,7 @@ def _denies_of_device(words: TokenizedText, matches: Sequence[PhraseMatch[TopicP
         topics.update(dict.fromkeys(range(match.first, match.end), match.payload.topic))
     in_sentence, denied = set[str](), False
     for index, word in enumerate(words.folded):
-        gap = words.gap_before(index)
-        if _SENTENCE_END.search(gap):
+        if words.starts_sentence(index):
             if denied and in_sentence == {WARRANTY_TOPIC}:
                 return True
             in_sentence, denied = set(), False

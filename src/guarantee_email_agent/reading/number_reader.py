@@ -1,0 +1,445 @@
+"""The numbers of one kind in one text: those that count, with the reason, and why each other does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.look_up import NumberFormat
+from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, fold, parse_phrase, tokenize
+from guarantee_email_agent.reading.number_corrections import CorrectionReader
+from guarantee_email_agent.reading.number_labels import (
+    MIN_LENGTH_BEFORE_LABEL,
+    Claim,
+    Label,
+    LabelReader,
+    have_similar_shape,
+    number_text,
+    outermost,
+)
+from guarantee_email_agent.reading.number_tokens import (
+    NumberToken,
+    find_address_words,
+    find_number_tokens,
+    is_distinctive,
+    shape,
+)
+from guarantee_email_agent.reading.standard_numbers import find_standard
+
+MAX_LABELS: Final = 1000  # no honest mail has so many; a hostile one shall not buy more time with more of them
+MAX_WORDS_TO_BACK_REFERENCE: Final = 4
+MAX_WORDS_BACK: Final = 60
+MAX_PHONE_LINE: Final = 25
+MAX_WORDS_TO_ANNOUNCED: Final = 2
+MAX_NUMBERS_OF_COMBINED: Final = 4
+MAX_WORDS_OF_ANSWER: Final = 35
+"""So many words may stand beside the number in an answer: thanks, where it was found, a name."""
+MAX_UNKNOWN_OF_ANSWER: Final = 3
+"""So many of them may be known to nobody: a name, a place."""
+
+MIN_DIGITS_OF_FORMAT: Final = 8
+"""Shorter rows of digits fit a format by chance, so that they need a label all the same."""
+
+_NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Z0-9]+")
+_PHONE_LABEL: Final = re.compile(r"^[A-Za-z.]{0,9}[:.]?\s*")
+_LABEL_CLAIMS: Final[Mapping[str, Claim]] = {"serial": "own", "weak": "weak", "other": "other", "example": "example"}
+# A reply repeats the number, perhaps to somebody whose address was forged: no words, no status, and nothing that is a
+# link.
+_SAYS_SOMETHING: Final = re.compile(
+    r"(?=[A-Z]{5})[B-DF-HJ-NP-TV-XZ]*[AEIOUY][B-DF-HJ-NP-TV-XZ]*[AEIOUY]|VALID|[.][A-Z]{2,}(?:/|$)"
+)
+UNREADABLE: Final = "could not be read in full"
+
+
+@dataclass(frozen=True, slots=True)
+class NumberReading:
+    """What a mail gives. `numbers` are distinct, upper case, in order of appearance; only they may be looked up.
+
+    unreadable: a number stands where ours should, and not all of it was read. unconfirmed: numbers that might be
+    ours, though nothing says so. labelled: `numbers` carry a label of their own, or a prefix that is one. dropped: the
+    other numbers, as they stand in the mail, each with the reason in words.
+    """
+
+    numbers: tuple[str, ...] = ()
+    unreadable: bool = False
+    unconfirmed: tuple[str, ...] = ()
+    labelled: bool = False
+    is_answer: bool = False
+    dropped: tuple[tuple[str, str], ...] = ()
+
+    def picked(self, candidates: Iterable[str]) -> tuple[str, ...]:
+        """`numbers`, where a model that read the same mail picked one of them; they count together."""
+        keys = set(map(number_key, candidates))
+        return self.numbers if any(number_key(number) in keys for number in self.numbers) else ()
+
+
+def number_key(number: str) -> str:
+    """Equal for two spellings of one number: `sn-12345`, `SN12345` and `12345`."""
+    return _NOT_ALPHANUMERIC.sub("", number.upper()).removeprefix("SN")
+
+
+class NumberReader:
+    """One pass over one text.
+
+    `_found` maps the first word of each number that counts to it, `_reasons` that of each other to why it does not.
+    """
+
+    def __init__(self, text: str, number_format: NumberFormat, lexicon: Lexicon) -> None:
+        self._words = words = tokenize(text)
+        self._lexicon = lexicon
+        self._format = number_format
+        self._is_serial = not number_format.labels
+        in_lexicon = lexicon.labels.find(words)[:MAX_LABELS]
+        self._numbers = find_number_tokens(words, lexicon, in_lexicon)
+        found = [Label(each.first, each.end, _LABEL_CLAIMS[each.payload]) for each in in_lexicon]
+        self._labels = {label.first: label for label in outermost(self._claims(found))}
+        self._found: dict[int, NumberToken] = {}
+        self._reasons: dict[int, str] = {}
+        if not self._numbers:
+            return
+        self._text = number_text(words, lexicon, self._labels, self._numbers)
+        self._drop_addresses_and_examples()
+        self._drop_other_devices()
+        self._usable = {each.first: each for each in self._numbers if self._may_be_labelled(each)}
+        self._label_reader = LabelReader(self._text, self._may_be_labelled, self._has_form)
+        self._combined = dict(self._find_combined_labels()) if self._is_serial else {}
+        self._drop_claimed()
+        self._find_formatted()
+        self._find_labelled("own")
+        if not self._found:
+            self._find_labelled("weak")
+        if self._found:
+            self._find_same_shape()
+        self._found = CorrectionReader(self._text, self._usable).apply(self._found)
+
+    @property
+    def asks_for_number(self) -> bool:
+        """Whether a text speaks of such a number at all."""
+        return any(label.claim == "own" for label in self._labels.values())
+
+    def read(self, *, asked: bool) -> NumberReading:
+        """asked: the text answers the question for such a number, so that a lone one needs no label."""
+        if not self._numbers:
+            return NumberReading()
+        found, labelled = self._found, bool(self._found)
+        is_answer = asked and bool(answer := self._answer(list(found.values())))
+        if is_answer:
+            found = {number.first: number for number in answer}
+        if any(not number.is_usable for number in found.values()):
+            return NumberReading(unreadable=True, labelled=labelled, dropped=self._dropped({}, UNREADABLE))
+        ours = [found[first] for first in sorted(found) if self._is_ours(found[first])]
+        by_key = {number_key(number.text): number for number in reversed(ours)}
+        numbers = tuple(number.text for number in ours if by_key[number_key(number.text)] is number)
+        unconfirmed = () if numbers else tuple(dict.fromkeys(self._unconfirmed()))
+        unreadable = asked and not numbers and any(self._is_open(number) for number in self._numbers)
+        dropped = self._dropped(by_key, "has no label")
+        return NumberReading(numbers, unreadable, unconfirmed, labelled, is_answer, dropped)
+
+    def _claims(self, in_lexicon: list[Label]) -> list[Label]:
+        """The labels in the text, with what they say of the kind of number that is looked for."""
+        if self._is_serial:
+            return in_lexicon
+        own = [Label(match.first, match.end, "own") for match in _matcher(self._format.labels).find(self._words)]
+        inside = {index for label in own for index in range(label.first, label.end)}
+        # The "order" of "order number" claims nothing by itself.
+        others = [
+            label if label.claim == "example" else label._replace(claim="other")
+            for label in in_lexicon
+            if label.first not in inside
+        ]
+        return sorted((*own, *others))
+
+    def _drop_addresses_and_examples(self) -> None:
+        words = find_address_words(self._words)
+        for label in self._labels.values():
+            if label.claim == "example":
+                words.update(_words_of_example(self._words, label.end))
+        self._drop(words, "belongs to something else, such as an address, a link or an example")
+
+    def _drop_other_devices(self) -> None:
+        """ "My neighbour's is NB-33301-7, mine has none": a number in a sentence on somebody else's device."""
+        for match in self._lexicon.other_owners.find(self._words)[:MAX_LABELS]:
+            first, end = self._sentence_around(match.first)
+            self._drop(range(first, end), "is of somebody else's device")
+
+    def _drop(self, words: Iterable[int], reason: str) -> None:
+        for index in words:
+            if number := self._text.number_of.get(index):
+                self._reasons.setdefault(number.first, reason)
+
+    def _may_be_labelled(self, number: NumberToken) -> bool:
+        """Whether a number may stand behind a label of ours; one of which a part was not read may."""
+        if number.first in self._reasons or self._lexicon.never.fullmatch(number.text):
+            return False
+        return not (number.is_read and number.is_plain) or bool(self._lexicon.labelled.fullmatch(number.text))
+
+    def _drop_claimed(self) -> None:
+        """Numbers that another label claims are out of the question."""
+        in_combined = {index for both in self._combined.values() for index in range(both.first, both.end)}
+        for label in self._labels.values():
+            if label.claim != "other" or label.first in in_combined:
+                continue
+            reason = f"belongs to '{self._words.text_of(label.first, label.end)}'"
+            if column := self._label_reader.numbers_in_column(label):
+                self._reasons.update((cell.first, reason) for cell in column)
+                continue
+            number = self._label_reader.number_after(label)
+            if number is None and (before := self._label_reader.number_before(label)):
+                # "The serial number is 4711-A (model KX200)"
+                number = None if self._is_announced(before) else before
+            while number is not None:
+                # A number's own prefix says more than a word further off.
+                if number.first > label.end and self._is_self_labelled(number):
+                    break
+                self._reasons[number.first] = reason
+                number = self._next_claimed(number)
+
+    def _is_announced(self, number: NumberToken) -> bool:
+        """Whether a label of ours stands right before a number, but for a word or two."""
+        ends = range(number.first - MAX_WORDS_TO_ANNOUNCED, number.first + 1)
+        return any(label.claim == "own" and label.end in ends for label in self._labels.values())
+
+    def _next_claimed(self, number: NumberToken) -> NumberToken | None:
+        """The next of a list, or the digits beside digits: "tel. 030 231 25014"."""
+        following = self._text.numbers.get(number.end)
+        if following and following.is_beside_last and following.text.isdigit() and number.text.isdigit():
+            return following
+        return self._text.next_in_list(number)
+
+    def _is_self_labelled(self, number: NumberToken) -> bool:
+        has_prefix = self._is_serial and not self._format.patterns
+        return has_prefix and bool(self._lexicon.self_labelled.fullmatch(number.text))
+
+    def _find_formatted(self) -> None:
+        """Numbers that tell by themselves what they are: by their prefix, or by the company's own format."""
+        free = [number for number in self._numbers if number.first not in self._reasons]
+        self._found.update((number.first, number) for number in free if self._is_known_by_itself(number))
+
+    def _is_known_by_itself(self, number: NumberToken) -> bool:
+        if self._is_self_labelled(number):
+            return not self._lexicon.never.fullmatch(number.text)
+        return number.is_usable and bool(self._format.patterns) and self._fits(number.text) and self._tells(number)
+
+    def _has_form(self, number: NumberToken) -> bool:
+        """Whether a number looks like one of ours, further off its label."""
+        return self._fits(number.text) if self._format.patterns else is_distinctive(number.text)
+
+    def _tells(self, number: NumberToken) -> bool:
+        """Whether a number that fits a format does not do so by chance."""
+        is_long = len(number.text) >= MIN_DIGITS_OF_FORMAT
+        return is_distinctive(number.text) or (is_long and not self._has_standard_form(number))
+
+    def _fits(self, text: str) -> bool:
+        return any(pattern.fullmatch(text) for pattern in _patterns(self._format.patterns))
+
+    def _is_ours(self, number: NumberToken) -> bool:
+        """Whether a number that counts may be looked up and repeated to its sender."""
+        if _SAYS_SOMETHING.search(number.text):
+            self._reasons[number.first] = "reads like words or a link, which no reply may repeat"
+            return False
+        if self._format.patterns and not self._fits(number.text):
+            self._reasons[number.first] = "does not have the company's format"
+            return False
+        return True
+
+    def _find_labelled(self, claim: Claim) -> None:
+        for label in self._labels.values():
+            if label.claim == claim:
+                for number in self._numbers_of(label):
+                    self._found[number.first] = number
+
+    def _find_combined_labels(self) -> Iterator[tuple[int, Label]]:
+        """Labels of two numbers at once, as in "Mod./Ser. no.", by the first word of the one for ours."""
+        words = self._words
+        for label, following in pairwise(self._labels.values()):
+            if {label.claim, following.claim} == {"own", "other"}:
+                between = words.text_between(label.end, following.first).strip(" .\t")
+                if between in ("/", "&") or fold(between) in self._lexicon.joiners:
+                    own = label if label.claim == "own" else following
+                    yield own.first, Label(label.first, following.end, "own")
+
+    def _numbers_of_combined(self, label: Label) -> list[NumberToken]:
+        """Both numbers, since it is open which is which. One alone counts where its own prefix tells."""
+        number = self._label_reader.number_after(label)
+        number = number and self._text.numbers.get(number.first, number)
+        listed = list[NumberToken]()
+        while number is not None and len(listed) < MAX_NUMBERS_OF_COMBINED:
+            listed.append(number)
+            number = self._text.next_in_list(number)
+        both = [each for number in listed for each in _cut_at_slash(number)]
+        if len(both) > 1 or (both and self._is_self_labelled(both[0])):
+            return both
+        self._reasons.update((number.first, "may be that of the model") for number in listed)
+        return []
+
+    def _numbers_of(self, label: Label) -> list[NumberToken]:
+        if label.first in self._combined:
+            return self._numbers_of_combined(self._combined[label.first])
+        number = self._label_reader.number_after(label)
+        # Below a heading, the first number may be another column's.
+        if number is None or "\n" in self._words.text_between(label.end, number.first):
+            column = self._label_reader.numbers_in_column(label)
+            if column := [cell for cell in column if cell.first not in self._reasons]:
+                return column
+        if number is None:
+            if self._is_back_reference(label):
+                return self._numbers_referred_to(label)
+            number = self._label_reader.number_before(label)
+            if number is not None and number.first not in self._reasons:
+                return [number]
+        listed = list[NumberToken]()
+        while number is not None:
+            is_alike = not listed or have_similar_shape(listed[0], number)
+            if not (number.first in self._found or (is_alike and self._may_be_labelled(number))):
+                break
+            listed.append(number)
+            number = self._text.next_in_list(number)
+            number = number and self._text.extend(number)
+        return listed
+
+    def _find_same_shape(self) -> None:
+        """In "serial numbers are TL-55091 and, for the other lamp, TL-55092" the second has the shape of the first."""
+        shapes = {shape(number.text) for number in self._found.values() if is_distinctive(number.text)}
+        for number in self._numbers:
+            is_free = number.is_usable and number.first not in self._reasons
+            if is_free and is_distinctive(number.text) and shape(number.text) in shapes:
+                self._found.setdefault(number.first, number)
+
+    def _is_back_reference(self, label: Label) -> bool:
+        """Whether the label speaks of what was said before: "that is the serial number", not "that serial number"."""
+        for index in range(label.first - 2, max(label.first - 1 - MAX_WORDS_TO_BACK_REFERENCE, -1), -1):
+            if self._words.folded[index] in self._lexicon.back_references:
+                return True
+            if self._words.starts_sentence(index):
+                return False
+        return False
+
+    def _numbers_referred_to(self, label: Label) -> list[NumberToken]:
+        """All numbers before the label that look alike, the last of them first."""
+        referred_to: list[NumberToken] = []
+        for number in reversed(self._numbers):
+            if number.end > label.first or label.first - number.end >= MAX_WORDS_BACK:
+                continue
+            if is_distinctive(number.text) and number.first not in self._reasons and number.first in self._usable:
+                if referred_to and shape(referred_to[0].text) != shape(number.text):
+                    break
+                referred_to.append(number)
+        return referred_to
+
+    def _answer(self, labelled: list[NumberToken]) -> list[NumberToken]:
+        """The numbers that are essentially all that the text says; hardly ever more than one. labelled: those of it."""
+        phones = self._phone_numbers() if not labelled else set[int]()
+        free = [each for each in self._numbers if each.first not in self._reasons and each.first not in phones]
+        given = list[NumberToken](labelled)
+        for number in () if labelled else free:
+            if not given or number.first >= given[-1].end:
+                given.append(self._text.extend(self._label_reader.with_prefix(number)))
+        if not given or (not labelled and len(free) + len(phones) < len(self._numbers)):
+            return []
+        words, lexicon = self._words, self._lexicon
+        inside = {index for number in given for index in range(number.first, number.end)}
+        left = [index for index, word in enumerate(words.folded) if index not in inside and len(word) > 1]
+        before = [words.folded[index] for index in left if index < given[0].first]
+        is_doubted = "?" in words.text_between(0, given[0].first) or not lexicon.denials.isdisjoint(before)
+        explained = {index for match in lexicon.explained.find(words) for index in range(match.first, match.end)}
+        unknown = {words.folded[index] for index in left if index not in explained}
+        # The "bt" of "bt 330 118" may be a part of the number.
+        beside = {words.folded[index] for number in given for index in self._words_beside(number)}
+        if len(left) > MAX_WORDS_OF_ANSWER or len(unknown) > MAX_UNKNOWN_OF_ANSWER:
+            return []
+        if labelled:
+            return given
+        if is_doubted or not unknown.isdisjoint(beside) or not all(map(self._may_be_answer, given)):
+            return []
+        return given if all(have_similar_shape(given[0], number) for number in given) else []
+
+    def _phone_numbers(self) -> set[int]:
+        """The first words of numbers that are phone numbers on lines of their own, as below a name."""
+        words, found = self._words, set[int]()
+        for number in self._numbers[1:]:
+            start = words.text.rfind("\n", 0, words.starts[number.first]) + 1
+            end = words.text.find("\n", start)
+            line = words.text[start : end if end >= 0 else len(words.text)]
+            place = words.starts[number.first] - start
+            part = line[line.rfind("|", 0, place) + 1 :].split("|")[0]
+            written = _PHONE_LABEL.sub("", part.strip())
+            if start and len(written) <= MAX_PHONE_LINE and find_standard(written) == "a phone number":
+                found.add(number.first)
+        return found
+
+    def _is_open(self, number: NumberToken) -> bool:
+        """Whether a number is nothing else's, and could not be read in full."""
+        return not number.is_read and number.first not in self._reasons
+
+    def _may_be_answer(self, number: NumberToken) -> bool:
+        is_long = len(number.text) >= MIN_LENGTH_BEFORE_LABEL
+        return is_long and number.is_usable and self._may_be_labelled(number) and not self._has_standard_form(number)
+
+    def _words_beside(self, number: NumberToken) -> Iterator[int]:
+        words = self._words
+        if number.first and words.gap_before(number.first) in (" ", "-"):
+            yield number.first - 1
+        if number.end < len(words.folded) and words.gap_before(number.end) in (" ", "-"):
+            yield number.end
+
+    def _unconfirmed(self) -> Iterator[str]:
+        """Numbers of which we may ask whether they are the one."""
+        for number in self._numbers:
+            if number.first in self._reasons or not number.is_usable or self._lexicon.never.fullmatch(number.text):
+                continue
+            might_be_ours = self._lexicon.unlabelled.fullmatch(number.text) is not None
+            if might_be_ours and not _SAYS_SOMETHING.search(number.text) and not self._has_standard_form(number):
+                yield number.text
+
+    def _has_standard_form(self, number: NumberToken) -> bool:
+        return find_standard(self._words.text_of(number.first, number.end)) is not None
+
+    def _sentence_around(self, index: int) -> tuple[int, int]:
+        words, first, end = self._words, index, index + 1
+        while first and index - first < MAX_WORDS_BACK and not words.starts_sentence(first):
+            first -= 1
+        while end < len(words.folded) and end - index < MAX_WORDS_BACK and not words.starts_sentence(end):
+            end += 1
+        return first, end
+
+    def _dropped(self, counted: Mapping[str, NumberToken], reason: str) -> tuple[tuple[str, str], ...]:
+        """Every number that does not count as it was written, with why. reason: of those of which nothing is known."""
+        words, dropped = self._words, dict[str, str]()
+        inside = {index for number in counted.values() for index in range(number.first, number.end)}
+        for number in self._numbers:
+            if number_key(number.text) in counted or number.first in inside:
+                continue
+            why = self._reasons.get(number.first)
+            if why is None:
+                is_plain = number.is_plain
+                why = "is no plain number, but part of a sum, a time or the like" if not is_plain else reason
+                why = why if number.is_read else UNREADABLE
+            dropped.setdefault(words.text_of(number.first, number.end), why)
+        return tuple(dropped.items())
+
+
+def _cut_at_slash(number: NumberToken) -> list[NumberToken]:
+    return [number._replace(first=number.first + place, text=part) for place, part in enumerate(number.text.split("/"))]
+
+
+def _words_of_example(words: TokenizedText, first: int) -> tuple[int, ...]:
+    """The word behind a word like "e.g.", and the next, unless a bracket closes between them."""
+    is_closed = first + 1 < len(words.folded) and ")" in words.gap_before(first + 1)
+    return (first,) if is_closed else (first, first + 1)
+
+
+@lru_cache(maxsize=64)
+def _matcher(labels: tuple[str, ...]) -> PhraseMatcher[None]:
+    """Of labels that were checked when the configuration was read."""
+    return PhraseMatcher(parse_phrase(phrase, None) for phrase in labels)
+
+
+@lru_cache(maxsize=64)
+def _patterns(sources: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Of patterns that were checked when the configuration was read."""
+    return tuple(re.compile(f"(?:{source})", re.IGNORECASE) for source in sources)
