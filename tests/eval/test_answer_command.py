@@ -149,6 +149,12 @@ def test_a_language_without_replies_is_a_persons() -> None:
     assert "language" in text
 
 
+def test_what_is_not_understood_is_shown() -> None:
+    odd = "The quokka wibbled, snorfled, frobnicated and gronked beneath the gazebo."
+    text = shown(mail(f"Is SN12345 still covered? {odd}"), VALID)[1]
+    assert "✓ for a person: yes: unexplained\n    not understood in sentence 3: quokka, wibbled, snorfled" in text
+
+
 def test_a_follow_up_is_shown_as_one() -> None:
     raw = mail("4711-A12 it is.", "In-Reply-To: <ours@example.com>\n").replace(b"Dryer", b"Re: Dryer")
     _, text = shown(raw, VALID, previous_reply="missing-info:WEB-7")

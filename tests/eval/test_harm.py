@@ -37,6 +37,7 @@ def harm(scenario: Scenario) -> Callable[..., list[str]]:
         numbers: Sequence[str] = (),
         warranty: dict[str, object] | None = None,
         actual: dict[str, Any] | None = None,
+        of_our_agent: bool = True,
         **expectations: Any,
     ) -> list[str]:
         wanted = EvalExpectedOutput(True, False, expected, **expectations)
@@ -53,7 +54,7 @@ def harm(scenario: Scenario) -> Callable[..., list[str]]:
             "scenario_used": used,
             "calls": calls,
         }
-        return find_harm(case, happened | (actual or {}))
+        return find_harm(case, happened | (actual or {}), of_our_agent=of_our_agent)
 
     return found
 
@@ -67,6 +68,19 @@ def test_a_look_up_that_the_scenario_asks_for_is_none_too_many(harm: Callable[..
     call = ExpectedCall("warranty", "check_warranty")
     assert harm("hand-over", None, numbers=["SN99999"], calls=(call,)) == []
     assert harm("graceful-degradation", None, numbers=["SN99999"], warranty={"status": "suspended"}) == []
+
+
+ORDER = {"server": "orders", "tool": "find_row", "arguments": {"number": "SN99999"}}
+
+
+@pytest.mark.parametrize("of_our_agent", [True, False])
+def test_the_number_of_a_configured_look_up_counts_as_well(harm: Callable[..., list[str]], of_our_agent: bool) -> None:
+    """Another agent's servers may be for anything."""
+    call = ExpectedCall("orders", "find_row", {"number": "77120"})
+    found = harm("order-sent", None, actual={"calls": [ORDER]}, calls=(call,), of_our_agent=of_our_agent)
+    assert found == ([ANOTHER] if of_our_agent else [])
+    found = harm("hand-over", None, actual={"calls": [ORDER]}, of_our_agent=of_our_agent)
+    assert found == ([NONE_TO_BE] if of_our_agent else [])
 
 
 @pytest.mark.parametrize(

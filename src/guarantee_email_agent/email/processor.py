@@ -54,7 +54,8 @@ from guarantee_email_agent.integrations.ports import (
 )
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.prompts import MAX_NUMBERS, numbers_key
-from guarantee_email_agent.reading.doubt import MAX_DOUBT, NO_DOUBT, measure_doubt
+from guarantee_email_agent.reading.doubt import MAX_DOUBT, NO_DOUBT, Doubt, measure_doubt
+from guarantee_email_agent.reading.number_reader import NumberReading
 from guarantee_email_agent.reading.numbers import Tiers, is_newly_given, read_numbers, tiers_of
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
@@ -151,11 +152,7 @@ class EmailProcessor:
             await self._hand_over(mail, triage.hand_over, instructions, progress)
             return
 
-        text = f"{email.own_subject}\n\n{email.new_text}"
-        doubt = NO_DOUBT
-        if not triage.reading.is_answer:  # else the words beside the number were judged with it
-            gives_number = bool(triage.numbers)
-            doubt = measure_doubt(text, instructions.lexicon, triage.language, gives_number=gives_number)
+        doubt = doubt_of_mail(email, instructions, triage.language, triage.reading, triage.numbers)
         progress.record(doubt=doubt.percent)
         if doubt.percent > MAX_DOUBT - self.policy.caution:
             logger.info("%d words of sentence %d are not understood", len(doubt.words), doubt.sentence)
@@ -341,6 +338,16 @@ class EmailProcessor:
             await call_with_retry(lambda: self.mail.save_draft(draft), self.retry, self.clock)
             progress.record(drafted=True)
         progress.record(success=True, response_body=body)
+
+
+def doubt_of_mail(
+    email: Email, instructions: Instructions, language: str | None, reading: NumberReading, numbers: tuple[str, ...]
+) -> Doubt:
+    """How much of what the customer newly wrote nobody can explain. numbers: those of the reading that count."""
+    if reading.is_answer:
+        return NO_DOUBT  # the words beside the number were judged with it
+    text = f"{email.own_subject}\n\n{email.new_text}"
+    return measure_doubt(text, instructions.lexicon, language, gives_number=bool(numbers))
 
 
 def number_tiers(email: Email) -> Tiers:

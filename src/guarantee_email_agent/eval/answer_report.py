@@ -8,14 +8,16 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final
 
 from guarantee_email_agent.email.parsing.email import Email
-from guarantee_email_agent.email.processor import number_tiers
+from guarantee_email_agent.email.processor import doubt_of_mail, number_tiers
 from guarantee_email_agent.email.reply_language import LanguageReason, choose_language
 from guarantee_email_agent.eval.dry_run import DryRun
 from guarantee_email_agent.eval.look_up_source import LookUpSource
 from guarantee_email_agent.eval.previous_reply import MADE_UP_ID
+from guarantee_email_agent.instructions.hand_over_lexicon import UNEXPLAINED
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import WITHHELD_STATUS, LookUp
 from guarantee_email_agent.llm.prompts import CHOICE_TOOL, MAX_NUMBERS, TRIAGE_TOOL, element_in, numbers_key
+from guarantee_email_agent.reading.number_reader import NumberReading
 from guarantee_email_agent.reading.numbers import read_numbers
 
 SCHEMA_VERSION: Final = 1
@@ -95,7 +97,7 @@ def _steps_of_model(run: DryRun, instructions: Instructions, source: LookUpSourc
     for _, answer, _ in triages[-1:]:
         yield Step("triage", "the model reads:", tuple(f"{name}: {_as_text(value)}" for name, value in answer.items()))
         if reasons:
-            yield Step("for a person", f"yes: {reasons}")
+            yield Step("for a person", f"yes: {reasons}", tuple(_unexplained_lines(run, instructions, answer)))
         else:
             yield _language_step(run, instructions, answer.get("language"))
         yield from _number_steps(run, instructions, answer, source)
@@ -125,21 +127,47 @@ def _language_step(run: DryRun, instructions: Instructions, picked: object) -> S
     return Step("language", f"{used}, {reason}")
 
 
+def _unexplained_lines(run: DryRun, instructions: Instructions, answer: Mapping[str, Any]) -> Iterator[str]:
+    """The words that nobody understood, where they are why a person answers."""
+    if UNEXPLAINED not in run.report.hand_over_reasons:
+        return
+    language = choose_language(answer.get("language"), run.email, instructions, quotes_us=run.previous is not None)
+    look_up = _look_up_of(run, instructions, answer)
+    reading, numbers = _numbers(run, instructions, answer, look_up) if look_up else (NumberReading(), ())
+    doubt = doubt_of_mail(run.email, instructions, language.language, reading, numbers)
+    yield f"not understood in sentence {doubt.sentence}: {', '.join(doubt.words[:_MAX_DROPPED])}"
+
+
+def _look_up_of(run: DryRun, instructions: Instructions, answer: Mapping[str, Any]) -> LookUp | None:
+    """Of an answer to our reply, that of the number which it asked for."""
+    if run.previous is None:
+        return instructions.look_up_for(str(answer.get("topic")))
+    return next((each for each in instructions.look_ups if each.number == _asked_for(run, instructions)), None)
+
+
+def _asked_for(run: DryRun, instructions: Instructions) -> str | None:
+    scenario = run.previous.scenario if run.previous else None
+    return next((each.asks_for for each in instructions.scenarios if each.name == scenario), None)
+
+
+def _numbers(
+    run: DryRun, instructions: Instructions, answer: Mapping[str, Any], look_up: LookUp
+) -> tuple[NumberReading, tuple[str, ...]]:
+    """What the mail gives, and what of it counts once a model has picked."""
+    asked = _asked_for(run, instructions) is not None
+    reading = read_numbers(number_tiers(run.email), look_up.format, instructions.lexicon, asked=asked)
+    return reading, reading.picked(answer.get(numbers_key(look_up.number), ())[:MAX_NUMBERS])
+
+
 def _number_steps(
     run: DryRun, instructions: Instructions, answer: Mapping[str, Any], source: LookUpSource
 ) -> Iterator[Step]:
     """Which numbers of the mail count, why others do not, and what was asked for the one."""
-    scenario = run.previous.scenario if run.previous else None
-    asked_for = next((each.asks_for for each in instructions.scenarios if each.name == scenario), None)
-    topic = str(answer.get("topic"))
-    look_up = instructions.look_up_for(topic)
-    if run.previous is not None:
-        look_up = next((each for each in instructions.look_ups if each.number == asked_for), None)
+    look_up = _look_up_of(run, instructions, answer)
     if look_up is None:
-        yield Step("look-up", f"none: the topic '{topic}' has no look-up")
+        yield Step("look-up", f"none: the topic '{answer.get('topic')}' has no look-up")
         return
-    reading = read_numbers(number_tiers(run.email), look_up.format, instructions.lexicon, asked=asked_for is not None)
-    numbers = reading.picked(answer.get(numbers_key(look_up.number), ())[:MAX_NUMBERS])
+    reading, numbers = _numbers(run, instructions, answer, look_up)
     unpicked = [(number, "is none that the model named") for number in reading.numbers if number not in numbers]
     dropped = (*unpicked, *reading.dropped)
     lines = [f"dropped {number}: {why}" for number, why in dropped[:_MAX_DROPPED]]

@@ -20,16 +20,24 @@ _TO_STAY_UNANSWERED: Final = {
     "no-reply": "a machine was answered",
 }
 _KNOWN_STATUSES: Final = frozenset({"valid", "expired", "notfound"})
+_WARRANTY: Final = "warranty"
+_NO_LOOK_UPS: Final = ("mail", "ticketing")
 
 
-def find_harm(case: EvalTestCase, actual: Mapping[str, Any]) -> list[str]:
-    """Each harm in a few words, for a scenario that failed. actual: as `EvalResult.actual_output` has it."""
-    return list(_harm(case, actual))
+def find_harm(case: EvalTestCase, actual: Mapping[str, Any], *, of_our_agent: bool) -> list[str]:
+    """Each harm in a few words, for a scenario that failed.
+
+    actual: as `EvalResult.actual_output` has it. of_our_agent: whether each server beside mail and tickets is a
+    look-up, to which a number goes; another agent may have servers for anything.
+    """
+    return list(_harm(case, actual, of_our_agent))
 
 
-def _harm(case: EvalTestCase, actual: Mapping[str, Any]) -> Iterator[str]:
+def _harm(case: EvalTestCase, actual: Mapping[str, Any], of_our_agent: bool) -> Iterator[str]:
     wanted, used = case.expected_output.scenario_instruction_used, actual.get("scenario_used")
-    yield from _wrong_numbers(case, actual)
+    for call in actual.get("calls", ()):
+        if call["server"] == _WARRANTY or (of_our_agent and call["server"] not in _NO_LOOK_UPS):
+            yield from _wrong_number(case, call)
     if actual.get("email_sent"):
         if wanted in _TO_STAY_UNANSWERED:
             yield _TO_STAY_UNANSWERED[wanted]
@@ -43,32 +51,29 @@ def _harm(case: EvalTestCase, actual: Mapping[str, Any]) -> Iterator[str]:
         yield "a mail went to somebody else"
 
 
-def _wrong_numbers(case: EvalTestCase, actual: Mapping[str, Any]) -> Iterator[str]:
+def _wrong_number(case: EvalTestCase, call: Mapping[str, Any]) -> Iterator[str]:
     """Where the scenario names no number, any may be the right one."""
-    right = _right_numbers(case)
-    for call in actual.get("calls", ()):
-        if (call["server"], call["tool"]) == ("warranty", "check_warranty"):
-            number = str(call["arguments"].get("serial_number"))
-            if not _expects_look_up(case):
-                yield f"a number was looked up where none was to be: {number!r}"
-            elif right and _fold(number) not in right:
-                yield f"another number was looked up: {number!r}"
+    number, right = str(next(iter(call["arguments"].values()), "")), _right_numbers(case, call["server"])
+    if not _expects_look_up(case, call["server"]):
+        yield f"a number was looked up where none was to be: {number!r}"
+    elif right and _fold(number) not in right:
+        yield f"another number was looked up: {number!r}"
 
 
-def _expects_look_up(case: EvalTestCase) -> bool:
-    if any(call.server == "warranty" for call in case.expected_output.calls):
+def _expects_look_up(case: EvalTestCase, server: str) -> bool:
+    if any(call.server == server for call in case.expected_output.calls):
         return True
     status = str(case.input.mock_responses.get("warranty_api", {}).get("status", "valid"))
-    if _fold(status) not in _KNOWN_STATUSES:  # to tell that it is not known takes a look-up
+    if server == _WARRANTY and _fold(status) not in _KNOWN_STATUSES:  # to tell that it is not known takes a look-up
         return True
     return case.expected_output.scenario_instruction_used not in _NOTHING_TO_LOOK_UP
 
 
-def _right_numbers(case: EvalTestCase) -> set[str]:
+def _right_numbers(case: EvalTestCase, server: str) -> set[str]:
     """Those of the ticket and of the calls that are expected, and what a phrase of the reply has from the mail."""
     expected, mail = case.expected_output, case.input.email
-    named: list[object] = [expected.ticket_fields.get("serial_number")]
-    named += [call.arguments.get("serial_number") for call in expected.calls if call.server == "warranty"]
+    named: list[object] = [expected.ticket_fields.get("serial_number")] if server == _WARRANTY else []
+    named += [number for call in expected.calls if call.server == server for number in call.arguments.values()]
     phrases = {_fold(word) for phrase in expected.response_body_contains for word in phrase.split()}
     written = {_fold(word) for word in f"{mail.subject} {mail.body}".split()}
     both = {word for word in phrases & written if any(map(str.isdigit, word))}

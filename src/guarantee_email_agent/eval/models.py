@@ -356,7 +356,7 @@ class EvalResult:
                 reason
                 for run in failed
                 if isinstance(run.test_case, EvalTestCase)
-                for reason in find_harm(run.test_case, run.actual_output)
+                for reason in find_harm(run.test_case, run.actual_output, of_our_agent=run.reading is not None)
             )
         )
 
