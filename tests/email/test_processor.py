@@ -644,3 +644,22 @@ def test_any_text_from_a_customer_is_answered_or_left_to_a_person(body: str, sub
     result = agent.process(mail(body, subject=subject))
     assert result.success
     assert len(agent.sent) == (0 if result.skip_reason or result.hand_over_reasons else 1)
+
+
+@pytest.mark.parametrize(
+    ("attribution", "scenario"),
+    [
+        ("On Mon, 5 Jan 2026 at 10:00, Jane <jane@example.com> wrote:", "valid-warranty"),
+        ("On Mon, 5 Jan 2026 at 10:00, Service <service@example.com> wrote:", "valid-warranty"),
+        ("On Mon, 5 Jan 2026 at 10:00, Jane wrote:", "valid-warranty"),
+        ("On Mon, 5 Jan 2026 at 10:00, Bob <bob@example.net> wrote:", "missing-info"),
+        ("On Mon, 5 Jan 2026 at 10:00, Bob of the Other Desk\n<bob@example.net> wrote:", "missing-info"),
+        ("Am 05.01.26 um 10:00 schrieb bob@example.net:", "missing-info"),
+    ],
+)
+def test_a_number_that_somebody_else_wrote_is_only_asked_about(attribution: str, scenario: str) -> None:
+    agent = desk()
+    body = f"My dryer is broken, is it covered?\n\n{attribution}\n> serial number SN12345\n"
+    result = agent.process(mail(body, to="service@example.com"))
+    assert result.scenario_used == scenario
+    assert agent.asked == (["SN12345"] if scenario == "valid-warranty" else [])

@@ -5,7 +5,7 @@ import pytest
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import tokenize
 from guarantee_email_agent.reading.number_labels import MAX_TABLE_ROWS, Claim, Label, LabelReader, number_text
-from guarantee_email_agent.reading.number_tokens import NumberToken, find_number_tokens
+from guarantee_email_agent.reading.number_tokens import NumberToken, find_number_tokens, is_distinctive
 
 CLAIMS: dict[str, Claim] = {"serial": "own", "weak": "weak", "other": "other", "example": "example"}
 
@@ -20,7 +20,8 @@ def reader_of(text: str, lexicon: Lexicon, claim: Claim = "own") -> tuple[LabelR
         is_example = any(label.claim == "example" and label.end == number.first for label in labels.values())
         return not is_example and lexicon.labelled.fullmatch(number.text) is not None
 
-    reader = LabelReader(number_text(words, lexicon, labels, find_number_tokens(words, lexicon, found)), may_be_ours)
+    text = number_text(words, lexicon, labels, find_number_tokens(words, lexicon, found))
+    reader = LabelReader(text, may_be_ours, lambda number: is_distinctive(number.text))
     return reader, next(label for label in labels.values() if label.claim == claim)
 
 

@@ -251,7 +251,7 @@ class EmailProcessor:
             topic = look_up.topics[0] if look_up else topic
         if look_up is None:
             return Triage(topic, None, (), reasons or ((FOLLOW_UP,) if mail.thread else ()), language=choice.language)
-        tiers = number_tiers(email)
+        tiers = number_tiers(email, in_conversation=mail.thread is not None)
         reading = read_numbers(tiers, look_up.format, lexicon, asked=wanted is not None)
         numbers = reading.picked(answer[numbers_key(look_up.number)][:MAX_NUMBERS])
         if mail.thread is not None:
@@ -350,9 +350,10 @@ def doubt_of_mail(
     return measure_doubt(text, instructions.lexicon, language, gives_number=bool(numbers))
 
 
-def number_tiers(email: Email) -> Tiers:
-    """The texts of a mail in the order in which their numbers count."""
-    return tiers_of(email.subject, email.new_text, email.quoted_text, email.signature_text, is_answer=email.is_answer)
+def number_tiers(email: Email, *, in_conversation: bool) -> Tiers:
+    """The texts of a mail in the order in which their numbers count. in_conversation: it answers a reply of ours."""
+    texts = (email.subject, email.new_text, email.quoted_text, email.signature_text)
+    return tiers_of(*texts, is_answer=email.is_answer, quotes_others=not in_conversation and email.quotes_others)
 
 
 def _message_id_of(raw_email: RawEmail) -> str:

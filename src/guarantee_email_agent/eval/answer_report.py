@@ -155,7 +155,8 @@ def _numbers(
 ) -> tuple[NumberReading, tuple[str, ...]]:
     """What the mail gives, and what of it counts once a model has picked."""
     asked = _asked_for(run, instructions) is not None
-    reading = read_numbers(number_tiers(run.email), look_up.format, instructions.lexicon, asked=asked)
+    tiers = number_tiers(run.email, in_conversation=run.previous is not None)
+    reading = read_numbers(tiers, look_up.format, instructions.lexicon, asked=asked)
     return reading, reading.picked(answer.get(numbers_key(look_up.number), ())[:MAX_NUMBERS])
 
 

@@ -28,20 +28,26 @@ _NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Z0-9]+")
 
 
 class Tiers(NamedTuple):
-    """What was newly written (with a subject of its own), what was quoted, and the signature."""
+    """What was newly written (with a subject of its own), what was quoted, and the signature.
+
+    quotes_others: whether a third person wrote what is quoted; of its numbers the customer is only asked.
+    """
 
     new: str
     quoted: str
     signature: str
+    quotes_others: bool = False
 
 
-def tiers_of(subject: str, new: str, quoted: str, signature: str, *, is_answer: bool) -> Tiers:
+def tiers_of(
+    subject: str, new: str, quoted: str, signature: str, *, is_answer: bool, quotes_others: bool = False
+) -> Tiers:
     """The texts as `parse_email` normalizes them.
 
     is_answer: the subject repeats that of an earlier mail, so that it counts with what was quoted.
     """
     first, second = (new, f"{subject}\n\n{quoted}") if is_answer else (f"{subject}\n\n{new}", quoted)
-    return Tiers(first.strip(), second.strip(), signature)
+    return Tiers(first.strip(), second.strip(), signature, quotes_others)
 
 
 def is_newly_given(number: str, tiers: Tiers) -> bool:
@@ -69,6 +75,10 @@ def read_numbers(tiers: Tiers, number_format: NumberFormat, lexicon: Lexicon, *,
         if not asked and quoted.asks_for_number and (answer := new.read(asked=True)).numbers:
             return answer
         found = quoted.read(asked=False)
+        if tiers.quotes_others:
+            unconfirmed = tuple(dict.fromkeys((*reading.unconfirmed, *found.numbers)))
+            reading = replace(reading, unconfirmed=unconfirmed)
+            return _with_dropped(reading, tiers, "stands in what somebody else wrote")
         if found.numbers or found.unreadable:
             return NumberReading(
                 found.numbers,
@@ -84,6 +94,8 @@ def _with_dropped(reading: NumberReading, tiers: Tiers, reason: str) -> NumberRe
     """reading: of the new text. reason: why no number further down counts."""
     if not (_DIGIT.search(tiers.quoted) or _DIGIT.search(tiers.signature)):
         return reading
-    behind = (word.strip(".,;:()") for text in tiers[1:] for word in text.split() if _DIGIT.search(word))
+    behind = (
+        word.strip(".,;:()") for text in (tiers.quoted, tiers.signature) for word in text.split() if _DIGIT.search(word)
+    )
     dropped = (*reading.dropped, *((word, reason) for word in islice(behind, MAX_DROPPED)))
     return replace(reading, dropped=dropped)

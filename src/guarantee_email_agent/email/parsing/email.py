@@ -38,6 +38,8 @@ DERIVED_ID_SUFFIX = "@missing.message-id>"
 SEVERAL_AUTHORS = "the mail has more than one author; the first counts"
 """The problem of a mail whose From holds several addresses, which nobody can vouch for."""
 
+_ADDRESS = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"
+_FORWARD = re.compile(r"[-_*=]|\w+ ?:")  # a divider, or a block of header lines
 _QUOTE_PREFIX = r"(?m)^[ \t]*>[> \t]*"
 
 
@@ -111,6 +113,18 @@ class Email:
     def quoted_text(self) -> str:
         """What stems from earlier mails, without the `>` marks."""
         return re.sub(_QUOTE_PREFIX, "", text) if (text := self._text("quoted")) else ""
+
+    @property
+    def quotes_others(self) -> bool:
+        """Whether what is quoted begins with "On Monday, X wrote:", and X is neither the sender nor a recipient.
+
+        Only an address tells; and whoever forwards a mail makes it their own.
+        """
+        first, *following = self.quoted_text.split("\n", 2)
+        attribution = first if first.rstrip().endswith(":") else " ".join((first, *following[:1]))  # which may wrap
+        author = None if _FORWARD.match(first) else re.search(_ADDRESS, attribution)
+        ours = {address.casefold() for address in (self.sender, *self.recipients)}
+        return author is not None and author[0].casefold() not in ours
 
     @property
     def signature_text(self) -> str:
