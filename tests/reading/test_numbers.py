@@ -558,6 +558,36 @@ def test_a_number_with_a_hole_is_never_looked_up(lexicon: Lexicon, number: str, 
     assert read(text, lexicon, asked=True).numbers == ()
 
 
+@settings(max_examples=100)
+@given(_SERIALS, st.sampled_from("—−⁄∕=+"), st.from_regex(r"[0-9]{1,4}|[A-Z]{1,4}", fullmatch=True))
+def test_a_number_that_an_odd_sign_joins_to_more_is_never_looked_up(
+    lexicon: Lexicon, number: str, sign: str, piece: str
+) -> None:
+    for text in (f"Serial number: {number}{sign}{piece}", f"Serial number: {piece}{sign}{number}"):
+        assert not {number_key(each) for each in read(text, lexicon).numbers} & {number_key(number)}
+        assert read(text, lexicon, asked=True).numbers == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("S/N=KT-77120", "KT-77120"),
+        ("S/N KT-77120—it broke", "KT-77120"),
+        ("My dryer—serial number KT-77120—is broken", "KT-77120"),
+        ("S/N: KT-77120, 2 years old", "KT-77120"),
+    ],
+)
+def test_a_sign_that_joins_no_piece_takes_nothing_away(text: str, number: str, lexicon: Lexicon) -> None:
+    assert read(text, lexicon).numbers == (number,)
+
+
+@pytest.mark.parametrize(
+    "text", ["S/N: KT-77l20 (l or 1)", "S/N: KT-77120-8, 8 or 6", "S/N KT-77120,9", "S/N KT-77120|9"]
+)
+def test_a_part_that_may_be_another_is_unreadable(text: str, lexicon: Lexicon) -> None:
+    assert read(text, lexicon) == NumberReading(unreadable=True, labelled=True, dropped=read(text, lexicon).dropped)
+
+
 _OTHERS = st.one_of(
     st.from_regex(r"[0-9]{6,10}", fullmatch=True).map("Order number: {}".format),
     st.from_regex(r"[0-9]{3} [0-9]{3} [0-9]{3}", fullmatch=True).map("Phone +48 {}".format),

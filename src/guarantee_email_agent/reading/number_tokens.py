@@ -17,7 +17,7 @@ from unicodedata import combining
 
 from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
-from guarantee_email_agent.reading.unreadable import find_doubts, has_alternative, is_unreadable
+from guarantee_email_agent.reading.unreadable import find_doubts, has_alternative, is_torn, is_unreadable
 
 MAX_GROUP_LENGTH: Final = 5
 MAX_LETTERS_OF_GROUP: Final = 4
@@ -110,12 +110,14 @@ def find_number_tokens(
     found: list[NumberToken] = []
     last_end = 0
     doubts = find_doubts(words, lexicon)
+    label_words = {index for label in labels for index in range(label.first, label.end)}
     for token in _Runs(words, lexicon, labels).read():
         beside = bool(found) and last_end == token.first and bool(_BESIDE.fullmatch(words.gap_before(token.first)))
         last_end = token.end
         found.append(
             token._replace(
-                is_read=not is_unreadable(words, token.first, token.end, lexicon, doubts),
+                is_read=not is_unreadable(words, token.first, token.end, lexicon, doubts)
+                and not is_torn(words, token.first, token.end, label_words),
                 is_plain=token.text.isascii() and not _is_part(words, token.first, token.end),
                 is_beside_last=beside,
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
@@ -29,6 +29,9 @@ _HOLE_BEFORE: Final = re.compile(
     rf"|\.{{2,}}[-/]?"
     rf"|\w[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?|[0-9][ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}})$"
 )
+_ODD_JOINTS: Final = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2044\u2215=+`")
+_LIST_SIGNS: Final = frozenset(",;|")
+MAX_LETTERS_OF_PIECE: Final = 4
 _EMPHASIS: Final = frozenset("*_")
 _PLACEHOLDERS: Final = re.compile(r"[0-9]-?x{2,}|x{2,}-?[0-9]|[0-9]x[0-9]*x[0-9]")
 _FRAGMENT: Final = re.compile(r"[ \t]{0,2}-?[A-Za-z0-9]{1,3}(?![\w-])")
@@ -65,18 +68,35 @@ def _doubts_number(words: TokenizedText, first: int, end: int, doubt: PhraseMatc
     return False
 
 
+def is_torn(words: TokenizedText, first: int, end: int, label_words: Collection[int]) -> bool:
+    """Whether an odd sign, and no blank, joins the number words[first:end] to what may be a part: "KT-77120=9"."""
+    before = first > 0 and first - 1 not in label_words and _may_be_joined(words, first, first - 1)
+    return before or (end < len(words.folded) and _may_be_joined(words, end, end))
+
+
+def _may_be_joined(words: TokenizedText, index: int, piece: int) -> bool:
+    """index: of the word that the gap stands before. piece: of the one that may be a part."""
+    gap, text = words.gap_before(index), words.text_of(piece, piece + 1)
+    has_digit = any(map(str.isdigit, text))
+    if gap in _LIST_SIGNS:
+        return has_digit and len(text) < MAX_FRAGMENT  # of a list, the next is as long
+    is_short = text.isupper() and len(text) <= MAX_LETTERS_OF_PIECE
+    return bool(gap) and _ODD_JOINTS.issuperset(gap) and (has_digit or is_short)
+
+
 def has_alternative(words: TokenizedText, first: int, end: int, lexicon: Lexicon) -> bool:
-    """ "KT-77120-9 or -8": another reading of a part."""
-    if end >= len(words.folded):
+    """ "KT-77120-9 or -8", "KT-77l20 (l or 1)": another reading of a part."""
+    if words.ends[end - 1] - words.starts[first] <= MAX_FRAGMENT + 1:
         return False
-    if words.folded[end] in lexicon.alternatives and "\n" not in words.gap_before(end):
-        rest = words.text[words.ends[end] :]
-        fragment = _FRAGMENT.match(rest)
-        return (
-            fragment is not None
-            and words.ends[end - 1] - words.starts[first] > MAX_FRAGMENT + 1
-            and _is_reading(fragment[0])
-        )
+    # The second stands behind one reading of the part, in brackets or behind a comma.
+    for index in (end, end + 1):
+        if index >= len(words.folded) or "\n" in words.gap_before(index):
+            return False
+        if words.folded[index] in lexicon.alternatives:
+            fragment = _FRAGMENT.match(words.text, words.ends[index])
+            return fragment is not None and _is_reading(fragment[0])
+        if words.ends[index] - words.starts[index] > MAX_FRAGMENT:
+            return False
     return False
 
 
