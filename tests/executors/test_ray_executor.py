@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import MODULE, environment, run_program
+from command_line import MODULE, TIMEOUT_S, environment, run_program
 from scenario_folder import ROOT, ScenarioFolder, broken, failing
 
 from guarantee_email_agent.config.loader import load_config
@@ -22,7 +22,7 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 
 pytestmark = pytest.mark.slow
 
-SCENARIOS = 480
+SCENARIOS = 160
 NODE: dict[str, Any] = {"object_store_memory": 100 << 20}
 
 
@@ -87,7 +87,7 @@ def test_runs_survive_the_loss_of_a_node_and_can_be_interrupted(tmp_path: Path, 
     node = cluster.add_node(num_cpus=1, **NODE)
     process = begin(tmp_path, scenarios.folder, "--json", "elsewhere.json")
     cluster.remove_node(node, allow_graceful=False)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 4, errors
     here = run_program(tmp_path, "eval", "--eval-dir", scenarios.folder, "--json", "here.json", "--no-store")
     assert here.returncode == 4
@@ -97,7 +97,7 @@ def test_runs_survive_the_loss_of_a_node_and_can_be_interrupted(tmp_path: Path, 
     # Ctrl-C leaves a run that goes on.
     process = begin(tmp_path, scenarios.folder)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130, errors
     arguments = ("eval", "--eval-dir", scenarios.folder, "--executor", "ray", "--resume", "--json", "resumed.json")
     resumed = run_program(tmp_path, *arguments)

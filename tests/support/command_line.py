@@ -24,7 +24,7 @@ SETTINGS = (
     "GITHUB_STEP_SUMMARY",
     "GITLAB_CI",
 )
-TIMEOUT_S = 120
+TIMEOUT_S = 600
 NEVER_OFFLINE = {"anthropic", "mcp", "yaml", "starlette", "httpx", "pydantic", "aiohttp", "uvicorn", "docker"}
 LIST_MODULES = """
 import sys
