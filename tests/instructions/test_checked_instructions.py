@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from mailbox_in_memory import INSTRUCTIONS
-from virtual_time import VirtualClock, run_in_virtual_time
 
-from guarantee_email_agent.instructions.checked_instructions import MAX_AGE_S, CheckedInstructions
+from guarantee_email_agent.instructions.checked_instructions import CheckedInstructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.utils.errors import InstructionError
 
@@ -62,27 +61,6 @@ def test_there_is_no_old_set_at_the_start(folder: Path) -> None:
     (folder / "main.md").write_text("no frontmatter")
     with pytest.raises(InstructionError):
         checked(folder)
-
-
-def test_files_read_a_moment_ago_are_not_read_again(folder: Path) -> None:
-    async def main() -> None:
-        clock = VirtualClock()
-        instructions = CheckedInstructions(InstructionFiles(folder / "main.md", folder / "scenarios"), clock)
-        before = instructions.load()
-        _add_line(folder / "main.md")
-        assert instructions.load() is before
-        await clock.sleep(MAX_AGE_S)
-        assert instructions.load().main_body.endswith("Be kind.")
-
-    run_in_virtual_time(main())
-
-
-def test_expired_files_are_read_however_soon_that_is(folder: Path) -> None:
-    instructions = CheckedInstructions(InstructionFiles(folder / "main.md", folder / "scenarios"), VirtualClock())
-    instructions.load()
-    _add_line(folder / "main.md")
-    instructions.expire()
-    assert instructions.load().main_body.endswith("Be kind.")
 
 
 def _add_line(main: Path) -> None:

@@ -291,7 +291,7 @@ def test_two_spellings_are_one_device(text: str, number: str, lexicon: Lexicon) 
         ("Serial number: 48817734 48817735.", ()),
         ("Serial numbers TS90 12345 and TS90 12346.", ("TS9012345", "TS9012346")),
         ("Serial number: TS90 2024", ()),
-        ("Serial number: TS90 12 months old", ("TS90",)),
+        ("Serial number: TS90 12 months old", ()),
         ("Serial number: SN12345 123,50 EUR", ("SN12345",)),
         ("Serial number: SN12345 4000 hours", ("SN12345",)),
         ("Serial number? The fan KX200 hums.", ()),

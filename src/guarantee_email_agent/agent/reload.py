@@ -18,7 +18,6 @@ from guarantee_email_agent.agent.service_addresses import service_addresses
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.differences import changed_secrets, changed_settings
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.instructions.checked_instructions import CheckedInstructions
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.integrations.services import Services
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
@@ -89,7 +88,7 @@ class SettingsReload:
         changed = changed_settings(self.config, config)
         worker = self._daemon.worker
         processor = worker.processor
-        instructions = await asyncio.to_thread(checked_instructions, config, processor.clock)
+        instructions = await asyncio.to_thread(checked_instructions, config)
         new_model = any(name.startswith(_OF_MODEL) for name in changed)
         model = await asyncio.to_thread(create_model, config, processor.clock, instructions) if new_model else None
         if model is not None:
@@ -154,10 +153,7 @@ class SettingsReload:
 
     def _instructions_changed(self) -> bool:
         """Whether others are in use now than when this was asked last."""
-        source = self._daemon.worker.processor.instructions
-        if isinstance(source, CheckedInstructions):
-            source.expire()
-        before, self._instructions = self._instructions, source.load()
+        before, self._instructions = self._instructions, self._daemon.worker.processor.instructions.load()
         return before is not self._instructions
 
     async def _first_start(self) -> float:

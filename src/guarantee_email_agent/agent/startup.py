@@ -248,7 +248,7 @@ async def open_daemon(
     """
     require_summary_file(config)
     clock = SystemClock()
-    instructions = checked_instructions(config, clock)
+    instructions = checked_instructions(config)
     async with AsyncExitStack() as stack:
         model = create_model(config, clock, instructions)
         stack.push_async_callback(model.aclose)

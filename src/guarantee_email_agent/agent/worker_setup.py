@@ -21,9 +21,9 @@ from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 
-def checked_instructions(config: Config, clock: Clock) -> CheckedInstructions:
+def checked_instructions(config: Config) -> CheckedInstructions:
     """Raises InstructionError for files with a mistake."""
-    return CheckedInstructions(instruction_files(config), clock)
+    return CheckedInstructions(instruction_files(config))
 
 
 def create_model(config: Config, clock: Clock, instructions: CheckedInstructions) -> ClosableModel:

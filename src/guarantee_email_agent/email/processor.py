@@ -155,7 +155,7 @@ class EmailProcessor:
         doubt = doubt_of_mail(email, instructions, triage.language, triage.reading, triage.numbers)
         progress.record(doubt=doubt.percent)
         if doubt.percent > MAX_DOUBT - self.policy.caution:
-            logger.info("%d words of sentence %d are not understood", len(doubt.words), doubt.sentence)
+            logger.info("%s", doubt.describe())
             await self._hand_over(mail, (UNEXPLAINED,), instructions, progress)
             return
 

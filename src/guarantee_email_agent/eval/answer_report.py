@@ -135,7 +135,10 @@ def _unexplained_lines(run: DryRun, instructions: Instructions, answer: Mapping[
     look_up = _look_up_of(run, instructions, answer)
     reading, numbers = _numbers(run, instructions, answer, look_up) if look_up else (NumberReading(), ())
     doubt = doubt_of_mail(run.email, instructions, language.language, reading, numbers)
-    yield f"not understood in sentence {doubt.sentence}: {', '.join(doubt.words[:_MAX_DROPPED])}"
+    if doubt.words:
+        yield f"not understood in sentence {doubt.sentence}: {', '.join(doubt.words[:_MAX_DROPPED])}"
+    else:
+        yield doubt.describe()
 
 
 def _look_up_of(run: DryRun, instructions: Instructions, answer: Mapping[str, Any]) -> LookUp | None:

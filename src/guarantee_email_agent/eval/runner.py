@@ -87,6 +87,8 @@ class EvalRunner:
         self._open_services = open_services
         self._clock = clock
         self._instructions = instruction_files(config)
+        # By itself: an agent that is not ours has no instruction files.
+        self._lexicon = LexiconFiles.beside(config.instructions.main)
         self._look_up_tools = {name: tool_of(settings) for name, settings in config.look_ups.items()}
         # What leaves unattended is judged, unless a scenario has a mode of its own. Nobody vouches for its sender.
         self._policy = replace(AnswerPolicy.of(config), mode="answer", sender_check="off")
@@ -215,8 +217,7 @@ class EvalRunner:
         """`reply_language` by the words of the captured reply, where the scenario asks for it and there is one."""
         if test_case.expected_output.reply_language is None or actual["response_body"] is None:
             return {}
-        # The lexicon alone: an agent that is not ours has no instruction files.
-        words = LexiconFiles.beside(self._config.instructions.main).load().function_words
+        words = self._lexicon.load().function_words
         return {"reply_language": clear_language(words.score(actual["response_body"]))}
 
     def look_up_mocks(self, tools: ToolMocks) -> dict[str, Any]:

@@ -16,10 +16,9 @@ from typing import Any
 from guarantee_email_agent import __version__
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor_models import AnswerPolicy
+from guarantee_email_agent.files.file_signature import FileSignature, file_signature
 from guarantee_email_agent.llm.port import OFFLINE_MODEL
 from guarantee_email_agent.store.records import Input, InputSet
-
-FileSignature = tuple[str, int, int, int, int]
 
 
 class VerdictInputs:
@@ -134,12 +133,3 @@ def _names(folder: Path, ending: str) -> list[str]:
         return sorted(name for name in os.listdir(folder) if name.endswith(ending) and name[0] not in "._")
     except OSError:
         return []
-
-
-def file_signature(path: str) -> FileSignature:
-    """What is not the same once a file was written, replaced, renamed or given other rights."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return path, 0, 0, 0, 0
-    return path, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino

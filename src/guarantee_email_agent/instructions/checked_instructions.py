@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import logging
-from math import inf
-from typing import Final
 
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.instructions.lexicon import Lexicon
-from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import InstructionError
 
 logger = logging.getLogger(__name__)
 
-MAX_AGE_S: Final = 0.1
-"""Some forty files: to read them for each of a hundred mails a second takes a tenth of the agent's time."""
-
 
 class CheckedInstructions:
-    """An InstructionSource that never fails. clock: None to read the files at every call.
+    """An InstructionSource that never fails.
 
     Raises InstructionError, when it is made, where the files have a mistake.
     """
 
-    def __init__(self, files: InstructionFiles, clock: Clock | None = None) -> None:
+    def __init__(self, files: InstructionFiles) -> None:
         self._files = files
-        self._clock = clock
-        self._fresh_until = -inf
         self._last = files.load()
         self._problem = ""
 
@@ -40,20 +32,11 @@ class CheckedInstructions:
         """A LexiconSource."""
         return self._last.lexicon
 
-    def expire(self) -> None:
-        """Have the next call read the files, however soon it comes."""
-        self._fresh_until = -inf
-
     def load(self) -> Instructions:
-        """The files as they stood within the last MAX_AGE_S, or, while one of them has a mistake, as they were before.
+        """The files as they stand, or, while one of them has a mistake, as they were before.
 
         Each mistake is logged at ERROR once, with file and line.
         """
-        if self._clock is not None:
-            now = self._clock.monotonic()
-            if now < self._fresh_until:
-                return self._last
-            self._fresh_until = now + MAX_AGE_S
         try:
             found = self._files.load()
         except InstructionError as error:

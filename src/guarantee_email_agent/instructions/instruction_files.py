@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from guarantee_email_agent.files.file_signature import FileCache
 from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems, suggestion
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
 from guarantee_email_agent.files.validation import build
@@ -77,7 +78,7 @@ _ScenarioFile = _ParsedFile[ScenarioHeader, _ScenarioBody]
 
 @dataclass(slots=True)
 class InstructionFiles:
-    """Reads the files anew on every call, and parses them where one has changed.
+    """Reads the files where one may have changed since, and parses them where one has.
 
     main: the main file, with the lexicon's folder beside it. scenarios_dir: the folder whose `*.md` files are the
     scenarios. look_ups: those that there are; all but the built-in one have to serve declared topics.
@@ -86,23 +87,27 @@ class InstructionFiles:
     main: Path
     scenarios_dir: Path
     look_ups: tuple[LookUp, ...] = (WARRANTY,)
-    _cached: tuple[_FileContents, Instructions] | None = field(default=None, repr=False)
+    _cache: FileCache[Instructions] = field(default_factory=FileCache, repr=False)
+    _loaded: tuple[_FileContents, Instructions] | None = field(default=None, repr=False)
 
     def lexicon(self) -> Lexicon:
         """That of the set as it was loaded last, so that a mail is read by one and the same. A LexiconSource."""
-        return (self._cached[1] if self._cached else self.load()).lexicon
+        return (self._loaded[1] if self._loaded else self.load()).lexicon
 
     def load(self) -> Instructions:
         """The set as it stands on disk now.
 
         Raises InstructionError, whose message has one line for every problem: file, line, remedy.
         """
+        if (unchanged := self._cache.begin()) is not None:
+            return unchanged
         paths = [str(self.main), *self._scenario_paths()]
-        files = tuple([(path, _read(path)) for path in paths])
-        contents = files, LexiconFiles.beside(self.main).read()
-        if self._cached is None or self._cached[0] != contents:
-            self._cached = (contents, _parse_files(self.main, self.scenarios_dir, self.look_ups, contents))
-        return self._cached[1]
+        lexicon = LexiconFiles.beside(self.main)
+        contents = tuple([(path, _read(path)) for path in paths]), lexicon.read()
+        if self._loaded is None or self._loaded[0] != contents:
+            self._loaded = (contents, _parse_files(self.main, self.scenarios_dir, self.look_ups, contents))
+        places = (*paths, str(self.scenarios_dir), str(lexicon.folder), *(path for path, _ in contents[1]))
+        return self._cache.keep(self._loaded[1], places)
 
     def _scenario_paths(self) -> tuple[str, ...]:
         folder = str(self.scenarios_dir)

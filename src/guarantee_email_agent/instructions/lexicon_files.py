@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from guarantee_email_agent.files.file_signature import FileCache
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
 from guarantee_email_agent.instructions.lexicon import Lexicon, parse_lexicon
 from guarantee_email_agent.instructions.look_up import LookUp
@@ -17,12 +18,13 @@ MAX_BYTES = 256 * 1024
 FOLDER = "lexicon"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LexiconFiles:
-    """The `*.md` files of a folder, read anew on every call, and parsed where one has changed."""
+    """The `*.md` files of a folder, read where one may have changed since, and parsed where one has."""
 
     folder: Path
     other_labels: tuple[str, ...] = ()
+    _cache: FileCache[Lexicon] = field(default_factory=FileCache, repr=False, compare=False)
 
     @classmethod
     def beside(cls, main: Path, look_ups: Iterable[LookUp] = ()) -> Self:
@@ -31,7 +33,10 @@ class LexiconFiles:
 
     def load(self) -> Lexicon:
         """Raises InstructionError, whose message has a line for every file that cannot be used."""
-        return self.parse(self.read())
+        if (unchanged := self._cache.begin()) is not None:
+            return unchanged
+        texts = self.read()
+        return self._cache.keep(self.parse(texts), (str(self.folder), *(path for path, _ in texts)))
 
     def parse(self, texts: tuple[tuple[str, str], ...]) -> Lexicon:
         """What `read` gave. Raises InstructionError."""

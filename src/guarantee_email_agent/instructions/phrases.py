@@ -24,6 +24,7 @@ _KEY_LENGTH = 3
 _NEXT_KEY_LENGTH = 2
 _MIN_ENDING = 4
 _MAX_GAP = 4
+_MIN_WRAPPED = 50  # letters; mail programs break lines at 60 to 78
 _MAX_CACHED_WORDS = 20_000
 _LETTERS_WITHOUT_DECOMPOSITION = {"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"}
 
@@ -62,6 +63,11 @@ class TokenizedText:
     def starts_sentence(self, index: int) -> bool:
         """Whether a sentence or a paragraph ends right before word `index`."""
         return _SENTENCE_END.search(self.gap_before(index)) is not None
+
+    def starts_line(self, index: int) -> bool:
+        """Whether word `index` begins a line that somebody began: a mail program breaks only what is long."""
+        break_at = self.text.rfind("\n", self.ends[index - 1] if index else 0, self.starts[index])
+        return break_at >= 0 and break_at - self.text.rfind("\n", 0, break_at) <= _MIN_WRAPPED
 
     def text_of(self, first: int, end: int) -> str:
         """words[first:end] as they stand in the text."""

@@ -1,4 +1,4 @@
-"""How much of a mail nobody can explain: what it is about, and words of a sentence that no entry of the lexicon knows.
+"""How much speaks against an answer: words that no entry of the lexicon knows, no topic, a likeness to grave mails.
 
 What is dangerous cannot be listed to its end. What customers plainly write of devices, purchases and warranties can, so
 a sentence that goes on about something else raises doubt, whatever it is about.
@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from guarantee_email_agent.instructions.lexicon import FAULT, Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.phrases import TokenizedText, tokenize
+from guarantee_email_agent.reading.hand_over_classifier import measure_resemblance
 
 WINDOW: Final = 12
 """Words that are looked at together: some people never end a sentence."""
@@ -31,11 +32,20 @@ MIN_CONTENT: Final = 4
 
 
 class Doubt(NamedTuple):
-    """percent: 0 to 100. sentence: the one that raises most of it, from 1. words: what nothing explains there."""
+    """percent: 0 to 100. sentence: the one that raises most of it, from 1. words: what nothing explains there.
+
+    Without words, the mail resembles those that a person has to read.
+    """
 
     percent: int
     sentence: int = 0
     words: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """For a log, without a word of the mail."""
+        if self.words:
+            return f"{len(self.words)} words of sentence {self.sentence} are not understood"
+        return f"the mail resembles those for a person, most of all sentence {self.sentence} ({self.percent} %)"
 
 
 NO_DOUBT: Final = Doubt(0)
@@ -57,7 +67,9 @@ def measure_doubt(text: str, lexicon: Lexicon, language: str | None, *, gives_nu
             return Doubt(MAX_DOUBT, 1, tuple(content))
     least = _least_explained(words, lexicon, names_are_capital=language != "de")
     extra = EXTRA_DOUBT.get((asks, tells_fault), 0) if least.percent else 0
-    return least._replace(percent=min(MAX_DOUBT, least.percent + extra))
+    least = least._replace(percent=min(MAX_DOUBT, least.percent + extra))
+    resemblance = measure_resemblance(words)
+    return Doubt(*resemblance) if resemblance.percent > least.percent else least
 
 
 def _evidence(words: TokenizedText, lexicon: Lexicon) -> tuple[bool, bool, bool]:

@@ -11,6 +11,7 @@ from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import TokenizedText
 from guarantee_email_agent.reading.number_tokens import (
     NumberToken,
+    ends_phrase,
     extend_number,
     is_prefix_word,
 )
@@ -24,11 +25,14 @@ MAX_BRACKETS: Final = 60
 MAX_TABLE_LINE: Final = 500
 MAX_TABLE_ROWS: Final = 50
 MIN_LENGTH_BEFORE_LABEL: Final = 5
+MIN_LENGTH: Final = 5
+"""Letters and digits of a number that a label announces: fewer are a part of one, but for one that ends a phrase."""
 MAX_CAPITALS: Final = 4
 _DASHES: Final = ("-", "–", "—", "->", "=>")
 MAX_LENGTH_DIFFERENCE: Final = 3
 
 _DIGIT: Final = re.compile(r"[0-9]")
+_ALPHANUMERIC: Final = re.compile(r"[A-Z0-9]")
 _LIST_GAP: Final = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
 _PUNCTUATION: Final = re.compile(r"[ \t,]*")
 
@@ -117,13 +121,14 @@ class LabelReader:
                 # A question about the number of some model gives none.
                 unlinked = None if "?" in gap else unlinked
                 break
-            if is_other and "," in gap:
+            if is_other and "," in gap and not (is_direct and index in self._numbers):
                 break
             owned = owned or (is_direct and "?" in gap)
             colon = colon or ":" in gap or "|" in gap or "\t" in gap
             is_linked = is_direct or ":" in gap or "=" in gap or gap.strip() in _DASHES
             is_linked = is_linked or (self._follows_link_word(index) and not negated)
-            number = self._numbers.get(index) if is_other else self._number_at(index, is_linked=is_linked)
+            is_linked = is_linked or (is_other and self._follows_stop_words(label, index))
+            number = self._claimed_at(index) if is_other else self._number_at(index, is_linked=is_linked)
             if number is not None:
                 if is_linked or (newlines == 1 and self._ends_line(number)):
                     return number
@@ -153,6 +158,15 @@ class LabelReader:
                 index += 1
         return unlinked
 
+    def _claimed_at(self, index: int) -> NumberToken | None:
+        """The number that another label takes, also behind its letters: "type RX 4400"."""
+        return self._numbers.get(index) or (self._numbers.get(index + 1) if self._prefixed(index) else None)
+
+    def _follows_stop_words(self, label: Label, index: int) -> bool:
+        """Whether nothing else stands between a label and word `index`: "the barcode with 376"."""
+        between = self._words.folded[label.end : index]
+        return all(word in self._lexicon.stop_words for word in between)
+
     def _number_at(self, index: int, *, is_linked: bool) -> NumberToken | None:
         """A number that may be ours; all its groups count where it is announced."""
         number = self._numbers.get(index)
@@ -160,7 +174,14 @@ class LabelReader:
             number = self._text.extend(number)
             if self._has_capitals_before(number):
                 number = number._replace(is_whole=False)  # the LA of "SERIAL NUMBER LA 77 10 40"
+            if self._is_short(number):
+                number = number._replace(is_read=False)  # the EX-5 of "EX-5 and then it is torn"
         return number if number and self._may_be_ours(number) else None
+
+    def _is_short(self, number: NumberToken) -> bool:
+        length = len(_ALPHANUMERIC.findall(number.text))
+        is_known = self._tells(number) or self._lexicon.self_labelled.fullmatch(number.text)
+        return 2 < length < MIN_LENGTH - ends_phrase(self._words, number.end) and not is_known
 
     def _prefixed(self, index: int) -> NumberToken | None:
         """The number whose letters stand before a blank: "KS 40-0071-8"."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -37,7 +37,7 @@ MAX_WORDS_BACK: Final = 60
 MAX_PHONE_LINE: Final = 25
 MAX_WORDS_TO_ANNOUNCED: Final = 2
 MAX_NUMBERS_OF_COMBINED: Final = 4
-MAX_WORDS_OF_ANSWER: Final = 35
+MAX_WORDS_OF_ANSWER: Final = 50
 """So many words may stand beside the number in an answer: thanks, where it was found, a name."""
 MAX_UNKNOWN_OF_ANSWER: Final = 3
 """So many of them may be known to nobody: a name, a place."""
@@ -46,6 +46,7 @@ MIN_DIGITS_OF_FORMAT: Final = 8
 """Shorter rows of digits fit a format by chance, so that they need a label all the same."""
 
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Z0-9]+")
+_PARTS: Final = re.compile(r" [|·•–-] |, ")
 _PHONE_LABEL: Final = re.compile(r"^[A-Za-z.]{0,9}[:.]?\s*")
 _LABEL_CLAIMS: Final[Mapping[str, Claim]] = {"serial": "own", "weak": "weak", "other": "other", "example": "example"}
 # A reply repeats the number, perhaps to somebody whose address was forged: no words, no status, and nothing that is a
@@ -333,21 +334,22 @@ class NumberReader:
 
     def _answer(self, labelled: list[NumberToken]) -> list[NumberToken]:
         """The numbers that are essentially all that the text says; hardly ever more than one. labelled: those of it."""
-        phones = self._phone_numbers() if not labelled else set[int]()
-        free = [each for each in self._numbers if each.first not in self._reasons and each.first not in phones]
+        contact = self._contact_words(labelled[0] if labelled else self._numbers[0])
+        others = [each for each in self._numbers if each.first not in contact]
+        free = [each for each in others if each.first not in self._reasons]
         given = list[NumberToken](labelled)
         for number in () if labelled else free:
             if not given or number.first >= given[-1].end:
                 given.append(self._text.extend(self._label_reader.with_prefix(number)))
-        if not given or (not labelled and len(free) + len(phones) < len(self._numbers)):
+        if not given or (not labelled and len(free) < len(others)):
             return []
         words, lexicon = self._words, self._lexicon
-        inside = {index for number in given for index in range(number.first, number.end)}
+        inside = contact.union(index for number in given for index in range(number.first, number.end))
         left = [index for index, word in enumerate(words.folded) if index not in inside and len(word) > 1]
         before = [words.folded[index] for index in left if index < given[0].first]
         is_doubted = "?" in words.text_between(0, given[0].first) or not lexicon.denials.isdisjoint(before)
         explained = {index for match in lexicon.explained.find(words) for index in range(match.first, match.end)}
-        unknown = {words.folded[index] for index in left if index not in explained}
+        unknown = {words.folded[index] for index in left if index not in explained} - lexicon.stop_words
         # The "bt" of "bt 330 118" may be a part of the number.
         beside = {words.folded[index] for number in given for index in self._words_beside(number)}
         if len(left) > MAX_WORDS_OF_ANSWER or len(unknown) > MAX_UNKNOWN_OF_ANSWER:
@@ -358,26 +360,36 @@ class NumberReader:
             return []
         return given if all(have_similar_shape(given[0], number) for number in given) else []
 
-    def _phone_numbers(self) -> set[int]:
-        """The first words of numbers that are phone numbers on lines of their own, as below a name."""
+    def _contact_words(self, number: NumberToken) -> set[int]:
+        """The words of lines below a number that say how to reach its writer: a phone, a tax number, an address."""
         words, found = self._words, set[int]()
-        for number in self._numbers[1:]:
-            start = words.text.rfind("\n", 0, words.starts[number.first]) + 1
-            end = words.text.find("\n", start)
-            line = words.text[start : end if end >= 0 else len(words.text)]
-            place = words.starts[number.first] - start
-            part = line[line.rfind("|", 0, place) + 1 :].split("|")[0]
-            written = _PHONE_LABEL.sub("", part.strip())
-            if start and len(written) <= MAX_PHONE_LINE and find_standard(written) == "a phone number":
-                found.add(number.first)
+        line = list[int]()
+        for index in range(number.end, len(words.folded) + 1):
+            if index == len(words.folded) or "\n" in words.gap_before(index):
+                if line and "\n" in words.gap_before(line[0]) and self._is_contact(line):
+                    found.update(line)
+                line = []
+            line.append(index)
         return found
+
+    def _is_contact(self, line: Sequence[int]) -> bool:
+        """Whether the numbers of a line are known to be others, or one is a phone number, or each a house's."""
+        numbers = [self._text.numbers[index] for index in line if index in self._text.numbers]
+        return bool(numbers) and (
+            any(each.first in self._reasons for each in numbers)
+            or all(len(each.text) < MIN_LENGTH_BEFORE_LABEL for each in numbers)
+            or any(
+                len(part) <= MAX_PHONE_LINE and find_standard(_PHONE_LABEL.sub("", part)) == "a phone number"
+                for part in map(str.strip, _PARTS.split(self._words.text_of(line[0], line[-1] + 1)))
+            )
+        )
 
     def _is_open(self, number: NumberToken) -> bool:
         """Whether a number is nothing else's, and could not be read in full."""
         return not number.is_read and number.first not in self._reasons
 
     def _may_be_answer(self, number: NumberToken) -> bool:
-        is_long = len(number.text) >= MIN_LENGTH_BEFORE_LABEL
+        is_long = len(number_key(number.text)) >= MIN_LENGTH_BEFORE_LABEL
         return is_long and number.is_usable and self._may_be_labelled(number) and not self._has_standard_form(number)
 
     def _words_beside(self, number: NumberToken) -> Iterator[int]:
@@ -401,11 +413,15 @@ class NumberReader:
 
     def _sentence_around(self, index: int) -> tuple[int, int]:
         words, first, end = self._words, index, index + 1
-        while first and index - first < MAX_WORDS_BACK and not words.starts_sentence(first):
+        while first and index - first < MAX_WORDS_BACK and not self._starts_anew(first):
             first -= 1
-        while end < len(words.folded) and end - index < MAX_WORDS_BACK and not words.starts_sentence(end):
+        while end < len(words.folded) and end - index < MAX_WORDS_BACK and not self._starts_anew(end):
             end += 1
         return first, end
+
+    def _starts_anew(self, index: int) -> bool:
+        """Whether word `index` begins a sentence, or a field of a form."""
+        return self._words.starts_sentence(index) or (index in self._labels and self._words.starts_line(index))
 
     def _dropped(self, counted: Mapping[str, NumberToken], reason: str) -> tuple[tuple[str, str], ...]:
         """Every number that does not count as it was written, with why. reason: of those of which nothing is known."""

@@ -17,7 +17,7 @@ from unicodedata import combining
 
 from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
-from guarantee_email_agent.reading.unreadable import find_doubts, has_alternative, is_torn, is_unreadable
+from guarantee_email_agent.reading.unreadable import find_doubts, is_torn, is_unreadable
 
 MAX_GROUP_LENGTH: Final = 5
 MAX_LETTERS_OF_GROUP: Final = 4
@@ -111,12 +111,13 @@ def find_number_tokens(
     last_end = 0
     doubts = find_doubts(words, lexicon)
     label_words = {index for label in labels for index in range(label.first, label.end)}
+    label_starts = {label.first for label in labels}
     for token in _Runs(words, lexicon, labels).read():
         beside = bool(found) and last_end == token.first and bool(_BESIDE.fullmatch(words.gap_before(token.first)))
         last_end = token.end
         found.append(
             token._replace(
-                is_read=not is_unreadable(words, token.first, token.end, lexicon, doubts)
+                is_read=not is_unreadable(words, token.first, token.end, doubts, label_starts)
                 and not is_torn(words, token.first, token.end, label_words),
                 is_plain=token.text.isascii() and not _is_part(words, token.first, token.end),
                 is_beside_last=beside,
@@ -278,7 +279,8 @@ def extend_number(
     `0817-44 930 21` and `40 0098 771 HL` are one each. Where it is open whether a group belongs to it, as with a year
     or behind what may be a model, the number is not whole. numbers: those of the text by their first words.
     """
-    if lexicon.self_labelled.fullmatch(number.text) or lexicon.never.fullmatch(number.text):
+    is_never = not number.text.isdigit() and lexicon.never.fullmatch(number.text)
+    if lexicon.self_labelled.fullmatch(number.text) or is_never:
         return number
     end, pieces = number.end, [number._replace(is_whole=True)]
     while end < len(words.folded) and len(pieces) < MAX_GROUPS:
@@ -311,8 +313,7 @@ def extend_number(
         or _goes_on_behind(words, pieces[-1].end, lexicon, numbers)
     )
     text = "".join(piece.text for piece in pieces)
-    whole = number._replace(end=pieces[-1].end, text=text, is_whole=not is_open)
-    return whole._replace(is_read=whole.is_read and not has_alternative(words, whole.first, whole.end, lexicon))
+    return number._replace(end=pieces[-1].end, text=text, is_whole=not is_open)
 
 
 def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: Mapping[int, NumberToken]) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
@@ -18,7 +19,7 @@ MAX_DOUBTS: Final = 100  # no honest mail has more; a hostile one shall not buy 
 _HOLE: Final = "?*#_~…•·□■▢◻◼▯×¿\ufffd"
 _SPACED_HOLE: Final = r"(?:[?*_…□■]+|\.(?: ?\.)+|#+(?=[ \t]))"
 _HOLE_BEHIND: Final = re.compile(
-    rf"[-/.]?[{_HOLE}]+(?=\w)|[-/._][{_HOLE}]|[*#_~…□■▢◻◼▯×\ufffd]|\?{{2,}}|\.{{2,}}|-(?=[,;)\s]*(?:\n|$))"
+    rf"[-/.]?[{_HOLE}]+[-/.]?(?=\w)|[-/._][{_HOLE}]|[*#_~…□■▢◻◼▯×\ufffd]|\?{{2,}}|\.{{2,}}|-(?=[,;)\s]*(?:\n|$))"
     rf"|[ \t]{{0,2}}[-/.]?[(\[{{<][ \t]?[{_HOLE}.]+[ \t]?[)\]}}>]"
     rf"|[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?(?=\w)"
     rf"|[ \t]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>] ?(?=[A-Z]?[0-9])"
@@ -30,20 +31,21 @@ _HOLE_BEFORE: Final = re.compile(
     rf"|\w[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?|[0-9][ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}})$"
 )
 _ODD_JOINTS: Final = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2044\u2215=+`")
+_JOINTS: Final = frozenset("-/._")
 _LIST_SIGNS: Final = frozenset(",;|")
 MAX_LETTERS_OF_PIECE: Final = 4
 _EMPHASIS: Final = frozenset("*_")
-_PLACEHOLDERS: Final = re.compile(r"[0-9]-?x{2,}|x{2,}-?[0-9]|[0-9]x[0-9]*x[0-9]")
-_FRAGMENT: Final = re.compile(r"[ \t]{0,2}-?[A-Za-z0-9]{1,3}(?![\w-])")
+_PLACEHOLDERS: Final = re.compile(r"[0-9]-?x{2,}|x{2,}-?[0-9]|[0-9]x[0-9]*x[0-9]|[0-9]_+[A-Z0-9]")
+_LONE_PLACEHOLDER: Final = re.compile(r"[0-9]x[0-9]")  # among capitals
 
 
 def find_doubts(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[bool]]:
     """What a text says of how much of its numbers could be read."""
-    return lexicon.unreadable.find(words)[:MAX_DOUBTS]
+    return [*lexicon.unreadable.find(words)[:MAX_DOUBTS], *islice(_find_alternatives(words, lexicon), MAX_DOUBTS)]
 
 
 def is_unreadable(
-    words: TokenizedText, first: int, end: int, lexicon: Lexicon, doubts: Sequence[PhraseMatch[bool]]
+    words: TokenizedText, first: int, end: int, doubts: Sequence[PhraseMatch[bool]], label_starts: Collection[int]
 ) -> bool:
     """Whether a sign, a word or an alternative beside the number words[first:end] says that not all of it was read."""
     text, start, stop = words.text, words.starts[first], words.ends[end - 1]
@@ -52,20 +54,28 @@ def is_unreadable(
     return (
         (not is_emphasized and bool(_HOLE_BEHIND.match(after) or _HOLE_BEFORE.search(before)))
         or _PLACEHOLDERS.search(text, start, stop) is not None
-        or any(_doubts_number(words, first, end, doubt) for doubt in doubts)
-        or has_alternative(words, first, end, lexicon)
+        or (not text[start:stop].islower() and _LONE_PLACEHOLDER.search(text, start, stop) is not None)
+        or any(_doubts_number(words, first, end, doubt, label_starts) for doubt in doubts)
     )
 
 
-def _doubts_number(words: TokenizedText, first: int, end: int, doubt: PhraseMatch[bool]) -> bool:
-    """Whether a doubt is about a number: in its sentence or brackets, or in the sentence behind."""
-    index = doubt.first
-    if end <= index < end + MAX_WORDS_TO_DOUBT:
-        ends = sum(1 for each in range(end, index + 1) if words.starts_sentence(each))
-        return ends <= doubt.payload
-    if index < first <= index + MAX_WORDS_TO_DOUBT:
-        return not any(words.starts_sentence(each) for each in range(index + 1, first + 1))
-    return False
+def _doubts_number(
+    words: TokenizedText, first: int, end: int, doubt: PhraseMatch[bool], label_starts: Collection[int]
+) -> bool:
+    """Whether a doubt is about a number: in its sentence or line, or in the one behind."""
+
+    def count_ends(start: int, stop: int) -> int:
+        return sum(
+            words.starts_sentence(index)
+            or words.starts_line(index)
+            or (index in label_starts and "\n" in words.gap_before(index))
+            for index in range(start, stop + 1)
+        )
+
+    if first <= doubt.first < end + MAX_WORDS_TO_DOUBT:
+        return count_ends(end, doubt.first) <= doubt.payload
+    is_before = doubt.first < first <= doubt.first + MAX_WORDS_TO_DOUBT
+    return is_before and not count_ends(doubt.first + 1, first)
 
 
 def is_torn(words: TokenizedText, first: int, end: int, label_words: Collection[int]) -> bool:
@@ -84,23 +94,31 @@ def _may_be_joined(words: TokenizedText, index: int, piece: int) -> bool:
     return bool(gap) and _ODD_JOINTS.issuperset(gap) and (has_digit or is_short)
 
 
-def has_alternative(words: TokenizedText, first: int, end: int, lexicon: Lexicon) -> bool:
-    """ "KT-77120-9 or -8", "KT-77l20 (l or 1)": another reading of a part."""
-    if words.ends[end - 1] - words.starts[first] <= MAX_FRAGMENT + 1:
-        return False
-    # The second stands behind one reading of the part, in brackets or behind a comma.
-    for index in (end, end + 1):
-        if index >= len(words.folded) or "\n" in words.gap_before(index):
-            return False
-        if words.folded[index] in lexicon.alternatives:
-            fragment = _FRAGMENT.match(words.text, words.ends[index])
-            return fragment is not None and _is_reading(fragment[0])
-        if words.ends[index] - words.starts[index] > MAX_FRAGMENT:
-            return False
-    return False
+def _find_alternatives(words: TokenizedText, lexicon: Lexicon) -> Iterator[PhraseMatch[bool]]:
+    """ "KT-77120-9 or -8", "(l or 1)", "then a 7 or maybe a 1": two readings of a part, a word between them."""
+    folded, passed_over = words.folded, lexicon.stop_words | lexicon.alternatives
+    for index, word in enumerate(folded):
+        if word not in lexicon.alternatives or not 0 < index < len(folded) - 1:
+            continue
+        behind = index + 1
+        while behind < len(folded) - 1 and folded[behind] in passed_over:
+            behind += 1
+        # "or 3 years", "or KT-77121"
+        goes_on = behind + 1 < len(folded) and (
+            folded[behind + 1] in lexicon.units or words.gap_before(behind + 1) in _JOINTS
+        )
+        if not goes_on and _may_be_reading(words, index - 1) and _is_reading(words, behind):
+            yield PhraseMatch(index - 1, behind + 1, True)
 
 
-def _is_reading(fragment: str) -> bool:
-    """A digit, a capital, or a piece behind a hyphen; "or so" is none."""
-    piece = fragment.strip()
-    return piece.startswith("-") or any(map(str.isdigit, piece)) or (len(piece) == 1 and piece.isupper())
+def _may_be_reading(words: TokenizedText, index: int) -> bool:
+    """Whether a word ends as a reading of a part does; it may be that of the number itself."""
+    word = words.folded[index]
+    return _is_reading(words, index) or len(word) == 1 or any(map(str.isdigit, word))
+
+
+def _is_reading(words: TokenizedText, index: int) -> bool:
+    """A digit or two, or a capital or two; "or so" is none."""
+    text = words.text_of(index, index + 1)
+    is_short = len(text) <= MAX_FRAGMENT
+    return is_short and (any(map(str.isdigit, text)) or (text.isupper() and len(text) < MAX_FRAGMENT))
