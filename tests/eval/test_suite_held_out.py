@@ -34,5 +34,16 @@ def test_no_held_out_mail_is_one_of_the_labelled_mails_that_the_lexicon_is_tuned
     assert mails_of(ROOT / "evals" / "held_out") & tuned == set()
 
 
+def test_no_held_out_mail_is_one_that_the_classifier_is_trained_on() -> None:
+    trained = [
+        _without_case_and_space("", json.loads(line)["text"])[1]
+        for path in (ROOT / "evals" / "training").glob("*.jsonl")
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    assert len(trained) > 5000
+    bodies = {body for _, body in mails_of(ROOT / "evals" / "held_out") if len(body) > 40}
+    assert [body for body in bodies if any(body in text for text in trained)] == []
+
+
 def _without_case_and_space(subject: str, body: str) -> tuple[str, str]:
     return " ".join(subject.lower().split()), " ".join(body.lower().split())

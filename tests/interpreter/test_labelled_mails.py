@@ -42,13 +42,13 @@ MOST_MISREAD = {
 MOST_UNREAD = {
     "eight": 8,
     "eleven": 4,
-    "five": 9,
+    "five": 10,
     "nine": 2,
-    "one": 6,
+    "one": 7,
     "seven": 9,
     "six": 6,
     "ten": 6,
-    "three": 17,
+    "three": 18,
     "twelve": 2,
     "two": 10,
 }

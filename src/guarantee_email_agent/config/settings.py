@@ -293,7 +293,7 @@ class AgentSettings:
         (), "Further addresses of our own; mail from them is never answered.", _addresses
     )
     caution: int = number(
-        70, "Percent of a mail that something must explain; with less, it is handed over. `0`: nothing has to.", 0, 100
+        70, "How sure the agent has to be of a mail, in percent, before it answers; `0`: not at all.", 0, 100
     )
     ledger: str = setting(
         "ledger.db",

@@ -56,7 +56,7 @@ _LETTERS_ATTRIBUTE: Final = "letters"
 ANY_LANGUAGE: Final = "any"
 """The name of the file for what languages share."""
 EVIDENCE_ELEMENTS: dict[str, str] = {"faults": FAULT, "unsolicited": UNSOLICITED}
-NUMBER_ELEMENTS = ("unreadable-signs", "doubtful-signs", "other-owners")
+NUMBER_ELEMENTS = ("unreadable-signs", "doubtful-signs", "unsure-answers", "other-owners")
 """What is said of a number that nobody can read, or that is somebody else's."""
 WORD_ELEMENTS = (
     "label-links",
@@ -109,6 +109,7 @@ class Lexicon:
     topics: PhraseMatcher[TopicPhrase]
     unreadable: PhraseMatcher[bool]
     """Whether a phrase counts behind the sentence of a number, too."""
+    unsure_answers: PhraseMatcher[None]
     other_owners: PhraseMatcher[None]
     explained: PhraseMatcher[None]
     """Every phrase and word of which it is known what it means in a mail."""
@@ -224,6 +225,7 @@ def _build(elements: _Elements, other_labels: Sequence[str], function_words: Ite
         courtesies=PhraseMatcher(_parse_phrases(elements, COURTESY_ELEMENTS)),
         topics=PhraseMatcher(phrase for element, topic in by_topic for phrase in _parse_topics(element, topic)),
         unreadable=PhraseMatcher(_parse_phrases(elements, {"doubtful-signs": True, "unreadable-signs": False})),
+        unsure_answers=PhraseMatcher(_parse_phrases(elements, {"unsure-answers": None})),
         other_owners=PhraseMatcher(_parse_phrases(elements, {"other-owners": None})),
         explained=PhraseMatcher(_explained(elements, by_topic)),
         links=_parse_words(elements["label-links"]),

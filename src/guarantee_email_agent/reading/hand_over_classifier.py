@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import struct
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple
@@ -21,8 +21,11 @@ from guarantee_email_agent.instructions.phrases import TokenizedText
 BUCKETS: Final = 1 << 16
 MIN_PART: Final = 3
 MAX_PART: Final = 5
+MAX_WORD: Final = 40
 MIN_WORDS: Final = 8
 """Fewer prove nothing: 1 of 100 mails for a person has fewer, and 5 of 100 others."""
+SHORTNESS: Final = 14.0
+"""Divided by the number of words it is taken off the score: a few words say little, and say it loudly."""
 WEIGHTS_FILE: Final = "hand_over_weights.bin"
 HEADER: Final = struct.Struct("<fff")
 """The intercept, and what one step of a weight and of a rarity stands for; then a byte for each of both, by bucket."""
@@ -36,18 +39,25 @@ class Evidence(NamedTuple):
 
 
 class Resemblance(NamedTuple):
-    """percent: how likely it is that a person has to read a mail, 0 to 100. sentence: what speaks most for it, from 1."""
+    """percent: how likely a person has to read a mail, 0 to 100. sentence: the one that says so most, from 1."""
 
     percent: int
     sentence: int
 
 
 class Weights(NamedTuple):
-    """weights, rarities: by bucket."""
+    """steps, rarities: a small number for each bucket. weight_step: what a step stands for. masses: by rarity."""
 
     intercept: float
-    weights: Sequence[float]
+    weight_step: float
+    steps: Sequence[int]
+    rarities: Sequence[int]
     masses: Sequence[float]
+
+
+def is_plain(word: str) -> bool:
+    """Whether a word counts."""
+    return word.isalpha() and len(word) <= MAX_WORD
 
 
 def features_of_word(word: str) -> Iterator[int]:
@@ -71,7 +81,7 @@ def measure_resemblance(words: TokenizedText) -> Resemblance:
     for index, word in enumerate(words.folded):
         if index and words.starts_sentence(index):
             sentence, of_sentence = sentence + 1, 0.0
-        if word.isalpha():
+        if is_plain(word):
             found = _evidence_of_word(word)
             pair = _evidence_of_pair(before, word) if before else Evidence(0.0, 0.0)
             weight, mass, before = weight + found.weight + pair.weight, mass + found.mass + pair.mass, word
@@ -81,7 +91,8 @@ def measure_resemblance(words: TokenizedText) -> Resemblance:
                 telling, most = sentence, of_sentence
     if count < MIN_WORDS:
         return Resemblance(0, 1)
-    likelihood = 1 / (1 + math.exp(-(_weights().intercept + weight / math.sqrt(mass))))
+    score = _weights().intercept + weight / math.sqrt(mass) - SHORTNESS / count
+    likelihood = 1 / (1 + math.exp(-score))
     return Resemblance(round(100 * likelihood), telling)
 
 
@@ -90,14 +101,18 @@ def _evidence_of_word(word: str) -> Evidence:
     return _evidence(features_of_word(word))
 
 
+@lru_cache(maxsize=20_000)
 def _evidence_of_pair(first: str, second: str) -> Evidence:
     return _evidence((feature_of_pair(first, second),))
 
 
-def _evidence(features: Iterator[int] | tuple[int, ...]) -> Evidence:
-    _, weights, masses = _weights()
+def _evidence(features: Iterable[int]) -> Evidence:
+    _, weight_step, steps, rarities, masses = _weights()
     buckets = tuple(features)
-    return Evidence(math.fsum(weights[each] for each in buckets), math.fsum(masses[each] for each in buckets))
+    return Evidence(
+        weight_step * sum(map(steps.__getitem__, buckets)),
+        math.fsum(masses[rarity] for rarity in map(rarities.__getitem__, buckets)),
+    )
 
 
 @cache
@@ -105,5 +120,4 @@ def _weights() -> Weights:
     content = files(__package__).joinpath(WEIGHTS_FILE).read_bytes()
     intercept, weight_step, rarity_step = HEADER.unpack_from(content)
     steps, rarities = array("b", content[HEADER.size : HEADER.size + BUCKETS]), content[HEADER.size + BUCKETS :]
-    weights = [step * weight_step for step in steps]
-    return Weights(intercept, weights, [(step * rarity_step) ** 2 for step in rarities])
+    return Weights(intercept, weight_step, steps, rarities, [(step * rarity_step) ** 2 for step in range(256)])

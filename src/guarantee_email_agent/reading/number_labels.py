@@ -165,7 +165,7 @@ class LabelReader:
     def _follows_stop_words(self, label: Label, index: int) -> bool:
         """Whether nothing else stands between a label and word `index`: "the barcode with 376"."""
         between = self._words.folded[label.end : index]
-        return all(word in self._lexicon.stop_words for word in between)
+        return all(word in self._lexicon.stop_words or word in self._lexicon.links for word in between)
 
     def _number_at(self, index: int, *, is_linked: bool) -> NumberToken | None:
         """A number that may be ours; all its groups count where it is announced."""

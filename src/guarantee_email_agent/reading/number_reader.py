@@ -45,6 +45,9 @@ MAX_UNKNOWN_OF_ANSWER: Final = 3
 MIN_DIGITS_OF_FORMAT: Final = 8
 """Shorter rows of digits fit a format by chance, so that they need a label all the same."""
 
+MIN_DIGITS_OF_ARTICLE: Final = 12
+"""So many digits alone are an article's, a parcel's or a card's, unless a label says otherwise."""
+
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Z0-9]+")
 _PARTS: Final = re.compile(r" [|·•–-] |, ")
 _PHONE_LABEL: Final = re.compile(r"^[A-Za-z.]{0,9}[:.]?\s*")
@@ -99,6 +102,7 @@ class NumberReader:
         self._numbers = find_number_tokens(words, lexicon, in_lexicon)
         found = [Label(each.first, each.end, _LABEL_CLAIMS[each.payload]) for each in in_lexicon]
         self._labels = {label.first: label for label in outermost(self._claims(found))}
+        self._label_ends = {label.end for label in self._labels.values()}
         self._found: dict[int, NumberToken] = {}
         self._reasons: dict[int, str] = {}
         if not self._numbers:
@@ -337,17 +341,19 @@ class NumberReader:
         contact = self._contact_words(labelled[0] if labelled else self._numbers[0])
         others = [each for each in self._numbers if each.first not in contact]
         free = [each for each in others if each.first not in self._reasons]
+        free = [each for each in free if each is free[0] or len(each.text) >= MIN_LENGTH_BEFORE_LABEL]
         given = list[NumberToken](labelled)
         for number in () if labelled else free:
             if not given or number.first >= given[-1].end:
                 given.append(self._text.extend(self._label_reader.with_prefix(number)))
-        if not given or (not labelled and len(free) < len(others)):
+        if not given or (not labelled and any(each.first < given[0].first for each in others if each not in free)):
             return []
         words, lexicon = self._words, self._lexicon
         inside = contact.union(index for number in given for index in range(number.first, number.end))
         left = [index for index, word in enumerate(words.folded) if index not in inside and len(word) > 1]
         before = [words.folded[index] for index in left if index < given[0].first]
         is_doubted = "?" in words.text_between(0, given[0].first) or not lexicon.denials.isdisjoint(before)
+        is_doubted = is_doubted or self._is_announced_otherwise(given[0]) or bool(lexicon.unsure_answers.find(words))
         explained = {index for match in lexicon.explained.find(words) for index in range(match.first, match.end)}
         unknown = {words.folded[index] for index in left if index not in explained} - lexicon.stop_words
         # The "bt" of "bt 330 118" may be a part of the number.
@@ -360,16 +366,27 @@ class NumberReader:
             return []
         return given if all(have_similar_shape(given[0], number) for number in given) else []
 
+    def _is_announced_otherwise(self, number: NumberToken) -> bool:
+        """Whether another label stands before a number in its sentence: "on the invoice I read FA-2025"."""
+        first, _ = self._sentence_around(number.first)
+        return any(first <= label.first < number.first and label.claim == "other" for label in self._labels.values())
+
     def _contact_words(self, number: NumberToken) -> set[int]:
-        """The words of lines below a number that say how to reach its writer: a phone, a tax number, an address."""
+        """The words of paragraphs below a number that say how to reach its writer: a phone, an address."""
         words, found = self._words, set[int]()
-        line = list[int]()
+        line, paragraph, is_contact = list[int](), list[int](), False
         for index in range(number.end, len(words.folded) + 1):
-            if index == len(words.folded) or "\n" in words.gap_before(index):
-                if line and "\n" in words.gap_before(line[0]) and self._is_contact(line):
-                    found.update(line)
+            gap = words.gap_before(index) if index < len(words.folded) else "\n\n"
+            if "\n" in gap:
+                is_contact = is_contact or self._is_contact(line)
+                if gap.count("\n") > 1 and is_contact:
+                    found.update(paragraph)
+                if gap.count("\n") > 1:
+                    paragraph, is_contact = [], False
                 line = []
-            line.append(index)
+            if paragraph or "\n" in gap:  # what stands on the number's own line is no signature
+                line.append(index)
+                paragraph.append(index)
         return found
 
     def _is_contact(self, line: Sequence[int]) -> bool:
@@ -390,7 +407,18 @@ class NumberReader:
 
     def _may_be_answer(self, number: NumberToken) -> bool:
         is_long = len(number_key(number.text)) >= MIN_LENGTH_BEFORE_LABEL
-        return is_long and number.is_usable and self._may_be_labelled(number) and not self._has_standard_form(number)
+        if number.text.isdigit() and len(number.text) >= MIN_DIGITS_OF_ARTICLE:
+            return False
+        is_measure = number.end < len(self._words.folded) and self._lexicon.never.fullmatch(
+            f"{number.text}{self._words.folded[number.end].upper()}"
+        )
+        return (
+            is_long
+            and number.is_usable
+            and not is_measure
+            and self._may_be_labelled(number)
+            and not self._has_standard_form(number)
+        )
 
     def _words_beside(self, number: NumberToken) -> Iterator[int]:
         words = self._words
@@ -421,6 +449,8 @@ class NumberReader:
 
     def _starts_anew(self, index: int) -> bool:
         """Whether word `index` begins a sentence, or a field of a form."""
+        if index in self._label_ends:
+            return False  # the full stop of "Serial No. 4711"
         return self._words.starts_sentence(index) or (index in self._labels and self._words.starts_line(index))
 
     def _dropped(self, counted: Mapping[str, NumberToken], reason: str) -> tuple[tuple[str, str], ...]:

@@ -324,6 +324,8 @@ def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: M
     if following := numbers.get(end):
         is_group = gap in _SPACED_JOINTS or (gap == " " and following.text.isdigit())
         return is_group and len(following.text) <= MAX_GROUP_LENGTH and not _counts(words, following, lexicon)
+    if gap in _SPACED_JOINTS and len(word) == 1 and words.text_of(end, end + 1).isupper():
+        return True  # the E of "80 7714 / E"
     # Some people write the last letter small; a single small one is hardly ever a word.
     return gap == " " and len(word) == 1 and word not in lexicon.joiners and ends_phrase(words, end + 1)
 

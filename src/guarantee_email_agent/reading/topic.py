@@ -94,10 +94,18 @@ def _classify_shipped(written: TokenizedText, scores: dict[str, int], has_serial
     # A voucher code may "not work", too: without a word of a device, much else outweighs a fault.
     is_of_device = warranty > 0 or other < WEIGHT_OF_CLEAR_TOPIC
     is_open = has_serial_number or is_one_word or other < WEIGHT_OF_OTHER
-    # Beside the word warranty, something else has to weigh twice as much.
+    # Beside the word warranty, something else has to weigh more than twice as much.
     is_open = is_open or (warranty - scores[_DEVICES] >= WEIGHT_OF_WARRANTY and other <= 2 * warranty)
     is_open = is_open or (fault >= WEIGHT_OF_FAULT and is_of_device)
-    return UNCLEAR if is_open else OTHER_TOPIC
+    return UNCLEAR if is_open or _labels_number(written, lexicon) else OTHER_TOPIC
+
+
+def _labels_number(words: TokenizedText, lexicon: Lexicon) -> bool:
+    """Whether a label of serial numbers stands before a number, also one that does not count."""
+    return any(
+        label.payload == "serial" and label.end < len(words.folded) and not words.folded[label.end].isalpha()
+        for label in lexicon.labels.find(words)
+    )
 
 
 def is_only_thanks(words: TokenizedText, lexicon: Lexicon) -> bool:
@@ -113,7 +121,7 @@ def is_only_thanks(words: TokenizedText, lexicon: Lexicon) -> bool:
 
 
 def _score_topics(words: TokenizedText, lexicon: Lexicon, topics: Collection[str]) -> dict[str, int]:
-    matches = _outermost(lexicon.topics.find(words))
+    matches = lexicon.topics.find(words)
     found = {match.payload.phrase: match.payload for match in matches}
     counted = {*SHIPPED_TOPICS, FAULT, UNSOLICITED, *topics}
     scores = dict.fromkeys((*counted, _DEVICES, _OTHER_PHRASES), 0)
@@ -129,20 +137,6 @@ def _score_topics(words: TokenizedText, lexicon: Lexicon, topics: Collection[str
     if devices and not scores[FAULT] and _denies_of_device(words, matches, lexicon):
         scores[FAULT] = WEIGHT_OF_FAULT
     return scores
-
-
-def _outermost(matches: Sequence[PhraseMatch[TopicPhrase]]) -> list[PhraseMatch[TopicPhrase]]:
-    """Without the "website" of "your website", where both speak for the same topic."""
-    longest = sorted(matches, key=lambda match: match.first - match.end)
-    taken = dict[int, set[str]]()
-    found = []
-    for match in longest:
-        inside = range(match.first, match.end)
-        if not any(match.payload.topic in taken.get(index, ()) for index in inside):
-            found.append(match)
-            for index in inside:
-                taken.setdefault(index, set()).add(match.payload.topic)
-    return sorted(found, key=lambda match: match.first)
 
 
 def _denies_of_device(words: TokenizedText, matches: Sequence[PhraseMatch[TopicPhrase]], lexicon: Lexicon) -> bool:

@@ -17,9 +17,10 @@ MAX_DOUBTS: Final = 100  # no honest mail has more; a hostile one shall not buy 
 
 # What stands for a sign that its reader could not make out. A lone "?" behind a number is punctuation.
 _HOLE: Final = "?*#_~…•·□■▢◻◼▯×¿\ufffd"
-_SPACED_HOLE: Final = r"(?:[?*_…□■]+|\.(?: ?\.)+|#+(?=[ \t]))"
+_SPACED_HOLE: Final = r"(?:[?*_…□■]+|\.(?: ?\.)+|#+(?=[ \t])(?:[ \t]#+(?=[ \t]))*)"
 _HOLE_BEHIND: Final = re.compile(
-    rf"[-/.]?[{_HOLE}]+[-/.]?(?=\w)|[-/._][{_HOLE}]|[*#_~…□■▢◻◼▯×\ufffd]|\?{{2,}}|\.{{2,}}|-(?=[,;)\s]*(?:\n|$))"
+    rf"[-/.]?[{_HOLE}]+[-/.]?(?=\w)|\?[ \t](?=[A-Z0-9]{{1,3}}(?:[,.;)\n]|$))"
+    rf"|[-/._][{_HOLE}]|[*#_~…□■▢◻◼▯×\ufffd]|\?{{2,}}|\.{{2,}}|-(?=[,;)\s]*(?:\n|$))"
     rf"|[ \t]{{0,2}}[-/.]?[(\[{{<][ \t]?[{_HOLE}.]+[ \t]?[)\]}}>]"
     rf"|[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?(?=\w)"
     rf"|[ \t]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>] ?(?=[A-Z]?[0-9])"
@@ -35,7 +36,7 @@ _JOINTS: Final = frozenset("-/._")
 _LIST_SIGNS: Final = frozenset(",;|")
 MAX_LETTERS_OF_PIECE: Final = 4
 _EMPHASIS: Final = frozenset("*_")
-_PLACEHOLDERS: Final = re.compile(r"[0-9]-?x{2,}|x{2,}-?[0-9]|[0-9]x[0-9]*x[0-9]|[0-9]_+[A-Z0-9]")
+_PLACEHOLDERS: Final = re.compile(r"[0-9]-?x{2,}|x{2,}-?[0-9]|[0-9]x[0-9]*x[0-9]|[0-9]_+[A-Z0-9]|[0-9]-?X{2,}(?![A-Z])")
 _LONE_PLACEHOLDER: Final = re.compile(r"[0-9]x[0-9]")  # among capitals
 
 
@@ -68,7 +69,7 @@ def _doubts_number(
         return sum(
             words.starts_sentence(index)
             or words.starts_line(index)
-            or (index in label_starts and "\n" in words.gap_before(index))
+            or 2 * (index in label_starts and "\n" in words.gap_before(index))
             for index in range(start, stop + 1)
         )
 
