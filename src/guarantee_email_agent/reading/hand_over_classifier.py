@@ -22,6 +22,7 @@ BUCKETS: Final = 1 << 16
 MIN_PART: Final = 3
 MAX_PART: Final = 5
 MAX_WORD: Final = 40
+MAX_WORDS: Final = 5_000
 MIN_WORDS: Final = 8
 """Fewer prove nothing: 1 of 100 mails for a person has fewer, and 5 of 100 others."""
 SHORTNESS: Final = 14.0
@@ -78,7 +79,7 @@ def measure_resemblance(words: TokenizedText) -> Resemblance:
     """How much a text resembles mails for a person. Time is linear in its length."""
     weight = mass = of_sentence = most = 0.0
     count, sentence, telling, before = 0, 1, 1, ""
-    for index, word in enumerate(words.folded):
+    for index, word in enumerate(words.folded[:MAX_WORDS]):
         if index and words.starts_sentence(index):
             sentence, of_sentence = sentence + 1, 0.0
         if is_plain(word):

@@ -35,6 +35,8 @@ MAX_LABELS: Final = 1000  # no honest mail has so many; a hostile one shall not 
 MAX_WORDS_TO_BACK_REFERENCE: Final = 4
 MAX_WORDS_BACK: Final = 60
 MAX_PHONE_LINE: Final = 25
+MAX_CONTACT_LINES: Final = 60  # to ask of a line whether it is a phone number takes up to a millisecond
+MAX_PARTS_OF_LINE: Final = 6
 MAX_WORDS_TO_ANNOUNCED: Final = 2
 MAX_NUMBERS_OF_COMBINED: Final = 4
 MAX_WORDS_OF_ANSWER: Final = 50
@@ -346,7 +348,7 @@ class NumberReader:
         for number in () if labelled else free:
             if not given or number.first >= given[-1].end:
                 given.append(self._text.extend(self._label_reader.with_prefix(number)))
-        if not given or (not labelled and any(each.first < given[0].first for each in others if each not in free)):
+        if not given or (not labelled and others[0].first < given[0].first):
             return []
         words, lexicon = self._words, self._lexicon
         inside = contact.union(index for number in given for index in range(number.first, number.end))
@@ -374,11 +376,12 @@ class NumberReader:
     def _contact_words(self, number: NumberToken) -> set[int]:
         """The words of paragraphs below a number that say how to reach its writer: a phone, an address."""
         words, found = self._words, set[int]()
-        line, paragraph, is_contact = list[int](), list[int](), False
+        line, lines, paragraph, is_contact = list[int](), 0, list[int](), False
         for index in range(number.end, len(words.folded) + 1):
             gap = words.gap_before(index) if index < len(words.folded) else "\n\n"
             if "\n" in gap:
-                is_contact = is_contact or self._is_contact(line)
+                is_contact = is_contact or (lines < MAX_CONTACT_LINES and self._is_contact(line))
+                lines += 1
                 if gap.count("\n") > 1 and is_contact:
                     found.update(paragraph)
                 if gap.count("\n") > 1:
@@ -397,7 +400,7 @@ class NumberReader:
             or all(len(each.text) < MIN_LENGTH_BEFORE_LABEL for each in numbers)
             or any(
                 len(part) <= MAX_PHONE_LINE and find_standard(_PHONE_LABEL.sub("", part)) == "a phone number"
-                for part in map(str.strip, _PARTS.split(self._words.text_of(line[0], line[-1] + 1)))
+                for part in map(str.strip, _PARTS.split(self._words.text_of(line[0], line[-1] + 1), MAX_PARTS_OF_LINE))
             )
         )
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import Final
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
@@ -12,6 +14,7 @@ from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedTex
 
 MAX_FRAGMENT: Final = 3
 MAX_WORDS_TO_DOUBT: Final = 14
+MAX_WORDS_BETWEEN: Final = 5  # of two readings: "or maybe it is a 1"
 MAX_HOLE: Final = 40
 MAX_DOUBTS: Final = 100  # no honest mail has more; a hostile one shall not buy more time with them
 
@@ -42,7 +45,8 @@ _LONE_PLACEHOLDER: Final = re.compile(r"[0-9]x[0-9]")  # among capitals
 
 def find_doubts(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[bool]]:
     """What a text says of how much of its numbers could be read."""
-    return [*lexicon.unreadable.find(words)[:MAX_DOUBTS], *islice(_find_alternatives(words, lexicon), MAX_DOUBTS)]
+    found = [*lexicon.unreadable.find(words)[:MAX_DOUBTS], *islice(_find_alternatives(words, lexicon), MAX_DOUBTS)]
+    return sorted(found, key=attrgetter("first"))
 
 
 def is_unreadable(
@@ -56,8 +60,14 @@ def is_unreadable(
         (not is_emphasized and bool(_HOLE_BEHIND.match(after) or _HOLE_BEFORE.search(before)))
         or _PLACEHOLDERS.search(text, start, stop) is not None
         or (not text[start:stop].islower() and _LONE_PLACEHOLDER.search(text, start, stop) is not None)
-        or any(_doubts_number(words, first, end, doubt, label_starts) for doubt in doubts)
+        or any(_doubts_number(words, first, end, doubt, label_starts) for doubt in _doubts_near(doubts, first, end))
     )
+
+
+def _doubts_near(doubts: Sequence[PhraseMatch[bool]], first: int, end: int) -> Sequence[PhraseMatch[bool]]:
+    """Those of the doubts, which are in order, that may be about the number words[first:end]."""
+    start = bisect_left(doubts, first - MAX_WORDS_TO_DOUBT, key=attrgetter("first"))
+    return doubts[start : bisect_left(doubts, end + MAX_WORDS_TO_DOUBT, start, key=attrgetter("first"))]
 
 
 def _doubts_number(
@@ -101,8 +111,8 @@ def _find_alternatives(words: TokenizedText, lexicon: Lexicon) -> Iterator[Phras
     for index, word in enumerate(folded):
         if word not in lexicon.alternatives or not 0 < index < len(folded) - 1:
             continue
-        behind = index + 1
-        while behind < len(folded) - 1 and folded[behind] in passed_over:
+        behind, last = index + 1, min(index + MAX_WORDS_BETWEEN, len(folded) - 1)
+        while behind < last and folded[behind] in passed_over:
             behind += 1
         # "or 3 years", "or KT-77121"
         goes_on = behind + 1 < len(folded) and (
