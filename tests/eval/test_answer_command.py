@@ -134,7 +134,7 @@ def test_numbers_that_do_not_count_are_named_with_the_reason() -> None:
 @pytest.mark.parametrize(
     ("body", "language"),
     [
-        ("Ist mein Trockner SN12345 noch abgedeckt, und was muss ich nicht zahlen?", "de, which its text is in"),
+        ("Mein Trockner SN12345 wird nicht mehr warm. Habe ich noch Garantie darauf?", "de, which its text is in"),
         ("SN12345?", "en, the default one: too few words tell"),
     ],
 )

@@ -12,7 +12,7 @@ import struct
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -118,7 +118,7 @@ def _evidence(features: Iterable[int]) -> Evidence:
 
 @cache
 def _weights() -> Weights:
-    content = files(__package__).joinpath(WEIGHTS_FILE).read_bytes()
+    content = Path(__file__).with_name(WEIGHTS_FILE).read_bytes()
     intercept, weight_step, rarity_step = HEADER.unpack_from(content)
     steps, rarities = array("b", content[HEADER.size : HEADER.size + BUCKETS]), content[HEADER.size + BUCKETS :]
     return Weights(intercept, weight_step, steps, rarities, [(step * rarity_step) ** 2 for step in range(256)])
