@@ -11,7 +11,7 @@ from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import tokenize
 from guarantee_email_agent.reading import hand_over_classifier
-from guarantee_email_agent.reading.doubt import MAX_DOUBT, measure_doubt
+from guarantee_email_agent.reading.doubt import MAX_DOUBT, measure_doubt, measure_doubt_of_answer
 from guarantee_email_agent.reading.hand_over_classifier import BUCKETS, HEADER, MIN_WORDS, measure_resemblance
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +51,12 @@ def test_so_it_is_beside_a_plain_question(sentence: str, lexicon: Lexicon) -> No
 @pytest.mark.parametrize("sentence", PLAIN)
 def test_an_ordinary_fault_is_not(sentence: str) -> None:
     assert percent(ASIDE + sentence) <= MOST
+
+
+def test_an_answer_with_a_grave_sentence_is_for_a_person_and_a_friendly_one_is_not() -> None:
+    assert measure_doubt_of_answer(f"KT-31177-4. {GRAVE[1]}").percent > MOST
+    friendly = "Here you are: KT-31177-4. It was under the base, I needed my glasses. Many thanks for your help"
+    assert measure_doubt_of_answer(friendly).percent <= MOST
 
 
 def test_the_sentence_that_says_so_is_named() -> None:

@@ -54,7 +54,7 @@ from guarantee_email_agent.integrations.ports import (
 )
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.prompts import MAX_NUMBERS, numbers_key
-from guarantee_email_agent.reading.doubt import MAX_DOUBT, NO_DOUBT, Doubt, measure_doubt
+from guarantee_email_agent.reading.doubt import MAX_DOUBT, Doubt, measure_doubt, measure_doubt_of_answer
 from guarantee_email_agent.reading.number_reader import NumberReading
 from guarantee_email_agent.reading.numbers import Tiers, is_newly_given, read_numbers, tiers_of
 from guarantee_email_agent.utils.clock import Clock
@@ -344,9 +344,9 @@ def doubt_of_mail(
     email: Email, instructions: Instructions, language: str | None, reading: NumberReading, numbers: tuple[str, ...]
 ) -> Doubt:
     """How much of what the customer newly wrote nobody can explain. numbers: those of the reading that count."""
-    if reading.is_answer:
-        return NO_DOUBT  # the words beside the number were judged with it
     text = f"{email.own_subject}\n\n{email.new_text}"
+    if reading.is_answer:
+        return measure_doubt_of_answer(text)
     return measure_doubt(text, instructions.lexicon, language, gives_number=bool(numbers))
 
 

@@ -36,6 +36,7 @@ MAX_WORDS_TO_BACK_REFERENCE: Final = 4
 MAX_WORDS_BACK: Final = 60
 MAX_PHONE_LINE: Final = 25
 MAX_CONTACT_LINES: Final = 60  # to ask of a line whether it is a phone number takes up to a millisecond
+MAX_STOP_WORDS_OF_CONTACT: Final = 3
 MAX_PARTS_OF_LINE: Final = 6
 MAX_WORDS_TO_ANNOUNCED: Final = 2
 MAX_NUMBERS_OF_COMBINED: Final = 4
@@ -382,7 +383,7 @@ class NumberReader:
             if "\n" in gap:
                 is_contact = is_contact or (lines < MAX_CONTACT_LINES and self._is_contact(line))
                 lines += 1
-                if gap.count("\n") > 1 and is_contact:
+                if gap.count("\n") > 1 and is_contact and not self._is_prose(paragraph):
                     found.update(paragraph)
                 if gap.count("\n") > 1:
                     paragraph, is_contact = [], False
@@ -392,12 +393,16 @@ class NumberReader:
                 paragraph.append(index)
         return found
 
+    def _is_prose(self, paragraph: Sequence[int]) -> bool:
+        """Whether a paragraph says something, and is no list of names and numbers."""
+        words = self._words.folded
+        return sum(words[index] in self._lexicon.stop_words for index in paragraph) > MAX_STOP_WORDS_OF_CONTACT
+
     def _is_contact(self, line: Sequence[int]) -> bool:
-        """Whether the numbers of a line are known to be others, or one is a phone number, or each a house's."""
+        """Whether the numbers of a line are known to be others, or one is a phone number."""
         numbers = [self._text.numbers[index] for index in line if index in self._text.numbers]
         return bool(numbers) and (
             any(each.first in self._reasons for each in numbers)
-            or all(len(each.text) < MIN_LENGTH_BEFORE_LABEL for each in numbers)
             or any(
                 len(part) <= MAX_PHONE_LINE and find_standard(_PHONE_LABEL.sub("", part)) == "a phone number"
                 for part in map(str.strip, _PARTS.split(self._words.text_of(line[0], line[-1] + 1), MAX_PARTS_OF_LINE))
