@@ -26,8 +26,8 @@ def failed(reply: str | None = REPLY, **expected: Any) -> EvalResult:
     always = {"email_sent": True, "ticket_created": True, "scenario_instruction_used": "valid-warranty"}
     scenario = replace(SCENARIO, expected_output=EvalExpectedOutput(**(always | expected)))
     actual = {"email_sent": True, "response_body": reply, "ticket_created": True, "ticket_fields": {}}
-    passed, failures = scenario.expected_output.matches({**actual, "scenario_used": "valid-warranty"})
-    return EvalResult(scenario, passed, failures, actual)
+    checks = scenario.expected_output.checks({**actual, "scenario_used": "valid-warranty"})
+    return EvalResult.of_checks(scenario, checks, {**actual, "processing_time_ms": 0})
 
 
 @pytest.mark.parametrize(

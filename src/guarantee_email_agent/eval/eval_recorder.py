@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent import __version__
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.check_list import list_checks
-from guarantee_email_agent.eval.checks import FailedCheck
 from guarantee_email_agent.eval.distinct_mails import MailCounter
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
@@ -19,7 +17,7 @@ from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, without_password
 from guarantee_email_agent.reporting.run_report import RunOutcome
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
-from guarantee_email_agent.store.records import NO_USAGE, Check, InputSet, KeptRun, NewResult, NewRun, Usage
+from guarantee_email_agent.store.records import NO_USAGE, InputSet, KeptRun, NewResult, NewRun, Usage
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.utils.git_state import GitQuestion
 
@@ -103,8 +101,8 @@ class EvalRecorder:
         case = result.test_case
         is_scenario = isinstance(case, EvalTestCase)
         judgement = dict(result.judgement or {})
-        if isinstance(case, EvalTestCase):
-            judgement["checks"] = list_checks(case, result)
+        if is_scenario:
+            judgement["checks"] = [check.as_dict() for check in result.checks]
         return NewResult(
             name=result.name,
             position=self._files.position(case.file or ""),
@@ -116,7 +114,7 @@ class EvalRecorder:
             duration_ms=result.processing_time_ms,
             usage=_usage(result),
             inputs=inputs,
-            checks=tuple(Check(*FailedCheck.parse(failure)) for failure in result.failures),
+            checks=result.failed_checks,
             source=kept_source(case) if isinstance(case, EvalTestCase) else None,
             request=build_raw_email(case) if isinstance(case, EvalTestCase) else None,
             # The time has its column; without it equal outputs are kept once.

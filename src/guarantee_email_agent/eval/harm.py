@@ -45,8 +45,9 @@ def _harm(case: EvalTestCase, actual: Mapping[str, Any], of_our_agent: bool) -> 
             yield "a fault or a warranty was called out of scope"
         if used in _STATUSES and wanted != used and wanted in _STATUSES | {"unverified-sender", "none"}:
             yield "a false statement: another status"
-    for miss in check_body_excludes(case.expected_output.response_body_excludes, actual.get("response_body")):
-        yield f"a false statement: {miss.reason}"
+    for check in check_body_excludes(case.expected_output.response_body_excludes, actual.get("response_body")):
+        if not check.passed:
+            yield f"a false statement: {check.reason}"
     if any(recipient.casefold() != case.recipient.casefold() for recipient in actual.get("recipients", ())):
         yield "a mail went to somebody else"
 

@@ -7,10 +7,9 @@ The dataclasses are the file format: `files.validation` reads scenario files by 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from guarantee_email_agent.config.settings import Mode, SenderCheck
 from guarantee_email_agent.email.parsing.addresses import parse_addresses
@@ -43,11 +42,14 @@ from guarantee_email_agent.eval.scenario_values import (
 )
 from guarantee_email_agent.files.fields import not_blank, number
 from guarantee_email_agent.reporting.totals import Outcome
+from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from guarantee_email_agent.llm.usage import ModelUsage
 
+INVALID_FILE: Final = "Invalid eval file"
+"""The check that a file fails which cannot be used."""
 MockFailureKind = Literal["timeout", "unavailable", "malformed"]
 
 _FAILURE: Final = {"doc": "Fail this way at every call; work if left out."}
@@ -233,31 +235,37 @@ class EvalExpectedOutput:
     def matches(self, actual: Mapping[str, Any]) -> tuple[bool, list[str]]:
         """Whether a run gave what is expected, and every miss as `check: what` with lines for expected and actual.
 
+        actual: as `checks` has it.
+        """
+        failures = [str(check) for check in self.checks(actual) if not check.passed]
+        return not failures, failures
+
+    def checks(self, actual: Mapping[str, Any]) -> list[Check]:
+        """Every point that the scenario names, in the order of its file, passed or not.
+
         actual: `email_sent`, `response_body`, `ticket_created`, `ticket_fields`, `scenario_used`, and optionally
         `processing_time_ms` (int, milliseconds). A key that is absent is a miss, except for the time, which a record
         keeps elsewhere. `draft_stored`, `note_added`, `hand_over_reasons`, `reply_language`, `scenario_used` and
         `calls` (each `server`, `tool`, `arguments`) are read where the scenario expects something of them.
         """
         body = actual.get("response_body")
-        failed = chain(
-            check_happened("email_sent", self.email_sent, actual, "no mail was sent", "a mail was sent"),
-            check_body_contains(self.response_body_contains, body),
-            check_body_excludes(self.response_body_excludes, body),
-            check_reply_language(self.reply_language, actual),
-            check_happened(
+        return [
+            *check_happened("email_sent", self.email_sent, actual, "no mail was sent", "a mail was sent"),
+            *check_body_contains(self.response_body_contains, body),
+            *check_body_excludes(self.response_body_excludes, body),
+            *check_reply_language(self.reply_language, actual),
+            *check_happened(
                 "ticket_created", self.ticket_created, actual, "no ticket was created", "a ticket was created"
             ),
-            check_ticket_fields(self.ticket_fields, actual.get("ticket_fields")),
-            check_draft(self.draft_stored, actual),
-            check_note(self.note_added, actual),
-            check_hand_over(self.hand_over_reason, actual),
-            check_scenario_used(self.scenario_instruction_used, actual),
-            check_calls(self.calls, actual, ordered=self.ordered),
-            check_never_called(self.never_called, actual),
-            check_processing_time(self.processing_time_ms, actual.get("processing_time_ms", 0)),
-        )
-        failures = [str(check) for check in failed]
-        return not failures, failures
+            *check_ticket_fields(self.ticket_fields, actual.get("ticket_fields")),
+            *check_draft(self.draft_stored, actual),
+            *check_note(self.note_added, actual),
+            *check_hand_over(self.hand_over_reason, actual),
+            *check_scenario_used(self.scenario_instruction_used, actual),
+            *check_calls(self.calls, actual, ordered=self.ordered),
+            *check_never_called(self.never_called, actual),
+            *check_processing_time(self.processing_time_ms, actual.get("processing_time_ms", 0)),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +319,11 @@ class InvalidScenario:
     @property
     def message(self) -> str:
         """The whole line: `Invalid eval file: valid_warranty_001.yaml - Missing field: …`."""
-        return f"Invalid eval file: {printable(self.file_name)} - {self.problem}"
+        return f"{INVALID_FILE}: {self.reason}"
+
+    @property
+    def reason(self) -> str:
+        return f"{printable(self.file_name)} - {self.problem}"
 
     @property
     def scenario_id(self) -> str:
@@ -323,6 +335,7 @@ class InvalidScenario:
 class EvalResult:
     """What came of one scenario. `actual_output` has the keys that `EvalExpectedOutput.matches` reads.
 
+    checks: what was judged, passed or not; `failures` are those of them that failed, as text.
     usage: what it took of a model that is paid for. reading: how our own agent read the mail: `topic`, `language`,
     `numbers`, and what it looked up. trace: `conversation` and `execution_trace` of the record, where
     one was made; step_ms: milliseconds of each of its steps. judgement: what the scenario's own judge said and printed.
@@ -340,6 +353,26 @@ class EvalResult:
     judgement: Mapping[str, Any] | None = None
     repetitions: tuple[EvalResult, ...] = ()
     step_ms: tuple[float, ...] = field(default=(), compare=False)
+    checks: tuple[Check, ...] = ()
+
+    @classmethod
+    def of_checks(cls, case: EvalTestCase, checks: Iterable[Check], actual: Mapping[str, Any], **more: Any) -> Self:
+        """The result of a run: passed where every check did. more: further fields."""
+        judged = tuple(checks)
+        failures = [str(check) for check in judged if not check.passed]
+        elapsed_ms = int(actual["processing_time_ms"])
+        return cls(case, not failures, failures, actual, elapsed_ms, checks=judged, **more)
+
+    def with_failed(self, check: Check) -> Self:
+        """The same where one check more has failed."""
+        return replace(self, passed=False, failures=[*self.failures, str(check)], checks=(*self.checks, check))
+
+    @property
+    def failed_checks(self) -> tuple[Check, ...]:
+        """Those that failed; of a result that somebody else made, what its failures say."""
+        if len(failed := [check for check in self.checks if not check.passed]) != len(self.failures):
+            return tuple(Check("", failure) for failure in self.failures)
+        return tuple(failed)
 
     @property
     def invalid(self) -> bool:
@@ -386,7 +419,8 @@ class EvalResult:
     @classmethod
     def of_invalid(cls, scenario: InvalidScenario) -> EvalResult:
         """The place of an unusable file in the results: failed, with the reason."""
-        return cls(scenario, passed=False, failures=[scenario.message])
+        checks = (Check(INVALID_FILE, scenario.reason),)
+        return cls(scenario, passed=False, failures=[scenario.message], checks=checks)
 
     @classmethod
     def of_repetitions(cls, results: Sequence[EvalResult], repeat: int) -> EvalResult:
@@ -395,10 +429,15 @@ class EvalResult:
             return results[0]
         failed = [number for number, result in enumerate(results, 1) if not result.passed]
         chosen = results[failed[0] - 1] if failed else results[0]
-        failures = chosen.failures
-        if 0 < len(failed) < len(results):
-            failures = [f"run {failed[0]} of {repeat}: {failure}" for failure in failures]
-        return replace(chosen, failures=failures, repetitions=tuple(results))
+        if not 0 < len(failed) < len(results):
+            return replace(chosen, repetitions=tuple(results))
+        which = f"run {failed[0]} of {repeat}: "
+        return replace(
+            chosen,
+            failures=[f"{which}{failure}" for failure in chosen.failures],
+            checks=tuple(each if each.passed else each._replace(name=which + each.name) for each in chosen.checks),
+            repetitions=tuple(results),
+        )
 
     def format_for_display(self) -> str:
         """`✓ id: description`, or `✗ id: description - FAILED` and the failures, indented by four."""

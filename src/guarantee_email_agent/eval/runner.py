@@ -13,7 +13,6 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.checks import (
-    FailedCheck,
     check_agent_report,
     check_completed,
     check_draft_recipients,
@@ -41,6 +40,7 @@ from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource
 from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.integrations.look_ups import instruction_files, tool_of
 from guarantee_email_agent.integrations.ports import ReplyHistory
+from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.utils.clock import Clock, SkippingClock, counted_waits
 
 if TYPE_CHECKING:
@@ -123,8 +123,7 @@ class EvalRunner:
         for number in range(len(results) + 1, repeat + 1):
             result = await self._run_once(entry, model, number)
             if number == repeat and model is not None and (problem := model.finish()) is not None:
-                failures = [*result.failures, str(FailedCheck("recording", problem))]
-                result = replace(result, passed=False, failures=failures)
+                result = result.with_failed(Check("recording", problem))
             results.append(self.report_result(number, result))
         return EvalResult.of_repetitions(results, repeat)
 
@@ -179,33 +178,31 @@ class EvalRunner:
         elapsed_ms = round((clock.monotonic() - started - held_back.seconds) * 1000)
         actual = observed_output(services, report) | {"processing_time_ms": elapsed_ms}
         actual |= self.language_of_reply(test_case, actual)
-        _, failures = self.validate_output(test_case.expected_output, actual, test_case.recipient)
-        failures.extend(map(str, check_captured(test_case, services)))
+        checks = [*judge_output(test_case.expected_output, actual, test_case.recipient)]
+        checks += check_captured(test_case, services)
         if test_case.input.email.raw is not None:
             from guarantee_email_agent.eval.raw_file import check_raw_file  # few scenarios have one
 
-            failures.extend(map(str, check_raw_file(test_case.input.email, previous)))
+            checks += check_raw_file(test_case.input.email, previous)
         if previous is not None and report.scenario_used is not None:
             known = [scenario.name for scenario in self._instructions.load().scenarios]
-            failures.extend(map(str, check_previous_reply(previous.scenario, known)))
-        failures.extend(map(str, check_agent_report(report, actual)))
-        stopped = [str(check) for check in check_completed(report, bool(failures))]
-        failures.extend(stopped)
+            checks += check_previous_reply(previous.scenario, known)
+        checks += check_agent_report(report, actual)
+        stopped = list(check_completed(report, not all(check.passed for check in checks)))
+        checks += stopped
         verdict = None
         if trace is not None and self.wants_record(test_case):
             from guarantee_email_agent.eval.trace import build_record
 
             verdict = self.judge(test_case, build_record(test_case, trace, actual))
         if verdict is not None:
-            failures.extend(map(str, check_verdict(str(test_case.test), verdict)))
+            checks += check_verdict(str(test_case.test), verdict)
         if llm is not None and lacks_model(report):
-            failures = stopped  # without an answer of the model there is nothing to judge
-        return EvalResult(
+            checks = stopped  # without an answer of the model there is nothing to judge
+        return EvalResult.of_checks(
             test_case,
-            not failures,
-            failures,
+            checks,
             actual,
-            elapsed_ms,
             reading=reading_of(report),
             # What the interpreter says follows from the request.
             trace=trace.as_dict(conversation=llm is not None) if trace is not None and self.keep_traces else None,
@@ -261,10 +258,7 @@ class EvalRunner:
 
         actual: as `EvalResult.actual_output` has it. sender: the only address that mail may go to; None for any.
         """
-        _, failures = expected.matches(actual)
-        failures.extend(map(str, check_recipients(sender, actual.get("recipients", ()))))
-        failures.extend(map(str, check_draft_recipients(sender, actual.get("draft_recipients", ()))))
-        failures.extend(map(str, check_ticket_count(actual.get("tickets", 0))))
+        failures = [str(check) for check in judge_output(expected, actual, sender) if not check.passed]
         return not failures, failures
 
     def wants_record(self, test_case: EvalTestCase) -> bool:
@@ -286,7 +280,15 @@ class EvalRunner:
         return judge(Path(test_case.file or "").with_name(test_case.test), record)
 
 
-def check_captured(test_case: EvalTestCase, services: MockedServices) -> Iterator[FailedCheck]:
+def judge_output(expected: EvalExpectedOutput, actual: Mapping[str, Any], sender: str | None) -> Iterator[Check]:
+    """What is expected, and what holds for every scenario. sender: as `EvalRunner.validate_output` has it."""
+    yield from expected.checks(actual)
+    yield from check_recipients(sender, actual.get("recipients", ()))
+    yield from check_draft_recipients(sender, actual.get("draft_recipients", ()))
+    yield from check_ticket_count(actual.get("tickets", 0))
+
+
+def check_captured(test_case: EvalTestCase, services: MockedServices) -> Iterator[Check]:
     """What no agent may do, whatever the scenario expects: notes on other tickets, calls that no mock knows, and what
     the scenario's own mode forbids.
     """

@@ -13,10 +13,11 @@ from guarantee_email_agent.judging.record_files import RecordPlace
 from guarantee_email_agent.judging.task import TEST_FILE
 from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.reporting.kept_results import Results, mapped
-from guarantee_email_agent.reporting.report import Case, Miss, Report, Run, relative_to
+from guarantee_email_agent.reporting.report import Case, Report, Run, relative_to
 from guarantee_email_agent.reporting.statistics import format_percentage
 from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.reporting.transcript import MAX_TEXT
+from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.text import truncate
 
@@ -61,13 +62,13 @@ def task_report(
 
 def _case(graded: Graded, directory: Path, with_record: bool) -> Case:
     verdict = graded.verdict
-    misses = () if verdict.verdict == "passed" else (Miss("", verdict.error or verdict.feedback or verdict.verdict),)
-    said = {"feedback": verdict.feedback if not misses else "", "details": dict(verdict.details)}
+    failed = () if verdict.verdict == "passed" else (Check("", verdict.error or verdict.feedback or verdict.verdict),)
+    said = {"feedback": verdict.feedback if not failed else "", "details": dict(verdict.details)}
     return Case(
         name=graded.name,
         outcome=verdict.verdict,
-        runs=(Run(verdict.verdict, verdict.duration_ms, misses),),
-        misses=misses,
+        runs=(Run(verdict.verdict, verdict.duration_ms, failed),),
+        failed_checks=failed,
         group="tasks",
         file=_judge_of(directory, graded.task_name),
         output=verdict.output,
