@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from kept_suite import KeptSuite
-from scenario_folder import SHIPPED, failing
+from scenario_folder import TEMPLATES, failing
 
 from guarantee_email_agent.eval.check_list import list_checks
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.store.run_reader import RunStore
 
-CASE = EvalLoader().load_eval_test_case(str(SHIPPED / "valid_warranty_001.yaml"))
+CASE = EvalLoader().load_eval_test_case(str(TEMPLATES / "valid_warranty_001.yaml"))
 ACTUAL: dict[str, Any] = {
     "email_sent": True,
     "response_body": "Your Warranty  is valid until 2025-12-31, and fully covered.",
