@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.eval.checks import (
@@ -10,11 +11,9 @@ from guarantee_email_agent.eval.checks import (
     check_body_contains,
     check_body_excludes,
     check_calls,
-    check_draft,
     check_hand_over,
     check_happened,
     check_never_called,
-    check_note,
     check_reply_language,
     check_scenario_used,
     check_ticket_fields,
@@ -43,14 +42,15 @@ def list_checks(case: EvalTestCase, result: EvalResult) -> list[dict[str, Any]]:
     """
     failed = [FailedCheck.parse(failure) for failure in result.failures]
     rows: list[dict[str, Any]] = []
-    for check in _expected(case, result.actual_output):
-        misses = list(check.misses)
-        if not misses:
-            rows.append(_row(check.name, passed=True, expected=check.expected, actual=check.actual))
-        for miss in misses:  # one that is no failure was not judged, as of an agent that is not ours
-            if miss in failed:
-                failed.remove(miss)
-                rows.append(_failed_row(miss))
+    with suppress(Exception):  # one that crashed when it was judged does so again, and is among the failures
+        for check in _expected(case, result.actual_output) if result.actual_output else ():
+            misses = list(check.misses)
+            if not misses:
+                rows.append(_row(check.name, passed=True, expected=check.expected, actual=check.actual))
+            for miss in misses:  # one that is no failure was not judged, as of an agent that is not ours
+                if miss in failed:
+                    failed.remove(miss)
+                    rows.append(_failed_row(miss))
     rows += map(_failed_row, failed)
     return rows
 
@@ -65,7 +65,7 @@ def _row(name: str, *, passed: bool, expected: str | None, actual: str | None) -
 
 def _expected(case: EvalTestCase, actual: Mapping[str, Any]) -> Iterator[_Check]:
     wanted, body = case.expected_output, actual.get("response_body")
-    yield _happened("email_sent", wanted.email_sent, actual, "no mail was sent", "a mail was sent")
+    yield from _happened("email_sent", wanted.email_sent, actual)
     reply = " ".join(body.split()) if isinstance(body, str) else ""
     folded = normalize_phrase(reply)
     for phrase in wanted.response_body_contains:
@@ -77,18 +77,14 @@ def _expected(case: EvalTestCase, actual: Mapping[str, Any]) -> Iterator[_Check]
         yield _Check("response_body_excludes", f"no {phrase!r}", "it is not in the reply", misses)
     if wanted.reply_language is not None:
         yield _compared("reply_language", wanted.reply_language, actual, check_reply_language)
-    yield _happened("ticket_created", wanted.ticket_created, actual, "no ticket was created", "a ticket was created")
+    yield from _happened("ticket_created", wanted.ticket_created, actual)
     fields = actual.get("ticket_fields") or {}
     for name, value in wanted.ticket_fields.items():
         found = f"{name}: {format_value(fields.get(name))}"
         misses = check_ticket_fields({name: value}, fields)
         yield _Check("ticket_fields", f"{name}: {format_value(value)}", found, misses)
-    if wanted.draft_stored is not None:
-        misses = check_draft(wanted.draft_stored, actual)
-        yield _Check("draft_stored", str(wanted.draft_stored), str(actual.get("draft_stored")), misses)
-    if wanted.note_added is not None:
-        misses = check_note(wanted.note_added, actual)
-        yield _Check("note_added", str(wanted.note_added), str(actual.get("note_added")), misses)
+    yield from _happened("draft_stored", wanted.draft_stored, actual)
+    yield from _happened("note_added", wanted.note_added, actual)
     if wanted.hand_over_reason is not None:
         reasons = ", ".join(actual.get("hand_over_reasons", ()))
         misses = check_hand_over(wanted.hand_over_reason, actual)
@@ -100,9 +96,9 @@ def _expected(case: EvalTestCase, actual: Mapping[str, Any]) -> Iterator[_Check]
     yield from _calls(case, actual)
 
 
-def _happened(name: str, wanted: bool, actual: Mapping[str, Any], too_little: str, too_much: str) -> _Check:
-    misses = check_happened(name, wanted, actual, too_little, too_much)
-    return _Check(name, str(wanted), str(actual.get(name)), misses)
+def _happened(name: str, wanted: bool | None, actual: Mapping[str, Any]) -> Iterator[_Check]:
+    if wanted is not None:
+        yield _Check(name, str(wanted), str(actual.get(name)), check_happened(name, wanted, actual))
 
 
 def _compared(name: str, wanted: str, actual: Mapping[str, Any], check: Any) -> _Check:

@@ -20,7 +20,7 @@ from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUn
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.own_agent import SkippingEventLoop, services_over_mcp
-from guarantee_email_agent.eval.checks import FailedCheck, check_verdict
+from guarantee_email_agent.eval.checks import FailedCheck, check_verdict, list_failures
 from guarantee_email_agent.eval.mock_mail import mail_as_json, raw_mail
 from guarantee_email_agent.eval.mocks import MockedServices
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
@@ -28,7 +28,7 @@ from guarantee_email_agent.eval.runner import EvalRunner, OnResult, check_captur
 from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
-from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, ProcessingError
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -140,8 +140,17 @@ class AgentEvaluation:
         return EvalResult.of_repetitions(results, repeat)
 
     def _run_once(self, case: EvalTestCase, runner: EvalRunner) -> EvalResult:
-        assert self._agent is not None
         logger.info("Executing eval: %s", case.scenario_id)
+        try:
+            return self._run_and_judge(case, runner)
+        except AgentError:
+            raise
+        except Exception as error:
+            logger.debug("Scenario %s crashed", case.scenario_id, exc_info=True)
+            return EvalResult.of_crash(case, error)
+
+    def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner) -> EvalResult:
+        assert self._agent is not None
         served = ServedMocks(case)
         urls = self._server.publish(served.servers)
 
@@ -157,7 +166,7 @@ class AgentEvaluation:
         services = MockedServices(served.tools, served.clients, served.clients)
         failure = served.stopped_by or run.failure
         actual = observed_output(services, None) | {"error": failure, "processing_time_ms": elapsed_ms}
-        actual |= runner.language_of_reply(case, actual)
+        actual |= runner.language_of_reply(case.expected_output, actual)
         failures = list(_failed_checks(case, services, actual, runner, failure))
         record = _agent_record(case, run, actual)
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
@@ -202,9 +211,10 @@ def _failed_checks(
     if failure is not None:  # first, since what is missing may follow from it
         yield str(FailedCheck("agent", failure))
     expected = replace(case.expected_output, scenario_instruction_used=None, hand_over_reason=None)
-    yield from runner.validate_output(expected, actual, case.recipient)[1]
-    yield from map(str, check_thread(case, services.captured["gmail"].sent_emails))
-    yield from map(str, check_captured(case, services))
+    yield from runner.validate_output(expected, actual, sender=case.recipient)[1]
+    yield from list_failures(
+        partial(check_thread, case, services.captured["gmail"].sent_emails), partial(check_captured, case, services)
+    )
 
 
 def check_thread(case: EvalTestCase, sent: Iterable[Mapping[str, Any]]) -> Iterator[FailedCheck]:
