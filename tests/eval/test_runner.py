@@ -6,6 +6,7 @@ import logging
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -272,23 +273,30 @@ def test_calls_that_each_mock_noted_for_itself_count_too(config: Config, good: E
     assert not EvalRunner(config).validate_output(expected, {}, mocks)[0]
 
 
-class BrokenTickets(MockTicketingClient):
-    """Captures what is no ticket."""
-
-    async def create_ticket(self, ticket_data: Any) -> dict[str, Any]:
-        self.created_tickets.append(5)  # type: ignore[arg-type]
-        return {"ticket_id": "T-1"}
-
-
+@pytest.mark.parametrize(
+    ("captured", "reason"),
+    [
+        (5, "captured_output raised TypeError: 'int' object is not iterable"),
+        (
+            {"day": date(2026, 1, 18)},
+            "JSONEncoder.default raised TypeError: Object of type date is not JSON serializable",
+        ),
+    ],
+)
 def test_a_crash_of_what_is_observed_fails_its_scenario_alone(
-    config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
+    config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch, captured: Any, reason: str
 ) -> None:
+    class BrokenTickets(MockTicketingClient):
+        async def create_ticket(self, ticket_data: Any) -> dict[str, Any]:
+            self.created_tickets.append(captured)
+            return {"ticket_id": "T-1"}
+
     mailless = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"status": "expired"}}))
     odd = replace(good, input=EvalInput(EMAIL, {"warranty_api": 5}))  # type: ignore[dict-item]
     with monkeypatch.context() as patch:
         patch.setattr("guarantee_email_agent.eval.mocks.MockTicketingClient", BrokenTickets)
         results = asyncio.run(EvalRunner(config).run_suite([good, mailless, odd]))
-    assert results[0].failures == ["crash: captured_output raised TypeError: 'int' object is not iterable"]
+    assert results[0].failures == [f"crash: {reason}"]
     assert results[1].failures[0].startswith("response_body_contains")
     assert results[2].failures == ["crash: _MockService.__init__ raised TypeError: 'int' object is not iterable"]
     assert [list_checks(good, results[0])[0]["name"], results[0].harm] == ["crash", ()]

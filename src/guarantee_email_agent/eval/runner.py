@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -46,7 +47,7 @@ from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.integrations.look_ups import instruction_files, tool_of
 from guarantee_email_agent.integrations.ports import ReplyHistory
 from guarantee_email_agent.utils.clock import Clock, SkippingClock, counted_waits
-from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.scenario_model import ScenarioModel, ScenarioModelFactory
@@ -162,7 +163,7 @@ class EvalRunner:
                 return await self._run(test_case, llm, MockedServices.in_process(test_case, self.lexicon))
             async with self._open_services(test_case, self.lexicon) as services:
                 return await self._run(test_case, llm, services)
-        except AgentError:  # files that cannot be read or written, which no other scenario gets round either
+        except (ConfigurationError, TaskError):  # files that no other scenario could read or write either
             raise
         except Exception as error:
             logger.debug("Scenario %s crashed", test_case.scenario_id, exc_info=True)
@@ -350,13 +351,13 @@ def observed_output(services: MockedServices, report: ProcessingResult | None) -
 
 
 def captured_output(services: MockedServices) -> dict[str, Any]:
-    """Mails, tickets and calls."""
+    """Mails, tickets and calls. Raises TypeError for what no report could hold."""
     mailbox, tickets = services.captured["gmail"], services.captured["ticketing"].created_tickets
     sent, drafts = mailbox.sent_emails, mailbox.drafts
     reply = next(iter((*sent, *drafts)), None)
     ticket_fields = dict(tickets[0]) if tickets else {}
     ticket_fields.pop("idempotency_key", None)
-    return {
+    captured = {
         "email_sent": bool(sent),
         "recipients": [mail["to"] for mail in sent],
         "draft_stored": bool(drafts),
@@ -369,6 +370,8 @@ def captured_output(services: MockedServices) -> dict[str, Any]:
         "note_added": bool(_noted(services)),
         "calls": [call.as_dict() for call in services.tools.calls],
     }
+    json.dumps(captured)
+    return captured
 
 
 def reading_of(report: ProcessingResult) -> dict[str, Any]:

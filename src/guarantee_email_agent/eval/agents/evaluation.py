@@ -28,7 +28,7 @@ from guarantee_email_agent.eval.runner import EvalRunner, OnResult, check_captur
 from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
-from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, ProcessingError
+from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError, TaskError
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -143,7 +143,7 @@ class AgentEvaluation:
         logger.info("Executing eval: %s", case.scenario_id)
         try:
             return self._run_and_judge(case, runner)
-        except AgentError:
+        except (ConfigurationError, TaskError):  # as in a run in process
             raise
         except Exception as error:
             logger.debug("Scenario %s crashed", case.scenario_id, exc_info=True)
