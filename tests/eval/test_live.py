@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from messages_server import INTERPRETED, MessagesServer, Reply, answer, error_reply, text, tool_call
-from scenario_folder import ROOT, ScenarioFolder
+from scenario_folder import TEMPLATES, ScenarioFolder
 from shipped_instructions import InstructionFolder
 
 from guarantee_email_agent import evaluate as evaluate_from_python
@@ -34,7 +34,7 @@ class LiveSuite(ScenarioFolder):
     """valid_warranty_001 and whatever a test takes, evaluated with a model behind the server."""
 
     def __init__(self, folder: Path, server: MessagesServer) -> None:
-        config = load_config(cwd=ROOT, environ={"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": server.url})
+        config = load_config(cwd=TEMPLATES, environ={"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": server.url})
         super().__init__(folder / "scenarios", replace(config, llm=replace(config.llm, max_attempts=1), source=None))
         self.recordings = folder / "recordings"
         self.server = server

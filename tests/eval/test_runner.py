@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenario_folder import ROOT, TEMPLATES
+from scenario_folder import BUILT_IN, TEMPLATES
 from shipped_instructions import InstructionFolder
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config, InstructionSettings
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ProcessingResult
@@ -61,7 +60,7 @@ NOT_ANSWERED = EvalExpectedOutput(False, False, "valid-warranty")
 @pytest.fixture
 def config() -> Config:
     """The built-in defaults, with the shipped instructions."""
-    return load_config(cwd=ROOT, environ={})
+    return BUILT_IN
 
 
 @pytest.fixture

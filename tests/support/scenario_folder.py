@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.suite import evaluate
@@ -16,6 +17,9 @@ from guarantee_email_agent.eval.suite import evaluate
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "evals" / "scenarios"
 TEMPLATES = Path(__file__).with_name("scenarios")
+BUILT_IN = load_config(cwd=TEMPLATES, environ={})
+"""The defaults with the shipped instructions, whatever `config.yaml` and `.env` of the project say."""
+
 TEMPLATE = (TEMPLATES / "valid_warranty_001.yaml").read_text(encoding="utf-8")
 
 

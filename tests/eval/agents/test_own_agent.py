@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenario_folder import SHIPPED, ScenarioFolder, failing
+from scenario_folder import BUILT_IN, SHIPPED, ScenarioFolder, failing
 from shipped_instructions import InstructionFolder
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import InstructionSettings
 from guarantee_email_agent.eval.agents.own_agent import SkippingEventLoop
 
-ROOT = Path(__file__).parents[3]
 NAMES = ("valid_warranty_001", "invalid_warranty_001", "missing_info_001", "no_reply_001", "hand_over_051")
 DOWN = {
     "ticketing: {error: timeout}": "false",
@@ -36,7 +34,7 @@ def verdicts(folder: ScenarioFolder, **options: Any) -> list[dict[str, Any]]:
 @pytest.fixture
 def scenarios(tmp_path: Path) -> ScenarioFolder:
     """Some scenarios of each kind."""
-    folder = ScenarioFolder(tmp_path / "scenarios", load_config(cwd=ROOT, environ={}))
+    folder = ScenarioFolder(tmp_path / "scenarios", BUILT_IN)
     folder.take(*NAMES)
     return folder
 
