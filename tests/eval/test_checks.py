@@ -44,6 +44,49 @@ class TestMatches:
                 "  actual:   'Your warranty is valid until 2025-12-31.'"
             )
 
+    def test_what_is_left_out_is_not_judged(self) -> None:
+        assert EvalExpectedOutput().matches({}) == (True, [])
+        wanted = EvalExpectedOutput(email_sent=True, response_body_contains=["absent"], ticket_fields=None)  # type: ignore[arg-type]
+        assert [each.partition("\n")[0] for each in wanted.matches({**GOOD, "email_sent": False})[1]] == [
+            "email_sent: no mail was sent",
+            "response_body_contains: missing phrase 'absent'",
+        ]
+
+    def test_none_means_the_default(self) -> None:
+        names = EvalExpectedOutput.__dataclass_fields__
+        assert EvalExpectedOutput(**dict.fromkeys(names)) == EvalExpectedOutput()
+
+    def test_the_result_of_our_agent_may_be_given(self) -> None:
+        report = ProcessingResult(
+            True,
+            "m1",
+            "valid-warranty",
+            email_sent=True,
+            response_body=GOOD["response_body"],
+            ticket_created=True,
+            ticket_fields=GOOD["ticket_fields"],
+            processing_time_ms=11,
+        )
+        wanted = expected(response_body_contains=["2025"], ticket_fields={"priority": "normal"})
+        assert wanted.matches(report) == (True, [])
+        misses = expected(email_sent=False, processing_time_ms=10).matches(report)[1]
+        assert [each.partition(":")[0] for each in misses] == ["email_sent", "processing_time_ms"]
+
+    def test_where_our_agent_crashed_nothing_matches(self) -> None:
+        report = ProcessingResult(
+            False, "m1", failed_step="parse", error_code="processing_unexpected", error_message="No"
+        )
+        wanted = expected(email_sent=False, ticket_created=False, scenario_instruction_used="none")
+        assert wanted.matches(report) == (False, ["crash: stopped in step parse: No"])
+
+    def test_a_check_that_crashes_is_a_miss_and_stops_no_other(self) -> None:
+        wanted = expected(response_body_contains=[5], ticket_fields="SN12345", processing_time_ms=10)
+        assert wanted.matches({**GOOD, "processing_time_ms": 11})[1] == [
+            "crash: check_body_contains raised AttributeError: 'int' object has no attribute 'split'",
+            "crash: check_ticket_fields raised AttributeError: 'str' object has no attribute 'items'",
+            "processing_time_ms: took too long\n  expected: at most 10\n  actual:   11",
+        ]
+
     def test_every_check_runs_and_every_miss_is_listed_in_order(self) -> None:
         wanted = expected(
             response_body_contains=["one", "two"],

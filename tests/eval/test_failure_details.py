@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scenario_folder import SHIPPED
+from scenario_folder import TEMPLATES
 
 from guarantee_email_agent.eval.failure_details import SharedCauses, explain, nearest_sentences
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult
 
-SCENARIO = EvalLoader().load_eval_test_case(SHIPPED / "valid_warranty_001.yaml")
+SCENARIO = EvalLoader().load_eval_test_case(TEMPLATES / "valid_warranty_001.yaml")
 REPLY = """\
 Hello,
 

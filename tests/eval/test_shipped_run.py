@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from elsewhere import Elsewhere
-from scenario_folder import ROOT, ScenarioFolder, broken, failing
+from scenario_folder import BUILT_IN, ScenarioFolder, broken, failing
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config, Secrets
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
@@ -29,8 +28,7 @@ def test(result):
 
 @pytest.fixture
 def config() -> Config:
-    shipped = load_config(cwd=ROOT, environ={})
-    return replace(shipped, secrets=Secrets(anthropic_api_key="sk-secret", mcp_environment={"TOKEN": "t0ken"}))
+    return replace(BUILT_IN, secrets=Secrets(anthropic_api_key="sk-secret", mcp_environment={"TOKEN": "t0ken"}))
 
 
 @pytest.fixture

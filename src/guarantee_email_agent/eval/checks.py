@@ -6,8 +6,9 @@ only where it fails.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
@@ -27,31 +28,44 @@ _MAX_CALLS: Final = 10
 _AROUND: Final = 30
 _WRITES: Final = ("mail.send_reply", "mail.save_draft", "ticketing.create_ticket", "ticketing.add_note")
 _WRITES_OF_MODE: Final = {"answer": _WRITES, "drafts": ("mail.save_draft",), "observe": ()}
+_HAPPENED: Final = {
+    "email_sent": ("no mail was sent", "a mail was sent"),
+    "ticket_created": ("no ticket was created", "a ticket was created"),
+    "draft_stored": ("no draft was stored", "a draft was stored"),
+    "note_added": ("no note was added", "a note was added"),
+}
 _ABSENT: Final = object()
+
+
+def run_checks(*checks: partial[Iterator[Check]]) -> list[Check]:
+    """What they yield. A check that crashes has failed, and stops no other."""
+    done: list[Check] = []
+    for check in checks:
+        try:
+            done.extend(check())
+        except Exception as error:  # noqa: BLE001 - whatever it makes of what a mock or a script gave it
+            done.append(crash_of(error, getattr(check.func, "__name__", "a check")))
+    return done
+
+
+def crash_of(error: Exception, name: str | None = None) -> Check:
+    """A crash as a failed check. name: of the function to blame; by default the one that raised."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    raised = name or (frames[-1][0].f_code.co_qualname if frames else "the scenario")
+    reason = truncate(" ".join(str(error).split()), _MAX_CHARACTERS)
+    return Check("crash", f"{raised} raised {type(error).__name__}{reason and f': {reason}'}")
 
 
 # What a scenario file expects -----------------------------------------------------------------------------------------
 
 
-def check_happened(
-    check: str, expected: bool, actual: Mapping[str, Any], too_little: str, too_much: str
-) -> Iterator[Check]:
-    """`email_sent`, `ticket_created` and `note_added`; what went wrong where too little or too much happened."""
-    value = actual.get(check, _ABSENT)
-    reason = "nothing was reported" if value is _ABSENT else too_little if expected else too_much
-    yield _compared(check, value is expected, reason, format_value(expected), format_value(value))
-
-
-def check_draft(expected: bool | None, actual: Mapping[str, Any]) -> Iterator[Check]:
-    """`draft_stored`, where the scenario says what it expects."""
+def check_happened(check: str, expected: bool | None, actual: Mapping[str, Any]) -> Iterator[Check]:
+    """`email_sent`, `ticket_created`, `draft_stored` and `note_added`. expected: None where that is not judged."""
     if expected is not None:
-        yield from check_happened("draft_stored", expected, actual, "no draft was stored", "a draft was stored")
-
-
-def check_note(expected: bool | None, actual: Mapping[str, Any]) -> Iterator[Check]:
-    """`note_added`, where the scenario says what it expects."""
-    if expected is not None:
-        yield from check_happened("note_added", expected, actual, "no note was added", "a note was added")
+        value = actual.get(check, _ABSENT)
+        too_little, too_much = _HAPPENED[check]
+        reason = "nothing was reported" if value is _ABSENT else too_little if expected else too_much
+        yield _compared(check, value is expected, reason, format_value(expected), format_value(value))
 
 
 def check_hand_over(expected: str | None, actual: Mapping[str, Any]) -> Iterator[Check]:
@@ -189,6 +203,32 @@ def check_processing_time(limit_ms: int, actual_ms: object) -> Iterator[Check]:
     """Only a time that was too long: it has a place of its own, and without it equal results have equal checks."""
     if not isinstance(actual_ms, (int, float)) or actual_ms > limit_ms:
         yield Check("processing_time_ms", "took too long", f"at most {limit_ms}", format_value(actual_ms))
+
+
+def reported_output(report: ProcessingResult) -> dict[str, Any]:
+    """What our agent says came of a mail, as `EvalResult.actual_output` has it."""
+    return {
+        "email_sent": report.email_sent,
+        "draft_stored": report.drafted,
+        "response_body": report.response_body,
+        "reply_language": report.reply_language,
+        "ticket_created": report.ticket_created,
+        "ticket_fields": report.ticket_fields,
+        "processing_time_ms": report.processing_time_ms,
+        **unobservable_output(report),
+    }
+
+
+def unobservable_output(report: ProcessingResult | None) -> dict[str, Any]:
+    """What no mock can capture, so that our agent's word for it counts. report: None for an agent that is not ours."""
+    measured = {} if report is None or report.doubt is None else {"doubt": report.doubt}
+    return {
+        "scenario_used": report.scenario_used if report else None,
+        "failed_step": report.failed_step if report else None,
+        "error": report.error_message if report else None,
+        "hand_over_reasons": list(report.hand_over_reasons) if report else [],
+        **measured,
+    }
 
 
 # What holds for every scenario ----------------------------------------------------------------------------------------

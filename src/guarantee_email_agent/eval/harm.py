@@ -30,7 +30,10 @@ def find_harm(case: EvalTestCase, actual: Mapping[str, Any], *, of_our_agent: bo
     actual: as `EvalResult.actual_output` has it. of_our_agent: whether each server beside mail and tickets is a
     look-up, to which a number goes; another agent may have servers for anything.
     """
-    return list(_harm(case, actual, of_our_agent))
+    try:
+        return list(_harm(case, actual, of_our_agent))
+    except Exception as error:  # noqa: BLE001 - what it is asked of has failed for this already
+        return [f"cannot be told ({type(error).__name__})"]
 
 
 def _harm(case: EvalTestCase, actual: Mapping[str, Any], of_our_agent: bool) -> Iterator[str]:

@@ -68,7 +68,7 @@ class _MockService:
 
     def __init__(self, service: str, test_case: EvalTestCase | None, tools: ToolMocks | None) -> None:
         self._service = service
-        self._tools = tools or ToolMocks({})
+        self.tools = tools or ToolMocks({})
         self._answer = dict(test_case.input.mock_responses.get(service, {})) if test_case else {}
         self._failure = self._answer.pop("error", None)
 
@@ -82,7 +82,7 @@ class _MockService:
 
     def _capture(self, server: str, tool: str, arguments: Mapping[str, Any]) -> None:
         """Note the call as one of the MCP server's tool that production calls here."""
-        self._tools.capture(server, tool, arguments)
+        self.tools.capture(server, tool, arguments)
 
     def _raise_if_down(self) -> None:
         if self._failure in _RETRYABLE_FAILURES:
@@ -101,14 +101,14 @@ class MockGmailClient(_MockService):
 
     def __init__(self, test_case: EvalTestCase, tools: ToolMocks | None = None) -> None:
         super().__init__("gmail", test_case, tools)
-        self._test_case = test_case
+        self.test_case = test_case
         self.sent_emails: list[dict[str, Any]] = []
         self.drafts: list[dict[str, Any]] = []
 
     async def get_unread_emails(self) -> list[dict[str, Any]]:
         if self._failure:
             raise self._error()
-        return [build_raw_email(self._test_case)]
+        return [build_raw_email(self.test_case)]
 
     async def send(self, reply: Reply) -> dict[str, Any]:
         return await self.send_email(**send_email_arguments(reply))
@@ -169,13 +169,22 @@ class MockLookUpClient:
         return dict(answer)
 
 
+class CapturedTicket(dict[str, Any]):
+    """The fields of a ticket with its `ticket_id`; `["data"]` has those that were given."""
+
+    def __missing__(self, key: str) -> dict[str, Any]:
+        if key != "data":
+            raise KeyError(key)
+        return {name: value for name, value in self.items() if name != "ticket_id"}
+
+
 class MockTicketingClient(_MockService):
-    """Numbers its tickets MOCK-TICKET-001, -002, …; `created_tickets` holds their data with the `ticket_id`."""
+    """Numbers its tickets MOCK-TICKET-001, -002, …; `created_tickets` holds each as a `CapturedTicket`."""
 
     def __init__(self, test_case: EvalTestCase | None = None, tools: ToolMocks | None = None) -> None:
         super().__init__("ticketing", test_case, tools)
         self._by_key: dict[str, str] = {}
-        self.created_tickets: list[dict[str, Any]] = []
+        self.created_tickets: list[CapturedTicket] = []
         self.notes: dict[str, tuple[str, str]] = {}
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,7 +196,7 @@ class MockTicketingClient(_MockService):
         if key in self._by_key:
             return {"ticket_id": self._by_key[key], "status": "existing"}
         ticket_id = f"MOCK-TICKET-{len(self.created_tickets) + 1:03d}"
-        self.created_tickets.append({**ticket_data, "ticket_id": ticket_id})
+        self.created_tickets.append(CapturedTicket(ticket_data, ticket_id=ticket_id))
         if key:
             self._by_key[key] = ticket_id
         return {"ticket_id": ticket_id, "status": "created"}
@@ -258,6 +267,15 @@ class MockedServices:
         clients = create_mock_clients(test_case, tools, lexicon)
         return cls(tools, clients, clients)
 
+    @classmethod
+    def of_clients(cls, clients: Mapping[str, Any]) -> MockedServices:
+        """Of mocks on which somebody has run a scenario, with the calls that they noted together or each for itself."""
+        tools = ToolMocks({})
+        for noted in dict.fromkeys(client.tools for client in clients.values() if isinstance(client, _MockService)):
+            tools.calls += noted.calls
+            tools.unknown += noted.unknown
+        return cls(tools, dict(clients), dict(clients))
+
 
 def _shipped_lexicon() -> Lexicon:
     return LexiconFiles(shipped_path("instructions/lexicon") or Path("instructions/lexicon")).load()
@@ -272,6 +290,7 @@ def create_mock_clients(
 
     tools: also notes their calls, in order, under the names of the MCP servers and tools that production calls.
     """
+    tools = tools or ToolMocks({})
     return {
         "gmail": MockGmailClient(test_case, tools),
         "warranty": MockWarrantyAPIClient(test_case, tools),

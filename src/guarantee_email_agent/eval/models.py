@@ -9,23 +9,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from guarantee_email_agent.config.settings import Mode, SenderCheck
 from guarantee_email_agent.email.parsing.addresses import parse_addresses
+from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.checks import (
     check_body_contains,
     check_body_excludes,
     check_calls,
-    check_draft,
+    check_completed,
     check_hand_over,
     check_happened,
     check_never_called,
-    check_note,
     check_processing_time,
     check_reply_language,
     check_scenario_used,
     check_ticket_fields,
+    crash_of,
+    reported_output,
+    run_checks,
 )
 from guarantee_email_agent.eval.harm import find_harm
 from guarantee_email_agent.eval.scenario_values import (
@@ -40,7 +44,7 @@ from guarantee_email_agent.eval.scenario_values import (
     check_test_file,
     check_time,
 )
-from guarantee_email_agent.files.fields import not_blank, number
+from guarantee_email_agent.files.fields import none_is_default, not_blank, number
 from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.utils.text import printable
@@ -85,6 +89,9 @@ class EvalEmail:
         },
     )
     raw: bytes | None = field(default=None, metadata={"key": None}, repr=False)  # what `raw_file` holds
+
+    def __post_init__(self) -> None:
+        none_is_default(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +157,9 @@ class EvalInput:
     )
     agent: ScenarioSettings | None = field(default=None, metadata={"doc": "Settings that this scenario needs."})
 
+    def __post_init__(self) -> None:
+        none_is_default(self)
+
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
@@ -174,12 +184,19 @@ class ForbiddenCall:
     )
 
 
+def _required(doc: str) -> Any:
+    return field(default=None, metadata={"doc": doc, "required": True})
+
+
 @dataclass(frozen=True, slots=True)
 class EvalExpectedOutput:
-    """What must come of it, judged by what the mocks captured."""
+    """What must come of it, judged by what the mocks captured.
 
-    email_sent: bool = field(metadata={"doc": "true: exactly one mail goes out, to the sender. false: none."})
-    ticket_created: bool = field(metadata={"doc": "true: exactly one ticket is created. false: none."})
+    In Python any field may be left out: it is not judged then. A file has to say whether there is a mail and a ticket.
+    """
+
+    email_sent: bool = _required("true: exactly one mail goes out, to the sender. false: none.")
+    ticket_created: bool = _required("true: exactly one ticket is created. false: none.")
     scenario_instruction_used: str | None = field(
         default=None,
         metadata={
@@ -232,7 +249,10 @@ class EvalExpectedOutput:
     )
     processing_time_ms: int = number(60_000, "The longest the agent may take, in milliseconds.", minimum=1)
 
-    def matches(self, actual: Mapping[str, Any]) -> tuple[bool, list[str]]:
+    def __post_init__(self) -> None:
+        none_is_default(self)
+
+    def matches(self, actual: Mapping[str, Any] | ProcessingResult) -> tuple[bool, list[str]]:
         """Whether a run gave what is expected, and every miss as `check: what` with lines for expected and actual.
 
         actual: as `checks` has it.
@@ -240,32 +260,34 @@ class EvalExpectedOutput:
         failures = [str(check) for check in self.checks(actual) if not check.passed]
         return not failures, failures
 
-    def checks(self, actual: Mapping[str, Any]) -> list[Check]:
+    def checks(self, actual: Mapping[str, Any] | ProcessingResult) -> list[Check]:
         """Every point that the scenario names, in the order of its file, passed or not.
 
         actual: `email_sent`, `response_body`, `ticket_created`, `ticket_fields`, `scenario_used`, and optionally
         `processing_time_ms` (int, milliseconds). A key that is absent is a miss, except for the time, which a record
         keeps elsewhere. `draft_stored`, `note_added`, `hand_over_reasons`, `reply_language`, `scenario_used` and
-        `calls` (each `server`, `tool`, `arguments`) are read where the scenario expects something of them.
+        `calls` (each `server`, `tool`, `arguments`) are read where the scenario expects something of them. Of our own
+        agent's result that is what it says of itself, and where it stopped is a miss, too.
         """
+        if isinstance(actual, ProcessingResult):
+            checks = self.checks(reported_output(actual))
+            return [*checks, *run_checks(partial(check_completed, actual, any(not each.passed for each in checks)))]
         body = actual.get("response_body")
-        return [
-            *check_happened("email_sent", self.email_sent, actual, "no mail was sent", "a mail was sent"),
-            *check_body_contains(self.response_body_contains, body),
-            *check_body_excludes(self.response_body_excludes, body),
-            *check_reply_language(self.reply_language, actual),
-            *check_happened(
-                "ticket_created", self.ticket_created, actual, "no ticket was created", "a ticket was created"
-            ),
-            *check_ticket_fields(self.ticket_fields, actual.get("ticket_fields")),
-            *check_draft(self.draft_stored, actual),
-            *check_note(self.note_added, actual),
-            *check_hand_over(self.hand_over_reason, actual),
-            *check_scenario_used(self.scenario_instruction_used, actual),
-            *check_calls(self.calls, actual, ordered=self.ordered),
-            *check_never_called(self.never_called, actual),
-            *check_processing_time(self.processing_time_ms, actual.get("processing_time_ms", 0)),
-        ]
+        return run_checks(
+            partial(check_happened, "email_sent", self.email_sent, actual),
+            partial(check_body_contains, self.response_body_contains, body),
+            partial(check_body_excludes, self.response_body_excludes, body),
+            partial(check_reply_language, self.reply_language, actual),
+            partial(check_happened, "ticket_created", self.ticket_created, actual),
+            partial(check_ticket_fields, self.ticket_fields, actual.get("ticket_fields")),
+            partial(check_happened, "draft_stored", self.draft_stored, actual),
+            partial(check_happened, "note_added", self.note_added, actual),
+            partial(check_hand_over, self.hand_over_reason, actual),
+            partial(check_scenario_used, self.scenario_instruction_used, actual),
+            partial(check_calls, self.calls, actual, ordered=self.ordered),
+            partial(check_never_called, self.never_called, actual),
+            partial(check_processing_time, self.processing_time_ms, actual.get("processing_time_ms", 0)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,6 +443,12 @@ class EvalResult:
         """The place of an unusable file in the results: failed, with the reason."""
         checks = (Check(INVALID_FILE, scenario.reason),)
         return cls(scenario, passed=False, failures=[scenario.message], checks=checks)
+
+    @classmethod
+    def of_crash(cls, test_case: EvalTestCase, error: Exception) -> EvalResult:
+        """Of a scenario that nothing could be told of: failed, with the reason."""
+        check = crash_of(error)
+        return cls(test_case, passed=False, failures=[str(check)], checks=(check,))
 
     @classmethod
     def of_repetitions(cls, results: Sequence[EvalResult], repeat: int) -> EvalResult:

@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 from mcp_by_hand import write_program
-from scenario_folder import ScenarioFolder
+from scenario_folder import BUILT_IN, ScenarioFolder
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.eval.agents.evaluation import AgentOptions, find_agent
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-ROOT = Path(__file__).parents[3]
 HEALTHY = """
 found = call("orders", "get_order", id="A-1")["structuredContent"]
 send(body="Your order is " + found["status"])
@@ -49,7 +47,7 @@ SCENARIO: dict[str, Any] = {
 @pytest.fixture
 def folder(tmp_path: Path) -> ScenarioFolder:
     """One scenario that knows nothing of warranties, as `orders_1`."""
-    folder = ScenarioFolder(tmp_path / "scenarios", load_config(cwd=ROOT, environ={}))
+    folder = ScenarioFolder(tmp_path / "scenarios", BUILT_IN)
     write(folder, 1)
     return folder
 

@@ -29,7 +29,7 @@ from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMoc
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 from guarantee_email_agent.store.records import Check
-from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError
+from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError, TaskError
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -141,8 +141,17 @@ class AgentEvaluation:
         return EvalResult.of_repetitions(results, repeat)
 
     def _run_once(self, case: EvalTestCase, runner: EvalRunner) -> EvalResult:
-        assert self._agent is not None
         logger.info("Executing eval: %s", case.scenario_id)
+        try:
+            return self._run_and_judge(case, runner)
+        except (ConfigurationError, TaskError):  # as in a run in process
+            raise
+        except Exception as error:
+            logger.debug("Scenario %s crashed", case.scenario_id, exc_info=True)
+            return EvalResult.of_crash(case, error)
+
+    def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner) -> EvalResult:
+        assert self._agent is not None
         served = ServedMocks(case)
         urls = self._server.publish(served.servers)
 
@@ -158,8 +167,8 @@ class AgentEvaluation:
         services = MockedServices(served.tools, served.clients, served.clients)
         failure = served.stopped_by or run.failure
         actual = observed_output(services, None) | {"error": failure, "processing_time_ms": elapsed_ms}
-        actual |= runner.language_of_reply(case, actual)
-        checks = list(_checks(case, services, actual, failure))
+        actual |= runner.language_of_reply(case.expected_output, actual)
+        checks = _checks(case, services, actual, failure)
         record = _agent_record(case, run, actual)
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
         if verdict is not None:
@@ -196,14 +205,15 @@ def find_agent(options: AgentOptions) -> AgentUnderTest | None:
 
 def _checks(
     case: EvalTestCase, services: MockedServices, actual: Mapping[str, Any], failure: str | None
-) -> Iterator[Check]:
+) -> list[Check]:
     """What an agent that is not ours can be judged by: what the mocks captured, and whether it ended well."""
-    if failure is not None:  # first, since what is missing may follow from it
-        yield Check("agent", failure)
+    checks = [] if failure is None else [Check("agent", failure)]  # first, since what is missing may follow from it
     expected = replace(case.expected_output, scenario_instruction_used=None, hand_over_reason=None)
-    yield from judge_output(expected, actual, case.recipient)
-    yield from check_thread(case, services.captured["gmail"].sent_emails)
-    yield from check_captured(case, services)
+    captured = partial(check_captured, case, services)
+    checks += judge_output(
+        expected, actual, case.recipient, partial(check_thread, case, services.captured["gmail"].sent_emails), captured
+    )
+    return checks
 
 
 def check_thread(case: EvalTestCase, sent: Iterable[Mapping[str, Any]]) -> Iterator[Check]:
