@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from guarantee_email_agent import __version__
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outage_history import OutageHistory
 from guarantee_email_agent.agent.outages import Outage, wall_time
@@ -17,6 +16,7 @@ from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, RunningAgents, Work, as_code
 from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.utils.version import __version__
 
 logger = logging.getLogger(__name__)
 

@@ -6,18 +6,19 @@ Each check yields a `FailedCheck` for every miss, and nothing where all is as ex
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.tool_mocks import has_arguments
+from guarantee_email_agent.files.fields import number
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.reporting.terminal import pluralize
 from guarantee_email_agent.utils.text import truncate
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Mode
-    from guarantee_email_agent.eval.models import ExpectedCall, ForbiddenCall
     from guarantee_email_agent.judging.verdict import Verdict
 
 _MAX_CHARACTERS: Final = 200
@@ -27,6 +28,29 @@ _WRITES_OF_MODE: Final = {"answer": _WRITES, "drafts": ("mail.save_draft",), "ob
 _ABSENT: Final = object()
 _EXPECTED: Final = "\n  expected: "
 _ACTUAL: Final = "\n  actual:   "
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCall:
+    """A call of a tool that must be among those that the mocks captured."""
+
+    server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
+    tool: str = field(metadata={"doc": "The tool's name, such as send_reply."})
+    arguments: Mapping[str, object] = field(
+        default_factory=dict, metadata={"doc": "Arguments with exactly these values; others are free."}
+    )
+    times: int | None = number(None, "How often exactly; at least once if left out.", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ForbiddenCall:
+    """A call of a tool that must not be among them."""
+
+    server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
+    tool: str | None = field(default=None, metadata={"doc": "The tool's name; any of the server's if left out."})
+    arguments: Mapping[str, object] = field(
+        default_factory=dict, metadata={"doc": "Only calls with exactly these values; others are free."}
+    )
 
 
 class FailedCheck(NamedTuple):

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from guarantee_email_agent.email.parsing.addresses import parse_address
-from guarantee_email_agent.eval.models import EvalTestCase, ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.checks import ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
 from guarantee_email_agent.instructions.hand_over_lexicon import REASONS_OF_CODE

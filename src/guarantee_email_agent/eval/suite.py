@@ -359,7 +359,7 @@ def _cluster(options: EvalOptions, resources: ExitStack) -> Executor | None:
         what = "--agent" if options.agent is not None else f"--llm {options.llm}"
         problem = f"{what} runs on this machine, with --jobs. Remove --executor {options.executor}"
         raise ConfigurationError(problem, "cli_bad_usage")
-    from guarantee_email_agent.executors.executor import connected
+    from guarantee_email_agent.executors.ray_executor import connected
 
     return resources.enter_context(connected(options.executor, options.jobs))
 
@@ -387,9 +387,11 @@ def _results(
     recordings = _recordings(config, options) if options.llm == "replay" else None
     run = OfflineRun(config, options, loader, keep_traces=options.kept is not None, recordings=recordings)
     if cluster is not None:
-        return run.in_chunks(cluster, files, ship=True)
-    if (jobs := min(options.jobs, len(files))) > 1:
-        from guarantee_email_agent.executors.local_processes import LocalProcesses
+        from guarantee_email_agent.eval.shipped_run import map_shipped
 
-        return run.in_chunks(LocalProcesses(jobs), files, ship=False)
+        return run.in_chunks(cluster, files, map_shipped)
+    if (jobs := min(options.jobs, len(files))) > 1:
+        from guarantee_email_agent.executors.executor import LocalProcesses
+
+        return run.in_chunks(LocalProcesses(jobs), files)
     return run.one_by_one(files)

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from guarantee_email_agent import __version__
 from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
 from guarantee_email_agent.integrations.http_transport import record_error_statuses
 from guarantee_email_agent.integrations.offered_tool import OfferedTool
@@ -20,6 +19,7 @@ from guarantee_email_agent.integrations.tool_client import (
     encode_json,
 )
 from guarantee_email_agent.utils.gc_pause import gc_paused
+from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
     from mcp import Client
