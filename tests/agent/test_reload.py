@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from mailbox_in_memory import INSTRUCTIONS, KEY, MailboxInMemory, Tickets, Warranties, worker_on
 
+from guarantee_email_agent.agent.changed_settings import digests
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.identity_key import key_of_mailbox
 from guarantee_email_agent.agent.outages import MODEL
 from guarantee_email_agent.agent.reload import SettingsReload
-from guarantee_email_agent.agent.settings_in_use import digests
 from guarantee_email_agent.agent.startup import RunOptions, run_agent
 from guarantee_email_agent.config.settings import Config, InstructionSettings, MailboxSettings
 from guarantee_email_agent.integrations.services import create_services

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from guarantee_email_agent.agent.identity_key import key_of_mailbox, mailbox_name
 from guarantee_email_agent.agent.ledger_access import current_outages, ledger_location
-from guarantee_email_agent.agent.outage_report import summary_lines
+from guarantee_email_agent.agent.outage_log import summary_lines
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN, summary_message_id

@@ -9,19 +9,19 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedModel, UnsavedCost
 from guarantee_email_agent.agent.identity_key import key_of_location
-from guarantee_email_agent.agent.kept_answers import KeptAnswers
+from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT, CostLimitedModel, KeptAnswers, UnsavedCost
 from guarantee_email_agent.agent.mail_outcome import (
     MAIL_NOT_FOUND,
     OVER_BUDGET,
     RETRY_BACKOFF,
     OutcomeWriter,
     WorkResult,
+    log_processed,
+    outcome_fields,
 )
 from guarantee_email_agent.agent.outages import MODEL, answered_by
 from guarantee_email_agent.agent.outbox import NOT_WAITING, LedgerHistory, MailInQueue, OutboxMailbox, OutboxTicketing
-from guarantee_email_agent.agent.outcome_log import log_processed, outcome_fields
 from guarantee_email_agent.agent.process_identity import has_ended, is_on_this_machine
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.identity import content_identity, mail_identity

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT
+from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import DAY_S, CurrentOutages, Outage
 from guarantee_email_agent.email.identity import content_identity

@@ -50,7 +50,7 @@ def add_view(commands: arguments.Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
-    from guarantee_email_agent.config.run_store import run_store_file
+    from guarantee_email_agent.config.operation_settings import run_store_file
 
     config = arguments.load_config_and_log(options.config, options.verbose)
     try:

@@ -154,12 +154,12 @@ def new_run(
 
 def suite_name(directory: Path, config: Config) -> str:
     """The folder as every machine names it: relative to the project, or as that which comes with the package."""
-    from guarantee_email_agent.config.shipped_files import shipped_path
+    from guarantee_email_agent.config.built_in_files import built_in_path
 
     folder = directory.absolute()
     if config.source is not None and folder.is_relative_to(config.source.parent):
         return folder.relative_to(config.source.parent).as_posix()
-    return "built-in" if folder == shipped_path("evals/scenarios") else folder.as_posix()
+    return "built-in" if folder == built_in_path("evals/scenarios") else folder.as_posix()
 
 
 def _usage(result: EvalResult) -> Usage:

@@ -19,7 +19,7 @@ from guarantee_email_agent.instructions.hand_over_lexicon import REASONS_OF_CODE
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import OTHER_STATUS, WARRANTY
 from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.integrations.written_date import is_date
+from guarantee_email_agent.integrations.look_up_answer import is_date
 from guarantee_email_agent.utils.text import truncate, word_key
 
 _NO_INSTRUCTION: Final = "none"

@@ -23,8 +23,8 @@ from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.scenario_validation import KnownNames
+from guarantee_email_agent.instructions.file_checks import find_overlooked
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.overlooked import find_overlooked
 from guarantee_email_agent.reporting.kept_results import Results
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.run_report import run_and_report

@@ -17,7 +17,7 @@ from typing import Any
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.eval.scenario import EvalTestCase
-from guarantee_email_agent.files.file_signature import FileSignature, file_signature
+from guarantee_email_agent.files.text_file import FileSignature, file_signature
 from guarantee_email_agent.llm.port import OFFLINE_MODEL
 from guarantee_email_agent.store.records import Input, InputSet
 from guarantee_email_agent.utils.version import __version__

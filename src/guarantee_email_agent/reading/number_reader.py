@@ -12,7 +12,7 @@ from typing import Final
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import NumberFormat
 from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, fold, parse_phrase, tokenize
-from guarantee_email_agent.reading.number_corrections import CorrectionReader
+from guarantee_email_agent.reading.number_corrections import CorrectionReader, find_standard
 from guarantee_email_agent.reading.number_labels import (
     MIN_LENGTH_BEFORE_LABEL,
     Claim,
@@ -29,7 +29,6 @@ from guarantee_email_agent.reading.number_tokens import (
     is_distinctive,
     shape,
 )
-from guarantee_email_agent.reading.standard_numbers import find_standard
 
 MAX_LABELS: Final = 1000  # no honest mail has so many; a hostile one shall not buy more time with more of them
 MAX_WORDS_TO_BACK_REFERENCE: Final = 4
