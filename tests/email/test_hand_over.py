@@ -9,8 +9,7 @@ from datetime import date
 
 import pytest
 
-from guarantee_email_agent.email.hand_over import asked_for, hand_over_reasons
-from guarantee_email_agent.email.model_requests import contradicts, day_of_mail
+from guarantee_email_agent.email.hand_over import asked_for, contradicts, day_of_mail, hand_over_reasons
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.instructions.instruction import Instructions

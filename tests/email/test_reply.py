@@ -5,12 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantee_email_agent.email.parsing.email import Email
-from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.reply import (
     MAX_REFERENCES,
     MAX_SUBJECT,
     MAX_UNPROVED_SUBJECT,
-    reply_recipient,
     reply_references,
     reply_subject,
     unproved_subject,
@@ -82,70 +80,3 @@ def test_a_long_thread_keeps_its_first_and_its_latest_mails() -> None:
     thread = [f"<{number}@example.com>" for number in range(500)]
     references = reply_references(mail(" ".join(thread))).split()
     assert references == [thread[0], *thread[1 - MAX_REFERENCES :], "<now@example.com>"]
-
-
-FORMS = frozenset({"noreply@shop.example"})
-
-
-def recipient(*reply_to: str, sender: str = "noreply@shop.example", forms: frozenset[str] = FORMS) -> str:
-    raw = {"from": sender, "subject": "x", "body": "x", "received": "", "message_id": "1"}
-    return reply_recipient(parse_email(raw | {"headers": {"Reply-To": list(reply_to)}}), forms)
-
-
-@pytest.mark.parametrize(
-    "value",
-    ["jane@example.com", "<jane@example.com>", '"Doe, Jane" <jane@example.com>', "jane@example.com (Jane)"],
-)
-def test_a_trusted_form_names_whom_to_answer(value: str) -> None:
-    assert recipient(value) == "jane@example.com"
-
-
-@pytest.mark.parametrize("sender", ["NoReply@Shop.Example", "Contact form <noreply@shop.example>"])
-def test_the_form_is_known_by_its_address_in_any_case(sender: str) -> None:
-    assert recipient("jane@example.com", sender=sender) == "jane@example.com"
-
-
-def test_from_bytes() -> None:
-    raw = b"From: Shop <noreply@shop.example>\nReply-To: =?utf-8?q?J=C3=BCrgen?=\n <j@example.com>\n\nx"
-    assert reply_recipient(parse_email(raw), FORMS) == "j@example.com"
-
-
-@pytest.mark.parametrize(
-    "sender",
-    [
-        "jane@example.com",
-        "noreply@other.example",
-        "noreply@shop.example.evil.example",
-        "xnoreply@shop.example",
-        '"noreply@shop.example" <jane@example.com>',
-    ],
-)
-def test_nobody_else_is_obeyed(sender: str) -> None:
-    assert recipient("victim@example.net", sender=sender) == parse_email({"from": sender}).sender
-
-
-def test_without_trusted_forms_nobody_is_obeyed() -> None:
-    assert recipient("jane@example.com", forms=frozenset()) == "noreply@shop.example"
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        (),
-        ("",),
-        ("<>",),
-        ("not an address",),
-        ("jane@example.com, bob@example.com",),
-        ("jane@example.com", "bob@example.com"),
-        ("jane@example.com", ""),
-        ("friends: jane@example.com, bob@example.com;",),
-        ("friend: jane@example.com;",),
-        ("jane doe@example.com",),
-        ("bob@example.com\r\nBcc: jane@example.com",),
-        ("jane@example.com\nBcc: bob@example.com, x@example.com" + " " * 10_000,),
-        ("jane@example.com" + " " * 20_000 + ", bob@example.com",),
-        ("a" * 400 + "@example.com",),
-    ],
-)
-def test_anything_but_one_address_leaves_the_sender(values: tuple[str, ...]) -> None:
-    assert recipient(*values) == "noreply@shop.example"

@@ -105,7 +105,7 @@ async def test_while_it_is_down_the_templates_answer_where_that_is_configured(
     await agent.clock.sleep(61)
     assert (await agent.ask()).model == "claude-sonnet-4-6"
 
-    warning, information = (record for record in caplog.records if record.name.endswith("fallback"))
+    warning, information = (record for record in caplog.records if record.name.endswith("provider"))
     assert warning.levelname == "WARNING"
     assert warning.message == "The instructions' own templates answer until the model is back (llm_overloaded)"
     assert information.message == "The language model answers again"

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from guarantee_email_agent.email.conversation import answered_message_ids, text_fingerprint
 from guarantee_email_agent.email.identity import admission_key, is_summary_id
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
-from guarantee_email_agent.email.reply import reply_recipient
+from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.instructions.hand_over_lexicon import (
     FOLLOW_UP,
     LANGUAGE,

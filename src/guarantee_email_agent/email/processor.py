@@ -32,11 +32,11 @@ from guarantee_email_agent.email.processor_models import (
     Progress,
     Triage,
 )
+from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.email.reply import (
     as_draft,
     choose_language,
     compose_reply,
-    reply_recipient,
     unproved_subject,
 )
 from guarantee_email_agent.instructions.fact_checks import PLACEHOLDER

@@ -1,4 +1,4 @@
-"""The parts of a reply that code alone decides: recipient, subject, threading, headers and language."""
+"""The parts of a reply that code alone decides: subject, threading, headers and language."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
-from guarantee_email_agent.email.parsing.addresses import parse_address, strip_comments
-from guarantee_email_agent.email.parsing.email import MAX_HEADER_CHARS, Email
+from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.phrases import phrases_of
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.language import clear_language, is_too_short
@@ -82,22 +81,6 @@ def reply_references(email: Email) -> str:
     if len(thread) > MAX_REFERENCES:
         thread = [thread[0], *thread[1 - MAX_REFERENCES :]]
     return " ".join([*thread, email.original_message_id] if email.original_message_id else thread)
-
-
-def reply_recipient(email: Email, trusted_forms: frozenset[str]) -> str:
-    """The bare address to reply to: the one in Reply-To of a trusted form's mail, otherwise the sender.
-
-    trusted_forms: the addresses that forms write as From, lower-case (`agent.trusted_forms`). Reply-To counts where the
-    mail has one such header with exactly one well-formed address, in no group; whether that one may be answered (it may
-    be one of ours) is for `no_reply_reason` to judge. From can be forged: with `agent.sender_check`, a form's mail has
-    to be verified like any other.
-    """
-    if not trusted_forms or email.sender.lower() not in trusted_forms:
-        return email.sender
-    values = email.headers.get("reply-to", ())
-    if len(values) != 1 or len(values[0]) >= MAX_HEADER_CHARS:
-        return email.sender
-    return parse_address(strip_comments(values[0])) or email.sender
 
 
 MIN_CERTAINTY: Final = 75
