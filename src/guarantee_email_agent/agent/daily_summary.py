@@ -26,10 +26,10 @@ from guarantee_email_agent.email.identity import DEFAULT_DOMAIN, summary_message
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.integrations.services import create_mail_client
+from guarantee_email_agent.ledger.facts import Turn
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import OUTCOMES, LedgerCount, LedgerReader, LedgerRow
-from guarantee_email_agent.ledger.summaries import Turn
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.local_time import LocalTime, duration
