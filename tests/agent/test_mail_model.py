@@ -15,8 +15,8 @@ from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integra
 from guarantee_email_agent.agent.mail_model import (
     MAX_MAILS,
     OVER_COST_LIMIT,
+    AnswerCache,
     CostLimitedModel,
-    KeptAnswers,
     UnsavedCost,
     check_price,
 )
@@ -255,7 +255,7 @@ def test_a_mail_that_waits_for_the_mail_server_is_paid_for_once(tmp_path: Path) 
     assert (answered.disposition, len(mailbox.sent)) == ("answered", 1)
     assert model.calls == paid > 0
     assert [each.tokens == 0 for each in tries[1:]] == [True] * 4
-    assert len(worker.kept_answers) == 0
+    assert len(worker.answer_cache) == 0
 
 
 def test_an_answer_that_was_of_no_use_is_asked_for_again(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_an_answer_that_was_of_no_use_is_asked_for_again(tmp_path: Path) -> None
 
 
 def test_no_other_request_and_no_other_mail_gets_a_kept_answer() -> None:
-    answers, model = KeptAnswers(), CountingModel(_Echo())
+    answers, model = AnswerCache(), CountingModel(_Echo())
     first, second = answers.before(model, "first"), answers.before(model, "second")
 
     async def ask() -> list[Any]:
@@ -287,7 +287,7 @@ def test_no_other_request_and_no_other_mail_gets_a_kept_answer() -> None:
 
 
 def test_what_a_template_answered_is_not_kept() -> None:
-    answers, model = KeptAnswers(), CountingModel(_Echo(LLMError("down", "llm_unreachable")))
+    answers, model = AnswerCache(), CountingModel(_Echo(LLMError("down", "llm_unreachable")))
 
     async def ask() -> None:
         for _ in range(2):
@@ -298,7 +298,7 @@ def test_what_a_template_answered_is_not_kept() -> None:
 
 
 def test_of_many_mails_those_that_failed_last_are_kept() -> None:
-    answers, model = KeptAnswers(), CountingModel(_Echo())
+    answers, model = AnswerCache(), CountingModel(_Echo())
 
     async def ask(*numbers: int) -> int:
         before = model.calls

@@ -78,13 +78,13 @@ def test_another_time_for_a_mail_makes_another_model(ledger: Ledger) -> None:
 def test_what_a_model_was_paid_for_is_kept_over_a_reload_unless_another_one_is_asked(ledger: Ledger) -> None:
     async def run() -> None:
         desk = Desk(ledger, unchanged)
-        kept = desk.daemon.worker.kept_answers
+        kept = desk.daemon.worker.answer_cache
         desk.change(concurrency=2)
         assert await desk.settings.reload()
-        assert desk.daemon.worker.kept_answers is kept
+        assert desk.daemon.worker.answer_cache is kept
         desk.file = replace(desk.file, llm=replace(desk.file.llm, max_tokens=99))
         assert await desk.settings.reload()
-        assert desk.daemon.worker.kept_answers is not kept
+        assert desk.daemon.worker.answer_cache is not kept
 
     asyncio.run(run())
 

@@ -6,7 +6,7 @@ from shipped_instructions import InstructionFolder, markup_error
 from guarantee_email_agent.instructions.file_checks import (
     REQUIRED_RULES,
     check_required_rules,
-    find_overlooked,
+    instruction_warnings,
     language_problems,
     routing_problems,
     trigger_problems,
@@ -163,7 +163,7 @@ REPLIES = "Look here.</reply>" + "</reply>".join(
 
 
 def sentences(folder: InstructionFolder) -> list[str]:
-    found = find_overlooked(folder.load(), folder.scenarios)
+    found = instruction_warnings(folder.load(), folder.scenarios)
     return [f"{part}: {sentence}".replace(f"{folder.path}/", "") for part, sentence in found]
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.agent.identity_key import key_of_mailbox, mailbox_name
-from guarantee_email_agent.agent.ledger_access import current_outages, ledger_location
+from guarantee_email_agent.agent.ledger_access import current_outages
 from guarantee_email_agent.agent.outage_log import summary_lines
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.config.settings import Config
@@ -137,7 +137,7 @@ class DailySummary:
         return True
 
     def _write(self, period: Period) -> str:
-        with LedgerReader(ledger_location(self._config)) as reader:
+        with LedgerReader(self._config.ledger_location) as reader:
             return summary_text(reader, period, self._local_time)
 
     def _save(self, period: Period, text: str) -> None:
@@ -265,7 +265,7 @@ def _file_of(file: Path, day: date) -> Path:
 def _files_in_use(config: Config) -> Iterator[tuple[str, Path]]:
     """Those of the configuration, with what SQLite and we put beside a database."""
     databases = [("tickets.database", config.tickets.database)]
-    if "://" not in (ledger := ledger_location(config)):
+    if "://" not in (ledger := config.ledger_location):
         databases.append(("agent.ledger", Path(ledger)))
     for name, database in databases:
         yield from ((name, database.with_name(f"{database.name}{end}")) for end in _BESIDE_DATABASE)

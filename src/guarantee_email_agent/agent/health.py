@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import MODEL, Outage
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.integrations.ports import InboxEntry, MailMark
@@ -61,8 +62,8 @@ class HealthLimits:
         )
 
 
-class Health:
-    """A DaemonObserver that remembers how the agent stands. Its sentences name services, and nothing of a mail."""
+class Health(DaemonObserver):
+    """Remembers how the agent stands. Its sentences name services, and nothing of a mail."""
 
     def __init__(
         self,

@@ -81,7 +81,7 @@ MAX_MAILS: Final = 1000
 """Those that failed last; a model's answer has some kilobytes."""
 
 
-class KeptAnswers:
+class AnswerCache:
     """Of a process, by mail; in memory alone, since a customer's words may stand in them."""
 
     def __init__(self) -> None:
@@ -92,11 +92,11 @@ class KeptAnswers:
 
         Answers of the templates that stand in for a model are not kept: the model may be back.
         """
-        kept = self._by_mail.setdefault(mail_key, {})
+        cached = self._by_mail.setdefault(mail_key, {})
         self._by_mail.move_to_end(mail_key)
         if len(self._by_mail) > MAX_MAILS:
             self._by_mail.popitem(last=False)
-        return _ModelWithMemory(model, kept)
+        return _CachingModel(model, cached)
 
     def forget(self, mail_key: str) -> None:
         """The mail came to an outcome, or what the model said of it was of no use."""
@@ -106,14 +106,14 @@ class KeptAnswers:
         return len(self._by_mail)
 
 
-class _ModelWithMemory(ModelClient):
-    def __init__(self, model: LanguageModel, kept: dict[str, Any]) -> None:
-        self._model, self._kept = model, kept
+class _CachingModel(ModelClient):
+    def __init__(self, model: LanguageModel, cached: dict[str, Any]) -> None:
+        self._model, self._cached = model, cached
 
     async def create(self, **request: Any) -> Any:
         digest = request_digest(request)
-        if (answer := self._kept.get(digest)) is None:
+        if (answer := self._cached.get(digest)) is None:
             answer = await self._model.messages.create(**request)
             if getattr(answer, "fallback_reason", None) is None:
-                self._kept[digest] = answer
+                self._cached[digest] = answer
         return answer

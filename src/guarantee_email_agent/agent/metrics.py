@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 
 from guarantee_email_agent.agent.health import OUTCOMES, Health
 from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import Outage, wall_time
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
@@ -50,8 +51,8 @@ class WatchedDaemon(Protocol):
         """Mails that are worked on."""
 
 
-class Metrics:
-    """A DaemonObserver that counts. `exposition` is what `/metrics` answers."""
+class Metrics(DaemonObserver):
+    """Counts what happens. `exposition` is what `/metrics` answers."""
 
     def __init__(self, config: Callable[[], Config], health: Health, now: Callable[[], float] = time.time) -> None:
         """config: the settings that are in use now. now: seconds since 1970."""

@@ -11,9 +11,8 @@ from math import inf
 from typing import Any, Final, TypeAlias
 
 from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT
-from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import INBOX, MODEL, Outage, wall_time
-from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.outages import SILENT_S, RecordedOutage
 from guarantee_email_agent.reporting.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.local_time import LocalTime, duration
@@ -29,8 +28,8 @@ _Service: TypeAlias = tuple[str, str]
 """Its name and its address: inbox and sending may be two."""
 
 
-class OutageLog:
-    """A DaemonObserver. now: as `time.monotonic`.
+class OutageLog(DaemonObserver):
+    """Tells of outages. now: as `time.monotonic`.
 
     templates: whether the instructions' own templates answer while the model is down. is_proved_back: whether a
     service that is no longer down has answered.
@@ -44,11 +43,8 @@ class OutageLog:
         self._down: dict[_Service, Outage] = {}
         self._told_at: dict[_Service, float] = {}
 
-    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:  # noqa: ARG002 - as observers have it
+    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:  # noqa: ARG002 - a DaemonObserver
         self._waiting = waiting
-
-    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:
-        """The daemon tells which services that says something of."""
 
     def outages_changed(self, outages: Sequence[Outage]) -> None:
         before, self._down = self._down, _by_service(outages)

@@ -332,7 +332,7 @@ def service_addresses(config: Config) -> dict[str, str]:
         MAILS: _address(config.mcp.gmail, inbox),
         WARRANTY_SYSTEM: _address(config.mcp.warranty_api, config.warranties.file),
         TICKETING: _address(config.mcp.ticketing_system, config.tickets.database),
-        LEDGER: _location(config.secrets.ledger_url or config.agent.ledger),
+        LEDGER: _location(config.ledger_location),
     }
     if config.mcp.gmail.built_in and imap.host is not None:
         addresses[SENDING] = f"{smtp.host or imap.host}:{smtp.port}"

@@ -29,7 +29,7 @@ from guarantee_email_agent.agent.startup import connection_problem, require_owne
 from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, Mode
-from guarantee_email_agent.instructions.file_checks import find_overlooked
+from guarantee_email_agent.instructions.file_checks import instruction_warnings
 from guarantee_email_agent.instructions.translations import incomplete_languages
 from guarantee_email_agent.integrations import services
 from guarantee_email_agent.integrations.look_ups import instruction_files, lexicon_files
@@ -118,7 +118,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         report.passed("Instructions", f"main and {len(instructions.scenarios)} scenarios{built_in}")
         for sentence in incomplete_languages(instructions.scenarios, instructions.default_language):
             report.weak("Languages", sentence)
-        for part, sentence in find_overlooked(instructions, config.instructions.scenarios_dir):
+        for part, sentence in instruction_warnings(instructions, config.instructions.scenarios_dir):
             report.weak(part, sentence)
     with report.checking("Language model"):
         interpreter = InstructionInterpreter(lexicon_files(config).load)
@@ -129,7 +129,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
     key, ledger, ledger_was_read = b"", None, False
     with report.checking("Ledger"):
         # Neither ledger nor key is made: `run` may have another LEDGER_KEY than whoever checks.
-        location = config.secrets.ledger_url or config.agent.ledger
+        location = config.ledger_location
         key = known_identity_key(config) or os.urandom(32)
         ledger = open_ledger_to_read(location, key=key)
         made = "" if ledger else " (the first run makes it)"

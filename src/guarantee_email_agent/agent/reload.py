@@ -107,11 +107,11 @@ class SettingsReload:
         if any(name.startswith("logging.") for name in changed):
             self._set_up_logging(config)
         other_model = any(name.startswith("llm.") for name in changed)
-        kept = fresh.kept_answers if other_model else worker.kept_answers
+        kept = fresh.answer_cache if other_model else worker.answer_cache
         fresh = replace(
             fresh,
             exclusive=worker.exclusive,
-            kept_answers=kept,
+            answer_cache=kept,
             unsaved_cost=worker.unsaved_cost,
             unreleased=worker.unreleased,
         )

@@ -261,7 +261,7 @@ async def open_daemon(
         stack.push_async_callback(model.aclose)
         key = identity_key(config)
         services = create_services(config, clock, os.environ, key)
-        ledger = await asyncio.to_thread(open_ledger, config.secrets.ledger_url or config.agent.ledger, key=key)
+        ledger = await asyncio.to_thread(open_ledger, config.ledger_location, key=key)
         stack.callback(ledger.close)
         stack.push_async_callback(services.close)
         outages = CurrentOutages(service_addresses(config))

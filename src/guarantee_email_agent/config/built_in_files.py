@@ -53,7 +53,7 @@ def fill_starter_folder(folder: Path) -> StarterFolder:
     same: list[Path] = []
     different: list[Path] = []
     left_out: list[Path] = []
-    for source, name in _shipped_files():
+    for source, name in _built_in_files():
         content, target = source.read_bytes(), folder / name
         try:
             if not os.path.lexists(target) and _translates_own_text(source, target):
@@ -88,7 +88,7 @@ def _translates_own_text(source: Path, target: Path) -> bool:
     return not own.is_file() or own.read_bytes() != original.read_bytes()
 
 
-def _shipped_files() -> Iterator[tuple[Path, Path]]:
+def _built_in_files() -> Iterator[tuple[Path, Path]]:
     """Each file with its path in the folder, in a fixed order."""
     for name in EDITED_FILES:
         source = built_in_path(name)

@@ -23,7 +23,7 @@ from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.scenario_validation import KnownNames
-from guarantee_email_agent.instructions.file_checks import find_overlooked
+from guarantee_email_agent.instructions.file_checks import instruction_warnings
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.reporting.kept_results import Results
 from guarantee_email_agent.reporting.progress import Progress
@@ -76,7 +76,7 @@ def _evaluate(
         config, options = _without_caution(config, options)
     outside = _agent_evaluation(config, options)
     if instructions := _checked_instructions(config, outside):
-        for part, sentence in find_overlooked(instructions, config.instructions.scenarios_dir):
+        for part, sentence in instruction_warnings(instructions, config.instructions.scenarios_dir):
             logger.warning("%s: %s", part, sentence)
     loader = _loader(instructions)
     if options.report_files:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -12,8 +12,17 @@ from guarantee_email_agent.files.problems import Problem, suggestion
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
+from guarantee_email_agent.instructions.phrases import fold
 from guarantee_email_agent.instructions.router import UNCLEAR, Condition, all_situations, is_triggered
-from guarantee_email_agent.instructions.template import Choice, Conditional, Part, Placeholder, ReplyTemplate, Sentence
+from guarantee_email_agent.instructions.template import (
+    Choice,
+    Conditional,
+    Part,
+    Placeholder,
+    ReplyTemplate,
+    Sentence,
+    Text,
+)
 from guarantee_email_agent.utils.text import printable
 
 _NEVER_APPLIES = (
@@ -159,23 +168,23 @@ _BACKUPS: Final = ("~", ".bak", ".orig", ".swp", ".tmp", ".rej")
 """What editors and `sed -i.bak` leave beside a file."""
 
 
-class Overlooked(NamedTuple):
+class InstructionWarning(NamedTuple):
     """part: of the instructions, in one word."""
 
     part: str
     sentence: str
 
 
-def find_overlooked(instructions: Instructions, scenarios_dir: Path) -> Iterator[Overlooked]:
+def instruction_warnings(instructions: Instructions, scenarios_dir: Path) -> Iterator[InstructionWarning]:
     """Topics that no phrase speaks for, and files that nobody reads."""
     for topic in instructions.unphrased:
         sentence = f"no phrase of the lexicon speaks for '{topic}', so without a language model no mail is about it"
-        yield Overlooked("Topics", f'{sentence}. Add <about topic="{topic}"> to a file of the lexicon')
+        yield InstructionWarning("Topics", f'{sentence}. Add <about topic="{topic}"> to a file of the lexicon')
     for name in sorted(os.listdir(scenarios_dir)):
         if not name.endswith(".md") and name[0] not in _SKIPPED and not name.lower().endswith(_BACKUPS):
             path = scenarios_dir / name
             why = "no folder is. Move its files up" if path.is_dir() else "its name does not end in .md. Rename it"
-            yield Overlooked("Files", f"{printable(str(path))} is not read: {why}, or move it away")
+            yield InstructionWarning("Files", f"{printable(str(path))} is not read: {why}, or move it away")
 
 
 Conditions = Mapping[str, tuple[str, ...]]
@@ -251,3 +260,63 @@ def _element(name: str, conditions: Conditions) -> str:
 
 def _attributes(conditions: Conditions) -> str:
     return " ".join(f'{name}="{", ".join(sorted(values))}"' for name, values in sorted(conditions.items()))
+
+
+# As the text is folded: lower case, without accents. A warranty card is no payment card.
+_SECRETS: Final = (
+    r"(?:credit|debit|bank|payment) ?cards?",
+    r"(?<!warranty )(?<!guarantee )card numbers?",
+    r"cvv2?|cvc2?|security codes?",
+    r"pass(?:word|code|phrase)s?|pin(?: code| number)?|tan(?: code| number)?|one[- ]time codes?",
+    r"(?:kredit|bank|ec-)karten?\w*|kartennummer\w*|prufziffer\w*|geheimzahl\w*|pass-?wort\w*|kennwort\w*",
+    r"numer\w* karty(?! gwar)|kart\w* (?:kredytow|platnicz|debetow)\w*|hasl[aoeu]|haslem",
+    r"carte (?:bancaire|bleue|de credit)|numero de (?:la |votre )?carte(?! de garantie)|mots? de passe",
+    r"tarjetas? de (?:credito|debito)|numero de (?:la |su )?tarjeta(?! de garantia)|contrasenas?",
+    r"carta di credito|numero della carta(?! di garanzia)|credit ?cardnummer|creditcard\w*|kaartnummer|wachtwoord\w*",
+)
+_SECRET: Final = rf"\b(?:{'|'.join(_SECRETS)})\b"
+_NEVER: Final = r"\b(?:never|nie|niemals|nigdy|jamais|nunca|mai|nooit)\b"
+_SENTENCE_END: Final = r"[.!?](?=\s|$)|\n\s*\n"
+_TOP_LEVEL: Final = (
+    "com|org|net|io|info|biz|eu|de|at|ch|pl|fr|es|it|nl|be|uk|us|ru|cn|co|me|app|dev|shop|online|site|xyz|top|example"
+)
+_HOST: Final = (
+    r"(?:[a-z][a-z0-9+.-]{1,20}://|www\.|@)(?P<address>[^\s/?#:<>()\"',;]+)"
+    rf"|(?<![\w.@-])(?P<bare>(?:[a-z0-9-]+\.)+(?:{_TOP_LEVEL}))(?![\w-])"
+)
+
+
+def phishing_problems(templates: Iterable[ReplyTemplate], link_hosts: Collection[str]) -> Iterator[tuple[int, str]]:
+    """(line, problem) pairs; lines count from the start of the body.
+
+    link_hosts: hosts that replies may name in links and mail addresses, with those below them.
+    """
+    for template in templates:
+        for part in template.all_parts():
+            if isinstance(part, Text):
+                text = fold(part.text)
+                for position, problem in (*_secrets_asked_for(text), *_foreign_hosts(text, link_hosts)):
+                    yield part.line + text.count("\n", 0, position), problem
+
+
+def _secrets_asked_for(text: str) -> Iterator[tuple[int, str]]:
+    for found in re.finditer(_SECRET, text.replace("\n", " ")):
+        ends = [end.end() for end in re.finditer(_SENTENCE_END, text[: found.start()])]
+        following = re.search(_SENTENCE_END, text[found.end() :])
+        sentence = text[ends[-1] if ends else 0 : found.end() + (following.start() if following else len(text))]
+        if not re.search(_NEVER, sentence):
+            problem = f"the reply speaks of '{found[0]}', as phishing does"
+            yield found.start(), f"{problem}. Remove it; only 'we never ask for …' may stand"
+
+
+def _foreign_hosts(text: str, link_hosts: Collection[str]) -> Iterator[tuple[int, str]]:
+    behind_dots = text.split(".")[1:]
+    if "@" not in text and "://" not in text and not any(rest and not rest[0].isspace() for rest in behind_dots):
+        return  # the pattern takes ten times as long
+    allowed = [host.lower() for host in link_hosts]
+    for found in re.finditer(_HOST, text):
+        host = (found["address"] or found["bare"]).rpartition("@")[2].rstrip(".")
+        if not any(host == each or host.endswith(f".{each}") for each in allowed):
+            problem = f"the reply leads to '{host}', which is no host of yours"
+            remedy = "Remove it, or add the host to link_hosts in the frontmatter of the main file"
+            yield found.start(), f"{problem}. {remedy}"

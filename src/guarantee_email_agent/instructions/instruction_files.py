@@ -14,7 +14,12 @@ from guarantee_email_agent.files.text_file import FileCache, InputFileError, dec
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.fact_checks import fact_problems, ticket_problems
-from guarantee_email_agent.instructions.file_checks import check_required_rules, routing_problems, trigger_problems
+from guarantee_email_agent.instructions.file_checks import (
+    check_required_rules,
+    phishing_problems,
+    routing_problems,
+    trigger_problems,
+)
 from guarantee_email_agent.instructions.hand_over_lexicon import EXCEPTION_ELEMENT, REASON_ELEMENT, parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import (
@@ -26,7 +31,6 @@ from guarantee_email_agent.instructions.lexicon import (
 )
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements, without_elements
-from guarantee_email_agent.instructions.phishing import phishing_problems
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, parse_templates
 from guarantee_email_agent.instructions.router import OTHER_TOPIC, TOPIC_ELEMENT, UNCLEAR, Topic, parse_topics
 from guarantee_email_agent.instructions.template import Placeholder, ReplyTemplate

@@ -11,8 +11,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
+from guarantee_email_agent.config.mcp_server import ToolMapping
 from guarantee_email_agent.config.own_tools import OwnTool
-from guarantee_email_agent.config.tool_mapping import ToolMapping
 from guarantee_email_agent.files.yaml import locate
 from guarantee_email_agent.integrations.call_errors import (
     FAILED,

@@ -16,7 +16,6 @@ from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 from guarantee_email_agent.email.normalize import normalize_file_name
-from guarantee_email_agent.email.parsing.charsets import decode_bytes
 from guarantee_email_agent.email.parsing.email import (
     MAX_BODY_CHARS,
     MAX_HTML_CHARS,
@@ -28,6 +27,7 @@ from guarantee_email_agent.email.parsing.email import (
 )
 from guarantee_email_agent.email.parsing.header_fields import (
     Fields,
+    decode_bytes,
     parse_header_fields,
     parse_main_value,
     parse_parameters,
