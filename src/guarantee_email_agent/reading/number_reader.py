@@ -12,12 +12,13 @@ from typing import Final
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import NumberFormat
 from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, fold, parse_phrase, tokenize
-from guarantee_email_agent.reading.number_corrections import CorrectionReader, find_standard
+from guarantee_email_agent.reading.number_corrections import CorrectionReader
 from guarantee_email_agent.reading.number_labels import (
     MIN_LENGTH_BEFORE_LABEL,
     Claim,
     Label,
     LabelReader,
+    find_standard,
     have_similar_shape,
     number_text,
     outermost,
