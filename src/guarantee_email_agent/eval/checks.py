@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.tool_mocks import has_arguments
+from guarantee_email_agent.files.fields import number
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.reporting.terminal import pluralize
 from guarantee_email_agent.store.records import Check
@@ -20,7 +22,6 @@ from guarantee_email_agent.utils.text import truncate
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Mode
-    from guarantee_email_agent.eval.models import ExpectedCall, ForbiddenCall
     from guarantee_email_agent.judging.verdict import Verdict
 
 _MAX_CHARACTERS: Final = 200
@@ -35,6 +36,29 @@ _HAPPENED: Final = {
     "note_added": ("no note was added", "a note was added"),
 }
 _ABSENT: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCall:
+    """A call of a tool that must be among those that the mocks captured."""
+
+    server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
+    tool: str = field(metadata={"doc": "The tool's name, such as send_reply."})
+    arguments: Mapping[str, object] = field(
+        default_factory=dict, metadata={"doc": "Arguments with exactly these values; others are free."}
+    )
+    times: int | None = number(None, "How often exactly; at least once if left out.", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ForbiddenCall:
+    """A call of a tool that must not be among them."""
+
+    server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
+    tool: str | None = field(default=None, metadata={"doc": "The tool's name; any of the server's if left out."})
+    arguments: Mapping[str, object] = field(
+        default_factory=dict, metadata={"doc": "Only calls with exactly these values; others are free."}
+    )
 
 
 def run_checks(*checks: partial[Iterator[Check]]) -> list[Check]:

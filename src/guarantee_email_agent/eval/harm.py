@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from guarantee_email_agent.eval.checks import check_body_excludes
-
-if TYPE_CHECKING:
-    from guarantee_email_agent.eval.models import EvalTestCase
+from guarantee_email_agent.eval.scenario import EvalTestCase
 
 _STATUSES: Final = frozenset({"valid-warranty", "invalid-warranty"})
 _OF_DEVICES: Final = _STATUSES | {"missing-info", "graceful-degradation", "unverified-sender"}

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from guarantee_email_agent.config.shipped_files import shipped_path
+from guarantee_email_agent.config.built_in_files import built_in_path
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
-from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource
-from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
+from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, LexiconSource
 from guarantee_email_agent.integrations.ports import Admission, Reply, Thread
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message, ModelClient
@@ -278,7 +277,7 @@ class MockedServices:
 
 
 def _shipped_lexicon() -> Lexicon:
-    return LexiconFiles(shipped_path("instructions/lexicon") or Path("instructions/lexicon")).load()
+    return LexiconFiles(built_in_path("instructions/lexicon") or Path("instructions/lexicon")).load()
 
 
 def create_mock_clients(

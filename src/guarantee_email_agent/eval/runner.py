@@ -41,8 +41,7 @@ from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, Ev
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.language import clear_language
-from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource
-from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
+from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, LexiconSource
 from guarantee_email_agent.integrations.look_ups import instruction_files, tool_of
 from guarantee_email_agent.integrations.ports import ReplyHistory
 from guarantee_email_agent.store.records import Check

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from guarantee_email_agent import __version__
 from guarantee_email_agent.eval.export import json_results, json_rows, json_summary
 from guarantee_email_agent.eval.failure_details import SharedCauses, describe_nearest, nearest_sentences
 from guarantee_email_agent.eval.gate import decide_gate
@@ -25,6 +24,7 @@ from guarantee_email_agent.reporting.report_formats import write_report_files
 from guarantee_email_agent.reporting.statistics import Threshold, format_percentage, threshold_text
 from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config

@@ -18,6 +18,7 @@ from guarantee_email_agent.reading.number_labels import (
     Claim,
     Label,
     LabelReader,
+    find_standard,
     have_similar_shape,
     number_text,
     outermost,
@@ -29,7 +30,6 @@ from guarantee_email_agent.reading.number_tokens import (
     is_distinctive,
     shape,
 )
-from guarantee_email_agent.reading.standard_numbers import find_standard
 
 MAX_LABELS: Final = 1000  # no honest mail has so many; a hostile one shall not buy more time with more of them
 MAX_WORDS_TO_BACK_REFERENCE: Final = 4
