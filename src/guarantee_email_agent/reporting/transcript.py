@@ -22,7 +22,7 @@ _MAX_VALUE: Final = 2_000
 _SHOWN_APART: Final = frozenset(
     {
         *("response_body", "response_subject", "email_sent", "recipients", "reply_language", "draft_stored"),
-        *("draft_recipients", "ticket_created", "ticket_fields", "note_added", "calls"),
+        *("draft_recipients", "ticket_created", "tickets", "ticket_fields", "note_added", "calls"),
     }
 )
 
