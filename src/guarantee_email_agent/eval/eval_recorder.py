@@ -12,11 +12,11 @@ from guarantee_email_agent import __version__
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.check_list import list_checks
 from guarantee_email_agent.eval.checks import FailedCheck
-from guarantee_email_agent.eval.distinct_mails import MailCounter
+from guarantee_email_agent.eval.distinct_mails import MailCounter, mail_fingerprint
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
-from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, without_password
+from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
 from guarantee_email_agent.reporting.run_report import RunOutcome
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
 from guarantee_email_agent.store.records import NO_USAGE, Check, InputSet, KeptRun, NewResult, NewRun, Usage
@@ -45,23 +45,25 @@ class EvalRecorder:
         earlier: EarlierResults | None = None,
         mails: MailCounter | None = None,
     ) -> None:
-        """files: of the scenarios, in the order of the run. earlier: of the run that goes on. mails: those of the run,
-        which somebody else counts. Raises StoreError.
+        """files: of the scenarios, in the order of the run. earlier: of the run that goes on, or of others. mails:
+        those of the run, which somebody else counts. Raises StoreError.
         """
         self._mails = mails
         self._kept, self._inputs, self._at_once = kept, inputs, at_once
         self._files = files
         self._git: GitQuestion = git
+        goes_on = None if earlier is None else earlier.run
+        kept_before = None if earlier is None else zip(earlier.kept_positions, earlier.kept_ids, strict=True)
         self._writer = RunWriter(
             kept.file,
             run,
             warn_on_stderr,
             at_once=at_once,
-            resume=None
-            if earlier is None
-            else (earlier.run.number, zip(earlier.kept_positions, earlier.kept_ids, strict=True)),
+            resume=None if kept_before is None or goes_on is None else (goes_on.number, kept_before),
+            take_over=kept_before if goes_on is None else None,
             keep_runs=kept.keep_runs,
         )
+        self._is_new = goes_on is None
         self._is_restored = None if earlier is None else earlier.is_whole
         self._waiting: list[tuple[int, EvalResult]] = []
         self._checked_at = time.monotonic()
@@ -74,6 +76,8 @@ class EvalRecorder:
     def add(self, result: EvalResult) -> None:
         if self._at_once:
             return  # it came through `on_result`
+        if self._is_new and result.taken_over:
+            return
         if self._is_restored is not None and self._is_restored[self._files.position(result.test_case.file or "") - 1]:
             return  # it is there from before
         self._waiting += enumerate(result.repetitions or (result,), 1)
@@ -124,6 +128,7 @@ class EvalRecorder:
             trace={"read": result.reading, **(result.trace or {})} if is_scenario else None,
             judgement=judgement or None,
             step_ms=result.step_ms,
+            mail=mail_fingerprint(result) if is_scenario else None,
         )
 
 
@@ -137,7 +142,11 @@ def kept_source(case: EvalTestCase) -> bytes | None:
     email = case.input.email
     if email.raw is None:
         return source
-    comment = f"# {email.raw_file}: SHA-256 {hashlib.sha256(email.raw).hexdigest()}\n"
+    return source_with_mail(source, str(email.raw_file), email.raw)
+
+
+def source_with_mail(source: bytes, name: str, raw: bytes) -> bytes:
+    comment = f"# {name}: SHA-256 {hashlib.sha256(raw).hexdigest()}\n"
     return source.removesuffix(b"\n") + b"\n" + comment.encode(errors="surrogatepass")
 
 
@@ -160,7 +169,7 @@ def new_run(
         llm=options["llm"],
         model=inputs.model,
         parameters=inputs.parameters,
-        options={name: options[name] for name in ("jobs", "agent_mcp", "agent_timeout")},
+        options={name: options[name] for name in ("jobs", *AGENT_OPTIONS)},
         repeat=options["repeat"],
         threshold=options["threshold"],
         require_proof=options["require_proof"],
