@@ -95,7 +95,8 @@ def test_the_inputs_of_a_verdict_are_named(suite: KeptSuite) -> None:
     assert (inputs["judge", "judge.py"] or b"").startswith(b"def test")
     assert inputs["package", "version"] == b"0.1.0"
     assert b"sender_check" in (inputs["setting", "agent"] or b"")
-    assert {kind for kind, _ in inputs} == {"instruction", "lexicon", "judge", "package", "setting", "model"}
+    kinds = {"instruction", "lexicon", "judge", "package", "program", "library", "setting", "model"}
+    assert {kind for kind, _ in inputs} == kinds
 
 
 def test_ctrl_c_leaves_what_ran(suite: KeptSuite) -> None:

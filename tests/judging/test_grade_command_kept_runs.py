@@ -76,6 +76,21 @@ def test_what_a_verdict_depended_on_is_named_and_the_record_stays_where_it_is(gr
     assert inputs["judge", "test.py"] == JUDGE.encode()
     assert inputs["task", "task.yaml"] == b"instruction: Say it.\n"
     assert inputs["record", "seven.json"] is None
+    assert inputs["library", "python"]
+
+
+def test_what_a_judge_imports_and_what_is_not_known_of_it_are_named(grading: KeptGrading) -> None:
+    folder = grading.tasks / "seven"
+    (folder / "inner").mkdir()
+    (folder / "inner" / "helper.py").write_text("LIMIT = 1\n")
+    (folder / "test.py").write_text(f"from inner import helper\nimport os\n{JUDGE}\nos.listdir('.')\n")
+    grading.grade()
+    with RunStore(grading.file) as store:
+        run = store.find_run("last")
+        first = next(store.results(run))
+        inputs = {(each.kind, each.name): each.content for each in store.inputs(first.input_set or 0)}
+        assert store.incomplete_inputs(run) == ["test.py, line 7: it reads whatever lies in a folder"]
+    assert inputs["judge", "inner/helper.py"] == b"LIMIT = 1\n"
 
 
 def test_what_the_agent_did_is_read_from_its_record(grading: KeptGrading) -> None:

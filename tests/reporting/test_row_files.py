@@ -44,6 +44,7 @@ class TestCsv:
             "file": "evals/scenarios/valid_warranty_001.yaml",
             "planned": "1",
             "interrupted": "false",
+            "taken_over": "",
         }
 
     def test_a_run_that_was_stopped_says_so_in_each_row(self) -> None:

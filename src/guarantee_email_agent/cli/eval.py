@@ -119,6 +119,12 @@ def add_eval(commands: arguments.Commands) -> None:
         "what it has is taken over, but for what changed since",
     )
     parser.add_argument(
+        "--changed",
+        action="store_true",
+        help="run only the scenarios that are not as they were at their last verdict, or all where instructions, "
+        "judges, settings or code are not; other verdicts, failed ones too, are taken over from the run store",
+    )
+    parser.add_argument(
         "--watch",
         action="store_true",
         help="go on until Ctrl-C: after each save run what depends on the file, and print what is different",

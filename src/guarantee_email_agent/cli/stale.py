@@ -13,7 +13,7 @@ exit codes:
   0    every verdict of the run holds for the files and settings of today
   1    general failure
   2    configuration error: no run store, no such run, bad configuration, missing suite folder, bad usage
-  4    a verdict is out of date, or a scenario has none
+  4    a verdict is out of date, a scenario has none, or what a verdict depended on is not known as a whole
   130  interrupted
 """
 
@@ -49,4 +49,4 @@ def _run(options: argparse.Namespace) -> int:
         found = find_stale(store, options.run_name, config, options.eval_dir or config.eval.test_suite_path)
     print_stale(found, Terminal(arguments.results_stream(options)))
     write_json_report(options.json_file, found.as_dict, "stale_report_unwritable")
-    return EXIT_EVALUATION if found.stale or found.new else EXIT_SUCCESS
+    return EXIT_EVALUATION if found.stale or found.new or found.unknown else EXIT_SUCCESS

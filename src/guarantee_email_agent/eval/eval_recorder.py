@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.distinct_mails import MailCounter
+from guarantee_email_agent.eval.distinct_mails import MailCounter, mail_fingerprint
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
-from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, kept_source, without_password
+from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, kept_source, without_password
 from guarantee_email_agent.reporting.run_report import RunOutcome
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
 from guarantee_email_agent.store.records import NO_USAGE, InputSet, KeptRun, NewResult, NewRun, Usage
@@ -42,23 +42,25 @@ class EvalRecorder:
         earlier: EarlierResults | None = None,
         mails: MailCounter | None = None,
     ) -> None:
-        """files: of the scenarios, in the order of the run. earlier: of the run that goes on. mails: those of the run,
-        which somebody else counts. Raises StoreError.
+        """files: of the scenarios, in the order of the run. earlier: of the run that goes on, or of others. mails:
+        those of the run, which somebody else counts. Raises StoreError.
         """
         self._mails = mails
         self._kept, self._inputs, self._at_once = kept, inputs, at_once
         self._files = files
         self._git: GitQuestion = git
+        goes_on = None if earlier is None else earlier.run
+        kept_before = None if earlier is None else zip(earlier.kept_positions, earlier.kept_ids, strict=True)
         self._writer = RunWriter(
             kept.file,
             run,
             warn_on_stderr,
             at_once=at_once,
-            resume=None
-            if earlier is None
-            else (earlier.run.number, zip(earlier.kept_positions, earlier.kept_ids, strict=True)),
+            resume=None if kept_before is None or goes_on is None else (goes_on.number, kept_before),
+            take_over=kept_before if goes_on is None else None,
             keep_runs=kept.keep_runs,
         )
+        self._is_new = goes_on is None
         self._is_restored = None if earlier is None else earlier.is_whole
         self._waiting: list[tuple[int, EvalResult]] = []
         self._checked_at = time.monotonic()
@@ -71,6 +73,8 @@ class EvalRecorder:
     def add(self, result: EvalResult) -> None:
         if self._at_once:
             return  # it came through `on_result`
+        if self._is_new and result.taken_over:
+            return
         if self._is_restored is not None and self._is_restored[self._files.position(result.test_case.file or "") - 1]:
             return  # it is there from before
         self._waiting += enumerate(result.repetitions or (result,), 1)
@@ -121,6 +125,7 @@ class EvalRecorder:
             trace={"read": result.reading, **(result.trace or {})} if is_scenario else None,
             judgement=judgement or None,
             step_ms=result.step_ms,
+            mail=mail_fingerprint(result) if is_scenario else None,
         )
 
 
@@ -143,7 +148,7 @@ def new_run(
         llm=options["llm"],
         model=inputs.model,
         parameters=inputs.parameters,
-        options={name: options[name] for name in ("jobs", "agent_mcp", "agent_timeout")},
+        options={name: options[name] for name in ("jobs", *AGENT_OPTIONS)},
         repeat=options["repeat"],
         threshold=options["threshold"],
         require_proof=options["require_proof"],

@@ -115,6 +115,7 @@ def _json_result(result: EvalResult) -> dict[str, Any]:
         "category": scenario.category,
         "language": result.language,
         "passed": result.passed,
+        **({"taken_over": result.taken_over} if result.taken_over else {}),
         "needs_review": result.needs_review,
         **({"runs": len(result.repetitions), "runs_passed": _passed_runs(result)} if result.repetitions else {}),
         "failures": list(result.failures),

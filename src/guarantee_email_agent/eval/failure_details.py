@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from guarantee_email_agent.eval.checks import find_phrase, normalize_phrase
-from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.reporting.word_diff import diff_words
 
 _PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n|\n(?=\s*[-*•])")
@@ -35,7 +35,7 @@ class NearestSentence:
 def nearest_sentences(result: EvalResult) -> list[NearestSentence]:
     """One for each missing phrase that has most of its words in common with a sentence of the reply."""
     scenario, reply = result.test_case, result.actual_output.get("response_body")
-    if isinstance(scenario, InvalidScenario) or not isinstance(reply, str):
+    if not isinstance(scenario, EvalTestCase) or not isinstance(reply, str):
         return []
     missing = [
         check.phrase
@@ -51,7 +51,7 @@ def nearest_sentences(result: EvalResult) -> list[NearestSentence]:
 def explain(result: EvalResult) -> Iterator[str]:
     """Lines below a failed scenario's misses; none where its reply is not what failed."""
     scenario, reply = result.test_case, result.actual_output.get("response_body")
-    if isinstance(scenario, InvalidScenario) or not isinstance(reply, str):
+    if not isinstance(scenario, EvalTestCase) or not isinstance(reply, str):
         return
     if not any(failure.startswith("response_body_") for failure in result.failures):
         return

@@ -55,6 +55,17 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
+class KeptScenario:
+    """What is known of a scenario whose result is taken over without reading it. mail: as `mail_fingerprint` has it."""
+
+    scenario_id: str
+    file: str
+    description: str
+    category: str
+    mail: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class EvalResult:
     """What came of one scenario. `actual_output` has the keys that `EvalExpectedOutput.matches` reads.
 
@@ -62,10 +73,11 @@ class EvalResult:
     usage: what it took of a model that is paid for. reading: how our own agent read the mail: `topic`, `language`,
     `numbers`, and what it looked up. trace: `conversation` and `execution_trace` of the record, where
     one was made; step_ms: milliseconds of each of its steps. judgement: what the scenario's own judge said and printed.
-    repetitions: the result of every run of a scenario that ran several times, in order.
+    repetitions: the result of every run of a scenario that ran several times, in order. taken_over: the id of the run
+    that gave it, where that is an earlier one.
     """
 
-    test_case: EvalTestCase | InvalidScenario
+    test_case: EvalTestCase | InvalidScenario | KeptScenario
     passed: bool
     failures: Sequence[str] = ()
     actual_output: Mapping[str, Any] = field(default_factory=dict)
@@ -77,6 +89,7 @@ class EvalResult:
     repetitions: tuple[EvalResult, ...] = ()
     step_ms: tuple[float, ...] = field(default=(), compare=False)
     checks: tuple[Check, ...] = ()
+    taken_over: str = ""
 
     @classmethod
     def of_checks(cls, case: EvalTestCase, checks: Iterable[Check], actual: Mapping[str, Any], **more: Any) -> Self:
@@ -125,9 +138,8 @@ class EvalResult:
     @property
     def language(self) -> str:
         """Of the reply that is expected, else of the mail as our agent read it; empty where neither is known."""
-        expected = (
-            None if isinstance(self.test_case, InvalidScenario) else self.test_case.expected_output.reply_language
-        )
+        case = self.test_case
+        expected = case.expected_output.reply_language if isinstance(case, EvalTestCase) else None
         return expected or str((self.reading or {}).get("language") or "")
 
     @property

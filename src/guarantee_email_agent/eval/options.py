@@ -27,6 +27,7 @@ class EvalOptions(RunOptions):
     `agents.evaluation.find_agent` reads it; agent_mcp: how it reaches the mocks; agent_timeout: seconds for a scenario.
     max_cost_usd: what the run may take of the API, in US dollars; None for no limit.
     kept: where the run is kept; None for nowhere. resume: the run that goes on, empty for the last interrupted one.
+    changed: run only what is not as it was at its last verdict, and take the other verdicts over.
     baseline: the run that it is held against; no_regressions: whether the gate is passed only where nothing is worse.
     last_failed: only what failed when it ran last. fail_fast: end at the first failure. quiet: say nothing of what
     passed but its count. caution_curve: print what each caution comes to, in place of results and gate.
@@ -46,6 +47,7 @@ class EvalOptions(RunOptions):
     max_cost_usd: float | None = None
     kept: KeptRun | None = None
     resume: str | None = None
+    changed: bool = False
     baseline: str | None = None
     no_regressions: bool = False
     last_failed: bool = False

@@ -139,7 +139,8 @@ class EvalReporter(RunReporter[EvalResult]):
         if total > _SMALL_SUITE and not self._quiet:
             for line in self._statistics.group_lines(self.threshold):
                 self._terminal.line(line)
-        for line in (*self._causes.lines(), *self._statistics.selectivity.lines()):
+        taken_over = (f"{name}: {count}" for name, count in self._statistics.taken_over_facts())
+        for line in (*self._causes.lines(), *self._statistics.selectivity.lines(), *taken_over):
             self._terminal.line(line)
         super()._print_totals(duration_s, planned)
         if count := self._needing_review:

@@ -1,17 +1,23 @@
-"""`--resume`: what an interrupted run has already, so that nothing is paid for twice."""
+"""Results that earlier runs have already: `--resume` goes on with one run, `--changed` takes over what still holds."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from guarantee_email_agent.eval.loader import EvalLoader
-from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
+from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, KeptScenario
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
-from guarantee_email_agent.eval.verdict_inputs import kept_source
+from guarantee_email_agent.eval.verdict_inputs import kept_source, source_with_mail
+from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.reporting.kept_results import KeptResults
@@ -24,17 +30,22 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 LAST_INTERRUPTED = ""
 """What `--resume` asks for without a run."""
 
+_MAX_RUNS: Final = 200
+_PAGE: Final = 500
+_TO_BE_READ: Final = 2
+_RAW_FILE: Final = re.compile(rb"raw_file[\"']?:\s*[\"']?([^\s\"',}]+)")
+
 
 class EarlierResults(NamedTuple):
-    """What an interrupted run has. whole: the results of scenarios that need not run again, in the order of the files.
+    """What earlier runs have. whole: the results of scenarios that need not run again, in the order of the files.
 
-    is_whole: of every file of the suite, whether it has one. begun: repetitions of those that still need some, by file.
-    kept_ids: in the store, of every result that stays, and kept_positions: its place in the run. changed: how many
-    results are out of date.
+    run: the interrupted one that goes on; None where a new one begins. is_whole: of every file of the suite, whether it
+    has one. begun: repetitions of those that still need some, by file. kept_ids: in the store, of every result that
+    stays, and kept_positions: its place in the run. changed: how many results are out of date.
     """
 
-    run: StoredRun
-    whole: KeptResults[EvalResult]
+    run: StoredRun | None
+    whole: KeptResults[EvalResult] | _TakenOver
     is_whole: bytearray
     begun: Mapping[str, Sequence[EvalResult]]
     kept_ids: array[int]
@@ -44,6 +55,7 @@ class EarlierResults(NamedTuple):
     @property
     def sentence(self) -> str:
         """For people: what is taken over, and what is not."""
+        assert self.run is not None
         again = f", {self.changed} that changed since run again" if self.changed else ""
         return f"Resuming {self.run.id}: {len(self.kept_ids)} results are taken over{again}"
 
@@ -126,6 +138,176 @@ def _results_of(
     return EarlierResults(run, whole, is_whole, begun, kept_ids, kept_positions, changed)
 
 
+def find_unchanged(
+    file: Path,
+    run_id: str,
+    key: SuiteKey,
+    files: ScenarioFiles,
+    inputs: InputSet,
+    loader: EvalLoader,
+    repeat: int,
+    *,
+    in_full: bool,
+) -> EarlierResults:
+    """The last verdicts of the suite that hold for the files of now, from whichever runs.
+
+    run_id: of the new run, whose they are to be. in_full: with mail and steps, as a page shows them; else the
+    files of scenarios that passed are not parsed. Raises StoreError for a store that cannot
+    be read.
+    """
+    is_whole, ids, positions = bytearray(len(files)), array("q"), array("q")
+    whole = _TakenOver(file, run_id, files, is_whole, loader, in_full=in_full, is_own=key.agent in ("", "own"))
+    found = EarlierResults(None, whole, is_whole, {}, ids, positions, 0)
+    try:
+        store = RunStore(file)
+    except StoreError as error:
+        if error.code == "store_not_found":
+            return found
+        raise
+    with store:
+        runs, places = _last_places(store, key, files, repeat)
+        same_set: dict[int | None, bool] = {None: False}
+        paths = iter(files)
+        for first in range(0, len(files), _PAGE):
+            page = range(first, min(first + _PAGE, len(files)))
+            by_place = _depended_on(store, runs, places, page)
+            for index, path in zip(page, paths, strict=False):
+                results = by_place.get((runs[index], places[index]), [])[:repeat]
+                for _, input_set, _ in results:
+                    if input_set is not None and input_set not in same_set:
+                        same_set[input_set] = store.input_set_digest(input_set) == inputs.digest
+                if results and all(same_set[input_set] for _, input_set, _ in results):
+                    content = file_content(path)
+                    if all(has_source(path, content, digest, loader) for _, _, digest in results):
+                        is_whole[index] = _TO_BE_READ if b"review" in content else 1
+                        ids.extend(number for number, _, _ in results)
+                        positions.extend(index + 1 for _ in results)
+    return found
+
+
+class _TakenOver:
+    """The results that a run has from others, as it has them."""
+
+    def __init__(
+        self,
+        file: Path,
+        run_id: str,
+        files: ScenarioFiles,
+        is_whole: bytearray,
+        loader: EvalLoader,
+        *,
+        in_full: bool,
+        is_own: bool,
+    ) -> None:
+        self._file, self._run_id, self._files, self._is_whole = file, run_id, files, is_whole
+        self._loader, self._in_full, self._is_own = loader, in_full, is_own
+
+    def __len__(self) -> int:
+        return len(self._is_whole) - self._is_whole.count(0)
+
+    def __iter__(self) -> Iterator[EvalResult]:
+        with RunStore(self._file) as store:
+            found = store.results_taken_over(store.find_run(self._run_id))
+            files = enumerate(self._files, 1)
+            for position, kept in groupby(found, key=lambda kept: kept[0].position):
+                results = list(kept)
+                file = next(file for number, file in files if number == position)
+                # What failed is explained by its scenario; and one that is to be reviewed is counted.
+                is_read = self._in_full or self._is_whole[position - 1] == _TO_BE_READ
+                if is_read or any(stored.verdict != "passed" or not mail for stored, _, mail in results):
+                    case = next(iter(self._loader.iter_entries([file])))
+                    if isinstance(case, EvalTestCase):
+                        restored = [_restored(store, stored, case) for stored, _, _ in results]
+                        yield EvalResult.of_repetitions(restored, len(restored))
+                        continue
+                restored = [self._counted(store, file, *kept) for kept in results]
+                yield EvalResult.of_repetitions(restored, len(restored))
+
+    def _counted(
+        self, store: RunStore, file: str, stored: StoredResult, response: bytes | None, mail: bytes | None
+    ) -> EvalResult:
+        """What is counted and listed of a result, and its scenario unread."""
+        passed, elapsed_ms = stored.verdict == "passed", round(stored.duration_ms)
+        failed = () if passed else tuple(store.checks(stored))
+        return EvalResult(
+            KeptScenario(stored.name, file, stored.description, stored.category, mail or b""),
+            passed,
+            list(map(str, failed)),
+            json.loads(response or b"{}") | {"processing_time_ms": elapsed_ms},
+            elapsed_ms,
+            usage=_usage(stored),
+            reading={"language": stored.language} if self._is_own else None,
+            checks=failed,
+            taken_over=stored.taken_over or "",
+        )
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _last_places(store: RunStore, key: SuiteKey, files: ScenarioFiles, repeat: int) -> tuple[array[int], array[int]]:
+    """Of each file the number of the last run that has its result, and the position there; 0 for none."""
+    runs, places = (array("q", bytes(8 * len(files))) for _ in range(2))
+    for run in store.runs(command=key.command, limit=_MAX_RUNS):
+        if run.key._replace(selection=()) != key._replace(selection=()):
+            continue
+        following = enumerate(files)
+        index, path = next(following, (0, ""))
+        for name, position, repetitions in store.places(run):
+            # Mostly the next file; to search for each would take as long as to read it.
+            is_next = os.path.basename(path).rpartition(".")[0] == name
+            found = index if is_next else files.position_of_name(name) - 1
+            if found >= 0 and not runs[found]:
+                runs[found], places[found] = run.number, position if repetitions >= repeat else 0
+            while path and index <= found:
+                index, path = next(following, (0, ""))
+        if not run.selection and run.total >= run.planned:
+            break
+    return runs, places
+
+
+def _depended_on(
+    store: RunStore, runs: array[int], places: array[int], page: Iterable[int]
+) -> dict[tuple[int, int], list[tuple[int, int | None, bytes | None]]]:
+    """By run and position: id, set of inputs and digest of the source of each repetition."""
+    wanted: dict[int, list[int]] = {}
+    for index in page:
+        if places[index]:
+            wanted.setdefault(runs[index], []).append(places[index])
+    found: dict[tuple[int, int], list[tuple[int, int | None, bytes | None]]] = {}
+    for run, positions in wanted.items():
+        for position, number, input_set, digest in store.depended_on(run, positions):
+            found.setdefault((run, position), []).append((number, input_set, digest))
+    return found
+
+
+def file_content(file: str) -> bytes:
+    """Nothing of a file that cannot be read, which is no scenario."""
+    try:
+        return read_bytes(file, MAX_SCENARIO_BYTES)
+    except InputFileError:
+        return b""
+
+
+def has_source(file: str, content: bytes, digest: bytes | None, loader: EvalLoader) -> bool:
+    """Whether the scenario in `file` is that of which the store has the digest. content: of the file."""
+    if digest is None or hashlib.sha256(content).digest() == digest:
+        return digest is not None
+    try:
+        source = decode_text(content).encode()
+    except InputFileError:
+        return False
+    if b"raw_file" not in source:
+        return source != content and hashlib.sha256(source).digest() == digest
+    for name in _RAW_FILE.findall(source):  # the digest tells whether it is the mail, wherever the name stands
+        with suppress(InputFileError, ValueError):
+            raw = read_bytes(Path(file).with_name(name.decode()), MAX_SCENARIO_BYTES)
+            if hashlib.sha256(source_with_mail(source, name.decode(), raw)).digest() == digest:
+                return True
+    case = next(iter(loader.iter_entries([file])))
+    return isinstance(case, EvalTestCase) and hashlib.sha256(kept_source(case) or b"").digest() == digest
+
+
 def _by_case(store: RunStore, run: StoredRun) -> Iterator[tuple[str, list[StoredResult]]]:
     stored: list[StoredResult] = []
     for each in store.results(run):
@@ -147,17 +329,23 @@ def _is_valid(store: RunStore, stored: StoredResult, case: EvalTestCase, inputs:
 def _restored(store: RunStore, stored: StoredResult, case: EvalTestCase) -> EvalResult:
     transcript = store.transcript(stored)
     checks = tuple(Check.of_dict(row) for row in (transcript.judgement or {}).get("checks", ()))
-    usage, elapsed_ms = stored.usage, round(stored.duration_ms)
-    tokens = TokenUsage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    elapsed_ms = round(stored.duration_ms)
     return EvalResult(
         case,
         stored.verdict == "passed",
         [str(check) for check in store.checks(stored)],
         {**transcript.response, "processing_time_ms": elapsed_ms},
         elapsed_ms,
-        usage=ModelUsage(usage.calls, tokens, usage.cost_usd, usage.latency_ms) if usage.calls else None,
+        usage=_usage(stored),
         reading=(transcript.trace or {}).get("read"),
         trace=transcript.trace,
         judgement=transcript.judgement,
         checks=checks,
+        taken_over=stored.taken_over or "",
     )
+
+
+def _usage(stored: StoredResult) -> ModelUsage | None:
+    usage = stored.usage
+    tokens = TokenUsage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    return ModelUsage(usage.calls, tokens, usage.cost_usd, usage.latency_ms) if usage.calls else None

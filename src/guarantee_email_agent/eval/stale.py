@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +9,9 @@ from typing import Any
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.eval_recorder import suite_name
-from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader
-from guarantee_email_agent.eval.models import EvalTestCase
-from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, changed_inputs, kept_source
-from guarantee_email_agent.files.text_file import InputFileError, read_text
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.resume import file_content, has_source
+from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, changed_inputs
 from guarantee_email_agent.reporting.comparison_report import describe_run
 from guarantee_email_agent.reporting.terminal import Terminal, pluralize
 from guarantee_email_agent.store.records import InputSet
@@ -31,7 +29,8 @@ class StaleVerdicts:
 
     An instruction, lexicon or judge file, a setting, the model and the version count for every scenario of the run:
     which of them a reply came from does not tell which could have changed it. A scenario file counts for itself.
-    new: scenarios that the run does not have.
+    new: scenarios that the run does not have. incomplete: what is not known of what verdicts depended on, with the
+    scenarios; of those nobody knows whether they hold, unless they are out of date.
     """
 
     run: StoredRun
@@ -39,6 +38,12 @@ class StaleVerdicts:
     stale: frozenset[str]
     changes: dict[str, list[str]]
     new: tuple[str, ...]
+    incomplete: dict[str, list[str]]
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """The scenarios of which it is not known whether their verdicts hold."""
+        return frozenset(name for names in self.incomplete.values() for name in names) - self.stale
 
     def as_dict(self) -> dict[str, Any]:
         changes = [{"change": change, "scenarios": names} for change, names in self.changes.items()]
@@ -49,6 +54,8 @@ class StaleVerdicts:
             "stale": sorted(self.stale),
             "changes": changes,
             "new": list(self.new),
+            "incomplete": [{"reason": reason, "scenarios": names} for reason, names in self.incomplete.items()],
+            "unknown": sorted(self.unknown),
         }
 
 
@@ -59,7 +66,10 @@ def find_stale(store: RunStore, name: str, config: Config, directory: Path) -> S
     """
     run = _find(store, name, suite_name(directory, config))
     files = {Path(file).stem: file for file in EvalLoader().scenario_files(directory)}
-    now = VerdictInputs(config, directory, run.llm, run.agent or None).set
+    now = VerdictInputs(config, directory, run.llm, run.agent or None, run.options).set
+    loader = EvalLoader(any_agent=True)
+    incomplete: dict[str, list[str]] = {}
+    missing: dict[int | None, list[str]] = {None: []}
     changes: dict[str, list[str]] = {}
     stale: set[str] = set()
     of_set: dict[int | None, list[str]] = {}
@@ -70,13 +80,17 @@ def find_stale(store: RunStore, name: str, config: Config, directory: Path) -> S
         seen.add(case)
         if first.input_set not in of_set:
             of_set[first.input_set] = list(_changed_inputs(store, first.input_set, now))
-        found = [*of_set[first.input_set], *_changed_source(case, files.get(case), first.source_hash)]
+            if first.input_set is not None:
+                missing[first.input_set] = list(InputSet(store.inputs(first.input_set)).incomplete)
+        for reason in missing[first.input_set]:
+            incomplete.setdefault(reason, []).append(case)
+        found = [*of_set[first.input_set], *_changed_source(case, files.get(case), first.source_hash, loader)]
         for change in found:
             changes.setdefault(change, []).append(case)
         if found:
             stale.add(case)
     new = tuple(each for each in files if each not in seen) if not run.selection else ()
-    return StaleVerdicts(run, len(seen), frozenset(stale), changes, new)
+    return StaleVerdicts(run, len(seen), frozenset(stale), changes, new, incomplete)
 
 
 def _find(store: RunStore, name: str, suite: str) -> StoredRun:
@@ -104,26 +118,14 @@ def _changed_inputs(store: RunStore, input_set: int | None, now: InputSet) -> It
         yield f"{change} {kind}: {name}"
 
 
-def _changed_source(case: str, file: str | None, source_hash: bytes | None) -> Iterator[str]:
+def _changed_source(case: str, file: str | None, source_hash: bytes | None, loader: EvalLoader) -> Iterator[str]:
     if file is None:
         yield f"removed scenario: {case}"
         return
-    try:
-        content = read_text(file, MAX_SCENARIO_BYTES).encode(errors="surrogatepass")
-    except InputFileError:
-        content = b""
-    if b"raw_file" in content:
-        content = _with_its_mail(file) or content
     if source_hash is None:  # an invalid file, of which nothing is kept
         yield f"not known whether it is the same: {case}"
-    elif hashlib.sha256(content).digest() != source_hash:
+    elif not has_source(file, file_content(file), source_hash, loader):
         yield f"changed scenario: {case}"
-
-
-def _with_its_mail(file: str) -> bytes | None:
-    """The source of a scenario whose mail is a file beside it; None for one that cannot be used."""
-    entry = next(iter(EvalLoader(any_agent=True).iter_entries([file])))
-    return kept_source(entry) if isinstance(entry, EvalTestCase) else None
 
 
 def print_stale(found: StaleVerdicts, terminal: Terminal) -> None:
@@ -142,8 +144,15 @@ def print_stale(found: StaleVerdicts, terminal: Terminal) -> None:
             more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
             shown = printable(", ".join(names[:_MAX_NAMES]))
             terminal.line(f"{kind[:1].upper()}{kind[1:]}: {shown}{more}")
+    for reason, names in found.incomplete.items():
+        terminal.line(f"incomplete: {printable(reason)} ({pluralize(len(names), 'verdict')})")
+    unknown = f"{pluralize(len(found.unknown), 'verdict')} of the run: not known whether they hold"
     if found.stale:
         terminal.line(terminal.red(f"✗ {len(found.stale)} of {pluralize(found.verdicts, 'verdict')} are out of date"))
+        if found.unknown:
+            terminal.line(unknown)
+    elif found.unknown:
+        terminal.line(unknown)
     else:
         terminal.line(terminal.green(f"✓ {pluralize(found.verdicts, 'verdict')} of the run: none is out of date"))
     terminal.flush()

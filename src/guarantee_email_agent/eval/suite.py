@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 _OFFLINE_QUIET_S = 5.0
 _UNWRITABLE = "eval_report_unwritable"
-_NOT_WITH_CURVE = ("agent", "resume", "baseline", "no_regressions", "last_failed", "fail_fast")
+_NOT_WITH_CURVE = ("agent", "resume", "changed", "baseline", "no_regressions", "last_failed", "fail_fast")
 _Results = Generator[EvalResult, None, None]
 
 
@@ -74,6 +74,8 @@ def _evaluate(
     began = time.perf_counter()
     if options.caution_curve:
         config, options = _without_caution(config, options)
+    if options.changed:
+        _refuse_with_changed(options)
     outside = _agent_evaluation(config, options)
     if instructions := _checked_instructions(config, outside):
         for part, sentence in instruction_warnings(instructions, config.instructions.scenarios_dir):
@@ -104,8 +106,10 @@ def _evaluate(
     cluster = _cluster(options, resources)
     live = _live_evaluation(config, options)
     mails = MailCounter()
-    recorder, earlier = _recorder(config, options, files, loader, mails, at_once=(outside or live) is not None)
-    if earlier is not None:
+    in_full = options.html_file is not None or on_result is not None
+    at_once = (outside or live) is not None
+    recorder, earlier = _recorder(config, options, files, loader, mails, at_once=at_once, in_full=in_full)
+    if earlier is not None and earlier.run is not None:
         options = replace(options, run_id=earlier.run.id, started=earlier.run.started)
         if live is not None:
             live.count_earlier(earlier.all())
@@ -238,12 +242,20 @@ def _progress(planned: int, live: LiveEvaluation | None) -> Progress:
 
 
 def _recorder(
-    config: Config, options: EvalOptions, files: ScenarioFiles, loader: EvalLoader, mails: MailCounter, *, at_once: bool
+    config: Config,
+    options: EvalOptions,
+    files: ScenarioFiles,
+    loader: EvalLoader,
+    mails: MailCounter,
+    *,
+    at_once: bool,
+    in_full: bool,
 ) -> tuple[EvalRecorder | None, EarlierResults | None]:
     """Who keeps the run, and what it has already; neither where it is not kept.
 
     That may be asked for, or be so since the store cannot be used: no gate rests on it, so that a warning says so. Only
-    where a run is to be resumed does it raise StoreError; ConfigurationError for a run that cannot go on.
+    where results are to be taken over does it raise StoreError; ConfigurationError where none can be. in_full: as
+    `find_unchanged` has it.
     """
     if options.kept is None:
         if options.resume is not None:
@@ -255,29 +267,59 @@ def _recorder(
     from guarantee_email_agent.utils.git_state import GitQuestion
 
     git = GitQuestion(config.source.parent if config.source is not None else options.directory)
-    inputs = VerdictInputs(config, options.directory, options.llm, options.agent)
-    run = new_run(config, inputs, len(files), {name: getattr(options, name) for name in options.__dataclass_fields__})
+    values = {name: getattr(options, name) for name in options.__dataclass_fields__}
+    inputs = VerdictInputs(config, options.directory, options.llm, options.agent, values)
+    run = new_run(config, inputs, len(files), values)
+    key = suite_key(config, options)
     earlier = None
     try:
         if options.resume is not None:
             from guarantee_email_agent.eval.resume import find_earlier_results
-            from guarantee_email_agent.store.stored_records import SuiteKey
 
-            key = SuiteKey(run.command, run.suite, run.selection, run.agent, run.llm)
             earlier = find_earlier_results(
                 options.kept.file, options.resume, key, files, inputs.set, loader, options.repeat
             )
             nothing = "Nothing to resume: no run of this suite was interrupted last. A new run begins"
             sys.stderr.write(f"{nothing if earlier is None else earlier.sentence}\n")
+            if earlier is not None and earlier.kept_ids:
+                sys.stderr.write("".join(f"incomplete: {printable(reason)}\n" for reason in inputs.set.incomplete))
+        elif options.changed:
+            from guarantee_email_agent.eval.resume import find_unchanged
+
+            if reasons := inputs.set.incomplete:
+                more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+                problem = (
+                    f"--changed takes nothing over, since what verdicts depend on is incomplete: {reasons[0]}{more}"
+                )
+                raise ConfigurationError(f"{printable(problem)}. Remove --changed", "eval_inputs_incomplete")
+            earlier = find_unchanged(
+                options.kept.file, run.id, key, files, inputs.set, loader, options.repeat, in_full=in_full
+            )
         return EvalRecorder(
             options.kept, run, inputs, files, git, at_once=at_once, earlier=earlier, mails=mails
         ), earlier
     except AgentError as error:
         git.answer()
-        if options.resume is not None or not isinstance(error, StoreError):
+        if options.resume is not None or options.changed or not isinstance(error, StoreError):
             raise
         warn_on_stderr(f"This run is not kept: {error.message}")
         return None, None
+
+
+def _refuse_with_changed(options: EvalOptions) -> None:
+    problem = None
+    if options.kept is None:
+        problem = "--changed needs the run store. Remove --no-store"
+    elif options.llm in ("live", "record"):
+        problem = f"--changed takes over what cannot have changed; a live model can. Remove --llm {options.llm}"
+    elif options.resume is not None:
+        problem = "--changed begins a new run, and --resume goes on with one. Remove one"
+    elif options.last_failed:
+        problem = "--changed and --last-failed choose different scenarios. Remove one"
+    elif options.records_dir is not None:
+        problem = "--records has the record of every run, and --changed runs only a part. Remove one"
+    if problem is not None:
+        raise ConfigurationError(problem, "cli_bad_usage")
 
 
 def _not_in(files: ScenarioFiles, earlier: EarlierResults) -> ScenarioFiles:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from guarantee_email_agent.reporting.terminal import pluralize
 from guarantee_email_agent.utils.text import printable
 
 _MAX_FLAKY: Final = 20
+_MAX_RUNS: Final = 3
 _MAX_GROUPS: Final = 40
 _NO_LANGUAGE: Final = "(not known)"
 
@@ -26,11 +28,14 @@ class SuiteStatistics:
         self._repeat = 1
         self._runs = [0, 0]
         self._scenarios = [0, 0]
+        self._taken_over: Counter[str] = Counter()
         self._flaky: list[tuple[str, int, int]] = []
         self._groups: dict[str, dict[str, list[int]]] = {"category": {}, "language": {}}
 
     def add(self, result: EvalResult) -> None:
         self.selectivity.add(result)
+        if result.taken_over:
+            self._taken_over[result.taken_over] += 1
         runs = result.repetitions or (result,)
         passed = sum(each.passed for each in runs)
         self._repeat = max(self._repeat, len(runs))
@@ -70,6 +75,14 @@ class SuiteStatistics:
         if self._deterministic:
             yield "Without a live model the same mail gets the same answer: these repeats say nothing of reliability."
 
+    def taken_over_facts(self) -> Iterator[tuple[str, str]]:
+        """How many scenarios did not run, since an earlier run had their results; none where all ran."""
+        if self._taken_over:
+            runs = [printable(run) for run, _ in self._taken_over.most_common()]
+            more = f" and {len(runs) - _MAX_RUNS} more" if len(runs) > _MAX_RUNS else ""
+            count = f"{self._taken_over.total()} of {pluralize(self._scenarios[1], 'scenario')}"
+            yield "Taken over", f"{count}, from {', '.join(runs[:_MAX_RUNS])}{more}"
+
     def conclusion(self) -> str:
         """What the suite shows, and what it does not, in a sentence or two."""
         passed, total = self._scenarios
@@ -100,6 +113,7 @@ class SuiteStatistics:
         selective = self.selectivity.as_dict()
         return {
             **({"selective": selective} if selective else {}),
+            **({"taken_over": dict(self._taken_over)} if self._taken_over else {}),
             "repeat": {
                 "repeat": self._repeat,
                 "runs": _as_dict(self._runs),

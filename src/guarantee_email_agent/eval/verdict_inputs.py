@@ -12,23 +12,30 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.eval.scenario import EvalTestCase
+from guarantee_email_agent.files.python_code import NOTHING, FollowedCode
 from guarantee_email_agent.files.text_file import FileSignature, file_signature
 from guarantee_email_agent.llm.port import OFFLINE_MODEL
+from guarantee_email_agent.store.program_inputs import code_inputs, digest_of_folder, incomplete, program_inputs
 from guarantee_email_agent.store.records import Input, InputSet
-from guarantee_email_agent.utils.version import __version__
+
+AGENT_OPTIONS: Final = ("agent_mcp", "agent_timeout")
+_MAX_KEPT: Final = 1 << 20
 
 
 class VerdictInputs:
     """The files and settings, read once; `unchanged` tells whether the files are still the same."""
 
-    def __init__(self, config: Config, suite: Path, llm: str, agent: str | None) -> None:
-        """agent: as `--agent` has it; None for our own in this process."""
+    def __init__(
+        self, config: Config, suite: Path, llm: str, agent: str | None, agent_options: Mapping[str, Any] | None = None
+    ) -> None:
+        """agent: as `--agent` has it; None for our own in this process. agent_options: how it is started."""
         self._config, self._suite, self._agent = config, suite, agent
+        self._agent_options = {name: (agent_options or {}).get(name) for name in AGENT_OPTIONS}
         self._is_own = _is_own(agent)
         self._files = dict(input_files(config, suite, agent))
         self._signature = self._read_signature()
@@ -53,8 +60,8 @@ class VerdictInputs:
                     content = file.read()
             except OSError as error:  # what that means for the run is told where it matters
                 content = f"unreadable: {error.errno}".encode()
-            # A program may be as large as it likes.
-            yield Input.of(kind, name, content, keep=kind != "agent")
+            # A program may be as large as it likes, and so may what a judge compares with.
+            yield Input.of(kind, name, content, keep=kind != "agent" and len(content) <= _MAX_KEPT)
 
     def _setting_inputs(self, llm: str) -> Iterator[Input]:
         if self._is_own:
@@ -65,7 +72,15 @@ class VerdictInputs:
             yield _setting("model", "model", model)
         else:
             yield Input.of("agent", "agent", without_password(self._agent or "").encode())
-        yield Input.of("package", "version", __version__.encode())
+        if self._agent is not None:
+            yield _setting("setting", "agent_options", self._agent_options)
+        yield from program_inputs()
+        for code in followed_code(self._suite, self._agent):
+            yield from code_inputs(code)
+        if llm in ("live", "record"):
+            yield incomplete("a live model can answer otherwise")
+        elif llm == "replay":
+            yield Input("recording", "all", _digest_of_recordings(self._suite))
 
     def _model_parameters(self) -> Mapping[str, Any]:
         llm = self._config.llm
@@ -82,7 +97,11 @@ def kept_source(case: EvalTestCase) -> bytes | None:
     email = case.input.email
     if email.raw is None:
         return source
-    comment = f"# {email.raw_file}: SHA-256 {hashlib.sha256(email.raw).hexdigest()}\n"
+    return source_with_mail(source, str(email.raw_file), email.raw)
+
+
+def source_with_mail(source: bytes, name: str, raw: bytes) -> bytes:
+    comment = f"# {name}: SHA-256 {hashlib.sha256(raw).hexdigest()}\n"
     return source.removesuffix(b"\n") + b"\n" + comment.encode(errors="surrogatepass")
 
 
@@ -95,10 +114,30 @@ def input_files(config: Config, suite: Path, agent: str | None) -> Iterator[tupl
             yield ("instruction", f"scenarios/{name}"), os.path.join(scenarios, name)
     for name in _names(main.parent / "lexicon", ".md"):
         yield ("lexicon", name), os.path.join(main.parent, "lexicon", name)
-    for name in _names(suite, ".py"):
-        yield ("judge", name), os.path.join(suite, name)
-    for path in _files_of_agent(agent):
-        yield ("agent", os.path.basename(path)), path
+    judges, program = followed_code(suite, agent)
+    yield from _named("judge", judges, os.path.abspath(suite))
+    yield from _named("agent", program, os.getcwd())
+
+
+def followed_code(suite: Path, agent: str | None) -> tuple[FollowedCode, FollowedCode]:
+    """Of the judges of a suite, and of an agent that is not ours."""
+    judges = [os.path.abspath(suite / name) for name in _names(suite, ".py", hidden=".")]
+    if not judges and _is_own(agent):
+        return NOTHING, NOTHING
+    from guarantee_email_agent.eval.agent_code import follow_agent  # for those who judge another agent, or by a judge
+    from guarantee_email_agent.judging.judge_dependencies import follow_judges
+
+    return follow_judges(judges), follow_agent(agent)
+
+
+def _named(kind: str, code: FollowedCode, folder: str) -> Iterator[tuple[tuple[str, str], str]]:
+    """Each file by its path from the folder, or by its name where it lies elsewhere."""
+    used: dict[str, int] = {}
+    for path in code.files:
+        inside = path.startswith(f"{folder}{os.sep}")
+        name = Path(path[len(folder) + 1 :]).as_posix() if inside else os.path.basename(path)
+        used[name] = used.get(name, 0) + 1
+        yield (kind, name if used[name] == 1 else f"{name} ({used[name]})"), path
 
 
 def changed_inputs(before: Iterable[Input], after: Iterable[Input]) -> Iterator[tuple[str, str, str]]:
@@ -114,21 +153,13 @@ def _is_own(agent: str | None) -> bool:
     return agent is None or agent.partition(":")[0] == "own"
 
 
-def _files_of_agent(agent: str | None) -> list[str]:
-    """What of an agent's command line is a file here, and the module of a function."""
-    if agent is None:
-        return []
-    kind, _, place = agent.partition(":")
-    if kind == "python":
-        words = [f"{place.partition(':')[0].replace('.', '/')}.py"]
-    else:
-        import shlex  # for those who judge another agent
+def _digest_of_recordings(suite: Path) -> bytes:
+    from guarantee_email_agent.eval.scenario_model import recordings_folder
 
-        try:
-            words = shlex.split(place) if kind == "command" else []
-        except ValueError:
-            words = []
-    return [word for word in words if os.path.isfile(word)]
+    try:
+        return digest_of_folder(recordings_folder(suite))
+    except OSError:
+        return hashlib.sha256().digest()
 
 
 def without_password(text: str) -> str:
@@ -144,8 +175,8 @@ def _plain(value: Any) -> Any:
     return sorted(value) if isinstance(value, frozenset | set) else str(value)
 
 
-def _names(folder: Path, ending: str) -> list[str]:
+def _names(folder: Path, ending: str, hidden: str = "._") -> list[str]:
     try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(ending) and name[0] not in "._")
+        return sorted(name for name in os.listdir(folder) if name.endswith(ending) and name[0] not in hidden)
     except OSError:
         return []

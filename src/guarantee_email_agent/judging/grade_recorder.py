@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from guarantee_email_agent.judging.judge_dependencies import follow_judges
 from guarantee_email_agent.judging.kept_record import RecordReference, refer_to
+from guarantee_email_agent.judging.task import TEST_FILE
 from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.reporting.run_report import RunOutcome
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
 from guarantee_email_agent.store.database import StoreError
+from guarantee_email_agent.store.program_inputs import code_inputs, program_inputs
 from guarantee_email_agent.store.records import Check, Input, InputSet, KeptRun, NewResult, NewRun
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.utils.git_state import GitQuestion
@@ -63,12 +66,19 @@ class GradeRecorder:
 
     def _inputs(self, result: Graded, record: RecordReference | None) -> Iterator[Input]:
         """The files of the task, and the record."""
-        yield Input.of("package", "version", __version__.encode())
+        yield from program_inputs()
         own = self._tasks / result.task_name
         folder = own if own.is_dir() else self._tasks
         for path in _files(folder):
             kind = "judge" if path.suffix == ".py" else "task"
             yield from _input(kind, path.name, path)
+        place = folder.absolute()
+        code = follow_judges([str(place / TEST_FILE)])
+        for path in map(Path, code.files):
+            if path.parent != place or path.name.startswith("."):
+                name = path.relative_to(place).as_posix() if path.is_relative_to(place) else path.name
+                yield from _input("judge", name, path)
+        yield from code_inputs(code)
         if record is not None:
             number = f", {record.number}" if record.number else ""
             yield Input("record", f"{os.path.basename(record.file)}{number}", bytes.fromhex(record.sha256))

@@ -6,14 +6,18 @@ judge is a path, an address or an option.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
+from collections.abc import Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from guarantee_email_agent.files.python_code import NOTHING, FollowedCode, follow_code
 from guarantee_email_agent.judging.package_installer import InstallError, create_environment, search_path
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -77,6 +81,18 @@ def interpreter_for(judge: Path) -> str | None:
         return provided.result()
     except InstallError as error:
         raise DependencyError(f"declares what it needs ({declared}), and {error}") from None
+
+
+def follow_judges(judges: Iterable[str]) -> FollowedCode:
+    """What these judges import and read. What they declare is chosen when they run."""
+    code = NOTHING
+    for judge in judges:
+        code += follow_code([judge])
+        with suppress(OSError), open(judge, "rb") as file:
+            if _BLOCK_START in file.read():
+                what = "it declares packages whose versions are chosen when it runs"
+                code += FollowedCode(unknown=(f"{os.path.basename(judge)}: {what}",))
+    return code
 
 
 def _parse_declaration(source: bytes) -> _Declaration | None:

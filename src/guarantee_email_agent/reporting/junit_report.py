@@ -74,8 +74,9 @@ def _test_case(case: Case, *, names_files: bool) -> Any:
         verdict = outcome(_first_line(case), case.outcome)
         verdict.text = visible(_reasons(case))
         element.result = [verdict]
-    if case.output:
-        element.system_out = visible(case.output)
+    taken_over = f"taken over from {case.taken_over}" if case.taken_over else ""
+    if output := "\n".join(filter(None, (taken_over, case.output))):
+        element.system_out = visible(output)
     return element
 
 

@@ -114,6 +114,7 @@ def _case(case: Case) -> str:
     name = html.escape(printable(truncate(case.name, _MAX_NAME)))
     summary = (
         f"{SIGNS[case.outcome]} <code>{name}</code> {WORDS[case.outcome].lower()}{', harmful' if case.harmful else ''}"
+        f"{f', taken over from {html.escape(case.taken_over)}' if case.taken_over else ''}"
     )
     return _folded(summary, f"{' · '.join(about)}\n\n{text}\n" if about else f"{text}\n", is_html=True)
 
@@ -129,7 +130,7 @@ def _names(cases: Iterable[Case], budget: int) -> tuple[str, int]:
     """As many names as there is room for, and how many these are."""
     names: list[str] = []
     for case in cases:
-        name = code_span(case.name)
+        name = f"{code_span(case.name)}{' (taken over)' if case.taken_over else ''}"
         budget -= len(name) + 2
         if budget < 0:
             break

@@ -40,7 +40,7 @@ class Case:
 
     group: what JUnit and the tables sum up by. file: as it is reached from the working directory; empty for none.
     locate: the line in that file that a check stands on. runs: every repetition; the case is as good as the worst.
-    harmful: what in it would have harmed somebody, in words.
+    harmful: what in it would have harmed somebody, in words. taken_over: the id of the earlier run that gave it.
     request, response, trace, judgement: what happened, as JSON holds it; `transcript.sections` reads them.
     """
 
@@ -49,6 +49,7 @@ class Case:
     runs: tuple[Run, ...]
     failed_checks: tuple[Check, ...] = ()
     harmful: Sequence[str] = ()
+    taken_over: str = ""
     hints: str = ""
     group: str = ""
     language: str = ""

@@ -77,6 +77,7 @@ def json_result(store: RunStore, result: StoredResult, read_record: ReadRecord) 
         "description": result.description,
         "repetition": result.repetition,
         "verdict": result.verdict,
+        **({"taken_over": result.taken_over} if result.taken_over else {}),
         "duration_ms": result.duration_ms,
         "step_ms": None if result.step_ms is None else list(result.step_ms),
         "usage": result.usage._asdict(),
@@ -95,6 +96,8 @@ def _print_title(result: StoredResult, terminal: Terminal) -> None:
     number = f" (run {result.repetition})" if result.repetition > 1 else ""
     verdict = "" if result.verdict == "passed" else f" - {result.verdict.upper()}"
     terminal.outcome(f"{sign} {printable(result.name)}{number}{described}{verdict}")
+    if result.taken_over:
+        terminal.line(f"{_INDENT}taken over from {printable(result.taken_over)}")
 
 
 def _field_lines(section: Section) -> Iterator[str]:

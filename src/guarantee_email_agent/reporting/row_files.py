@@ -28,8 +28,10 @@ COLUMNS: Final = (
     "file",
     "planned",
     "interrupted",
+    "taken_over",
 )
-"""planned: how many cases a whole run has; interrupted: whether this one was stopped before its end."""
+"""planned: how many cases a whole run has; interrupted: whether this one was stopped before its end; taken_over: the
+earlier run that gave a result."""
 _MAX_CELL: Final = 32_000
 """A spreadsheet's cell holds 32,767 characters."""
 _FORMULA: Final = tuple("=+-@＝＋－＠")
@@ -63,6 +65,7 @@ def as_csv(report: Report) -> Iterator[bytes]:
                 case.file,
                 report.planned,
                 str(report.interrupted).lower(),
+                case.taken_over,
             )
             writer.writerow([_cell(value) if isinstance(value, str) else value for value in row])
     if report.interrupted and not report.totals.total:

@@ -44,6 +44,10 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
     if run.tokens:
         cost = "cost not known" if run.cost_usd is None else f"${run.cost_usd:.4f}"
         terminal.line(f"Model: {printable(run.model)}, {run.tokens:,} tokens, {cost}")
+    for origin, count in store.taken_over(run):
+        terminal.line(f"Taken over from {printable(origin)}: {pluralize(count, 'result')}")
+    for reason in store.incomplete_inputs(run):
+        terminal.line(f"incomplete: {printable(reason)}")
     failed = run.total - run.passed
     for each in islice(store.case_outcomes(run, failed_only=True), _MAX_CASES):
         _print_failed(store, each, terminal)
@@ -61,7 +65,9 @@ def json_run_report(store: RunStore, run: StoredRun) -> Iterator[bytes]:
         {"name": each.name, "verdict": each.verdict, "passed": each.passed, "runs": each.runs}
         for each in store.case_outcomes(run)
     )
-    yield from as_json_with_rows({"schema_version": 1, "run": json_run(run), "gate": run.state}, "results", outcomes)
+    inputs = {"taken_over": dict(store.taken_over(run)), "incomplete": store.incomplete_inputs(run)}
+    head = {"schema_version": 1, "run": json_run(run), "gate": run.state, **inputs}
+    yield from as_json_with_rows(head, "results", outcomes)
 
 
 def _print_failed(store: RunStore, outcome: CaseOutcome, terminal: Terminal) -> None:

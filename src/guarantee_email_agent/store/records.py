@@ -23,6 +23,10 @@ PARTS: Final = ("source", "request", "response", "trace", "judgement")
 """Of a transcript; `NewResult` explains them."""
 
 
+INCOMPLETE: Final = "incomplete"
+"""The kind of an input that is none: its name says what is not known of what verdicts depend on."""
+
+
 class KeptRun(NamedTuple):
     """Where a run is kept. keep_runs: how many are, None for all. now: the time, ISO 8601."""
 
@@ -59,6 +63,11 @@ class InputSet:
             for part in (each.kind.encode(), each.name.encode("utf-8", "surrogateescape"), each.digest):
                 digest.update(len(part).to_bytes(8, "big") + part)
         self.digest = digest.digest()
+
+    @property
+    def incomplete(self) -> tuple[str, ...]:
+        """Why a verdict may depend on more; empty where it does not."""
+        return tuple(each.name for each in self.inputs if each.kind == INCOMPLETE)
 
 
 class Check(NamedTuple):
@@ -143,7 +152,8 @@ class NewResult(NamedTuple):
 
     name: of the scenario's or task's file, which tells the cases of a run apart. position: of the case in the run, and
     repetition: of the result in the case, both from 1. duration_ms: what the work took. usage: of the model.
-    step_ms: milliseconds of each step of the trace; empty where they are not known.
+    step_ms: milliseconds of each step of the trace; empty where they are not known. mail: a digest of the source that
+    copies of it share, kept with it.
     inputs: None where it is not sure which they were, as for files that somebody edited just then.
 
     The transcript, each part None where there is none: source, the file of the case as it was; request, what the agent
@@ -168,3 +178,4 @@ class NewResult(NamedTuple):
     trace: Any = None
     judgement: Any = None
     step_ms: Sequence[float] = ()
+    mail: bytes | None = None

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.store.database import BUSY_S, Database, StoreError, storable
 from guarantee_email_agent.store.owners import RunOwners
-from guarantee_email_agent.store.records import PARTS, Check, Input, Usage
+from guarantee_email_agent.store.records import INCOMPLETE, PARTS, Check, Input, Usage
 from guarantee_email_agent.store.schema import RUN_COUNTS
 from guarantee_email_agent.store.stored_records import (
     ALL_RESULTS,
@@ -39,9 +39,10 @@ _RUN_COLUMNS: Final = ", ".join(field.name for field in fields(StoredRun))
 _RUN_TABLES: Final = "runs LEFT JOIN distinct_mails ON distinct_mails.run = runs.number"
 _RESULT_COLUMNS: Final = f"""results.id, results.run, runs.id, cases.name, cases.category, cases.language,
     cases.description, results.position, results.repetition, results.verdict, results.duration_ms,
-    results.input_set, blobs.hash, step_times.milliseconds, {_USAGE}"""
+    results.input_set, blobs.hash, step_times.milliseconds, taken_over.run, {_USAGE}"""
 _RESULT_TABLES: Final = """results JOIN runs ON runs.number = results.run JOIN cases ON cases.id = results.case_id
-    LEFT JOIN blobs ON blobs.id = results.source LEFT JOIN step_times ON step_times.result = results.id"""
+    LEFT JOIN blobs ON blobs.id = results.source LEFT JOIN step_times ON step_times.result = results.id
+    LEFT JOIN taken_over ON taken_over.result = results.id"""
 
 
 class RunStore:
@@ -226,6 +227,34 @@ class RunStore:
             found.update((name, bool(passed)) for name, passed in page)
         return found
 
+    def places(self, run: StoredRun) -> Iterator[tuple[str, int, int]]:
+        """Name, position and repetitions of each case of a run, in its order, read page by page."""
+        query = """SELECT name, position, count(*) FROM results JOIN cases ON cases.id = results.case_id
+            WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position ORDER BY position"""
+        ((last,),) = self.rows("SELECT max(position) FROM results WHERE run = ?", (run.number,))
+        for first in range(1, (last or 0) + 1, _PAGE):
+            yield from self.rows(query, (run.number, first, first + _PAGE - 1))
+
+    def depended_on(self, run: int, positions: Sequence[int]) -> Iterator[tuple[int, int, int | None, bytes | None]]:
+        """Position and id of every repetition of these cases, its set of inputs and the SHA-256 of its source."""
+        query = f"""SELECT position, results.id, input_set, hash FROM results LEFT JOIN blobs ON blobs.id = source
+            WHERE run = ? AND position IN ({", ".join(map(str, positions))}) ORDER BY position, repetition"""  # noqa: S608
+        return iter(self.rows(query, (run,)))
+
+    def results_taken_over(self, run: StoredRun) -> Iterator[tuple[StoredResult, bytes | None, bytes | None]]:
+        """Those of a run that another one gave, each with its response and the digest of its mail."""
+        columns = _RESULT_COLUMNS.replace("step_times.milliseconds", "NULL")  # which nobody counts
+        query = f"""SELECT {columns}, responses.data, mails.digest FROM {_RESULT_TABLES}
+            LEFT JOIN blobs AS responses ON responses.id = results.response
+            LEFT JOIN mails ON mails.source = results.source
+            WHERE results.run = ? AND (results.position, results.repetition) > (?, ?) AND taken_over.run IS NOT NULL
+            ORDER BY results.position, results.repetition LIMIT ?"""  # noqa: S608 - our own words
+        after = (0, 0)
+        while rows := self.rows(query, (run.number, *after, _PAGE)):
+            for *row, response, mail in rows:
+                yield StoredResult.of_row(row), None if response is None else self._decompress(response), mail
+            after = (rows[-1][7], rows[-1][8])
+
     def find_case(self, run: StoredRun, name: str) -> list[StoredResult]:
         """Every repetition of one case of a run. Raises StoreError (`store_no_such_case`) for none of that name."""
         if found := self.results_of_case(run, name):
@@ -278,6 +307,18 @@ class RunStore:
             Input(kind, name, digest, None if data is None else self._decompress(data))
             for kind, name, digest, data in self.rows(query, (input_set,))
         ]
+
+    def incomplete_inputs(self, run: StoredRun) -> list[str]:
+        """What is not known of what the verdicts of a run depended on."""
+        sets = "SELECT input_set FROM results WHERE run = ?"
+        query = f"SELECT DISTINCT name FROM inputs WHERE kind = ? AND input_set IN ({sets}) ORDER BY name"  # noqa: S608
+        return [name for (name,) in self.rows(query, (INCOMPLETE, run.number))]
+
+    def taken_over(self, run: StoredRun) -> list[tuple[str, int]]:
+        """The runs that gave results of this one, with the number of its cases that each gave."""
+        query = """SELECT taken_over.run, count(DISTINCT position) FROM taken_over JOIN results ON results.id = result
+            WHERE results.run = ? GROUP BY 1 ORDER BY 2 DESC, 1"""
+        return [(name, count) for name, count in self.rows(query, (run.number,))]
 
     def input_set_digest(self, input_set: int) -> bytes:
         """By which two sets are told apart."""

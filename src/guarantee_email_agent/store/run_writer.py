@@ -29,6 +29,23 @@ _INSERT_RUN: Final = """INSERT INTO runs (id, command, suite, selection, agent, 
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # What an interrupted flush wrote is there already.
 _INSERT_RESULT: Final = f"INSERT OR IGNORE INTO results VALUES (NULL{', ?' * 19})"  # noqa: S608 - no values
+_COPIED: Final = "repetition, case_id, verdict, duration_ms, calls, input_tokens, output_tokens, cache_read_tokens, "
+_COPIED_TOO: Final = "cache_write_tokens, cost_usd, latency_ms, input_set, source, request, response, trace, judgement"
+# By position and repetition, since the ids of what is inserted are not known before.
+_NEW_ID: Final = """(SELECT new.id FROM results AS new WHERE new.run = :run AND new.position = reused.position
+    AND new.repetition = old.repetition)"""
+_TAKE_OVER: Final = (
+    f"""INSERT INTO results (run, position, {_COPIED}{_COPIED_TOO})
+        SELECT :run, reused.position, {_COPIED}{_COPIED_TOO} FROM reused
+        JOIN results AS old ON old.id = reused.result""",  # noqa: S608 - our own words
+    f"""INSERT INTO taken_over SELECT {_NEW_ID}, coalesce(taken_over.run, runs.id) FROM reused
+        JOIN results AS old ON old.id = reused.result JOIN runs ON runs.number = old.run
+        LEFT JOIN taken_over ON taken_over.result = old.id""",  # noqa: S608 - our own words
+    f"""INSERT INTO checks SELECT {_NEW_ID}, number, name, reason, expected, actual FROM reused
+        JOIN results AS old ON old.id = reused.result JOIN checks ON checks.result = old.id""",  # noqa: S608
+    f"""INSERT INTO step_times SELECT {_NEW_ID}, milliseconds FROM reused
+        JOIN results AS old ON old.id = reused.result JOIN step_times ON step_times.result = old.id""",  # noqa: S608
+)
 _COUNT_RESULTS: Final = f"""UPDATE runs SET (total, passed, failed, error, invalid, tokens, cost_usd) = ({RUN_COUNTS})
     WHERE number = :run"""  # noqa: S608 - our own words
 
@@ -58,13 +75,14 @@ class RunWriter:
         *,
         at_once: bool = False,
         resume: tuple[int, Iterable[tuple[int, int]]] | None = None,
+        take_over: Iterable[tuple[int, int]] | None = None,
         keep_runs: int | None = None,
     ) -> None:
         """at_once: every result is on disk before `add` returns, for results that are paid for; else in batches.
 
         resume: the number of an earlier run that goes on, and the positions and ids of those results that stay; its
-        others go. keep_runs: the newest so many runs
-        are kept, and those that are older go. Raises StoreError.
+        others go. take_over: positions, and ids of results of other runs that count for this one, too. keep_runs: the
+        newest so many runs are kept, and those that are older go. Raises StoreError.
         """
         self._warn = warn
         self._keep_runs = keep_runs
@@ -88,6 +106,9 @@ class RunWriter:
                 if resume is not None:
                     self._refuse_what_is_resumed(connection, resume[0])
                 self.number = _begin(connection, run) if resume is None else _go_on(connection, *resume, run)
+                if take_over is not None and not _take_over(connection, self.number, take_over):
+                    problem = "another process has deleted runs just now whose results are taken over. Run it again"
+                    raise self._database.error("deleted_elsewhere", problem)
                 self._owners.claim(self.number)  # before anybody can see the run
         except BaseException:
             if self.number:  # it is the next one's
@@ -161,6 +182,9 @@ class RunWriter:
         case_id = self._case_id(connection, result)
         blobs = (result.source, *map(_as_json, (result.request, result.response, result.trace, result.judgement)))
         usage = result.usage
+        ids = [None if content is None else self._blob_id(connection, content) for content in blobs]
+        if result.mail is not None and ids[0] is not None:
+            connection.execute("INSERT OR IGNORE INTO mails VALUES (?, ?)", (ids[0], result.mail))
         cursor = connection.execute(
             _INSERT_RESULT,
             (
@@ -174,7 +198,7 @@ class RunWriter:
                 usage.cost_usd,
                 usage.latency_ms,
                 None if result.inputs is None else self._input_set_id(connection, result.inputs),
-                *[None if content is None else self._blob_id(connection, content) for content in blobs],
+                *ids,
             ),
         )
         if result.checks and cursor.rowcount:
@@ -262,6 +286,18 @@ def _go_on(connection: sqlite3.Connection, number: int, kept: Iterable[tuple[int
     values = (run.planned, run.repeat, run.threshold, run.require_proof, number)
     connection.execute(f"UPDATE runs SET {changed} WHERE number = ?", values)  # noqa: S608 - our own words
     return number
+
+
+def _take_over(connection: sqlite3.Connection, number: int, results: Iterable[tuple[int, int]]) -> bool:
+    """Whether all of them are there."""
+    connection.execute("CREATE TEMP TABLE reused (position INTEGER, result INTEGER PRIMARY KEY)")
+    connection.executemany("INSERT INTO reused VALUES (?, ?)", results)
+    (wanted,) = connection.execute("SELECT count(*) FROM reused").fetchone()
+    for statement in _TAKE_OVER:
+        connection.execute(statement, {"run": number})
+    connection.execute("DROP TABLE reused")
+    (found,) = connection.execute("SELECT count(*) FROM results WHERE run = ?", (number,)).fetchone()
+    return bool(found == wanted)
 
 
 def _end(connection: sqlite3.Connection, number: int, end: RunEnd) -> None:

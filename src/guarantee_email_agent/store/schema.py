@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 APPLICATION_ID: Final = 0x47454152  # GEAR
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 # A run; `number` counts up, so that the order of runs needs no clock. outcome is NULL until the run has ended.
 _RUNS: Final = """CREATE TABLE {table} (
@@ -141,7 +141,16 @@ _VERSION_3: Final = (
     """CREATE TRIGGER distinct_mails_of_runs AFTER DELETE ON runs BEGIN
         DELETE FROM distinct_mails WHERE run = old.number; END""",
 )
-_MIGRATIONS: Final[Sequence[Sequence[str]]] = (_VERSION_1, _VERSION_2, _VERSION_3)
+# Of results that another run gave, its id; and of the source of a scenario a digest that copies of it share, so that a
+# result is taken over and counted without reading its scenario.
+_VERSION_4: Final = (
+    "CREATE TABLE taken_over (result INTEGER PRIMARY KEY REFERENCES results (id), run TEXT NOT NULL)",
+    """CREATE TRIGGER taken_over_of_results AFTER DELETE ON results BEGIN
+        DELETE FROM taken_over WHERE result = old.id; END""",
+    "CREATE TABLE mails (source INTEGER PRIMARY KEY REFERENCES blobs (id), digest BLOB NOT NULL)",
+    "CREATE TRIGGER mails_of_blobs AFTER DELETE ON blobs BEGIN DELETE FROM mails WHERE source = old.id; END",
+)
+_MIGRATIONS: Final[Sequence[Sequence[str]]] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
 """The statements that lead from version n to n + 1; a new file takes them all."""
 
 RUN_COUNTS: Final = """WITH of_case AS (

@@ -87,7 +87,8 @@ class StoredRun:
 class StoredResult(NamedTuple):
     """A result without its transcript. `NewResult` explains it. input_set: of `RunStore.inputs`.
 
-    step_ms: None where the times of its steps are not known.
+    step_ms: None where the times of its steps are not known. taken_over: the id of the run that gave it, where that is
+    another one.
     """
 
     id: int
@@ -105,12 +106,13 @@ class StoredResult(NamedTuple):
     input_set: int | None
     source_hash: bytes | None
     step_ms: tuple[float, ...] | None
+    taken_over: str | None
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> Self:
-        """row: the columns down to the duration, the last three, and those of the usage."""
+        """row: the columns down to the duration, the last four, and those of the usage."""
         step_ms = None if row[13] is None else tuple(json.loads(row[13]))
-        return cls._make((*row[:11], Usage(*row[14:]), *row[11:13], step_ms))
+        return cls._make((*row[:11], Usage(*row[15:]), *row[11:13], step_ms, row[14]))
 
 
 class CaseOutcome(NamedTuple):

@@ -17,7 +17,7 @@ from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.eval.suite import evaluate, run_again
-from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, changed_inputs
+from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, changed_inputs
 from guarantee_email_agent.eval.watch.affected import affected_files, changed_phrases, likely_first
 from guarantee_email_agent.eval.watch.difference import Difference
 from guarantee_email_agent.eval.watch.watched_files import (
@@ -153,7 +153,7 @@ class _WatchedSuite:
     def _load_again(self) -> None:
         options, self._config = self._load()
         # What is printed holds for this suite; its results so far are those of the former settings.
-        self._options = replace(options, baseline=None, resume=None, last_failed=False)
+        self._options = replace(options, baseline=None, resume=None, changed=False, last_failed=False)
         self.files = self.find()
 
     def _run(self, changed: Mapping[str, WatchedFile]) -> None:
@@ -241,7 +241,8 @@ class _WatchedSuite:
 
     def _read_inputs(self) -> Iterable[Input]:
         options = self._options
-        return VerdictInputs(self._config, options.directory, options.llm, options.agent).set.inputs
+        values = {name: getattr(options, name) for name in AGENT_OPTIONS}
+        return VerdictInputs(self._config, options.directory, options.llm, options.agent, values).set.inputs
 
     def _keep(self, file: str, result: EvalResult) -> None:
         self._results[file] = result if self._options.report_files else replace(result, trace=None)

@@ -1,0 +1,295 @@
+"""`eval --changed`: what did not change is not run again, and its verdicts are taken over with their run's name."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import junitparser
+import pytest
+from kept_suite import KeptSuite
+from scenario_folder import failing
+
+from guarantee_email_agent.eval import verdict_inputs
+from guarantee_email_agent.eval.stale import find_stale, print_stale
+from guarantee_email_agent.reporting.result_view import json_result
+from guarantee_email_agent.reporting.run_view import json_run_report, print_run
+from guarantee_email_agent.reporting.terminal import Terminal
+from guarantee_email_agent.store.records import Input
+from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.utils.errors import AgentError
+
+JUDGE = "import helper\ndef test(result):\n    return {'passed': True, 'feedback': ''}\n"
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> KeptSuite:
+    suite = KeptSuite(tmp_path / "scenarios")
+    suite.write(1)
+    suite.write(2, failing)
+    suite.write(3)
+    suite.run()
+    return suite
+
+
+def executed(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [message.rpartition(" ")[2] for message in caplog.messages if message.startswith("Executing eval: ")]
+
+
+def origins(suite: KeptSuite) -> list[str | None]:
+    return [each.taken_over for each in suite.results()]
+
+
+def without_summary_of_origin(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.startswith("Taken over: "))
+
+
+def test_what_is_unchanged_does_not_run_and_is_told_as_if_it_had(
+    suite: KeptSuite, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    whole, told = suite.run_and_print()
+    caplog.clear()
+    code, text = suite.run_and_print(changed=True)
+    assert executed(caplog) == []
+    assert code == whole == 4
+    assert "Taken over: 3 of 3 scenarios, from run-2" in text
+    assert without_summary_of_origin(text) == told
+    with RunStore(suite.file) as store:
+        run = store.find_run("last")
+        assert (run.id, run.outcome, run.total, run.passed, run.mails) == ("run-3", "failed", 3, 2, 1)
+        assert [each.position for each in store.results(run)] == [1, 2, 3]
+        for before, now in zip(suite.results("run-2"), store.results(run), strict=True):
+            assert store.transcript(before) == store.transcript(now)
+            assert store.checks(before) == store.checks(now)
+            assert before.step_ms == now.step_ms
+
+
+def test_a_changed_and_a_new_scenario_run_and_a_removed_one_is_gone(
+    suite: KeptSuite, caplog: pytest.LogCaptureFixture
+) -> None:
+    suite.write(2)
+    suite.write(0)
+    (suite.folder / "valid_warranty_001.yaml").unlink()
+    caplog.set_level("INFO")
+    assert suite.run(changed=True) == 0
+    assert executed(caplog) == ["valid_warranty_000", "valid_warranty_002"]
+    assert [(each.position, each.name, each.taken_over) for each in suite.results()] == [
+        (1, "valid_warranty_000", None),
+        (2, "valid_warranty_002", None),
+        (3, "valid_warranty_003", "run-1"),
+    ]
+
+
+def test_the_last_verdict_counts_in_whichever_run_it_is(suite: KeptSuite) -> None:
+    suite.write(2)
+    suite.run(only=("valid_warranty_002",))
+    suite.run(changed=True)
+    assert origins(suite) == ["run-1", "run-2", "run-1"]
+    _, text = suite.run_and_print(changed=True)
+    assert origins(suite) == ["run-1", "run-2", "run-1"]
+    assert "Taken over: 3 of 3 scenarios, from run-1, run-2" in text
+    suite.write(2, failing)  # as it was in the first run, but not at its last verdict
+    suite.run(changed=True)
+    assert origins(suite) == ["run-1", None, "run-1"]
+
+
+def test_any_input_that_changed_runs_all_again(suite: KeptSuite, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = verdict_inputs.program_inputs()
+    others = tuple(Input.of(each.kind, each.name, b"other") if each.kind == "program" else each for each in inputs)
+    monkeypatch.setattr(verdict_inputs, "program_inputs", lambda: others)
+    suite.run(changed=True)
+    assert origins(suite) == [None, None, None]
+    suite.config = replace(suite.config, agent=replace(suite.config.agent, caution=50))
+    suite.run(changed=True)
+    assert origins(suite) == [None, None, None]
+
+
+def test_what_a_judge_imports_counts(suite: KeptSuite, caplog: pytest.LogCaptureFixture) -> None:
+    (suite.folder / "judge.py").write_text(JUDGE)
+    helper = suite.folder / "helper" / "__init__.py"
+    helper.parent.mkdir()
+    helper.write_text("LIMIT = 1\n")
+    suite.run()
+    suite.run(changed=True)
+    assert origins(suite) == ["run-2"] * 3
+    helper.write_text("LIMIT = 22\n")
+    with RunStore(suite.file) as store:
+        stale = find_stale(store, "last", suite.config, suite.folder)
+    assert list(stale.changes) == ["changed judge: helper/__init__.py"]
+    suite.run(changed=True)
+    assert origins(suite) == [None] * 3
+
+
+def test_a_mail_beside_a_scenario_counts(suite: KeptSuite) -> None:
+    suite.take("missing_info_1031")
+    suite.run()
+    suite.run(changed=True)
+    assert origins(suite) == ["run-2"] * 4
+    mail = suite.folder / "missing_info_1031.eml"
+    mail.write_bytes(mail.read_bytes().replace(b"Subject: ", b"X-Mailer: none\nSubject: ", 1))
+    suite.run(changed=True)
+    assert origins(suite) == [None, "run-2", "run-2", "run-2"]
+
+
+def test_a_scenario_that_waits_for_review_is_counted(suite: KeptSuite) -> None:
+    suite.write(3, lambda text: text.replace("created: 2026", "review: true\ncreated: 2026"))
+    suite.run()
+    _, text = suite.run_and_print(changed=True)
+    assert "1 scenario needs review" in text
+
+
+def test_an_invalid_file_is_read_again(suite: KeptSuite) -> None:
+    suite.write(3, lambda text: text.replace("scenario_id:", "scenario_id: ["))
+    suite.run()
+    suite.run(changed=True)
+    assert [(each.verdict, each.taken_over) for each in suite.results()] == [
+        ("passed", "run-2"),
+        ("failed", "run-2"),
+        ("invalid", None),
+    ]
+
+
+def test_more_repetitions_than_there_were_run_anew(suite: KeptSuite) -> None:
+    suite.run(repeat=2, changed=True)
+    assert origins(suite) == [None] * 6
+    suite.run(repeat=2, changed=True)
+    assert origins(suite) == ["run-2"] * 6
+    suite.run(changed=True)
+    assert origins(suite) == ["run-2"] * 3
+
+
+def test_what_was_taken_over_is_there_after_ctrl_c_and_the_run_goes_on(suite: KeptSuite) -> None:
+    suite.write(3, failing)
+    assert suite.run_until(0, changed=True) == 130
+    assert origins(suite) == ["run-1", "run-1"]
+    assert suite.run(resume="") == 4
+    assert origins(suite) == ["run-1", "run-1", None]
+
+
+def test_every_report_names_the_run(suite: KeptSuite, tmp_path: Path) -> None:
+    suite.write(3)
+    suite.write(4)
+    forms = ("json", "jsonl", "csv", "junit", "html", "markdown")
+    files = {f"{form}_file": tmp_path / f"report.{form}" for form in forms}
+    suite.run(changed=True, **files)
+    texts = {form: (tmp_path / f"report.{form}").read_text(encoding="utf-8") for form in forms}
+    wanted = ["run-1", "run-1", "run-1", None]
+    report = json.loads(texts["json"])
+    assert [each.get("taken_over") for each in report["results"]] == wanted
+    assert report["taken_over"] == {"run-1": 3}
+    assert [json.loads(line).get("taken_over") for line in texts["jsonl"].splitlines()] == wanted
+    assert [row["taken_over"] or None for row in csv.DictReader(texts["csv"].splitlines())] == wanted
+    (junit,) = junitparser.JUnitXml.fromstring(texts["junit"].encode())
+    assert {each.name: each.value for each in junit.properties()}["taken_over"] == "3 of 4 scenarios, from run-1"
+    assert [each.system_out for each in junit] == ["taken over from run-1"] * 3 + [None]
+    assert texts["html"].count("taken over from run-1") == 3
+    assert "failed, taken over from run-1" in texts["markdown"]
+    assert "`valid_warranty_001` (taken over), " in texts["markdown"]
+
+
+def test_without_a_page_of_it_a_report_has_the_same_results(suite: KeptSuite, tmp_path: Path) -> None:
+    reports = []
+    for further in ({}, {"html_file": tmp_path / "report.html"}):
+        suite.run(changed=True, json_file=tmp_path / "report.json", **further)
+        reports.append(json.loads((tmp_path / "report.json").read_bytes())["results"])
+    assert reports[0] == reports[1]
+
+
+def test_show_names_the_run(suite: KeptSuite, capsys: pytest.CaptureFixture[str]) -> None:
+    suite.run(changed=True)
+    with RunStore(suite.file) as store:
+        run = store.find_run("last")
+        print_run(store, run, Terminal(sys.stdout))
+        shown = json.loads(b"".join(json_run_report(store, run)))
+        one = json_result(store, next(store.results(run)), lambda transcript: transcript)
+    assert "Taken over from run-1: 3 results\n" in capsys.readouterr().out
+    assert (shown["taken_over"], shown["incomplete"], one["taken_over"]) == ({"run-1": 3}, [], "run-1")
+
+
+def test_a_baseline_is_compared_with(suite: KeptSuite) -> None:
+    suite.write(2)
+    code, text = suite.run_and_print(changed=True, baseline="run-1", no_regressions=True)
+    assert code == 0
+    assert "Newly passing: 1" in text
+    assert text.endswith("✓ No regression")
+
+
+def test_without_a_store_file_everything_runs(tmp_path: Path) -> None:
+    suite = KeptSuite(tmp_path / "scenarios")
+    suite.write(1)
+    suite.run(changed=True)
+    assert origins(suite) == [None]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"kept": None}, "--changed needs the run store"),
+        ({"llm": "live"}, "a live model can"),
+        ({"llm": "record"}, "a live model can"),
+        ({"resume": ""}, "--changed begins a new run"),
+        ({"last_failed": True}, "--changed and --last-failed choose different scenarios"),
+        ({"records_dir": Path("records")}, "--records has the record of every run"),
+        ({"caution_curve": True}, "Remove --changed"),
+    ],
+)
+def test_what_makes_no_sense_with_it_is_refused(suite: KeptSuite, options: dict[str, object], problem: str) -> None:
+    with pytest.raises(AgentError, match=problem) as caught:
+        suite.run_and_print(changed=True, **options)
+    assert caught.value.exit_code == 2
+
+
+@pytest.fixture
+def incomplete(suite: KeptSuite) -> KeptSuite:
+    (suite.folder / "judge.py").write_text("import importlib\nimportlib.import_module(input())\n")
+    suite.run_until(2)
+    return suite
+
+
+REASON = "judge.py, line 2: it imports what only a run tells"
+
+
+def test_incomplete_inputs_are_refused(incomplete: KeptSuite) -> None:
+    with pytest.raises(
+        AgentError, match=f"what verdicts depend on is incomplete: {REASON}. Remove --changed"
+    ) as caught:
+        incomplete.run(changed=True)
+    assert caught.value.exit_code == 2
+
+
+def test_a_resumed_run_says_that_its_inputs_are_incomplete(
+    incomplete: KeptSuite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    incomplete.run(resume="")
+    assert capsys.readouterr().err == f"Resuming run-2: 2 results are taken over\nincomplete: {REASON}\n"
+
+
+def test_the_run_and_stale_say_so_and_never_that_a_verdict_holds(
+    incomplete: KeptSuite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    incomplete.run()
+    with RunStore(incomplete.file) as store:
+        run = store.find_run("last")
+        print_run(store, run, Terminal(sys.stdout))
+        assert f"incomplete: {REASON}\n" in capsys.readouterr().out
+        found = find_stale(store, "last", incomplete.config, incomplete.folder)
+    print_stale(found, Terminal(sys.stdout))
+    shown = capsys.readouterr().out
+    assert "✓" not in shown
+    assert shown.endswith(f"incomplete: {REASON} (3 verdicts)\n3 verdicts of the run: not known whether they hold\n")
+    assert (found.stale, len(found.unknown)) == (frozenset(), 3)
+    assert found.as_dict()["incomplete"][0]["reason"] == REASON
+
+
+def test_no_unchanged_scenario_is_parsed(suite: KeptSuite, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite.write(2)
+    suite.run()
+    monkeypatch.setattr("guarantee_email_agent.eval.loader.load_documents", pytest.fail)
+    os.utime(suite.folder / "valid_warranty_001.yaml")
+    assert suite.run(changed=True) == 0
+    assert origins(suite) == ["run-2"] * 3
