@@ -105,7 +105,8 @@ def test_the_store_has_all_checks_the_reading_and_the_answers_of_the_calls(tmp_p
         "reply_language": "en",
     }
     steps = transcripts[0].trace["execution_trace"]
-    assert [step["action"]["action_type"] for step in steps] == ["check_warranty", "create_ticket", "send_email"]
+    names = [step["action"]["action_type"] for step in steps]
+    assert names == ["warranty.check_warranty", "ticketing.create_ticket", "mail.send_reply"]
     assert '"status": "valid"' in steps[0]["feedback"]["message"]
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.reporting.reading import reading_fields
 from guarantee_email_agent.reporting.terminal import Terminal, pluralize
+from guarantee_email_agent.reporting.transcript import answer_of, said_by_agent
 from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.store.stored_records import StoredResult, StoredRun, Transcript
@@ -106,6 +107,8 @@ def _sections(
     yield _Section("Read", [f"{name}: {value}" for name, value in reading])
     yield _Section("Model", list(_conversation_lines(trace.get("conversation"))))
     yield _Section("Calls", list(_call_lines(trace.get("execution_trace"), response, result.step_ms)))
+    for title, text in said_by_agent(trace):
+        yield _Section(title, [printable(line) for line in text.rstrip().split("\n")])
     yield _Section("Answer", list(_plain_lines(transcript.response)))
     yield _Section("Reply", list(_reply_lines(response)))
     yield _Section("Ticket", [_named(name, value) for name, value in _mapping(response.get("ticket_fields")).items()])
@@ -163,7 +166,7 @@ def _call_lines(trace: object, response: Mapping[str, Any], step_ms: Sequence[fl
         name = printable(str(action.pop("action_type", "?")))
         took = "" if took_ms is None else f" {_milliseconds(took_ms)}"
         yield f"{name}({', '.join(f'{printable(key)}={_value(value)}' for key, value in action.items())}){took}"
-        if (answer := _mapping(step.get("feedback")).get("message")) is not None:
+        if (answer := answer_of(step)) is not None:
             yield f"  → {_value(answer)}"
     if not steps:
         for call in map(_mapping, (response.get("calls") or ())[:_MAX_MESSAGES]):

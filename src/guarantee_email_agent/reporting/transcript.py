@@ -11,11 +11,12 @@ from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.reporting.reading import reading_fields
 from guarantee_email_agent.reporting.report import Case
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import head_and_tail, printable
 
 MAX_TEXT: Final = 20_000
 """Characters of one text that are shown."""
 
+_MAX_SAID: Final = 2 * MAX_TEXT  # what was printed has both its ends already
 _MAX_ITEMS: Final = 100
 _MAX_ANSWER: Final = 2_000
 _SHOWN_APART: Final = frozenset(
@@ -26,6 +27,13 @@ _SHOWN_APART: Final = frozenset(
 )
 
 _APART: Final = frozenset({"output", "checks"})
+SAID_BY_AGENT: Final[Mapping[str, str]] = {
+    "task_result": "Answer of the agent",
+    "response": "Response of the service",
+    "stdout": "Printed on stdout",
+    "stderr": "Printed on stderr",
+}
+"""What a trace has of an agent that is not ours, with its titles."""
 
 
 class Section(NamedTuple):
@@ -65,6 +73,24 @@ def sections(case: Case) -> Iterator[Section]:
         yield from _judgement(case.judgement)
     if case.output:
         yield _text("judge", "Printed by the judge", case.output, from_end=True)
+
+
+def said_by_agent(trace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Title and text of what an agent that is not ours said and printed."""
+    for name, title in SAID_BY_AGENT.items():
+        if isinstance(text := trace.get(name), str) and text.strip():
+            yield title, head_and_tail(text, _MAX_SAID)
+
+
+def answer_of(step: Mapping[str, Any]) -> Any:
+    """What came back of a step; None where nothing is known of it."""
+    feedback = step.get("feedback")
+    if not isinstance(feedback, Mapping):
+        return None
+    if feedback.get("answered") is False:
+        return "(no answer)"
+    message = feedback.get("message")
+    return f"refused: {message}" if feedback.get("refused") is True else message
 
 
 def visible(text: str) -> str:
@@ -116,9 +142,8 @@ def _step(step: Any, write_answer: Callable[[Any], str] | None = None) -> str:
     if not isinstance(step, Mapping) or not isinstance(action := step.get("action"), Mapping):
         return _as_text(step)
     arguments = {name: value for name, value in action.items() if name != "action_type"}
-    done = f"{action.get('action_type')} {_as_line(arguments)}"
-    feedback = step.get("feedback")
-    answer = feedback.get("message") if isinstance(feedback, Mapping) else None
+    took = f" ({step['duration_ms']} ms)" if "duration_ms" in step else ""
+    done, answer = f"{action.get('action_type')} {_as_line(arguments)}{took}", answer_of(step)
     return done if answer is None else f"{done}\n  → {(write_answer or _as_text)(answer)}"
 
 
@@ -159,6 +184,8 @@ def _trace(trace: Mapping[str, Any], *, steps: Any) -> Iterator[Section]:
         yield _items_section(f"Conversation with the model ({len(messages)})", messages, _message)
     if isinstance(steps, list) and steps:
         yield _items_section(f"Steps ({len(steps)})", steps, _step)
+    for title, text in said_by_agent(trace):
+        yield Section("trace", title, text=visible(text))
 
 
 def _items_section(title: str, items: Sequence[Any], read: Callable[[Any], str]) -> Section:

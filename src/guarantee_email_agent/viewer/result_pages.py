@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from guarantee_email_agent.judging.kept_record import with_record
 from guarantee_email_agent.reporting.reading import reading_fields
 from guarantee_email_agent.reporting.report import Case
-from guarantee_email_agent.reporting.transcript import Section, cut, sections, visible
+from guarantee_email_agent.reporting.transcript import SAID_BY_AGENT, Section, answer_of, cut, sections, visible
 from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.store.stored_records import StoredResult, Transcript
 from guarantee_email_agent.viewer.query import Query, QueryError
@@ -131,7 +131,7 @@ def _view(store: RunStore, result: StoredResult) -> ResultView:
         runs=(),
         request=transcript.request,
         response=transcript.response,
-        trace={name: trace.get(name) for name in ("conversation", "problem")},
+        trace={name: trace.get(name) for name in ("conversation", "problem", *SAID_BY_AGENT)},
         judgement=judgement or None,
     )
     by_role: dict[str, list[Section]] = {}
@@ -163,7 +163,7 @@ def _step(each: Mapping[str, Any], duration_ms: float | None) -> Step:
         return Step(_shown(name), _arguments(_mapping(each.get("arguments"))), None, None)
     action = dict(_mapping(each["action"]))
     name = str(action.pop("action_type", "?"))
-    answer = _mapping(each.get("feedback")).get("message")
+    answer = answer_of(each)
     duration = each.get("duration_ms", duration_ms)
     return Step(
         _shown(name),
