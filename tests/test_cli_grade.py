@@ -1,3 +1,5 @@
+"""`grade` as a whole command."""
+
 from __future__ import annotations
 
 import json

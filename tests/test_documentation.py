@@ -14,8 +14,7 @@ from guarantee_email_agent.instructions.instruction import ScenarioHeader
 from guarantee_email_agent.instructions.instruction_files import TICKET_FIELDS_OF_CODE
 from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS
 from guarantee_email_agent.instructions.look_up import TICKET_NUMBER, WARRANTY
-from guarantee_email_agent.instructions.router import NUMBER_COUNTS, UNCLEAR, Condition
-from guarantee_email_agent.instructions.topics import EXAMPLE_ELEMENT, TOPIC_ELEMENT
+from guarantee_email_agent.instructions.router import EXAMPLE_ELEMENT, NUMBER_COUNTS, TOPIC_ELEMENT, UNCLEAR, Condition
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "guarantee_email_agent"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from scenario_folder import TEMPLATE, broken, failing
 
-import guarantee_email_agent.files.yaml_positions  # noqa: F401 - its parser cannot be loaded twice
+import guarantee_email_agent.files.yaml_errors  # noqa: F401 - its parser cannot be loaded twice
 
 pytest_plugins = ["pytester"]
 PLUGIN = "guarantee_email_agent.pytest_plugin"

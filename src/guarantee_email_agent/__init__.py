@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
     from guarantee_email_agent.judging.grading import grade
     from guarantee_email_agent.judging.verdict import Verdict
+    from guarantee_email_agent.utils.version import __version__
 
-__all__ = ["EvalResult", "EvalTestCase", "Evaluation", "Verdict", "evaluate", "evaluate_async", "grade"]
-
-__version__ = "0.1.0"
+__all__ = ["EvalResult", "EvalTestCase", "Evaluation", "Verdict", "__version__", "evaluate", "evaluate_async", "grade"]
 
 _MODULES = {
     "EvalResult": "eval.models",
     "EvalTestCase": "eval.models",
     "Evaluation": "eval.evaluation",
     "Verdict": "judging.verdict",
+    "__version__": "utils.version",
     "evaluate": "eval.evaluation",
     "evaluate_async": "eval.evaluation",
     "grade": "judging.grading",

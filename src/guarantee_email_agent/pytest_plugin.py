@@ -119,7 +119,7 @@ class _ScenarioFailed(Exception):  # noqa: N818 - it is a verdict, not an accide
 def _line(result: EvalResult) -> int:
     """Where the scenario expects what failed first, else where it says what it expects; of no usable file the first."""
     from guarantee_email_agent.eval.models import EvalTestCase
-    from guarantee_email_agent.files.yaml_positions import nodes
+    from guarantee_email_agent.files.yaml_errors import nodes
 
     scenario = result.test_case
     if not isinstance(scenario, EvalTestCase):

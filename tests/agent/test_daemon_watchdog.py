@@ -12,7 +12,7 @@ from typing import Any
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, worker_on
 
 from guarantee_email_agent.agent.daemon import Daemon
-from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
+from guarantee_email_agent.agent.health import LoopWatchdog
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.utils.clock import SystemClock
 

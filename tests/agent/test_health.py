@@ -9,8 +9,7 @@ from dataclasses import replace
 import pytest
 from virtual_time import VirtualClock, run_in_virtual_time
 
-from guarantee_email_agent.agent.health import Health, HealthLimits
-from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
+from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.config.settings import Config, Llm
@@ -116,3 +115,23 @@ class TestLives:
         config = Config()
         slow = replace(config, mcp=replace(config.mcp, gmail=replace(config.mcp.gmail, timeout_s=600)))
         assert HealthLimits.of(slow).stuck_s > 2 * 600
+
+
+def test_a_loop_that_waits_as_long_as_it_said_is_not_late() -> None:
+    async def wait() -> float:
+        watchdog = LoopWatchdog(VirtualClock())
+        watchdog.beat(3600)
+        await asyncio.sleep(3600)
+        return watchdog.overdue_s
+
+    assert run_in_virtual_time(wait()) == 0
+
+
+def test_what_goes_beyond_is_late() -> None:
+    async def wait() -> float:
+        watchdog = LoopWatchdog(VirtualClock())
+        watchdog.beat(30)
+        await asyncio.sleep(100)
+        return watchdog.overdue_s
+
+    assert run_in_virtual_time(wait()) == 70

@@ -10,7 +10,7 @@ import pytest
 
 from guarantee_email_agent.agent.health_probe import HealthAnswer, ask_health
 from guarantee_email_agent.agent.listeners import listen_on_port, listen_on_unix_socket
-from guarantee_email_agent.config.metrics_settings import MetricsSettings
+from guarantee_email_agent.config.operation_settings import MetricsSettings
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 

@@ -12,8 +12,7 @@ from mailbox_in_memory import INSTRUCTIONS
 from prometheus_client.parser import text_string_to_metric_families
 from virtual_time import VirtualClock
 
-from guarantee_email_agent.agent.health import Health, HealthLimits
-from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
+from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.metrics import MAX_SCENARIOS, Metrics
 from guarantee_email_agent.agent.outages import Outage

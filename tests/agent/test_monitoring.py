@@ -18,7 +18,7 @@ from guarantee_email_agent.agent.health_probe import HealthAnswer, ask_health
 from guarantee_email_agent.agent.listeners import listen_on_port
 from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring, require_packages
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier
-from guarantee_email_agent.config.metrics_settings import MetricsSettings
+from guarantee_email_agent.config.operation_settings import MetricsSettings
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError

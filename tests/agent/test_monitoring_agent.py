@@ -13,7 +13,7 @@ from running_prometheus import free_port
 from waiting import wait_until
 
 from guarantee_email_agent.agent.health_probe import ask_health
-from guarantee_email_agent.config.metrics_settings import MetricsSettings
+from guarantee_email_agent.config.operation_settings import MetricsSettings
 
 pytestmark = pytest.mark.slow
 

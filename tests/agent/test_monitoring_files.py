@@ -16,8 +16,7 @@ from running_prometheus import JOB, free_port, program, running_prometheus
 from virtual_time import VirtualClock
 from waiting import wait_until
 
-from guarantee_email_agent.agent.health import Health, HealthLimits
-from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
+from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
 from guarantee_email_agent.agent.metrics import PREFIX, Metrics
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.config.settings import Config, Llm

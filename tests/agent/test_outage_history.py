@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mailbox_in_memory import integration_error
 
-from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT
+from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT
 from guarantee_email_agent.agent.outage_history import OutageHistory
 from guarantee_email_agent.agent.outages import INBOX, MAILS, MODEL, STARTING, CurrentOutages, Outage
 from guarantee_email_agent.ledger.agents import AgentReport

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from mailbox_in_memory import INSTRUCTIONS, KEY, MailboxInMemory, Tickets, Warranties, worker_on
 
+from guarantee_email_agent.agent.changed_settings import digests
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.identity_key import key_of_mailbox
 from guarantee_email_agent.agent.outages import MODEL
 from guarantee_email_agent.agent.reload import SettingsReload
-from guarantee_email_agent.agent.settings_in_use import digests
 from guarantee_email_agent.agent.startup import RunOptions, run_agent
 from guarantee_email_agent.config.settings import Config, InstructionSettings, MailboxSettings
 from guarantee_email_agent.integrations.services import create_services
@@ -78,13 +78,13 @@ def test_another_time_for_a_mail_makes_another_model(ledger: Ledger) -> None:
 def test_what_a_model_was_paid_for_is_kept_over_a_reload_unless_another_one_is_asked(ledger: Ledger) -> None:
     async def run() -> None:
         desk = Desk(ledger, unchanged)
-        kept = desk.daemon.worker.kept_answers
+        kept = desk.daemon.worker.answer_cache
         desk.change(concurrency=2)
         assert await desk.settings.reload()
-        assert desk.daemon.worker.kept_answers is kept
+        assert desk.daemon.worker.answer_cache is kept
         desk.file = replace(desk.file, llm=replace(desk.file.llm, max_tokens=99))
         assert await desk.settings.reload()
-        assert desk.daemon.worker.kept_answers is not kept
+        assert desk.daemon.worker.answer_cache is not kept
 
     asyncio.run(run())
 

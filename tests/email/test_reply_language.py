@@ -10,7 +10,7 @@ from shipped_instructions import InstructionFolder
 
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.email.reply_language import choose_language
+from guarantee_email_agent.email.reply import choose_language
 from guarantee_email_agent.instructions.instruction import Instructions
 
 MAILS = Path(__file__).parents[1] / "interpreter" / "mails"

@@ -15,6 +15,7 @@ from guarantee_email_agent.eval.models import (
     EvalTestCase,
     InvalidScenario,
 )
+from guarantee_email_agent.store.records import Check
 
 
 @pytest.fixture
@@ -59,15 +60,18 @@ def scenario() -> Callable[..., EvalTestCase]:
 
 @pytest.fixture
 def outcome() -> Callable[..., EvalResult]:
-    """Makes a result: passed where no failures are given; further arguments are fields of the scenario.
+    """Makes a result: passed where no failed checks are given, as `name: reason` or with all that they have; further
+    arguments are fields of the scenario.
 
     Its mail is distinct from all others, unless the scenario's `input` is given.
     """
     numbers = count()
 
-    def make(*failures: str, took_ms: int = 3, **changes: Any) -> EvalResult:
+    def make(*failures: str | Check, took_ms: int = 3, **changes: Any) -> EvalResult:
         scenario = make_scenario(**{"input": mail_with_body(f"Mail {in_letters(next(numbers))}")} | changes)
-        return EvalResult(scenario, not failures, list(failures), {"email_sent": True}, took_ms)
+        checks = tuple(each if isinstance(each, Check) else Check(*each.split(": ", 1)) for each in failures)
+        actual = {"email_sent": True}
+        return EvalResult(scenario, not failures, list(map(str, checks)), actual, took_ms, checks=checks)
 
     return make
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scenario_folder import BUILT_IN
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
@@ -28,7 +29,7 @@ SHIPPED = LookUpSource(answers={"orders": {"status": "shipped", "delivery_date":
 
 def shown(raw: bytes, source: LookUpSource = NOTHING, config: Config | None = None, **options: Any) -> tuple[int, str]:
     stream = io.StringIO()
-    config = config or load_config(None, {})
+    config = config or BUILT_IN
     code = answer_mail(AnswerOptions(mail="-", look_up=source, **options), config, stream, lambda size: raw[:size])
     return code, stream.getvalue()
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.eval.checks import FailedCheck, check_agent_report, check_completed, check_recipients
+from guarantee_email_agent.eval.checks import check_agent_report, check_completed, check_recipients
 from guarantee_email_agent.eval.models import EvalExpectedOutput, ExpectedCall, ForbiddenCall
+from guarantee_email_agent.store.records import Check
 
 GOOD: dict[str, Any] = {
     "email_sent": True,
@@ -42,6 +43,49 @@ class TestMatches:
                 "  expected: no 'valid'\n"
                 "  actual:   'Your warranty is valid until 2025-12-31.'"
             )
+
+    def test_what_is_left_out_is_not_judged(self) -> None:
+        assert EvalExpectedOutput().matches({}) == (True, [])
+        wanted = EvalExpectedOutput(email_sent=True, response_body_contains=["absent"], ticket_fields=None)  # type: ignore[arg-type]
+        assert [each.partition("\n")[0] for each in wanted.matches({**GOOD, "email_sent": False})[1]] == [
+            "email_sent: no mail was sent",
+            "response_body_contains: missing phrase 'absent'",
+        ]
+
+    def test_none_means_the_default(self) -> None:
+        names = EvalExpectedOutput.__dataclass_fields__
+        assert EvalExpectedOutput(**dict.fromkeys(names)) == EvalExpectedOutput()
+
+    def test_the_result_of_our_agent_may_be_given(self) -> None:
+        report = ProcessingResult(
+            True,
+            "m1",
+            "valid-warranty",
+            email_sent=True,
+            response_body=GOOD["response_body"],
+            ticket_created=True,
+            ticket_fields=GOOD["ticket_fields"],
+            processing_time_ms=11,
+        )
+        wanted = expected(response_body_contains=["2025"], ticket_fields={"priority": "normal"})
+        assert wanted.matches(report) == (True, [])
+        misses = expected(email_sent=False, processing_time_ms=10).matches(report)[1]
+        assert [each.partition(":")[0] for each in misses] == ["email_sent", "processing_time_ms"]
+
+    def test_where_our_agent_crashed_nothing_matches(self) -> None:
+        report = ProcessingResult(
+            False, "m1", failed_step="parse", error_code="processing_unexpected", error_message="No"
+        )
+        wanted = expected(email_sent=False, ticket_created=False, scenario_instruction_used="none")
+        assert wanted.matches(report) == (False, ["crash: stopped in step parse: No"])
+
+    def test_a_check_that_crashes_is_a_miss_and_stops_no_other(self) -> None:
+        wanted = expected(response_body_contains=[5], ticket_fields="SN12345", processing_time_ms=10)
+        assert wanted.matches({**GOOD, "processing_time_ms": 11})[1] == [
+            "crash: check_body_contains raised AttributeError: 'int' object has no attribute 'split'",
+            "crash: check_ticket_fields raised AttributeError: 'str' object has no attribute 'items'",
+            "processing_time_ms: took too long\n  expected: at most 10\n  actual:   11",
+        ]
 
     def test_every_check_runs_and_every_miss_is_listed_in_order(self) -> None:
         wanted = expected(
@@ -176,12 +220,62 @@ class TestMatches:
         assert expected(processing_time_ms=100).matches({**GOOD, "processing_time_ms": took})[0] is passes
 
 
-class TestFailedCheck:
+class TestPassedChecks:
+    WANTED = expected(
+        response_body_contains=["WARRANTY is valid", "2025"],
+        response_body_excludes=["expired"],
+        ticket_fields={"priority": "normal"},
+    )
+
+    def test_every_one_is_listed_with_what_came(self) -> None:
+        assert [(each.name, each.expected, each.actual) for each in self.WANTED.checks(GOOD) if each.passed] == [
+            ("email_sent", "True", "True"),
+            ("response_body_contains", "'WARRANTY is valid'", "Your warranty is valid until 2025-12-31."),
+            ("response_body_contains", "'2025'", "Your warranty is valid until 2025-12-31."),
+            ("response_body_excludes", "no 'expired'", "it is not in the reply"),
+            ("ticket_created", "True", "True"),
+            ("ticket_fields", "priority: 'normal'", "priority: 'normal'"),
+            ("scenario_instruction_used", "'valid-warranty'", "'valid-warranty'"),
+        ]
+
+    @pytest.mark.parametrize(
+        ("change", "name"),
+        [
+            ({"email_sent": False}, "email_sent"),
+            ({"response_body": "It expired"}, "response_body_contains"),
+            ({"ticket_created": False}, "ticket_created"),
+            ({"ticket_fields": {}}, "ticket_fields"),
+            ({"scenario_used": None}, "scenario_instruction_used"),
+        ],
+    )
+    def test_a_failed_one_stands_in_its_place_with_its_reason(self, change: dict[str, Any], name: str) -> None:
+        found = self.WANTED.checks(GOOD | change)
+        assert [each.name for each in found] == [each.name for each in self.WANTED.checks(GOOD)]
+        failed = [each for each in found if not each.passed]
+        assert name in {each.name for each in failed}
+        assert all(each.reason for each in failed)
+
+    @pytest.mark.parametrize(
+        ("body", "shown"),
+        [
+            (
+                "so much text " * 9 + "the warranty  is\nvalid, 2025" + " more" * 9,
+                "… so much text so much text the warr",
+            ),
+            ("Straße: the warranty is valid, 2025", "strasse: the warranty is valid, 2025"),
+        ],
+    )
+    def test_a_phrase_shows_as_it_stands_in_the_reply(self, body: str, shown: str) -> None:
+        found = self.WANTED.checks(GOOD | {"response_body": body})[1]
+        assert found.passed
+        assert str(found.actual).startswith(shown[:20])
+        assert "warranty is valid" in str(found.actual)
+
+
+class TestCheck:
     def test_text_with_and_without_a_comparison(self) -> None:
-        assert str(FailedCheck("agent", "stopped")) == "agent: stopped"
-        assert (
-            str(FailedCheck("email_sent", "2 mails", "1", "2")) == "email_sent: 2 mails\n  expected: 1\n  actual:   2"
-        )
+        assert str(Check("agent", "stopped")) == "agent: stopped"
+        assert str(Check("email_sent", "2 mails", "1", "2")) == "email_sent: 2 mails\n  expected: 1\n  actual:   2"
 
 
 class TestWhatHoldsForEveryScenario:
@@ -213,7 +307,7 @@ class TestWhatHoldsForEveryScenario:
     )
     def test_an_agent_that_stopped(self, code: str, others_failed: bool, check: str | None) -> None:
         report = ProcessingResult(False, "m", failed_step="draft", error_code=code, error_message="no answer")
-        found = [] if check is None else [FailedCheck(check, "stopped in step draft: no answer")]
+        found = [] if check is None else [Check(check, "stopped in step draft: no answer")]
         assert list(check_completed(report, others_failed)) == found
         assert list(check_completed(ProcessingResult(True, "m"), others_failed=True)) == []
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
+from scenario_folder import TEMPLATES
 
 from guarantee_email_agent.eval.cost_limit import CostLimit
 from guarantee_email_agent.eval.loader import EvalLoader
@@ -15,7 +15,7 @@ from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 MODEL = "claude-sonnet-4-6"
-SCENARIO = Path(__file__).parents[2] / "evals" / "scenarios" / "valid_warranty_001.yaml"
+SCENARIO = TEMPLATES / "valid_warranty_001.yaml"
 
 
 class Asked:

@@ -2,19 +2,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scenario_folder import SHIPPED, TEMPLATES
 
 from guarantee_email_agent.eval.distinct_mails import DistinctMails, MailCounter, mail_fingerprint
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, PreviousReply
 
-SHIPPED = EvalLoader().discover_test_cases(Path(__file__).parents[2] / "evals" / "scenarios")
-(FIRST,) = [case for case in SHIPPED if case.scenario_id == "valid_warranty_001"]
+FIRST = EvalLoader().load_eval_test_case(TEMPLATES / "valid_warranty_001.yaml")
 BODY = "Hello,\n\nmy washer SN12345 leaks. Is it covered?\n\nRegards\nKim Larsen\n"
 
 
@@ -100,7 +99,7 @@ def test_files_that_cannot_be_used_are_copies_of_none(invalid: EvalResult) -> No
 
 def test_the_shipped_scenarios_are_all_distinct() -> None:
     files: dict[bytes, str] = {}
-    for case in SHIPPED:
+    for case in EvalLoader().discover_test_cases(SHIPPED):
         first = files.setdefault(mail_fingerprint(EvalResult(case, True)), case.scenario_id)
         assert first == case.scenario_id, f"{case.scenario_id} is a copy of {first}"
 

@@ -9,16 +9,15 @@ import shutil
 from pathlib import Path
 
 import pytest
-from scenario_folder import ROOT, SHIPPED, ScenarioFolder, broken, failing
+from scenario_folder import BUILT_IN, SHIPPED, ScenarioFolder, broken, failing
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.eval import EvalLoader, EvalReporter, EvalRunner
 from guarantee_email_agent.eval.offline_run import MAX_CHUNK
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> ScenarioFolder:
-    return ScenarioFolder(tmp_path / "scenarios", load_config(cwd=ROOT, environ={}))
+    return ScenarioFolder(tmp_path / "scenarios", BUILT_IN)
 
 
 def test_a_script_needs_the_names_of_the_package_alone(suite: ScenarioFolder) -> None:

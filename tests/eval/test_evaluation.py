@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 from mcp_by_hand import post
-from scenario_folder import ScenarioFolder, broken, failing
+from scenario_folder import BUILT_IN, ScenarioFolder, broken, failing
 
 import guarantee_email_agent
 from guarantee_email_agent import EvalTestCase, Evaluation, evaluate, evaluate_async
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError, InstructionError
@@ -26,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def config() -> Config:
-    return load_config(cwd=ROOT, environ={})
+    return BUILT_IN
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ import pytest
 
 from guarantee_email_agent.eval.export import json_results, json_rows, json_summary
 from guarantee_email_agent.eval.models import EvalResult
+from guarantee_email_agent.store.records import Check
 
-MISS = "response_body_contains: missing phrase 'a'\n  expected: 'a'\n  actual:   'b'"
+MISS = Check("response_body_contains", "missing phrase 'a'", "'a'", "'b'")
 Outcome = Callable[..., EvalResult]
 
 
@@ -75,7 +76,7 @@ class TestJson:
             "language": "",
             "passed": False,
             "needs_review": False,
-            "failures": [MISS],
+            "failures": [str(MISS)],
             "harmful": [],
             "nearest": [],
             "processing_time_ms": 3,

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scenario_folder import SHIPPED
+from scenario_folder import TEMPLATES
 
 from guarantee_email_agent.eval.failure_details import SharedCauses, explain, nearest_sentences
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult
 
-SCENARIO = EvalLoader().load_eval_test_case(SHIPPED / "valid_warranty_001.yaml")
+SCENARIO = EvalLoader().load_eval_test_case(TEMPLATES / "valid_warranty_001.yaml")
 REPLY = """\
 Hello,
 
@@ -26,8 +26,8 @@ def failed(reply: str | None = REPLY, **expected: Any) -> EvalResult:
     always = {"email_sent": True, "ticket_created": True, "scenario_instruction_used": "valid-warranty"}
     scenario = replace(SCENARIO, expected_output=EvalExpectedOutput(**(always | expected)))
     actual = {"email_sent": True, "response_body": reply, "ticket_created": True, "ticket_fields": {}}
-    passed, failures = scenario.expected_output.matches({**actual, "scenario_used": "valid-warranty"})
-    return EvalResult(scenario, passed, failures, actual)
+    checks = scenario.expected_output.checks({**actual, "scenario_used": "valid-warranty"})
+    return EvalResult.of_checks(scenario, checks, {**actual, "processing_time_ms": 0})
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from messages_server import INTERPRETED, MessagesServer, Reply, answer, error_reply, text, tool_call
-from scenario_folder import ROOT, ScenarioFolder
+from scenario_folder import TEMPLATES, ScenarioFolder
 from shipped_instructions import InstructionFolder
 
 from guarantee_email_agent import evaluate as evaluate_from_python
@@ -31,14 +31,18 @@ FAILING_WARRANTY_SYSTEM = "valid_warranty_056"
 
 
 class LiveSuite(ScenarioFolder):
-    """The shipped valid_warranty_001 and whatever a test takes, evaluated with a model behind the server."""
+    """valid_warranty_001 and whatever a test takes, evaluated with a model behind the server."""
 
     def __init__(self, folder: Path, server: MessagesServer) -> None:
-        config = load_config(cwd=ROOT, environ={"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": server.url})
+        config = load_config(cwd=TEMPLATES, environ={"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": server.url})
         super().__init__(folder / "scenarios", replace(config, llm=replace(config.llm, max_attempts=1), source=None))
         self.recordings = folder / "recordings"
         self.server = server
         self.take("valid_warranty_001")
+
+    def write_many(self, count: int) -> None:
+        for number in range(1, count + 1):
+            self.write(number)
 
     def configure(self, **llm: Any) -> None:
         self.config = replace(self.config, llm=replace(self.config.llm, **llm))
@@ -101,7 +105,7 @@ def test_the_cost_of_an_unknown_model_is_not_made_up(suite: LiveSuite) -> None:
 
 
 def test_results_come_in_order_and_no_more_are_under_way_than_jobs(suite: LiveSuite) -> None:
-    suite.take(*(f"valid_warranty_{number:03}" for number in range(1, 21)))
+    suite.write_many(20)
     one_by_one = suite.results("live", jobs=1)
     assert suite.server.most_at_once == 1
     assert suite.results("live", jobs=4) == one_by_one
@@ -132,7 +136,7 @@ def test_the_api_failing_is_a_failure_even_where_no_reply_is_expected(suite: Liv
 
 
 def test_an_api_that_is_down_is_not_asked_for_every_scenario(suite: LiveSuite) -> None:
-    suite.take(*(f"valid_warranty_{number:03}" for number in range(1, 20)))
+    suite.write_many(19)
     suite.configure(when_down="template")
     suite.server.replies = [error_reply(500)]
     results = suite.results("live")
@@ -194,7 +198,7 @@ def test_a_failure_is_told_as_it_happens_without_a_word_of_the_mail(
 
 
 def test_no_scenario_is_begun_that_could_pass_the_cost_limit(suite: LiveSuite) -> None:
-    suite.take(*(f"valid_warranty_{number:03}" for number in range(2, 9)))
+    suite.write_many(8)
     one = suite.report(llm="live", only=("valid_warranty_001",))["cost_usd"]
     suite.server.requests.clear()
 

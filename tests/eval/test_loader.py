@@ -139,6 +139,19 @@ class TestForms:
         text = TWO_DOCUMENTS.replace("created: 2026-01-18", f"created: {written}")
         assert EvalLoader().load_eval_test_case(write(text)).created == written.strip("'")
 
+    def test_what_pyyaml_makes_of_dates_is_what_the_author_wrote(self, write: Write) -> None:
+        text = ONE_DOCUMENT.replace('"2026-01-18T10:00:00Z"', "2026-01-18T10:00:00Z").replace(
+            '"2025-12-31"', "2025-12-31"
+        )
+        file = write(text)
+        case = EvalLoader().validate_test_case(yaml.safe_load(text), file)
+        assert case == EvalLoader().load_eval_test_case(file)
+        assert (case.created, case.input.email.received) == ("2026-01-18", "2026-01-18T10:00:00Z")
+
+    def test_data_that_holds_itself(self) -> None:
+        data = yaml.safe_load("&all {input: *all}")
+        assert problem_with(data).code == "eval_yaml_invalid"
+
     def test_yes_and_no_are_words(self, write: Write) -> None:
         text = TWO_DOCUMENTS.replace('"Warranty status inquiry"', "no")
         assert EvalLoader().load_eval_test_case(write(text)).input.email.subject == "no"
@@ -187,8 +200,10 @@ class TestForms:
 class TestFields:
     @pytest.mark.parametrize("path", REQUIRED)
     def test_required(self, write: Write, path: str) -> None:
-        error = refused(write(json.dumps(without(path))))
+        file = write(json.dumps(without(path)))
+        error = refused(file)
         assert error.code == "eval_missing_field"
+        assert (error.details["file_path"], error.details["field"]) == (str(file), path)
         assert error.message == f"Invalid eval file: valid_warranty_001.yaml - Missing field: {path}"
 
     @pytest.mark.parametrize(

@@ -144,6 +144,18 @@ def test_tickets_are_numbered_and_captured() -> None:
         {"serial_number": "SN1", "ticket_id": "MOCK-TICKET-001"},
         {"serial_number": "SN2", "ticket_id": "MOCK-TICKET-002"},
     ]
+    assert [ticket["data"] for ticket in ticketing.created_tickets] == [
+        {"serial_number": "SN1"},
+        {"serial_number": "SN2"},
+    ]
+
+
+def test_a_field_of_a_ticket_may_be_called_data() -> None:
+    ticketing = MockTicketingClient()
+    run(ticketing.create_ticket({"data": "a field"}))
+    assert ticketing.created_tickets[0]["data"] == "a field"
+    with pytest.raises(KeyError):
+        ticketing.created_tickets[0]["colour"]
 
 
 def test_one_idempotency_key_gives_one_ticket() -> None:

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenario_folder import ScenarioFolder
+from scenario_folder import BUILT_IN, ScenarioFolder
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.mock_mail import raw_mail
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.utils.errors import EvalError
 
-ROOT = Path(__file__).parents[2]
 RAW = (
     "From: Jane <jane@example.com>\r\n"
     "Subject: =?iso-8859-1?Q?Trockner_f=FCr_die_K=FCche?=\r\n"
@@ -50,7 +48,7 @@ MAIL: dict[str, Any] = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> ScenarioFolder:
-    folder = ScenarioFolder(tmp_path / "scenarios", load_config(cwd=ROOT, environ={}))
+    folder = ScenarioFolder(tmp_path / "scenarios", BUILT_IN)
     (folder.folder / "valid_warranty_001.eml").write_bytes(RAW)
     return folder
 

@@ -91,6 +91,20 @@ class TestOutput:
         EvalReporter(stream).print_failure_details(suite)
         assert stream.getvalue() == FAILED_LINES
 
+    def test_failure_details_of_one_result(self, suite: list[EvalResult]) -> None:
+        stream = io.StringIO()
+        for result in suite[:2]:
+            EvalReporter(stream).print_failure_details(result)
+        assert stream.getvalue().startswith("✗ missing_info_003: Missing serial - FAILED\n    response_body_contains")
+
+    def test_results_may_come_one_by_one_and_their_own_time_is_the_duration(self, suite: list[EvalResult]) -> None:
+        stream = io.StringIO()
+        reporter = EvalReporter(stream)
+        reporter.print_scenario_results(iter(suite))
+        reporter.print_summary(iter(suite))
+        assert "✗ missing_info_003" in stream.getvalue()
+        assert "Pass rate: 34/35 (97.1%)\n✓ Passed: 34\n✗ Failed: 1\nDuration: 0.1s\n" in stream.getvalue()
+
     def test_a_passed_gate(self, outcome: Outcome) -> None:
         text = summary([outcome()] * 99 + [outcome(MISS)])
         assert "Pass rate: 99/100 (99.0%)\n" in text

@@ -6,19 +6,27 @@ import logging
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scenario_folder import BUILT_IN, TEMPLATES
 from shipped_instructions import InstructionFolder
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config, InstructionSettings
 from guarantee_email_agent.email.processor import EmailProcessor
-from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.email.processor_models import AnswerPolicy, ProcessingResult
 from guarantee_email_agent.eval import runner as runner_module
 from guarantee_email_agent.eval.loader import EvalLoader
-from guarantee_email_agent.eval.mocks import MockAnthropicClient
+from guarantee_email_agent.eval.mocks import (
+    MockAnthropicClient,
+    MockGmailClient,
+    MockTicketingClient,
+    MockWarrantyAPIClient,
+    build_raw_email,
+    create_mock_clients,
+)
 from guarantee_email_agent.eval.models import (
     EvalEmail,
     EvalExpectedOutput,
@@ -29,9 +37,9 @@ from guarantee_email_agent.eval.models import (
     ForbiddenCall,
 )
 from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import InstructionError
 
-ROOT = Path(__file__).parents[2]
 Scenario = Callable[..., EvalTestCase]
 VALID = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
 EMAIL = EvalEmail(
@@ -51,7 +59,7 @@ NOT_ANSWERED = EvalExpectedOutput(False, False, "valid-warranty")
 @pytest.fixture
 def config() -> Config:
     """The built-in defaults, with the shipped instructions."""
-    return load_config(cwd=ROOT, environ={})
+    return BUILT_IN
 
 
 @pytest.fixture
@@ -235,6 +243,79 @@ def test_one_mail_to_the_sender_and_one_ticket_are_meant(
     assert EvalRunner(config).validate_output(ANSWERED, actual, "jane@example.com") == (False, [failure])
 
 
+def test_what_mocks_captured_is_validated_and_not_what_the_agent_says(config: Config, good: EvalTestCase) -> None:
+    runner, mocks = EvalRunner(config), create_mock_clients(good)
+    processor = runner.create_processor({**mocks, "look_ups": {}}, SkippingClock(), AnswerPolicy())
+    report = asyncio.run(processor.process_email(build_raw_email(good)))
+    assert runner.validate_output(ANSWERED, report, mocks, 5) == (True, [])
+    assert runner.validate_output(ANSWERED, {"scenario_used": "valid-warranty"}, mocks, 5) == (True, [])
+    assert runner.validate_output(ANSWERED, report, mocks, 60_001)[1][0].startswith("processing_time_ms: took too long")
+
+    forbidden = replace(ANSWERED, never_called=(ForbiddenCall("warranty"),))
+    assert runner.validate_output(forbidden, report, mocks)[1][0].startswith("never_called: warranty.check_warranty")
+    mocks["gmail"].sent_emails[0]["to"] = "thief@example.net"
+    assert runner.validate_output(ANSWERED, report, mocks)[1][0].startswith("email_sent: a mail went to somebody else")
+    mocks["gmail"].sent_emails.clear()
+    failures = runner.validate_output(replace(NOT_ANSWERED, ticket_created=True), report, mocks)[1]
+    assert [failure.partition("\n")[0] for failure in failures] == [ANOTHER_EMAIL_SENT]
+
+
+def test_calls_that_each_mock_noted_for_itself_count_too(config: Config, good: EvalTestCase) -> None:
+    mocks = {
+        "gmail": MockGmailClient(good),
+        "ticketing": MockTicketingClient(),
+        "warranty": MockWarrantyAPIClient(good),
+    }
+    asyncio.run(mocks["warranty"].check_warranty("SN1"))
+    expected = EvalExpectedOutput(never_called=(ForbiddenCall("warranty"),))
+    assert not EvalRunner(config).validate_output(expected, {}, mocks)[0]
+
+
+@pytest.mark.parametrize(
+    ("captured", "reason"),
+    [
+        (5, "captured_output raised TypeError: 'int' object is not iterable"),
+        (
+            {"day": date(2026, 1, 18)},
+            "JSONEncoder.default raised TypeError: Object of type date is not JSON serializable",
+        ),
+    ],
+)
+def test_a_crash_of_what_is_observed_fails_its_scenario_alone(
+    config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch, captured: Any, reason: str
+) -> None:
+    class BrokenTickets(MockTicketingClient):
+        async def create_ticket(self, ticket_data: Any) -> dict[str, Any]:
+            self.created_tickets.append(captured)
+            return {"ticket_id": "T-1"}
+
+    mailless = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"status": "expired"}}))
+    odd = replace(good, input=EvalInput(EMAIL, {"warranty_api": 5}))  # type: ignore[dict-item]
+    with monkeypatch.context() as patch:
+        patch.setattr("guarantee_email_agent.eval.mocks.MockTicketingClient", BrokenTickets)
+        results = asyncio.run(EvalRunner(config).run_suite([good, mailless, odd]))
+    assert results[0].failures == [f"crash: {reason}"]
+    assert results[1].failures[0].startswith("response_body_contains")
+    assert results[2].failures == ["crash: _MockService.__init__ raised TypeError: 'int' object is not iterable"]
+    assert [results[0].checks[0].name, results[0].harm] == ["crash", ()]
+
+
+def test_a_check_that_raises_fails_its_scenario_with_the_misses_of_the_others(
+    config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check_ticket_count(_tickets: int) -> None:
+        raise ValueError("no\nnumber")
+
+    monkeypatch.setattr(runner_module, "check_ticket_count", check_ticket_count)
+    (result,) = asyncio.run(EvalRunner(config).run_suite([replace(good, expected_output=NOT_ANSWERED)]))
+    assert [failure.partition("\n")[0] for failure in result.failures] == [
+        "email_sent: a mail was sent",
+        "ticket_created: a ticket was created",
+        "crash: check_ticket_count raised ValueError: no number",
+    ]
+    assert "crash: check_ticket_count" in result.format_for_display()
+
+
 def test_the_sender_may_stand_in_brackets_and_in_another_case(config: Config, good: EvalTestCase) -> None:
     email = replace(EMAIL, from_address="Jane <JANE@example.com>")
     assert run(config, replace(good, input=EvalInput(email, {"warranty_api": VALID}))).passed
@@ -362,7 +443,7 @@ def test_nothing_reaches_from_one_scenario_to_the_next(config: Config, good: Eva
 
 
 def test_a_suites_invalid_files_count_as_failures(config: Config, tmp_path: Path) -> None:
-    shutil.copy(ROOT / "evals" / "scenarios" / "valid_warranty_001.yaml", tmp_path)
+    shutil.copy(TEMPLATES / "valid_warranty_001.yaml", tmp_path)
     (tmp_path / "valid_warranty_002.yaml").write_text("scenario_id: [", encoding="utf-8")
     results = asyncio.run(EvalRunner(config).run_suite(EvalLoader().discover_test_cases(tmp_path)))
     assert [(result.passed, result.invalid) for result in results] == [(True, False), (False, True)]

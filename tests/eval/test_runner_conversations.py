@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from scenario_folder import BUILT_IN
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.mocks import MockTicketingClient
 from guarantee_email_agent.eval.models import (
@@ -23,7 +22,6 @@ from guarantee_email_agent.eval.models import (
 )
 from guarantee_email_agent.eval.runner import EvalRunner
 
-ROOT = Path(__file__).parents[2]
 REPLY = PreviousReply("<reply-1@example.com>", "valid-warranty", "TICKET-000123")
 THANKS = EvalEmail(
     "Re: My dryer",
@@ -38,7 +36,7 @@ VALID = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
 
 @pytest.fixture
 def config() -> Config:
-    return load_config(cwd=ROOT, environ={})
+    return BUILT_IN
 
 
 @pytest.fixture

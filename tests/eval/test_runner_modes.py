@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from scenario_folder import BUILT_IN
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ProcessingResult
@@ -33,7 +32,7 @@ DRAFTED = replace(NOTHING, draft_stored=True, response_body_contains=("2031-02-0
 
 @pytest.fixture
 def config() -> Config:
-    return load_config(cwd=Path(__file__).parents[2], environ={})
+    return BUILT_IN
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ def loader() -> EvalLoader:
 
 def scenario(**expected: Any) -> dict[str, Any]:
     data: dict[str, Any] = yaml.safe_load(TEMPLATE)
-    data["created"] = "2026-01-18"
     data["expected_output"] |= expected
     return data
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from elsewhere import Elsewhere
-from scenario_folder import ROOT, ScenarioFolder, broken, failing
+from scenario_folder import BUILT_IN, ScenarioFolder, broken, failing
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config, Secrets
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
@@ -17,6 +16,7 @@ from guarantee_email_agent.eval.offline_run import OfflineRun
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.scenario_validation import KnownNames
+from guarantee_email_agent.eval.shipped_run import map_shipped
 
 JUDGE = """\
 import helper
@@ -29,8 +29,7 @@ def test(result):
 
 @pytest.fixture
 def config() -> Config:
-    shipped = load_config(cwd=ROOT, environ={})
-    return replace(shipped, secrets=Secrets(anthropic_api_key="sk-secret", mcp_environment={"TOKEN": "t0ken"}))
+    return replace(BUILT_IN, secrets=Secrets(anthropic_api_key="sk-secret", mcp_environment={"TOKEN": "t0ken"}))
 
 
 @pytest.fixture
@@ -67,7 +66,7 @@ def test_results_are_those_of_a_run_here(scenarios: ScenarioFolder, repeat: int)
     (scenarios.folder / "helper.py").write_text("def is_good(result):\n    return 'valid' in result['task_result']\n")
     (scenarios.folder / "notes.txt").write_text("as the notes say")
     run, files = runs(scenarios, repeat=repeat)
-    elsewhere = list(run.in_chunks(Elsewhere(), files, ship=True))
+    elsewhere = list(run.in_chunks(Elsewhere(), files, map_shipped))
     here = list(run.one_by_one(files))
     assert timeless(elsewhere) == timeless(here)
     assert [result.passed for result in here] == [True, False, False, True]
@@ -79,14 +78,14 @@ def test_raw_mails_go_with_the_scenarios_that_name_them(scenarios: ScenarioFolde
     scenarios.take("missing_info_1031", "valid_warranty_1037")
     run, files = runs(scenarios)
     assert files
-    assert timeless(list(run.in_chunks(Elsewhere(), files, ship=True))) == timeless(list(run.one_by_one(files)))
+    assert timeless(list(run.in_chunks(Elsewhere(), files, map_shipped))) == timeless(list(run.one_by_one(files)))
 
 
 def test_records_come_back(scenarios: ScenarioFolder, tmp_path: Path) -> None:
     scenarios.write(1)
     (tmp_path / "records").mkdir()
     run, files = runs(scenarios, records_dir=tmp_path / "records")
-    list(run.in_chunks(Elsewhere(), files, ship=True))
+    list(run.in_chunks(Elsewhere(), files, map_shipped))
     elsewhere = (tmp_path / "records" / "valid_warranty_001.json").read_bytes()
     list(run.one_by_one(files))
     assert b"task_result" in elsewhere
@@ -97,6 +96,6 @@ def test_no_secret_is_sent(scenarios: ScenarioFolder) -> None:
     scenarios.write(1)
     run, files = runs(scenarios)
     executor = Elsewhere()
-    list(run.in_chunks(executor, files, ship=True))
+    list(run.in_chunks(executor, files, map_shipped))
     assert len(executor.sent) == 2
     assert not any(secret in sent for sent in executor.sent for secret in (b"sk-secret", b"t0ken"))

@@ -57,7 +57,7 @@ def test_a_scenario_file_makes_only_itself_stale(suite: KeptSuite) -> None:
 
 
 def test_a_mail_beside_a_scenario_makes_it_stale(suite: KeptSuite) -> None:
-    suite.take("missing_info_1031", "no_reply_1031")
+    suite.take("missing_info_1031", "valid_warranty_1037")
     suite.run()
     assert stale(suite).stale == frozenset()
     mail = suite.folder / "missing_info_1031.eml"

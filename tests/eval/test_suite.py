@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenario_folder import ROOT, ScenarioFolder, broken, failing
+from scenario_folder import BUILT_IN, ScenarioFolder, broken, failing
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
@@ -17,7 +16,7 @@ from guarantee_email_agent.utils.errors import ConfigurationError, EvalError, In
 
 @pytest.fixture
 def config() -> Config:
-    return load_config(cwd=ROOT, environ={})
+    return BUILT_IN
 
 
 @pytest.fixture

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.eval.export import json_rows
-from guarantee_email_agent.eval.models import EvalResult
+from guarantee_email_agent.eval.models import INVALID_FILE, EvalResult
 from guarantee_email_agent.eval.suite_report import SuiteFacts, suite_report
 from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
-from guarantee_email_agent.reporting.report import Miss, Report
+from guarantee_email_agent.reporting.report import Report
+from guarantee_email_agent.store.records import Check
 
-MISS = "response_body_contains: missing phrase 'a'\n  expected: 'a'\n  actual:   'b'"
+MISS = Check("response_body_contains", "missing phrase 'a'", "'a'", "'b'")
 Outcome = Callable[..., EvalResult]
 
 
@@ -122,14 +123,14 @@ class TestCase:
             "failed",
             7,
         )
-        assert case.misses == (Miss("response_body_contains", "missing phrase 'a'", "'a'", "'b'"),)
+        assert case.failed_checks == (MISS,)
         assert case.request["subject"] == "Hi"
         assert case.response == {"email_sent": True}
 
     def test_a_file_that_cannot_be_used(self, invalid: EvalResult) -> None:
         (case,) = report(invalid).cases
         assert (case.outcome, case.file, case.request, case.response) == ("invalid", "evals/a_1.yaml", None, None)
-        assert str(case.misses[0]) == "Invalid eval file: a_1.yaml - Missing field: created"
+        assert str(case.failed_checks[0]) == "Invalid eval file: a_1.yaml - Missing field: created"
 
     def test_every_repetition_is_a_run(self, outcome: Outcome) -> None:
         (case,) = report(EvalResult.of_repetitions([outcome(), outcome(MISS)], 2)).cases
@@ -141,9 +142,9 @@ class TestCase:
     def test_a_miss_is_located_where_it_was_expected(self, outcome: Outcome, check: str, line: int) -> None:
         text = 'expected_output:\n  email_sent: true\n  response_body_contains: ["a"]\n  "ticket_fields": {}\n'
         (case,) = report(outcome(f"{check}: no", text=text)).cases
-        assert case.locate(case.misses[0]) == line
+        assert case.locate(case.failed_checks[0]) == line
 
     @pytest.mark.parametrize(("problem", "line"), [("Unknown key: x (line 16)", 16), ("Missing field: x", 1)])
     def test_a_problem_of_a_file_is_located_where_it_says(self, outcome: Outcome, problem: str, line: int) -> None:
         (case,) = report(outcome()).cases
-        assert case.locate(Miss("", f"Invalid eval file: a_1.yaml - {problem}")) == line
+        assert case.locate(Check(INVALID_FILE, f"a_1.yaml - {problem}")) == line

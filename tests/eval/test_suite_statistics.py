@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scenario_folder import SHIPPED
+from scenario_folder import TEMPLATES
 
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
 
-CASE = EvalLoader().load_eval_test_case(str(SHIPPED / "valid_warranty_001.yaml"))
+CASE = EvalLoader().load_eval_test_case(str(TEMPLATES / "valid_warranty_001.yaml"))
 
 
 def repeated(name: str, *passed: bool) -> EvalResult:

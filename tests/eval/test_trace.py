@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scenario_folder import ROOT, TEMPLATES, ScenarioFolder
 
 from guarantee_email_agent.config.settings import Config, InstructionSettings
 from guarantee_email_agent.eval.models import EvalInput, EvalResult, EvalTestCase
@@ -17,7 +18,6 @@ from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.suite import evaluate
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 
-ROOT = Path(__file__).parents[2]
 CONFIG = Config(
     instructions=InstructionSettings(ROOT / "instructions" / "main.md", ROOT / "instructions" / "scenarios")
 )
@@ -125,22 +125,17 @@ class TestRecord:
 class TestCommand:
     @pytest.mark.parametrize("jobs", [1, 2])
     def test_every_scenario_leaves_a_record(self, tmp_path: Path, jobs: int) -> None:
-        options = EvalOptions(
-            directory=ROOT / "evals" / "scenarios",
-            threshold=99,
-            only=("no_reply_00[1-4]",),
-            jobs=jobs,
-            records_dir=tmp_path / "new" / "records",
-        )
-        assert evaluate(options, CONFIG, io.StringIO()) == 0
+        suite = ScenarioFolder(tmp_path / "scenarios", CONFIG)
+        for number in range(1, 6):
+            suite.write(number)
+        chosen = {"only": ("valid_warranty_00[1-4]",), "records_dir": tmp_path / "new" / "records"}
+        assert suite.evaluate(jobs=jobs, **chosen)[0] == 0
         names = sorted(file.name for file in (tmp_path / "new" / "records").iterdir())
-        assert names == [f"no_reply_00{number}.json" for number in (1, 2, 3, 4)]
+        assert names == [f"valid_warranty_00{number}.json" for number in (1, 2, 3, 4)]
 
     def test_a_folder_that_cannot_be_made(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
-        options = EvalOptions(
-            directory=ROOT / "evals" / "scenarios", threshold=99, records_dir=tmp_path / "file" / "records"
-        )
+        options = EvalOptions(directory=TEMPLATES, threshold=99, records_dir=tmp_path / "file" / "records")
         with pytest.raises(ConfigurationError, match="the folder for records cannot be made") as caught:
             evaluate(options, CONFIG, io.StringIO())
         assert caught.value.code == "eval_records_unwritable"

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from collections.abc import Iterator
 
 import pytest
 
-from guarantee_email_agent.executors.executor import chunk_size, connected
-from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.executors.executor import LocalProcesses, chunk_size
+from guarantee_email_agent.executors.ray_executor import connected
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
 
 @pytest.mark.parametrize(
@@ -44,3 +48,47 @@ def test_an_address_without_a_cluster(address: str) -> None:
     pytest.importorskip("ray", reason="Ray has no wheel for this Python") if sys.version_info >= (3, 15) else None
     with pytest.raises(ConfigurationError, match=f"no cluster answers at {address}"), connected(address, 1):
         pass
+
+
+def double(item: int) -> int:
+    return 2 * item
+
+
+def die(item: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
+def fail(item: int) -> int:
+    raise AgentError(f"no {item}", "test_code", {"item": item})
+
+
+def test_results_come_in_the_order_of_the_items() -> None:
+    assert list(LocalProcesses(2).map_in_order(double, range(30))) == list(range(0, 60, 2))
+    assert list(LocalProcesses(2).map_in_order(double, [])) == []
+
+
+def test_items_are_taken_as_they_are_needed() -> None:
+    taken = []
+
+    def items() -> Iterator[int]:
+        for number in range(1_000):
+            taken.append(number)
+            yield number
+
+    results = LocalProcesses(2).map_in_order(double, items())
+    assert [next(results) for _ in range(3)] == [0, 2, 4]
+    results.close()
+    assert len(taken) == 8 + 3
+
+
+def test_an_error_keeps_its_code() -> None:
+    with pytest.raises(AgentError, match="no 1") as raised:
+        list(LocalProcesses(2).map_in_order(fail, [1]))
+    assert (raised.value.code, raised.value.details) == ("test_code", {"item": 1})
+
+
+def test_a_process_that_dies_ends_the_run_in_one_line() -> None:
+    with pytest.raises(AgentError, match=r"A worker process died .+ --jobs 1") as raised:
+        list(LocalProcesses(2).map_in_order(die, [1]))
+    assert raised.value.code == "eval_worker_died"

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 from command_line import MODULE, TIMEOUT_S, environment, run_program
-from scenario_folder import ROOT, ScenarioFolder, broken, failing
+from scenario_folder import BUILT_IN, ROOT, ScenarioFolder, broken, failing
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.executors import ray_executor
 from guarantee_email_agent.executors.ray_executor import RayExecutor
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -44,7 +43,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def suite(folder: Path) -> ScenarioFolder:
-    scenarios = ScenarioFolder(folder / "scenarios", load_config(cwd=ROOT, environ={}))
+    scenarios = ScenarioFolder(folder / "scenarios", BUILT_IN)
     for number in range(1, SCENARIOS + 1):
         scenarios.write(number, broken if number == 7 else failing if number % 50 == 0 else str)
     return scenarios

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.files.text_file import InputFileError, read_text
+from guarantee_email_agent.files.text_file import SETTLED_NS, FileCache, InputFileError, read_text, write_new_file
 
 
 @pytest.mark.parametrize(
@@ -74,3 +76,87 @@ def test_another_encoding_is_named_with_its_place(tmp_path: Path, content: bytes
     (tmp_path / "a.yaml").write_bytes(content)
     with pytest.raises(InputFileError, match=message):
         read_text(tmp_path / "a.yaml", 1000)
+
+
+def test_a_file_is_written_whole(tmp_path: Path) -> None:
+    assert write_new_file(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    assert not write_new_file(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"old"
+
+
+def test_a_broken_link_stays_and_nothing_is_written_behind_it(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "elsewhere")
+    assert not write_new_file(tmp_path / "a", b"new")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_nothing_stays_of_a_file_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_open = os.open
+    # A full disk: the descriptor that the file is written through refuses every byte.
+    monkeypatch.setattr(
+        os, "open", lambda path, *more: (os.close(real_open(path, *more)), real_open("/dev/full", os.O_WRONLY))[1]
+    )
+    with pytest.raises(OSError, match="No space left"):
+        write_new_file(tmp_path / "a", b"new" * 10)
+    assert not (tmp_path / "a").exists()
+
+
+def much_later() -> int:
+    return time.time_ns() + 2 * SETTLED_NS
+
+
+def cached(file: Path, now: Callable[[], int] = much_later) -> FileCache[str]:
+    """A cache that holds what stands in the file."""
+    cache = FileCache[str](now)
+    assert cache.begin() is None
+    cache.keep(file.read_text(), [str(file.parent), str(file)])
+    return cache
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "main.md"
+    path.write_text("before")
+    return path
+
+
+def test_files_that_did_not_change_are_not_read_again(file: Path) -> None:
+    cache = cached(file)
+    assert cache.begin() == cache.begin() == "before"
+
+
+def _replaced(file: Path) -> None:
+    status = file.stat()
+    (file.parent / "new").write_text("behind")
+    os.utime(file.parent / "new", ns=(status.st_atime_ns, status.st_mtime_ns))
+    (file.parent / "new").rename(file)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda file: file.write_text("longer than before"),
+        lambda file: file.unlink(),
+        lambda file: (file.parent / "de.md").touch(),
+        lambda file: file.chmod(0),
+        _replaced,
+    ],
+    ids=["written", "removed", "another added", "other rights", "replaced by one of the same size and time"],
+)
+def test_a_change_is_seen_and_stays_so_until_it_was_read(file: Path, change: Callable[[Path], object]) -> None:
+    cache = cached(file)
+    change(file)
+    assert cache.begin() is None
+    assert cache.begin() is None
+
+
+def test_a_file_that_changed_just_now_is_read_again(file: Path) -> None:
+    # It may be written once more within one tick of the file system's clock.
+    assert cached(file, now=time.time_ns).begin() is None
+    assert cached(file, now=lambda: time.time_ns() - 10 * SETTLED_NS).begin() is None

@@ -14,9 +14,9 @@ from mcp_sessions import failure
 from postgresql import LedgerSql
 
 from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, ToolMapping
 from guarantee_email_agent.config.own_tools import MAIL_TOOLS
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.config.tool_mapping import AnswerSource, ArgumentTarget, ToolMapping
 from guarantee_email_agent.integrations.mapped_session import MappedSession
 from guarantee_email_agent.integrations.ports import parse_ticket_id
 from guarantee_email_agent.integrations.server_launch import mail_launch

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, NotFound, ToolMapping
 from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS
-from guarantee_email_agent.config.tool_mapping import AnswerSource, ArgumentTarget, NotFound, ToolMapping
 from guarantee_email_agent.integrations.mapped_call import (
     UnmappedArgumentError,
     UnreadableAnswerError,

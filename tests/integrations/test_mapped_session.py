@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 from mcp_sessions import Servers, failure
 
+from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, NotFound, ToolMapping
 from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
-from guarantee_email_agent.config.tool_mapping import AnswerSource, ArgumentTarget, NotFound, ToolMapping
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.mapped_session import TOOLS_FRESH_S, MappedSession
 from guarantee_email_agent.integrations.ports import InboxEntry, InboxFilter

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, NotFound, ToolMapping
 from guarantee_email_agent.config.own_tools import TICKETING_TOOLS, WARRANTY_TOOLS
-from guarantee_email_agent.config.tool_mapping import AnswerSource, ArgumentTarget, NotFound, ToolMapping
 from guarantee_email_agent.integrations.mapping_check import find_misfits
-from guarantee_email_agent.integrations.offered_tool import OfferedTool
+from guarantee_email_agent.integrations.tool_client import OfferedTool
 
 INPUT = {
     "type": "object",

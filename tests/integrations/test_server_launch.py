@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.config.mark_folders import MarkFolders
-from guarantee_email_agent.config.oauth_settings import OAuthSettings
+from guarantee_email_agent.config.mailbox_settings import MarkFolders, OAuthSettings
 from guarantee_email_agent.config.settings import (
     Config,
     Imap,

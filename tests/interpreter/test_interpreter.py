@@ -9,11 +9,9 @@ from shipped_instructions import SHIPPED, shipped_interpreter
 
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.lexicon import LexiconSource, parse_lexicon
-from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
+from guarantee_email_agent.instructions.lexicon import LexiconFiles, LexiconSource, parse_lexicon
 from guarantee_email_agent.instructions.reply_markup import parse_templates
-from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.instructions.topics import Topic
+from guarantee_email_agent.instructions.router import Situation, Topic
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.prompts import choice_request, triage_request
 from guarantee_email_agent.utils.errors import InstructionError, LLMError

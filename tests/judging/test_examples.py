@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scenario_folder import ROOT, TEMPLATES
 from tasks_and_sandboxes import StubSandbox
 
 from guarantee_email_agent.config.settings import Config, InstructionSettings
@@ -17,7 +18,6 @@ from guarantee_email_agent.judging.grading import validate_task
 from guarantee_email_agent.judging.record import read_record
 from guarantee_email_agent.judging.task import Task, discover_tasks, load_task
 
-ROOT = Path(__file__).parents[2]
 TASKS = ROOT / "tasks"
 NAMES = sorted(folder.name for folder in TASKS.iterdir() if folder.is_dir() and folder.name[0] not in "._")
 
@@ -113,9 +113,7 @@ def test_a_mail_that_eval_has_answered_just_now_passes_too(tmp_path: Path) -> No
     config = Config(
         instructions=InstructionSettings(ROOT / "instructions" / "main.md", ROOT / "instructions" / "scenarios")
     )
-    options = EvalOptions(
-        directory=ROOT / "evals" / "scenarios", threshold=99, only=("valid_warranty_001",), records_dir=tmp_path
-    )
+    options = EvalOptions(directory=TEMPLATES, threshold=99, only=("valid_warranty_001",), records_dir=tmp_path)
     evaluate(options, config, io.StringIO())
     record, kept = read_record(tmp_path / "valid_warranty_001.json"), record_of("correct", "warranty_reply")
     assert grade(TASKS / "warranty_reply", record).verdict == "passed"

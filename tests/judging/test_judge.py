@@ -27,9 +27,10 @@ def judge_source(folder: Path, source: str, record: dict[str, Any] | None = None
     [
         ({"passed": True, "feedback": "yes", "details": {"score": 0.5}}, ("passed", "yes", {"score": 0.5})),
         ({"passed": False, "feedback": "no"}, ("failed", "no", {})),
+        ({"passed": True, "feedback": "yes", "details": None}, ("passed", "yes", {})),
         ({"passed": True, "feedback": 'ä\0\u2028\U0001f389\n"'}, ("passed", 'ä\0\u2028\U0001f389\n"', {})),
     ],
-    ids=["passed", "failed", "odd-text"],
+    ids=["passed", "failed", "no-details", "odd-text"],
 )
 def test_what_a_judge_returns_is_its_verdict(tmp_path: Path, returned: dict[str, Any], expected: object) -> None:
     verdict = judge_source(tmp_path, f"def test(result): return {returned!r}\n")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.isolation.users import judge_users
+from guarantee_email_agent.isolation.processes import judge_users
 from guarantee_email_agent.judging.judge import JudgePool, judge
 from guarantee_email_agent.judging.judge_protocol import Isolation
 

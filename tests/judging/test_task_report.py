@@ -34,7 +34,7 @@ def test_a_check_of_judges_says_nothing_of_an_agent() -> None:
 
 def test_each_verdict_has_its_reason() -> None:
     cases = report(FAILED, PASSED, ERROR).cases
-    assert [(case.outcome, list(map(str, case.misses))) for case in cases] == [
+    assert [(case.outcome, list(map(str, case.failed_checks))) for case in cases] == [
         ("failed", ["41 is wrong.\nIt is 42."]),
         ("passed", []),
         ("error", ["gave no verdict within 60 s"]),

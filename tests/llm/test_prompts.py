@@ -12,9 +12,8 @@ from shipped_instructions import InstructionFolder
 
 from guarantee_email_agent.email.parsing.email import Email, Span
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.router import Situation
+from guarantee_email_agent.instructions.router import Situation, Topic
 from guarantee_email_agent.instructions.template import OfferedSentence, select_template
-from guarantee_email_agent.instructions.topics import Topic
 from guarantee_email_agent.llm.prompts import (
     choice_objection,
     choice_request,

@@ -419,6 +419,11 @@ def test_a_number_that_reads_like_words_is_none(lexicon: Lexicon) -> None:
     assert read("Serial number: QRKTX-204", lexicon).numbers == ("QRKTX-204",)
 
 
+def test_an_abbreviation_within_a_number_is_a_part_of_it(lexicon: Lexicon) -> None:
+    """Polish "np." is "e.g."."""
+    assert read("N° de série : NP-27730-1", lexicon).numbers == ("NP-27730-1",)
+
+
 @pytest.mark.parametrize(
     ("text", "numbers"),
     [
@@ -427,7 +432,13 @@ def test_a_number_that_reads_like_words_is_none(lexicon: Lexicon) -> None:
         ("S/N SN12345", ()),
         ("S/N KT-77120-99", ()),
         ("Order KT-77120-9", ()),
-        ("KT-77120-9?? or KT-77120-8", ("KT-77120-8",)),
+        ("KT-77120-9?? or KT-77120-8", ()),
+        ("either KT-77120-9 or KT-7712O-8", ()),
+        ("kt 77120 9", ("KT-77120-9",)),
+        ("it is KT 77120-9, thanks", ("KT-77120-9",)),
+        ("paid from KT 77120 9 4411 06", ()),
+        ("the plate says KT-77120-9-15", ()),
+        ("For example KT-77120-9", ()),
     ],
 )
 def test_where_a_company_gives_its_formats_nothing_else_counts(

@@ -39,8 +39,10 @@ class TestAnnotations:
         assert message.isprintable()
 
     def test_a_percent_sign_stays_one(self) -> None:
-        miss = sample_reports.Miss("a", "100%0Aof it, yes: all")
-        (line,) = annotate(sample_reports.report(sample_reports.case(passed=False, name="a%2Cb,c", misses=(miss,))))
+        failed = sample_reports.Check("a", "100%0Aof it, yes: all")
+        (line,) = annotate(
+            sample_reports.report(sample_reports.case(passed=False, name="a%2Cb,c", failed_checks=(failed,)))
+        )
         assert line.startswith("::error title=a%252Cb%2Cc%3A failed,")
         assert line.endswith("::a: 100%250Aof it, yes: all")
 

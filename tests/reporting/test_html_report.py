@@ -154,7 +154,7 @@ def test_an_empty_run() -> None:
 def test_of_a_long_text_the_rest_is_folded_and_nothing_is_lost(body: str) -> None:
     case = sample_reports.case(request={"body": body})
     page = etree.HTML(as_html(sample_reports.report(case)).decode())
-    (mail,) = page.xpath("//div[@class='part mail']")
+    (mail,) = page.xpath("//section[@class='part mail']")
     head, rest = mail.xpath(".//div[@class='lines']")
     assert rest.getparent().get("class") == "rest"
     assert len(head.text or "") <= 2_000

@@ -99,9 +99,9 @@ def test_an_interrupted_run_has_an_error_more() -> None:
 
 
 def test_text_that_xml_cannot_hold_is_written_out() -> None:
-    miss = sample_reports.Miss("crash", "\x00\x1b \ud800 \uffff <&> 日本")
+    failed = sample_reports.Check("crash", "\x00\x1b \ud800 \uffff <&> 日本")
     failure = suite(
-        sample_reports.report(sample_reports.case(passed=False, file="", response=None, misses=(miss,)))
+        sample_reports.report(sample_reports.case(passed=False, file="", response=None, failed_checks=(failed,)))
     ).find(".//failure")
     assert failure is not None
     assert failure.text == "crash: \\x00\\x1b \\ud800 \\uffff <&> 日本"

@@ -59,8 +59,10 @@ class TestWhole:
         assert re.search(r"and [\d,]+ more", written)
 
     def test_a_failure_of_many_megabytes_is_cut(self) -> None:
-        miss = sample_reports.Miss("agent", "x" * 5_000_000)
-        written = as_markdown(sample_reports.report(sample_reports.case(passed=False, misses=(miss,)))).decode()
+        failed = sample_reports.Check("agent", "x" * 5_000_000)
+        written = as_markdown(
+            sample_reports.report(sample_reports.case(passed=False, failed_checks=(failed,)))
+        ).decode()
         assert "characters more, left out here" in written
         assert len(written) < 5_000
 

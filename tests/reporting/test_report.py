@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import sample_reports
 
-from guarantee_email_agent.reporting.report import GroupTotals, Miss, relative_to, totals_by_group
+from guarantee_email_agent.reporting.report import GroupTotals, relative_to, totals_by_group
 
 
 def test_those_that_did_not_pass_come_first() -> None:
@@ -19,11 +19,6 @@ def test_totals_by_group_and_language() -> None:
         GroupTotals("missing-info", "en", 0, 1),
         GroupTotals("valid-warranty", "en", 1, 2),
     ]
-
-
-def test_a_miss_in_full() -> None:
-    assert Miss("a", "b", "1", "2").in_full == "a: b\n  expected: 1\n  actual:   2"
-    assert Miss("", "b").in_full == "b"
 
 
 def test_a_case_takes_as_long_as_all_of_its_runs() -> None:

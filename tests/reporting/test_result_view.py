@@ -88,7 +88,7 @@ Read:
     serial number: SN12345, in 'it is SN12345, I think.'
     look-up: warranty_api of SN12345 → valid
     scenario: valid-warranty, by topic warranty, 1 serial number, status valid
-Calls:
+Calls (1):
     check_warranty(serial_number='SN12345')
       → {}
 Reply:
@@ -98,7 +98,9 @@ Reply:
     It is valid.
 Ticket:
     priority: normal
-Checks:
+Outcome:
+    scenario_used: valid-warranty
+Checks (1 of 2 passed):
     ✓ email_sent: True
     ✗ ticket_created: no ticket was created
         expected: True
@@ -134,7 +136,10 @@ def test_a_verdict_of_a_task_shows_what_the_judge_said_and_printed(runs: StoredR
         "output": "printed",
     }
     text = shown(runs, result(1, "failed", response=None, judgement=judged), color=False)
-    assert "Judge:\n    verdict: failed\n    feedback: two\n      lines\n    output: printed\n    score: 3\n" in text
+    assert (
+        "Judge:\n    verdict: failed\n    feedback: two\n      lines\n    score: 3\n"
+        "Printed by the judge:\n    printed\n" in text
+    )
 
 
 @pytest.mark.parametrize(
@@ -170,13 +175,13 @@ def test_colours_show_on_a_terminal_alone(runs: StoredRuns) -> None:
 
 def test_a_transcript_of_megabytes_is_cut(runs: StoredRuns) -> None:
     long = "x" * 5_000_000
-    steps = [{"action": {"action_type": "shell", "command": long}, "feedback": {"message": long}}] * 60
+    steps = [{"action": {"action_type": "shell", "command": long}, "feedback": {"message": long}}] * 120
     text = shown(
         runs, result(1, request={"body": long}, response={"response_body": long}, trace={"execution_trace": steps})
     )
     assert len(text) < 100_000
-    assert "… and 4,980,000 more characters; --json has all" in text
-    assert "… and 10 more; --json has all" in text
+    assert "… and 4,980,000 characters more, left out here; --json has all" in text
+    assert "… and 20 more, left out here; --json has all" in text
 
 
 def test_what_is_no_record_of_ours_is_shown_as_far_as_it_goes(runs: StoredRuns) -> None:
@@ -189,7 +194,7 @@ def test_the_work_on_a_task_is_shown_with_the_place_of_its_record(runs: StoredRu
     text = shown(runs, result(1, request="Count\nthem.", response="42", trace=trace))
     assert "Record:\n    /results/records.jsonl, 3\nTask:\n    Count\n    them.\n" in text
     assert "Answer:\n    42\n" in text
-    assert "Calls:\n" in text
+    assert "Calls (1):\n" in text
 
 
 def test_why_a_record_is_not_shown_is_said(runs: StoredRuns) -> None:

@@ -65,8 +65,8 @@ class TestCsv:
         assert rows(sample_reports.case(runs=(Run("passed", cost_usd=None),)))[0]["cost_usd"] == ""
 
     def test_a_cell_holds_no_more_than_a_spreadsheet_takes(self) -> None:
-        miss = sample_reports.Miss("agent", "x" * 5_000_000)
-        (row,) = rows(sample_reports.case(runs=(Run("failed", misses=(miss,)),)))
+        failed = sample_reports.Check("agent", "x" * 5_000_000)
+        (row,) = rows(sample_reports.case(runs=(Run("failed", failed_checks=(failed,)),)))
         assert len(row["failures"]) < 32_767
         assert row["failures"].endswith("characters more, left out here")
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from running_sandbox import MakeBox
 
-import guarantee_email_agent
-from guarantee_email_agent.sandbox import SandboxSettings
+from guarantee_email_agent.sandbox import SandboxSettings, host_folders
 from guarantee_email_agent.sandbox.host_folders import find_host_folders
 from guarantee_email_agent.utils.errors import TaskError
 
@@ -80,7 +79,7 @@ def test_a_task_elsewhere_needs_no_cover(tmp_path: Path) -> None:
 def test_our_package_is_not_seen(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = prefix / "lib" / "python3" / "site-packages" / "guarantee_email_agent"
     package.mkdir(parents=True)
-    monkeypatch.setattr(guarantee_email_agent, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(host_folders, "_PACKAGE", package)
     assert _covered() == (str(package),)
 
 

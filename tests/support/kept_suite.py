@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenario_folder import ROOT, ScenarioFolder
+from scenario_folder import BUILT_IN, ScenarioFolder
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.offline_run import OfflineRun
 from guarantee_email_agent.store.records import KeptRun
@@ -22,7 +21,7 @@ class KeptSuite(ScenarioFolder):
     """The same, with what was kept of it."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, load_config(cwd=ROOT, environ={}))
+        super().__init__(folder, BUILT_IN)
         self.file = folder.parent / "runs.db"
         self._number = 0
 

@@ -1,4 +1,4 @@
-"""A folder with a few shipped scenarios, and the program that evaluates them against a server in place of the API."""
+"""A folder with a few scenarios, and the program that evaluates them against a server in place of the API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import IO, Final
 
 from command_line import MODULE, environment, run_program
 from messages_server import MessagesServer
-from scenario_folder import SHIPPED
+from scenario_folder import TEMPLATES
 
 EVAL: Final = [*MODULE, "eval"]
 KEY: Final = "sk-a-very-secret-key"
@@ -24,7 +24,7 @@ class LiveDesk:
         self.scenarios.mkdir(parents=True)
         self.recordings = folder / "evals" / "recordings"
         for name in SCENARIOS:
-            shutil.copy(SHIPPED / f"{name}.yaml", self.scenarios)
+            shutil.copy(TEMPLATES / f"{name}.yaml", self.scenarios)
 
     def environment(self, key: str | None = KEY) -> dict[str, str]:
         return {"ANTHROPIC_BASE_URL": self.server.url} | ({} if key is None else {"ANTHROPIC_API_KEY": key})

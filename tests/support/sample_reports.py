@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from guarantee_email_agent.reporting.report import Case, Miss, Report, Run
+from guarantee_email_agent.reporting.report import Case, Report, Run
 from guarantee_email_agent.reporting.totals import Totals
+from guarantee_email_agent.store.records import Check
 
-MISSING = Miss("response_body_contains", "missing phrase 'type plate'", "'type plate'", "'Hello, Thank you …'")
+MISSING = Check("response_body_contains", "missing phrase 'type plate'", "'type plate'", "'Hello, Thank you …'")
 HOSTILE = (
     '</div></details><script>document.title="owned"</script><img src=x onerror=alert(1)> {{ 7 * 7 }} '
     "\x1b[31mred\x1b[0m \u202egnp.exe\u202c `code` ```fence | cell @octocat #1 https://evil.example "
@@ -29,13 +30,13 @@ class Past(NamedTuple):
 
 def case(number: int = 1, *, passed: bool = True, **changes: Any) -> Case:
     """A scenario as it mostly is."""
-    misses = () if passed else (MISSING,)
+    failed = () if passed else (MISSING,)
     outcome = "passed" if passed else "failed"
     values = {
         "name": f"valid_warranty_{number:03}",
         "outcome": outcome,
-        "runs": (Run(outcome, 3.0, misses),),
-        "misses": misses,
+        "runs": (Run(outcome, 3.0, failed),),
+        "failed_checks": failed,
         "group": "valid-warranty",
         "language": "en",
         "description": "Customer with valid warranty requests status check",
@@ -72,7 +73,7 @@ def hostile_case(number: int = 1, **changes: Any) -> Case:
         language=HOSTILE,
         description=HOSTILE,
         file=HOSTILE,
-        misses=(Miss(HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
+        failed_checks=(Check(HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
         harmful=(HOSTILE,),
         hints=HOSTILE,
         output=HOSTILE,
@@ -96,7 +97,7 @@ def report(*cases: Case, **changes: Any) -> Report:
             name="missing_info_003",
             group="missing-info",
             outcome="invalid",
-            misses=(Miss("", "Invalid eval file: missing_info_003.yaml - Missing field: created"),),
+            failed_checks=(Check("Invalid eval file", "missing_info_003.yaml - Missing field: created"),),
             request=None,
             response=None,
         ),
@@ -118,7 +119,7 @@ def report(*cases: Case, **changes: Any) -> Report:
         "threshold": "99",
         "notes": ("2 of 4 scenarios pass.",),
         "facts": (("Language model", "offline (instruction-interpreter)"), ("Version", "0.1.0")),
-        "causes": ((str(MISSING), [each.name for each in cases if MISSING in each.misses]),),
+        "causes": ((str(MISSING), [each.name for each in cases if MISSING in each.failed_checks]),),
         "history": tuple(
             Past(
                 35 - day % 3,

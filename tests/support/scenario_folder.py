@@ -9,13 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.suite import evaluate
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "evals" / "scenarios"
-TEMPLATE = (SHIPPED / "valid_warranty_001.yaml").read_text(encoding="utf-8")
+TEMPLATES = Path(__file__).with_name("scenarios")
+BUILT_IN = load_config(cwd=TEMPLATES, environ={})
+"""The defaults with the shipped instructions, whatever `config.yaml` and `.env` of the project say."""
+
+TEMPLATE = (TEMPLATES / "valid_warranty_001.yaml").read_text(encoding="utf-8")
 
 
 def failing(text: str) -> str:
@@ -27,7 +32,7 @@ def broken(text: str) -> str:
 
 
 class ScenarioFolder:
-    """Scenarios made from one that passes, or shipped ones."""
+    """Scenarios made from one that passes, or taken as they are; whoever edits shipped ones breaks no test of these."""
 
     def __init__(self, folder: Path, config: Config) -> None:
         self.folder = folder
@@ -40,10 +45,10 @@ class ScenarioFolder:
         path.write_text(edit(text), encoding="utf-8")
         return path
 
-    def take(self, *names: str) -> None:
+    def take(self, *names: str, origin: Path = TEMPLATES) -> None:
         """With what stands beside them under their name."""
         for name in names:
-            for file in SHIPPED.glob(f"{name}.*"):
+            for file in origin.glob(f"{name}.*"):
                 shutil.copy(file, self.folder)
 
     def evaluate(self, **options: Any) -> tuple[int, str]:

@@ -11,8 +11,7 @@ import pytest
 
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.lexicon import Lexicon
-from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
+from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles
 from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.utils.errors import InstructionError

@@ -39,7 +39,7 @@ def run_on_small_disk(
     folder.mkdir(parents=True, exist_ok=True)
     return subprocess.run(
         [*_unshare(), "sh", "-c", _MOUNT, "sh", size, str(folder), *map(str, command)],
-        env={**os.environ, "PYTHONPATH": str(_SUPPORT), **environ},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(_SUPPORT), *sys.path]), **environ},
         capture_output=True,
         text=True,
         check=False,

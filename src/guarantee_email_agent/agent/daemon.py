@@ -11,10 +11,9 @@ from itertools import count
 from math import inf
 from typing import Any, Final
 
+from guarantee_email_agent.agent.health import LoopWatchdog
 from guarantee_email_agent.agent.identity_key import key_of_location
-from guarantee_email_agent.agent.inbox_counts import MAX_LISTED, UnlistedMails, count_inbox
-from guarantee_email_agent.agent.inbox_filter import inbox_filter
-from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
+from guarantee_email_agent.agent.inbox import MAX_LISTED, UnlistedMails, count_inbox, inbox_filter
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.observer import DaemonObserver, ObserverNotifier

@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.agent.identity_key import key_of_mailbox, mailbox_name
-from guarantee_email_agent.agent.ledger_access import current_outages, ledger_location
-from guarantee_email_agent.agent.outage_report import summary_lines
+from guarantee_email_agent.agent.ledger_access import current_outages
+from guarantee_email_agent.agent.outage_log import summary_lines
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN, summary_message_id
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.integrations.services import create_mail_client
+from guarantee_email_agent.ledger.facts import Turn
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import OUTCOMES, LedgerCount, LedgerReader, LedgerRow
-from guarantee_email_agent.ledger.summaries import Turn
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.local_time import LocalTime, duration
@@ -137,7 +137,7 @@ class DailySummary:
         return True
 
     def _write(self, period: Period) -> str:
-        with LedgerReader(ledger_location(self._config)) as reader:
+        with LedgerReader(self._config.ledger_location) as reader:
             return summary_text(reader, period, self._local_time)
 
     def _save(self, period: Period, text: str) -> None:
@@ -265,7 +265,7 @@ def _file_of(file: Path, day: date) -> Path:
 def _files_in_use(config: Config) -> Iterator[tuple[str, Path]]:
     """Those of the configuration, with what SQLite and we put beside a database."""
     databases = [("tickets.database", config.tickets.database)]
-    if "://" not in (ledger := ledger_location(config)):
+    if "://" not in (ledger := config.ledger_location):
         databases.append(("agent.ledger", Path(ledger)))
     for name, database in databases:
         yield from ((name, database.with_name(f"{database.name}{end}")) for end in _BESIDE_DATABASE)

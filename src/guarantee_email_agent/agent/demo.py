@@ -7,13 +7,12 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.startup import open_daemon
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
@@ -96,20 +95,14 @@ async def _answer(config: Config) -> tuple[dict[str, str], list[dict[str, Any]],
         return seen.of_mails, await services.ticketing.list_tickets(), complete
 
 
-class _Dispositions:
-    """A DaemonObserver that keeps what came of each mail."""
+class _Dispositions(DaemonObserver):
+    """Keeps what came of each mail."""
 
     def __init__(self) -> None:
         self.of_mails: dict[str, str] = {}
 
-    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:
-        """The list is no news: we made it."""
-
     def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:
         self.of_mails[entry.id] = f"{result.disposition.replace('_', ' ')} ({result.reason})"
-
-    def outages_changed(self, outages: Sequence[Outage]) -> None:
-        """Nothing of the demo can be down; what could is in the log."""
 
 
 def _replies(config: Config) -> dict[str, Email]:

@@ -31,7 +31,7 @@ def _files(config: Config) -> set[Path]:
     found = [config.logging.file] if config.logging.file is not None else []
     if config.mcp.ticketing_system.built_in:
         found += _beginning_with(config.tickets.database)
-    if "://" not in (ledger := config.secrets.ledger_url or config.agent.ledger):
+    if "://" not in (ledger := config.ledger_location):
         found += _beginning_with(Path(ledger))
     if config.mcp.gmail.built_in and config.mailbox.imap.host is None:
         for folder in (".Sent", ".Drafts", "guarantee-email-agent"):

@@ -6,12 +6,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
 from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import MODEL, Outage
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.integrations.ports import InboxEntry, MailMark
 from guarantee_email_agent.utils.clock import Clock
+
+
+class LoopWatchdog:
+    """The loop says before it waits for how long it means to; whoever looks sees by how much it is overdue."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._due_at = clock.monotonic()
+
+    def beat(self, wait_s: float = 0.0) -> None:
+        """wait_s: seconds until the next beat, where the loop knows that nothing has to happen before."""
+        self._due_at = self._clock.monotonic() + wait_s
+
+    @property
+    def overdue_s(self) -> float:
+        """Seconds since the next beat was due; 0 before."""
+        return max(0.0, self._clock.monotonic() - self._due_at)
+
 
 CALLS_OF_A_ROUND: Final = 4
 """Calls of the mail server between two beats of the main loop: list; or read a mail, look for proof, and mark it."""
@@ -44,8 +62,8 @@ class HealthLimits:
         )
 
 
-class Health:
-    """A DaemonObserver that remembers how the agent stands. Its sentences name services, and nothing of a mail."""
+class Health(DaemonObserver):
+    """Remembers how the agent stands. Its sentences name services, and nothing of a mail."""
 
     def __init__(
         self,

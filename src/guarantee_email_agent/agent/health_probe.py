@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from guarantee_email_agent.config.metrics_settings import MetricsSettings
+from guarantee_email_agent.config.operation_settings import MetricsSettings
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable, truncate
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from guarantee_email_agent import __version__
 from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outage_history import OutageHistory
 from guarantee_email_agent.agent.outages import Outage, wall_time
 from guarantee_email_agent.agent.process_identity import has_ended
@@ -17,6 +17,7 @@ from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, RunningAgents, Work, as_code
 from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.utils.version import __version__
 
 logger = logging.getLogger(__name__)
 
@@ -24,8 +25,11 @@ INTERVAL_S: Final = 15.0
 _NO_WORK: Final = frozenset({"busy", "waiting"})
 
 
-class Heartbeat:
-    """A DaemonObserver. owner: names this process in the ledger. history: is written with every beat."""
+class Heartbeat(DaemonObserver):
+    """Tells the ledger how the agent stands.
+
+    owner: names this process in the ledger. history: is written with every beat.
+    """
 
     def __init__(self, ledger: RunningAgents, owner: str, mode: Mode, history: OutageHistory | None = None) -> None:
         self._ledger, self._owner, self._mode, self._history = ledger, owner, mode, history

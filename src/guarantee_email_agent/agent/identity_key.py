@@ -25,7 +25,7 @@ def identity_key(config: Config) -> bytes:
     """
     if config.secrets.ledger_key is not None:
         return hashlib.sha256(config.secrets.ledger_key.encode("utf-8", "surrogateescape")).digest()
-    location = config.secrets.ledger_url or config.agent.ledger
+    location = config.ledger_location
     if "://" in location:
         raise ConfigurationError(
             "LEDGER_KEY is not set, but the ledger may be shared with other machines. Set it to a long random text, "
@@ -38,7 +38,7 @@ def identity_key(config: Config) -> bytes:
 def known_identity_key(config: Config) -> bytes | None:
     """The same, and nothing is written: None where it would be made."""
     if config.secrets.ledger_key is None:
-        location = config.secrets.ledger_url or config.agent.ledger
+        location = config.ledger_location
         ledger = Path(location)
         can_be_made = "://" not in location and os.access(ledger.absolute().parent, os.W_OK)  # else it says why not
         if can_be_made and not _key_file(ledger).exists() and not _has_content(ledger):

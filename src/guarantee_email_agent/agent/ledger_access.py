@@ -25,13 +25,9 @@ AgentState = Literal["running", "silent", "killed"]
 _KEY: Final = re.compile(rf"[0-9a-f]{{{MIN_ID},32}}")
 
 
-def ledger_location(config: Config) -> str:
-    return config.secrets.ledger_url or config.agent.ledger
-
-
 def open_reader(config: Config) -> LedgerReader:
     """Raises ConfigurationError where there is no ledger of this version, LedgerError where it cannot be read now."""
-    return LedgerReader(ledger_location(config))
+    return LedgerReader(config.ledger_location)
 
 
 def find_mail(reader: LedgerReader, config: Config, name: str) -> LedgerRow:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.config.metrics_settings import MAX_SOCKET_PATH_BYTES
+from guarantee_email_agent.config.operation_settings import MAX_SOCKET_PATH_BYTES
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 _BACKLOG: Final = 64

@@ -7,13 +7,14 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
-from guarantee_email_agent.agent.outcome_log import outcome_fields
 from guarantee_email_agent.config.settings import AgentSettings
+from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox, MailMark, Outcome
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
+from guarantee_email_agent.ledger.tables import BY_TEMPLATE
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
 from guarantee_email_agent.utils.retry import Backoff
 
@@ -166,3 +167,30 @@ def _retry_s(attempts: int, code: str) -> float:
 def _reason(code: str) -> str:
     """`code` in the ledger's alphabet: a foreign server may have chosen it."""
     return re.sub(r"[^a-z0-9_-]", "_", code.lower())[:64]
+
+
+def outcome_fields(outcome: str, code: str = "") -> dict[str, Any]:
+    """As `extra` of a line. outcome: of the mail, or why it has none. code: why."""
+    return {"fields": {"outcome": outcome, **({"code": code} if code else {})}}
+
+
+def log_processed(mail_id: str, result: ProcessingResult, *, observes: bool, by_template: bool) -> tuple[MailMark, str]:
+    """Log a mail that was processed; its outcome, and the code that the ledger keeps of it."""
+    took_ms, would_be = result.processing_time_ms, "would be " if observes else ""
+    scenario = str(result.scenario_used)
+    outcome: MailMark
+    if result.hand_over_reasons:
+        outcome, code, line = "handed_over", result.hand_over_reasons[0], f"Email {would_be}handed over"
+        told = ", ".join(result.hand_over_reasons)
+    elif result.skip_reason:
+        outcome, code, line, told = "not_answered", "no_reply", f"Email {would_be}not answered", result.skip_reason
+    else:
+        code, told = (f"{scenario}{BY_TEMPLATE}", f"{scenario}, by template") if by_template else (scenario, scenario)
+        if result.drafted:
+            outcome, line = "drafted", "Reply drafted"
+        else:
+            outcome, line = "answered", f"Email {would_be}answered"
+            told += f", ticket {result.ticket_id}" if result.ticket_id else ", a ticket" if result.ticket_fields else ""
+    fields = outcome_fields("observed" if observes else outcome, code)
+    logger.info("%s: %s (%s) in %d ms", line, mail_id, told, took_ms, extra=fields)
+    return outcome, code

@@ -9,19 +9,19 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedModel, UnsavedCost
 from guarantee_email_agent.agent.identity_key import key_of_location
-from guarantee_email_agent.agent.kept_answers import KeptAnswers
+from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT, AnswerCache, CostLimitedModel, UnsavedCost
 from guarantee_email_agent.agent.mail_outcome import (
     MAIL_NOT_FOUND,
     OVER_BUDGET,
     RETRY_BACKOFF,
     OutcomeWriter,
     WorkResult,
+    log_processed,
+    outcome_fields,
 )
 from guarantee_email_agent.agent.outages import MODEL, answered_by
 from guarantee_email_agent.agent.outbox import NOT_WAITING, LedgerHistory, MailInQueue, OutboxMailbox, OutboxTicketing
-from guarantee_email_agent.agent.outcome_log import log_processed, outcome_fields
 from guarantee_email_agent.agent.process_identity import has_ended, is_on_this_machine
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.identity import content_identity, mail_identity
@@ -60,7 +60,7 @@ class MailWorker:
     mail_budget_s together. mailbox_name: ids are unique in one mailbox only, and agents on several may share a ledger.
     owner: names this process in the ledger. exclusive: held for mails that could crash the process, large ones and
     those that failed. has_live_model: then an answer without it is marked as one by template.
-    max_cost_usd: of the language model in a day. kept_answers: of a live model, for mails that are tried again.
+    max_cost_usd: of the language model in a day. answer_cache: of a live model, for mails that are tried again.
     unsaved_cost, unreleased: what could not be written while the ledger was down: costs, and claims that end.
     """
 
@@ -74,7 +74,7 @@ class MailWorker:
     exclusive: asyncio.Lock = field(default_factory=asyncio.Lock)
     has_live_model: bool = False
     max_cost_usd: float | None = None
-    kept_answers: KeptAnswers = field(default_factory=KeptAnswers)
+    answer_cache: AnswerCache = field(default_factory=AnswerCache)
     unsaved_cost: UnsavedCost = field(default_factory=UnsavedCost)
     unreleased: dict[str, Claim] = field(default_factory=dict)
 
@@ -328,7 +328,7 @@ class MailWorker:
             else CostLimitedModel(live, self.ledger, self.max_cost_usd, self.unsaved_cost)
         )
         model = MeteredModel(limited)
-        asked = self.kept_answers.before(model, claim.mail_key) if self.has_live_model else model
+        asked = self.answer_cache.before(model, claim.mail_key) if self.has_live_model else model
         queued = MailInQueue(self.mailbox, entry.id, self.settings.skip_seen)
         processor = replace(
             self.processor,
@@ -371,7 +371,7 @@ class MailWorker:
             or result.disposition not in ("failed", "outage")
             or str(processed.error_code).startswith(f"{MODEL}_")
         ):
-            self.kept_answers.forget(claim.mail_key)
+            self.answer_cache.forget(claim.mail_key)
         return replace(
             result,
             scenario=processed.scenario_used or "",

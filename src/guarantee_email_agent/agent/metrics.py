@@ -21,14 +21,15 @@ from prometheus_client import (
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from guarantee_email_agent import __version__
 from guarantee_email_agent.agent.health import OUTCOMES, Health
 from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import Outage, wall_time
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitState
+from guarantee_email_agent.utils.version import __version__
 
 PREFIX: Final = "guarantee_email_agent"
 MAX_SCENARIOS: Final = 100
@@ -50,8 +51,8 @@ class WatchedDaemon(Protocol):
         """Mails that are worked on."""
 
 
-class Metrics:
-    """A DaemonObserver that counts. `exposition` is what `/metrics` answers."""
+class Metrics(DaemonObserver):
+    """Counts what happens. `exposition` is what `/metrics` answers."""
 
     def __init__(self, config: Callable[[], Config], health: Health, now: Callable[[], float] = time.time) -> None:
         """config: the settings that are in use now. now: seconds since 1970."""

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from guarantee_email_agent.agent.health import Health, HealthLimits
+from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
 from guarantee_email_agent.agent.listeners import (
     check_port,
     check_unix_socket,
@@ -18,10 +18,9 @@ from guarantee_email_agent.agent.listeners import (
     listen_on_unix_socket,
     remove_unix_socket,
 )
-from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier, ServiceStatus
-from guarantee_email_agent.config.metrics_settings import MetricsSettings
+from guarantee_email_agent.config.operation_settings import MetricsSettings
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.integrations.server_launch import is_loopback

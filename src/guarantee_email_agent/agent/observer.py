@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, Protocol, get_args
+from typing import Final, get_args
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import INBOX, LEDGER, LEDGER_LIST, MAILS, MODEL, CurrentOutages, Outage
@@ -16,8 +16,11 @@ logger = logging.getLogger(__name__)
 _OUTCOMES: Final = (*get_args(MailMark), "observed")
 
 
-class DaemonObserver(Protocol):
-    """Told of what happens as it happens, in the daemon's event loop: it must not wait, and raises nothing."""
+class DaemonObserver:
+    """Told of what happens as it happens, in the daemon's event loop: it must not wait, and raises nothing.
+
+    What a subclass leaves out is no news for it.
+    """
 
     def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:
         """The inbox has answered. waiting: mails without an outcome, those in progress among them.

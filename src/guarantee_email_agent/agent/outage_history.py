@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT
-from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT
+from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import DAY_S, CurrentOutages, Outage
 from guarantee_email_agent.email.identity import content_identity
-from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.agents import as_code
 from guarantee_email_agent.ledger.outages import OpenOutage, OutageReport, Place, SeenOutages
 
@@ -29,10 +28,11 @@ class _Record:
     unsaved: bool = True
 
 
-class OutageHistory:
-    """A DaemonObserver. owner: names this process in the ledger. key: what its hashes are keyed with.
+class OutageHistory(DaemonObserver):
+    """Keeps what this agent sees of outages.
 
-    now: as `time.monotonic`. What cannot be written now, since the ledger itself may be down, is written later.
+    owner: names this process in the ledger. key: what its hashes are keyed with. now: as `time.monotonic`.
+    What cannot be written now, since the ledger itself may be down, is written later.
     """
 
     def __init__(
@@ -53,12 +53,9 @@ class OutageHistory:
         # Taken over from agents that are gone, by name, the longest first: several may have seen the same one.
         self._left: dict[str, list[tuple[OpenOutage, Outage]]] = {}
 
-    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:  # noqa: ARG002 - as observers have it
+    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:  # noqa: ARG002 - a DaemonObserver
         self._waiting = waiting
         self._count_waiting()
-
-    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:
-        """The daemon tells which services that says something of."""
 
     def outages_changed(self, outages: Sequence[Outage]) -> None:
         for outage in outages:

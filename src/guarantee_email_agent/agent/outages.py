@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
+from urllib.parse import urlsplit
 
-from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT
+from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT
+from guarantee_email_agent.config.mcp_server import McpServer
+from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.integrations.look_up_answer import WITHHELD
@@ -314,3 +319,43 @@ def answered_by(result: ProcessingResult, live_model: MeteredModel | None) -> fr
 def _reason(code: str, service: str) -> str:
     end = code.removeprefix(f"{service}_")
     return _REASONS.get(end, "fails")
+
+
+_PUBLIC_MODEL_API: Final = "api.anthropic.com"
+
+
+def service_addresses(config: Config) -> dict[str, str]:
+    """By the names that `agent.outages` has for services and their parts."""
+    mailbox, imap, smtp = config.mailbox, config.mailbox.imap, config.mailbox.smtp
+    inbox = str(mailbox.maildir) if imap.host is None else f"{imap.host}:{imap.port}"
+    addresses = {
+        MAILS: _address(config.mcp.gmail, inbox),
+        WARRANTY_SYSTEM: _address(config.mcp.warranty_api, config.warranties.file),
+        TICKETING: _address(config.mcp.ticketing_system, config.tickets.database),
+        LEDGER: _location(config.ledger_location),
+    }
+    if config.mcp.gmail.built_in and imap.host is not None:
+        addresses[SENDING] = f"{smtp.host or imap.host}:{smtp.port}"
+    if config.llm.provider != "offline":
+        addresses[MODEL] = _location(config.secrets.anthropic_base_url or "") or _PUBLIC_MODEL_API
+    return addresses | {name: _address(each.server, each.table) for name, each in config.look_ups.items()}
+
+
+def _address(server: McpServer, built_in: Path | str | None) -> str:
+    """The program alone where it is one: its arguments may hold what is nobody's business."""
+    if built_in is not None and server.built_in:
+        return str(built_in)
+    return _location(server.url) if server.url else str(server.command)
+
+
+def _location(place: str) -> str:
+    """A path as it is; of a URL host, port and path."""
+    if "://" not in place:
+        return place
+    host = ""
+    with suppress(ValueError):  # no URL that anybody could reach
+        parts = urlsplit(place)
+        host = parts.hostname or ""
+        host = f"[{host}]" if ":" in host else host
+        return f"{host}:{parts.port}{parts.path}" if parts.port else f"{host}{parts.path}"
+    return host

@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from guarantee_email_agent.agent import settings_in_use
-from guarantee_email_agent.agent.cost_limit import check_price
+from guarantee_email_agent.agent.changed_settings import differences, digests, is_of_run, is_setting, needs_restart
 from guarantee_email_agent.agent.daily_summary import check_summary_file, require_summary_file
 from guarantee_email_agent.agent.file_owners import owned_by_their_folders
 from guarantee_email_agent.agent.identity_key import (
@@ -22,15 +21,15 @@ from guarantee_email_agent.agent.identity_key import (
     known_identity_key,
     mailbox_name,
 )
-from guarantee_email_agent.agent.inbox_counts import count_inbox
-from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter, require_clock
+from guarantee_email_agent.agent.inbox import answer_since, count_inbox, inbox_filter, require_clock
+from guarantee_email_agent.agent.mail_model import check_price
 from guarantee_email_agent.agent.monitoring import check_places, require_packages, shown_places
 from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
 from guarantee_email_agent.agent.startup import connection_problem, require_owner
 from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, Mode
-from guarantee_email_agent.instructions.overlooked import find_overlooked
+from guarantee_email_agent.instructions.file_checks import instruction_warnings
 from guarantee_email_agent.instructions.translations import incomplete_languages
 from guarantee_email_agent.integrations import services
 from guarantee_email_agent.integrations.look_ups import instruction_files, lexicon_files
@@ -41,7 +40,7 @@ from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger_to_read
 from guarantee_email_agent.ledger.schema import SCHEMA_VERSION
 from guarantee_email_agent.llm.provider import check_connection, language_model, mail_limiter
-from guarantee_email_agent.llm.rate_limit_headers import LimitKind
+from guarantee_email_agent.llm.rate_limit import LimitKind
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import (
@@ -119,7 +118,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         report.passed("Instructions", f"main and {len(instructions.scenarios)} scenarios{built_in}")
         for sentence in incomplete_languages(instructions.scenarios, instructions.default_language):
             report.weak("Languages", sentence)
-        for part, sentence in find_overlooked(instructions, config.instructions.scenarios_dir):
+        for part, sentence in instruction_warnings(instructions, config.instructions.scenarios_dir):
             report.weak(part, sentence)
     with report.checking("Language model"):
         interpreter = InstructionInterpreter(lexicon_files(config).load)
@@ -130,7 +129,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
     key, ledger, ledger_was_read = b"", None, False
     with report.checking("Ledger"):
         # Neither ledger nor key is made: `run` may have another LEDGER_KEY than whoever checks.
-        location = config.secrets.ledger_url or config.agent.ledger
+        location = config.ledger_location
         key = known_identity_key(config) or os.urandom(32)
         ledger = open_ledger_to_read(location, key=key)
         made = "" if ledger else " (the first run makes it)"
@@ -220,11 +219,11 @@ def _report_changes(config: Config, ledger: Ledger, key: bytes, report: _Report)
     if loaded is None:
         return
     at = f"{LocalTime(config.summary.zone).at(loaded.at):%Y-%m-%d %H:%M:%S %z}"
-    different = settings_in_use.differences(loaded.digests, settings_in_use.digests(config, key))
-    names = [name for name in different if settings_in_use.is_of_run(name, config)]
+    different = differences(loaded.digests, digests(config, key))
+    names = [name for name in different if is_of_run(name, config)]
     if not names:
         report.passed("Changes", f"none since an agent loaded everything, {at}")
-    restart = [name for name in names if settings_in_use.is_setting(name) and settings_in_use.needs_restart(name)]
+    restart = [name for name in names if is_setting(name) and needs_restart(name)]
     if reloaded := [name for name in names if name not in restart]:
         report.weak("Changes", f"since {at}, for SIGHUP or a restart to take over: {', '.join(reloaded)}")
     if restart:

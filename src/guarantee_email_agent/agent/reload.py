@@ -10,13 +10,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from guarantee_email_agent.agent import settings_in_use
+from guarantee_email_agent.agent.changed_settings import changed_secrets, changed_settings, digests, is_of_run, merged
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.identity_key import key_of_mailbox
-from guarantee_email_agent.agent.inbox_filter import answer_since
-from guarantee_email_agent.agent.service_addresses import service_addresses
+from guarantee_email_agent.agent.inbox import answer_since
+from guarantee_email_agent.agent.outages import service_addresses
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
-from guarantee_email_agent.config.differences import changed_secrets, changed_settings
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.integrations.services import Services
@@ -83,7 +82,7 @@ class SettingsReload:
 
     async def _take_over(self, found: Config) -> None:
         """Raises AgentError, with nothing changed, where something of it cannot be used."""
-        loaded = settings_in_use.merged(self._loaded, found)
+        loaded = merged(self._loaded, found)
         config = self._override(loaded)
         changed = changed_settings(self.config, config)
         worker = self._daemon.worker
@@ -108,11 +107,11 @@ class SettingsReload:
         if any(name.startswith("logging.") for name in changed):
             self._set_up_logging(config)
         other_model = any(name.startswith("llm.") for name in changed)
-        kept = fresh.kept_answers if other_model else worker.kept_answers
+        kept = fresh.answer_cache if other_model else worker.answer_cache
         fresh = replace(
             fresh,
             exclusive=worker.exclusive,
-            kept_answers=kept,
+            answer_cache=kept,
             unsaved_cost=worker.unsaved_cost,
             unreleased=worker.unreleased,
         )
@@ -132,7 +131,7 @@ class SettingsReload:
             return
         worker = self._daemon.worker
         key = worker.processor.identity_key
-        found = await asyncio.to_thread(settings_in_use.digests, self._loaded, key)
+        found = await asyncio.to_thread(digests, self._loaded, key)
         save = partial(worker.ledger.save_loaded_settings, key_of_mailbox(worker.mailbox_name, key), found)
         try:
             await asyncio.to_thread(save)
@@ -164,6 +163,6 @@ class SettingsReload:
     def _tell_of_restart(self, found: Config) -> None:
         """A line for each setting that differs from what is in use, which only a restart takes over."""
         changed = changed_settings(self.config, found)
-        names = [name for name in changed if settings_in_use.is_of_run(name, self.config)]
+        names = [name for name in changed if is_of_run(name, self.config)]
         for name in (*names, *changed_secrets(self.config.secrets, found.secrets)):
             logger.warning("Changed, but needs a restart: %s", name)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, get_args
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.integrations.ports import InboxEntry, MailMark
 
@@ -85,8 +86,8 @@ def _socket_address(name: str) -> str | None:
     return None
 
 
-class ServiceStatus:
-    """A DaemonObserver that keeps the line of `systemctl status`, in counts and names of services."""
+class ServiceStatus(DaemonObserver):
+    """Keeps the line of `systemctl status`, in counts and names of services."""
 
     def __init__(self, notifier: ServiceNotifier) -> None:
         self._notifier = notifier

@@ -17,16 +17,23 @@ from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.daily_summary import DailySummary, require_summary_file
 from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
-from guarantee_email_agent.agent.inbox_filter import SECONDS_PER_DAY, answer_since, require_clock
+from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
 from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outage_history import OutageHistory
 from guarantee_email_agent.agent.outage_log import OutageLog
-from guarantee_email_agent.agent.outages import MAILS, STARTING, TICKETING, WARRANTY_SYSTEM, CurrentOutages, Outage
+from guarantee_email_agent.agent.outages import (
+    MAILS,
+    STARTING,
+    TICKETING,
+    WARRANTY_SYSTEM,
+    CurrentOutages,
+    Outage,
+    service_addresses,
+)
 from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.agent.reload import SettingsReload
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier
-from guarantee_email_agent.agent.service_addresses import service_addresses
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.instructions.look_up import LookUp
@@ -35,10 +42,9 @@ from guarantee_email_agent.integrations.services import Services, create_service
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
-from guarantee_email_agent.llm.fallback import ModelWithFallback
+from guarantee_email_agent.llm.provider import ModelWithFallback
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock, SystemClock
-from guarantee_email_agent.utils.core_files import forbid_core_files
 from guarantee_email_agent.utils.errors import (
     EXIT_FAILURE,
     EXIT_SUCCESS,
@@ -48,6 +54,7 @@ from guarantee_email_agent.utils.errors import (
     MCPConnectionError,
 )
 from guarantee_email_agent.utils.logging import reopen_log_files
+from guarantee_email_agent.utils.process import forbid_core_files
 
 logger = logging.getLogger(__name__)
 
@@ -254,7 +261,7 @@ async def open_daemon(
         stack.push_async_callback(model.aclose)
         key = identity_key(config)
         services = create_services(config, clock, os.environ, key)
-        ledger = await asyncio.to_thread(open_ledger, config.secrets.ledger_url or config.agent.ledger, key=key)
+        ledger = await asyncio.to_thread(open_ledger, config.ledger_location, key=key)
         stack.callback(ledger.close)
         stack.push_async_callback(services.close)
         outages = CurrentOutages(service_addresses(config))

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
-from guarantee_email_agent.agent.ledger_access import agent_state, find_mail, ledger_location, open_reader
+from guarantee_email_agent.agent.ledger_access import agent_state, find_mail, open_reader
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.agent.process_identity import has_ended, process_name
 from guarantee_email_agent.config.settings import Config
@@ -55,7 +55,7 @@ def steer(config: Config, action: Action, name: str, terminal: Terminal) -> None
         shown = reader.short_keys([row.mail_key])[row.mail_key]
         location_keys = reader.places([row.mail_key]).keys()
     key = identity_key(config)
-    with closing(open_ledger(ledger_location(config), key=key)) as ledger:
+    with closing(open_ledger(config.ledger_location, key=key)) as ledger:
         if action == "hand-over":
             is_new = ledger.interventions.hand_over(row.mail_key)
             done = "is with a person now; no agent answers it" if is_new else "was with a person before"

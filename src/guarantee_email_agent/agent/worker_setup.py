@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from guarantee_email_agent.agent.cost_limit import check_price
+import logging
+
 from guarantee_email_agent.agent.identity_key import mailbox_name
+from guarantee_email_agent.agent.mail_model import check_price
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
 from guarantee_email_agent.email.processor import EmailProcessor, InstructionSource
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings
-from guarantee_email_agent.instructions.checked_instructions import CheckedInstructions
+from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.integrations.look_ups import instruction_files
 from guarantee_email_agent.integrations.services import Services
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
@@ -18,7 +22,53 @@ from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
 from guarantee_email_agent.llm.provider import language_model
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.errors import ConfigurationError, InstructionError
+
+logger = logging.getLogger(__name__)
+
+
+class CheckedInstructions:
+    """An InstructionSource that never fails.
+
+    Raises InstructionError, when it is made, where the files have a mistake.
+    """
+
+    def __init__(self, files: InstructionFiles) -> None:
+        self._files = files
+        self._last = files.load()
+        self._problem = ""
+
+    @property
+    def current(self) -> Instructions:
+        """The set that was loaded last."""
+        return self._last
+
+    def lexicon(self) -> Lexicon:
+        """A LexiconSource."""
+        return self._last.lexicon
+
+    def load(self) -> Instructions:
+        """The files as they stand, or, while one of them has a mistake, as they were before.
+
+        Each mistake is logged at ERROR once, with file and line.
+        """
+        try:
+            found = self._files.load()
+        except InstructionError as error:
+            if error.message != self._problem:
+                self._problem = error.message
+                for line in error.message.splitlines():
+                    logger.error("The instructions from before stay in use: %s", line, extra=_fields(error))
+            return self._last
+        if self._problem:
+            self._problem = ""
+            logger.info("The instruction files can be read again, and are in use as they stand now")
+        self._last = found
+        return found
+
+
+def _fields(error: InstructionError) -> dict[str, dict[str, str]]:
+    return {"fields": {"code": error.code}}
 
 
 def checked_instructions(config: Config) -> CheckedInstructions:

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from guarantee_email_agent import __version__
 from guarantee_email_agent.cli.arguments import EXIT_CODES, PROGRAM, Parser
 from guarantee_email_agent.cli.standard_streams import flush_stdout, open_closed_streams
 from guarantee_email_agent.utils.errors import (
@@ -24,6 +23,7 @@ from guarantee_email_agent.utils.errors import (
     EXIT_SUCCESS,
     AgentError,
 )
+from guarantee_email_agent.utils.version import __version__
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from _typeshed import DataclassInstance
 
-    from guarantee_email_agent.config.run_store import StoreSettings
+    from guarantee_email_agent.config.operation_settings import StoreSettings
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.config.task_allowance import TaskAllowance
     from guarantee_email_agent.reporting.github_actions import GitHubStep
@@ -179,7 +179,7 @@ def kept_run(settings: StoreSettings, source: Path | None, *, keep: bool) -> Kep
         return None
     from datetime import UTC, datetime
 
-    from guarantee_email_agent.config.run_store import run_store_file
+    from guarantee_email_agent.config.operation_settings import run_store_file
     from guarantee_email_agent.store.records import KeptRun
 
     return KeptRun(run_store_file(settings, source), settings.keep_runs, lambda: iso_time(datetime.now(UTC)))
@@ -201,7 +201,7 @@ def kept_run_beside(config: Config | None, *, keep: bool) -> KeptRun | None:
 
 def open_run_store(options: argparse.Namespace) -> RunStore:
     """That of the configuration, to be read. Raises StoreError where there is none."""
-    from guarantee_email_agent.config.run_store import run_store_file
+    from guarantee_email_agent.config.operation_settings import run_store_file
     from guarantee_email_agent.store.run_reader import RunStore
 
     config = load_config_and_log(options.config, options.verbose)

@@ -8,7 +8,7 @@ import sys
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS
-from guarantee_email_agent.utils.signals import signals_as_ctrl_c
+from guarantee_email_agent.utils.process import signals_as_ctrl_c
 
 _EXIT_CODES = """\
 exit codes:
@@ -52,7 +52,7 @@ def add_authorize(commands: arguments.Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.agent.sign_in import sign_in
     from guarantee_email_agent.reporting.terminal import Terminal
-    from guarantee_email_agent.utils.core_files import forbid_core_files
+    from guarantee_email_agent.utils.process import forbid_core_files
 
     config = arguments.load_config_and_log(options.config, options.verbose)
     forbid_core_files()

@@ -114,7 +114,7 @@ def _find_thread(email: Email, config: Config) -> Thread | None:
     from guarantee_email_agent.ledger.opening import open_ledger_to_read
     from guarantee_email_agent.ledger.schema import SCHEMA_VERSION, older_schema
 
-    location = config.secrets.ledger_url or config.agent.ledger
+    location = config.ledger_location
     answered = answered_message_ids(email)
     if not answered or ("://" not in location and not Path(location).is_file()):
         return None

@@ -8,8 +8,7 @@ import sys
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.arguments import MODES
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
-from guarantee_email_agent.utils.gc_pause import gc_paused
-from guarantee_email_agent.utils.signals import signals_as_ctrl_c
+from guarantee_email_agent.utils.process import gc_paused, signals_as_ctrl_c
 
 _EXIT_CODES = """\
 exit codes:

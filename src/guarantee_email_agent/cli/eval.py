@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.utils.gc_pause import gc_paused
-from guarantee_email_agent.utils.signals import signals_as_ctrl_c
+from guarantee_email_agent.utils.process import gc_paused, signals_as_ctrl_c
 
 if TYPE_CHECKING:
     from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream

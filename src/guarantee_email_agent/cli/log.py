@@ -69,7 +69,7 @@ def _moment(text: str) -> datetime:
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.agent.ledger_access import open_reader
     from guarantee_email_agent.agent.mail_history import log_report, print_log, read_headings
-    from guarantee_email_agent.agent.outage_report import outages_report, print_outages
+    from guarantee_email_agent.agent.outage_log import outages_report, print_outages
     from guarantee_email_agent.ledger.ledger_reader import OUTCOMES
     from guarantee_email_agent.reporting.report_files import write_json_report
     from guarantee_email_agent.reporting.terminal import Terminal

@@ -14,7 +14,7 @@ from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.arguments import MODES
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.gc_pause import gc_paused
+from guarantee_email_agent.utils.process import gc_paused
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config

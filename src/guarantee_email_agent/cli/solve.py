@@ -86,7 +86,8 @@ def _run(options: argparse.Namespace) -> int:
     from datetime import datetime
 
     from guarantee_email_agent.solving.run_limits import RunLimits
-    from guarantee_email_agent.solving.solve_command import SolveOptions, solve_command
+    from guarantee_email_agent.solving.solve_command import solve_command
+    from guarantee_email_agent.solving.solve_options import SolveOptions
 
     # Only a language model needs the configuration; the others work without one, or with a broken one lying about.
     arguments.log_to_console(options.verbose)

@@ -50,7 +50,7 @@ def add_view(commands: arguments.Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
-    from guarantee_email_agent.config.run_store import run_store_file
+    from guarantee_email_agent.config.operation_settings import run_store_file
 
     config = arguments.load_config_and_log(options.config, options.verbose)
     try:
@@ -62,7 +62,7 @@ def _run(options: argparse.Namespace) -> int:
         problem = f"view needs the package {error.name}. Install guarantee-email-agent[view]"
         raise ConfigurationError(problem, "viewer_not_installed") from None
     store = options.store or run_store_file(config.store, config.source)
-    site = Site(store, config.secrets.ledger_url or config.agent.ledger, lambda: datetime.now(UTC))
+    site = Site(store, config.ledger_location, lambda: datetime.now(UTC))
     stream = BrokenPipeSafeStream(sys.stdout)
 
     def announce(address: str) -> None:

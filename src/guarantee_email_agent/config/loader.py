@@ -9,8 +9,8 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from guarantee_email_agent.config.built_in_files import built_in_path
 from guarantee_email_agent.config.settings import Config, InstructionSettings, Secrets
-from guarantee_email_agent.config.shipped_files import shipped_path
 from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import build
@@ -85,7 +85,7 @@ def built_in_files(config: Config, cwd: Path | None = None) -> list[str]:
         ("instructions", "instructions/main.md", config.instructions.main),
         ("scenarios", "evals/scenarios", config.eval.test_suite_path),
     ):
-        if used == shipped_path(shipped) and not used.is_relative_to(cwd):
+        if used == built_in_path(shipped) and not used.is_relative_to(cwd):
             found.append(name)
     return found
 
@@ -162,12 +162,12 @@ def _default_or_given_paths(data: Mapping[Any, Any], folder: Path, cwd: Path) ->
     """Where the files are: as the user says, else in `cwd`, else as they come with the package."""
     local = cwd / "instructions"
     has_local = (local / "main.md").exists() or (local / "scenarios").exists()
-    instructions = local if has_local else shipped_path("instructions") or local
+    instructions = local if has_local else built_in_path("instructions") or local
     suite = cwd / "evals" / "scenarios"
     paths = {
         "main": instructions / "main.md",
         "scenarios_dir": instructions / "scenarios",
-        "test_suite_path": suite if suite.is_dir() else shipped_path("evals/scenarios") or suite,
+        "test_suite_path": suite if suite.is_dir() else built_in_path("evals/scenarios") or suite,
     }
     for section, key in _PATH_KEYS:
         if (given := _given(data, section, key)) is not None:
@@ -227,8 +227,6 @@ def _dotenv(cwd: Path, issues: list[_Issue]) -> dict[str, str]:
     file = cwd / ".env"
     if not file.is_file():  # some name a folder with a Python environment so
         return {}
-    from guarantee_email_agent.config.dotenv import parse_dotenv  # most have no such file
-
     try:
         values, problems = parse_dotenv(read_text(file, MAX_CONFIG_BYTES))
     except InputFileError as error:
@@ -267,3 +265,42 @@ def _error(issues: list[_Issue]) -> ConfigurationError:
     code = issues[0].code if len(issues) == 1 else "config_invalid"
     problems = [issue._asdict() for issue in issues]
     return ConfigurationError("\n".join(map(str, issues)), code, {"problems": problems})
+
+
+_ASSIGNMENT: Final = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
+_QUOTED: Final = re.compile(r"""(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?""")
+_COMMENT: Final = re.compile(r"(?:^|\s)#.*")
+_ESCAPE: Final = re.compile(r"\\(.)")
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def parse_dotenv(text: str) -> tuple[dict[str, str], list[tuple[int, str]]]:
+    """The variables, and the problems as (line from 1, what is wrong).
+
+    Empty lines, `#` comments, `export`, 'literal' and "escaped" quotes are known; nothing is expanded.
+    """
+    values: dict[str, str] = {}
+    problems: list[tuple[int, str]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        assignment = _ASSIGNMENT.fullmatch(line)
+        if assignment is None:
+            problems.append((number, "must be NAME=value, a comment or empty"))
+            continue
+        name, written = assignment.groups()
+        if name in values:
+            problems.append((number, f"{name} stands twice; keep one"))
+        elif written[:1] in ("'", '"'):
+            quoted = _QUOTED.fullmatch(written)
+            if quoted is None:
+                problems.append((number, f"the quotes of {name} do not close at the end of the line"))
+                continue
+            literal, escaped = quoted.groups()
+            values[name] = (
+                literal if literal is not None else _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), escaped)
+            )
+        else:
+            values[name] = _COMMENT.sub("", written).rstrip()
+    return values, problems

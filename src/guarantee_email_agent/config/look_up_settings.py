@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from guarantee_email_agent.config.mcp_server import McpServer
+from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
 from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL, AnswerForm, OwnTool, look_up_tool
-from guarantee_email_agent.config.tool_mapping import check_mappings
 from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.files.problems import ProblemsError, suggestion
 

@@ -9,15 +9,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, WarrantySettings, look_ups_problem
-from guarantee_email_agent.config.mark_folders import MarkFolders, MarkKind
-from guarantee_email_agent.config.mcp_server import McpServer
-from guarantee_email_agent.config.metrics_settings import MetricsSettings
-from guarantee_email_agent.config.oauth_settings import OAuthSettings
+from guarantee_email_agent.config.mailbox_settings import MarkFolders, MarkKind, OAuthSettings
+from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
+from guarantee_email_agent.config.operation_settings import MetricsSettings, StoreSettings, SummarySettings
 from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
-from guarantee_email_agent.config.run_store import StoreSettings
-from guarantee_email_agent.config.summary_settings import SummarySettings
 from guarantee_email_agent.config.task_allowance import TaskAllowance
-from guarantee_email_agent.config.tool_mapping import check_mappings
 from guarantee_email_agent.files.fields import not_blank, number, setting
 
 _ADDRESS: Final = re.compile(r"[^\s@<>,]+@[^\s@<>,]+")
@@ -381,3 +377,8 @@ class Config:
         own = (self.mailbox.from_address, *self.agent.own_addresses)
         if self.summary.to is not None and self.summary.to.casefold() in {each.casefold() for each in own if each}:
             raise ValueError(f"has summary.to: {self.summary.to}, an address of the agent itself; name a person's")
+
+    @property
+    def ledger_location(self) -> str:
+        """A file, or the URL of a database, which may hold a password."""
+        return self.secrets.ledger_url or self.agent.ledger

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from guarantee_email_agent.email.contradictions import contradicts, day_of_mail
 from guarantee_email_agent.email.conversation import (
     answered_message_ids,
     follow_up_note,
     machine_reply_reason,
 )
-from guarantee_email_agent.email.hand_over import asked_for, hand_over_reasons
+from guarantee_email_agent.email.hand_over import asked_for, contradicts, day_of_mail, hand_over_reasons
 from guarantee_email_agent.email.identity import (
     DEFAULT_DOMAIN,
     mail_identity,
@@ -30,12 +29,16 @@ from guarantee_email_agent.email.processor_models import (
     IncomingMail,
     ModelSettings,
     ProcessingResult,
+    Progress,
     Triage,
 )
-from guarantee_email_agent.email.progress import Progress
 from guarantee_email_agent.email.recipient import reply_recipient
-from guarantee_email_agent.email.reply import as_draft, compose_reply, unproved_subject
-from guarantee_email_agent.email.reply_language import choose_language
+from guarantee_email_agent.email.reply import (
+    as_draft,
+    choose_language,
+    compose_reply,
+    unproved_subject,
+)
 from guarantee_email_agent.instructions.fact_checks import PLACEHOLDER
 from guarantee_email_agent.instructions.hand_over_lexicon import CONTRADICTION, FOLLOW_UP, UNEXPLAINED
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from guarantee_email_agent.config.settings import Config, Mode, SenderCheck
 from guarantee_email_agent.email.parsing.email import Email
@@ -12,6 +12,7 @@ from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.router import NUMBER_COUNTS, NumberCount
 from guarantee_email_agent.integrations.ports import Thread
 from guarantee_email_agent.reading.number_reader import NumberReading
+from guarantee_email_agent.utils.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +130,47 @@ class ProcessingResult:
     step_ms: Mapping[str, float] = field(default_factory=dict)
     triage: Triage | None = None
     doubt: int | None = None
+
+
+class Progress:
+    """The current step of one mail and its result so far; the only thing that changes while it is processed."""
+
+    def __init__(self, message_id: str, clock: Clock, step_ms: dict[str, float] | None = None) -> None:
+        self._known: dict[str, Any] = {"success": False, "message_id": message_id}
+        self._clock = clock
+        self._step = "parse"
+        self._step_began: float | None = clock.monotonic()
+        self._step_ms = {} if step_ms is None else step_ms
+
+    @property
+    def step(self) -> str:
+        return self._step
+
+    @step.setter
+    def step(self, name: str) -> None:
+        self.end_step()
+        self._step = name
+
+    def skip_step(self) -> None:
+        """There is nothing to do in the current one: its time is not counted."""
+        self._step_began = None
+
+    def end_step(self) -> None:
+        """Count the time of the current one."""
+        now = self._clock.monotonic()
+        if self._step_began is not None:
+            self._step_ms[self._step] = (now - self._step_began) * 1000
+        self._step_began = now
+
+    def record(self, **known: Any) -> None:
+        self._known.update(known)
+
+    @property
+    def ticket_fields(self) -> Mapping[str, str]:
+        return cast("Mapping[str, str]", self._known.get("ticket_fields", {}))
+
+    def fail(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+        self.record(failed_step=self.step, error_code=code, error_message=message, error_details=dict(details or {}))
+
+    def result(self, elapsed_s: float) -> ProcessingResult:
+        return ProcessingResult(**self._known, processing_time_ms=round(elapsed_s * 1000), step_ms=self._step_ms)

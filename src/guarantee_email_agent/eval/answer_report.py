@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.processor import doubt_of_mail, number_tiers
-from guarantee_email_agent.email.reply_language import LanguageReason, choose_language
+from guarantee_email_agent.email.reply import LanguageReason, choose_language
 from guarantee_email_agent.eval.dry_run import DryRun
 from guarantee_email_agent.eval.look_up_source import LookUpSource
 from guarantee_email_agent.eval.previous_reply import MADE_UP_ID

@@ -1,151 +1,171 @@
 """All checks of a scenario: what was expected of the agent against what the mocks captured.
 
-Each check yields a `FailedCheck` for every miss, and nothing where all is as expected.
+Each yields a `Check` for every point that the scenario names, passed or not; what holds for every scenario yields one
+only where it fails.
 """
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.tool_mocks import has_arguments
+from guarantee_email_agent.files.fields import number
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.reporting.terminal import pluralize
+from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.utils.text import printable, truncate
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Mode
-    from guarantee_email_agent.eval.models import ExpectedCall, ForbiddenCall
     from guarantee_email_agent.judging.verdict import Verdict
 
 _MAX_CHARACTERS: Final = 200
 _MAX_CALLS: Final = 10
+_AROUND: Final = 30
 _WRITES: Final = ("mail.send_reply", "mail.save_draft", "ticketing.create_ticket", "ticketing.add_note")
 _WRITES_OF_MODE: Final = {"answer": _WRITES, "drafts": ("mail.save_draft",), "observe": ()}
+_HAPPENED: Final = {
+    "email_sent": ("no mail was sent", "a mail was sent"),
+    "ticket_created": ("no ticket was created", "a ticket was created"),
+    "draft_stored": ("no draft was stored", "a draft was stored"),
+    "note_added": ("no note was added", "a note was added"),
+}
 _ABSENT: Final = object()
-_EXPECTED: Final = "\n  expected: "
-_ACTUAL: Final = "\n  actual:   "
 
 
-class FailedCheck(NamedTuple):
-    """A check that failed, and why; `str` gives the text that people read.
+@dataclass(frozen=True, slots=True)
+class ExpectedCall:
+    """A call of a tool that must be among those that the mocks captured."""
 
-    expected, actual: in their written form; None where there is nothing to compare.
-    """
+    server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
+    tool: str = field(metadata={"doc": "The tool's name, such as send_reply."})
+    arguments: Mapping[str, object] = field(
+        default_factory=dict, metadata={"doc": "Arguments with exactly these values; others are free."}
+    )
+    times: int | None = number(None, "How often exactly; at least once if left out.", minimum=0)
 
-    check: str
-    reason: str
-    expected: str | None = None
-    actual: str | None = None
 
-    def __str__(self) -> str:
-        text = f"{self.check}: {self.reason}"
-        return text if self.expected is None else f"{text}{_EXPECTED}{self.expected}{_ACTUAL}{self.actual}"
+@dataclass(frozen=True, slots=True)
+class ForbiddenCall:
+    """A call of a tool that must not be among them."""
 
-    @classmethod
-    def parse(cls, text: str) -> FailedCheck:
-        """The check that such a text is of."""
-        first, _, values = text.partition(_EXPECTED)
-        expected, has_both, actual = values.rpartition(_ACTUAL)
-        check, _, reason = (first if has_both else text).partition(": ")
-        return cls(check, reason, expected, actual) if has_both else cls(check, reason)
+    server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
+    tool: str | None = field(default=None, metadata={"doc": "The tool's name; any of the server's if left out."})
+    arguments: Mapping[str, object] = field(
+        default_factory=dict, metadata={"doc": "Only calls with exactly these values; others are free."}
+    )
+
+
+def run_checks(*checks: partial[Iterator[Check]]) -> list[Check]:
+    """What they yield. A check that crashes has failed, and stops no other."""
+    done: list[Check] = []
+    for check in checks:
+        try:
+            done.extend(check())
+        except Exception as error:  # noqa: BLE001 - whatever it makes of what a mock or a script gave it
+            done.append(crash_of(error, getattr(check.func, "__name__", "a check")))
+    return done
+
+
+def crash_of(error: Exception, name: str | None = None) -> Check:
+    """A crash as a failed check. name: of the function to blame; by default the one that raised."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    raised = name or (frames[-1][0].f_code.co_qualname if frames else "the scenario")
+    reason = truncate(" ".join(str(error).split()), _MAX_CHARACTERS)
+    return Check("crash", f"{raised} raised {type(error).__name__}{reason and f': {reason}'}")
 
 
 # What a scenario file expects -----------------------------------------------------------------------------------------
 
 
-def check_happened(
-    check: str, expected: bool, actual: Mapping[str, Any], too_little: str, too_much: str
-) -> Iterator[FailedCheck]:
-    """`email_sent`, `ticket_created` and `note_added`; what went wrong where too little or too much happened."""
-    value = actual.get(check, _ABSENT)
-    if value is not expected:
+def check_happened(check: str, expected: bool | None, actual: Mapping[str, Any]) -> Iterator[Check]:
+    """`email_sent`, `ticket_created`, `draft_stored` and `note_added`. expected: None where that is not judged."""
+    if expected is not None:
+        value = actual.get(check, _ABSENT)
+        too_little, too_much = _HAPPENED[check]
         reason = "nothing was reported" if value is _ABSENT else too_little if expected else too_much
-        yield FailedCheck(check, reason, format_value(expected), format_value(value))
+        yield _compared(check, value is expected, reason, format_value(expected), format_value(value))
 
 
-def check_draft(expected: bool | None, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
-    """`draft_stored`, where the scenario says what it expects."""
-    if expected is not None:
-        yield from check_happened("draft_stored", expected, actual, "no draft was stored", "a draft was stored")
-
-
-def check_note(expected: bool | None, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
-    """`note_added`, where the scenario says what it expects."""
-    if expected is not None:
-        yield from check_happened("note_added", expected, actual, "no note was added", "a note was added")
-
-
-def check_hand_over(expected: str | None, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+def check_hand_over(expected: str | None, actual: Mapping[str, Any]) -> Iterator[Check]:
     """`hand_over_reason`, where the scenario names one: it must be among the reasons."""
-    reasons = actual.get("hand_over_reasons", ())
-    if expected is not None and expected not in reasons:
+    if expected is not None:
+        reasons = actual.get("hand_over_reasons", ())
         reason = "handed over for another reason" if reasons else "it was not handed over"
-        yield FailedCheck("hand_over_reason", reason, format_value(expected), format_value(", ".join(reasons)))
+        found = format_value(", ".join(reasons))
+        yield _compared("hand_over_reason", expected in reasons, reason, format_value(expected), found)
 
 
-def check_body_contains(phrases: Sequence[str], body: object) -> Iterator[FailedCheck]:
-    if phrases:
-        reply = normalize_phrase(body) if isinstance(body, str) else None
-        for phrase in phrases:
-            if reply is None or normalize_phrase(phrase) not in reply:
-                actual = format_value(" ".join(body.split()) if isinstance(body, str) else body)
-                yield FailedCheck("response_body_contains", f"missing phrase {phrase!r}", format_value(phrase), actual)
+def check_body_contains(phrases: Sequence[str], body: object) -> Iterator[Check]:
+    shown = " ".join(body.split()) if phrases and isinstance(body, str) else body
+    for phrase in phrases:
+        at = -1 if not isinstance(body, str) else normalize_phrase(body).find(normalize_phrase(phrase))
+        found = format_value(shown) if at < 0 else _surroundings(str(body), phrase)
+        reason = f"missing phrase {phrase!r}"
+        check = _compared("response_body_contains", at >= 0, reason, format_value(phrase), found)
+        yield check._replace(phrase=phrase)
 
 
-def check_body_excludes(phrases: Sequence[str], body: object) -> Iterator[FailedCheck]:
-    if phrases and isinstance(body, str):
-        for phrase in phrases:
-            if (span := find_phrase(phrase, body)) is not None:
-                excerpt = format_value(_excerpt(body, span[0]))
-                yield FailedCheck("response_body_excludes", f"found phrase {phrase!r}", f"no {phrase!r}", excerpt)
+def check_body_excludes(phrases: Sequence[str], body: object) -> Iterator[Check]:
+    for phrase in phrases:
+        is_there = isinstance(body, str) and normalize_phrase(phrase) in normalize_phrase(body)
+        reason, found = f"found phrase {phrase!r}", "it is not in the reply"
+        if is_there and isinstance(body, str) and (span := find_phrase(phrase, body)) is not None:
+            found = format_value(_excerpt(body, span[0]))
+        check = _compared("response_body_excludes", not is_there, reason, f"no {phrase!r}", found)
+        yield check._replace(phrase=phrase)
 
 
-def check_reply_language(expected: str | None, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+def check_reply_language(expected: str | None, actual: Mapping[str, Any]) -> Iterator[Check]:
     """`reply_language`, where the scenario names one. What was sent is read, not what the agent says of it."""
-    language = actual.get("reply_language")
-    if expected is not None and language != expected:
+    if expected is not None:
+        language = actual.get("reply_language")
         reason = "no one language is clear" if language is None else "written in another language"
-        yield FailedCheck("reply_language", reason, format_value(expected), format_value(language))
+        yield _compared("reply_language", language == expected, reason, format_value(expected), format_value(language))
 
 
-def check_ticket_fields(expected: Mapping[str, str], actual: object) -> Iterator[FailedCheck]:
+def check_ticket_fields(expected: Mapping[str, str], actual: object) -> Iterator[Check]:
     fields = actual if isinstance(actual, Mapping) else {}
     for name, value in expected.items():
-        found = fields.get(name)
+        found, wanted = fields.get(name), format_value(value)
         if found is None:
-            yield FailedCheck("ticket_fields", f"missing field {name!r}", format_value(value), "(no such field)")
+            yield Check("ticket_fields", f"missing field {name!r}", wanted, "(no such field)")
         elif str(found) != str(value):
-            yield FailedCheck("ticket_fields", f"wrong value of {name!r}", format_value(value), format_value(found))
+            yield Check("ticket_fields", f"wrong value of {name!r}", wanted, format_value(found))
+        else:
+            written = f"{name}: {wanted}"
+            yield Check("ticket_fields", "", written, written, passed=True)
 
 
-def check_scenario_used(expected: str | None, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+def check_scenario_used(expected: str | None, actual: Mapping[str, Any]) -> Iterator[Check]:
     """An agent that used no instruction reports None, for which a scenario file says `none`. expected: None for any."""
     if expected is None:
         return
     used = actual.get("scenario_used", _ABSENT)
-    if ("none" if used is None else used) != expected:
-        reason = "nothing was reported" if used is _ABSENT else "another instruction was used"
-        if used is None:
-            reason = "no instruction was used"
-        yield FailedCheck("scenario_instruction_used", reason, format_value(expected), format_value(used))
+    reason = "nothing was reported" if used is _ABSENT else "another instruction was used"
+    if used is None:
+        reason = "no instruction was used"
+    matches = ("none" if used is None else used) == expected
+    yield _compared("scenario_instruction_used", matches, reason, format_value(expected), format_value(used))
 
 
-def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, ordered: bool) -> Iterator[FailedCheck]:
+def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, ordered: bool) -> Iterator[Check]:
     """Each call that is expected is among those that were made, as often as the scenario says and in its order.
 
     One that was refused fulfils nothing, and is none of no calls.
     """
-    if not expected:
-        return
     made = actual.get("calls", ())
     answered = [call for call in made if "refused" not in call]
     complete = True
     for call in expected:
         times = sum(_fits(call, other) for other in (made if call.times == 0 else answered))
         if times == call.times or (call.times is None and times):
+            yield Check("calls", "", _format_expected(call), "it was called", passed=True)
             continue
         complete = False
         name = f"{call.server}.{call.tool}"
@@ -154,20 +174,21 @@ def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, 
             reason = f"{name} was refused"
         elif times == 0 and any((other["server"], other["tool"]) == (call.server, call.tool) for other in made):
             reason += " with these arguments"
-        yield FailedCheck("calls", reason, _format_expected(call), _format_calls(made, call))
-    if ordered and complete and not _in_order(expected, answered):
-        wanted = ", ".join(map(_format_expected, expected))
-        yield FailedCheck("calls", "made in another order", wanted, _format_calls(made))
+        yield Check("calls", reason, _format_expected(call), _format_calls(made, call))
+    if ordered and complete and len(expected) > 1:
+        if _in_order(expected, answered):
+            yield Check("calls", "", "in this order", "in this order", passed=True)
+        else:
+            wanted = ", ".join(map(_format_expected, expected))
+            yield Check("calls", "made in another order", wanted, _format_calls(made))
 
 
-def check_never_called(forbidden: Sequence[ForbiddenCall], actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+def check_never_called(forbidden: Sequence[ForbiddenCall], actual: Mapping[str, Any]) -> Iterator[Check]:
     for call in forbidden:
         made = [other for other in actual.get("calls", ()) if _fits(call, other)]
-        if made:
-            name = f"{made[0]['server']}.{made[0]['tool']}"
-            yield FailedCheck(
-                "never_called", f"{name} was called", f"never {_format_expected(call)}", _format_calls(made)
-            )
+        reason = f"{made[0]['server']}.{made[0]['tool']} was called" if made else ""
+        found = _format_calls(made) if made else "it was not called"
+        yield _compared("never_called", not made, reason, f"never {_format_expected(call)}", found)
 
 
 def _fits(wanted: ExpectedCall | ForbiddenCall, call: Mapping[str, Any]) -> bool:
@@ -212,73 +233,100 @@ def _format_arguments(arguments: Mapping[str, object]) -> str:
     return f"({', '.join(f'{name}={truncate(repr(value), 60)}' for name, value in arguments.items())})"
 
 
-def check_processing_time(limit_ms: int, actual_ms: object) -> Iterator[FailedCheck]:
+def check_processing_time(limit_ms: int, actual_ms: object) -> Iterator[Check]:
+    """Only a time that was too long: it has a place of its own, and without it equal results have equal checks."""
     if not isinstance(actual_ms, (int, float)) or actual_ms > limit_ms:
-        yield FailedCheck("processing_time_ms", "took too long", f"at most {limit_ms}", format_value(actual_ms))
+        yield Check("processing_time_ms", "took too long", f"at most {limit_ms}", format_value(actual_ms))
+
+
+def reported_output(report: ProcessingResult) -> dict[str, Any]:
+    """What our agent says came of a mail, as `EvalResult.actual_output` has it."""
+    return {
+        "email_sent": report.email_sent,
+        "draft_stored": report.drafted,
+        "response_body": report.response_body,
+        "reply_language": report.reply_language,
+        "ticket_created": report.ticket_created,
+        "ticket_fields": report.ticket_fields,
+        "processing_time_ms": report.processing_time_ms,
+        **unobservable_output(report),
+    }
+
+
+def unobservable_output(report: ProcessingResult | None) -> dict[str, Any]:
+    """What no mock can capture, so that our agent's word for it counts. report: None for an agent that is not ours."""
+    measured = {} if report is None or report.doubt is None else {"doubt": report.doubt}
+    return {
+        "scenario_used": report.scenario_used if report else None,
+        "failed_step": report.failed_step if report else None,
+        "error": report.error_message if report else None,
+        "hand_over_reasons": list(report.hand_over_reasons) if report else [],
+        **measured,
+    }
 
 
 # What holds for every scenario ----------------------------------------------------------------------------------------
 
 
-def check_recipients(sender: str | None, recipients: Sequence[str]) -> Iterator[FailedCheck]:
+def check_recipients(sender: str | None, recipients: Sequence[str]) -> Iterator[Check]:
     """`email_sent: true` means exactly one mail, to the sender of the input. sender: the bare address; None for any."""
     if len(recipients) > 1:
-        yield FailedCheck("email_sent", f"{len(recipients)} mails were sent", "1", str(len(recipients)))
+        yield Check("email_sent", f"{len(recipients)} mails were sent", "1", str(len(recipients)))
     yield from _check_addresses("email_sent", "a mail went to somebody else", sender, recipients)
 
 
-def check_draft_recipients(sender: str | None, recipients: Sequence[str]) -> Iterator[FailedCheck]:
+def check_draft_recipients(sender: str | None, recipients: Sequence[str]) -> Iterator[Check]:
     """The same of `draft_stored: true`."""
     if len(recipients) > 1:
-        yield FailedCheck("draft_stored", f"{len(recipients)} drafts were stored", "1", str(len(recipients)))
+        yield Check("draft_stored", f"{len(recipients)} drafts were stored", "1", str(len(recipients)))
     yield from _check_addresses("draft_stored", "a draft is for somebody else", sender, recipients)
 
 
-def _check_addresses(check: str, reason: str, sender: str | None, recipients: Sequence[str]) -> Iterator[FailedCheck]:
+def _check_addresses(check: str, reason: str, sender: str | None, recipients: Sequence[str]) -> Iterator[Check]:
     for recipient in recipients:
         if sender is not None and recipient.casefold() != sender.casefold():
-            yield FailedCheck(check, reason, repr(sender), repr(recipient))
+            yield Check(check, reason, repr(sender), repr(recipient))
 
 
-def check_mode(mode: Mode | None, calls: Sequence[Mapping[str, Any]]) -> Iterator[FailedCheck]:
+def check_mode(mode: Mode | None, calls: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
     """Calls by which an agent writes what it must not in the scenario's own mode. calls: each `server`, `tool`."""
     for call in calls:
         name = f"{call['server']}.{call['tool']}"
         if name in _WRITES and name not in _WRITES_OF_MODE[mode or "answer"]:
-            yield FailedCheck("mode", f"{name} was called in mode {mode}")
+            yield Check("mode", f"{name} was called in mode {mode}")
 
 
-def check_ticket_count(tickets: int) -> Iterator[FailedCheck]:
+def check_ticket_count(tickets: int) -> Iterator[Check]:
     if tickets > 1:
-        yield FailedCheck("ticket_created", f"{tickets} tickets were created", "1", str(tickets))
+        yield Check("ticket_created", f"{tickets} tickets were created", "1", str(tickets))
 
 
-def check_notes(ticket_id: str | None, noted: Sequence[str]) -> Iterator[FailedCheck]:
+def check_notes(ticket_id: str | None, noted: Sequence[str]) -> Iterator[Check]:
     """`note_added: true` means exactly one note, on the conversation's ticket. noted: the ticket of each note."""
     if len(noted) > 1:
-        yield FailedCheck("note_added", f"{len(noted)} notes were added", "1", str(len(noted)))
+        yield Check("note_added", f"{len(noted)} notes were added", "1", str(len(noted)))
     for other in noted:
         if other != ticket_id:
-            yield FailedCheck("note_added", "a note went to another ticket", format_value(ticket_id), repr(other))
+            yield Check("note_added", "a note went to another ticket", format_value(ticket_id), repr(other))
 
 
-def check_previous_reply(scenario: str, known: Sequence[str]) -> Iterator[FailedCheck]:
+def check_previous_reply(scenario: str, known: Sequence[str]) -> Iterator[Check]:
     """Where no instruction has the name of `previous_reply.scenario`: the agent would not know what it asked for.
 
     known: the names of the instructions; `proved` is what the ledger has where an agent was stopped while it sent.
     """
     if scenario not in known and scenario != "proved":
         reason = f"no instruction is called {scenario!r}{suggestion(scenario, known)}"
-        yield FailedCheck("previous_reply", reason)
+        yield Check("previous_reply", reason)
 
 
-def check_known_calls(unknown: Sequence[str]) -> Iterator[FailedCheck]:
+def check_known_calls(unknown: Sequence[str]) -> Iterator[Check]:
     """Calls that no mock knows. unknown: what is wrong with each."""
     for problem in unknown:
-        yield FailedCheck("calls", problem)
+        yield Check("calls", problem)
 
 
-def check_agent_report(report: ProcessingResult, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+def check_agent_report(report: ProcessingResult, actual: Mapping[str, Any]) -> Iterator[Check]:
     """Where the agent's own report differs from what the mocks captured."""
     reports = {
         "email_sent": report.email_sent,
@@ -288,12 +336,12 @@ def check_agent_report(report: ProcessingResult, actual: Mapping[str, Any]) -> I
     for name, reported in reports.items():
         if reported != actual[name]:
             reason = f"the agent reports another {name}"
-            yield FailedCheck("agent_report", reason, str(actual[name]), str(reported))
+            yield Check("agent_report", reason, str(actual[name]), str(reported))
     if report.response_body != actual["response_body"] and actual["response_body"] is not None:
-        yield FailedCheck("agent_report", "the agent reports another reply than the one that was sent or stored")
+        yield Check("agent_report", "the agent reports another reply than the one that was sent or stored")
 
 
-def check_completed(report: ProcessingResult, others_failed: bool) -> Iterator[FailedCheck]:
+def check_completed(report: ProcessingResult, others_failed: bool) -> Iterator[Check]:
     """Where the agent stopped, if that is not what the scenario expects; others_failed: whether another check failed.
 
     No scenario can ask for a crash or for a model that fails, so these are failures even where no reply is expected.
@@ -301,7 +349,7 @@ def check_completed(report: ProcessingResult, others_failed: bool) -> Iterator[F
     crashed = report.error_code == "processing_unexpected"
     if report.failed_step and (others_failed or crashed or lacks_model(report)):
         reason = f"stopped in step {report.failed_step}: {report.error_message}"
-        yield FailedCheck("crash" if crashed else "agent", reason)
+        yield Check("crash" if crashed else "agent", reason)
 
 
 def lacks_model(report: ProcessingResult) -> bool:
@@ -309,12 +357,12 @@ def lacks_model(report: ProcessingResult) -> bool:
     return (report.error_code or "").startswith("llm_")
 
 
-def check_verdict(test: str, verdict: Verdict) -> Iterator[FailedCheck]:
+def check_verdict(test: str, verdict: Verdict) -> Iterator[Check]:
     """The verdict of the scenario's own judge. test: the name of its file."""
     if verdict.verdict == "failed":
-        yield FailedCheck("test", f"{test} says no: {verdict.feedback}")
+        yield Check("test", f"{test} says no: {verdict.feedback}")
     elif verdict.verdict == "error":
-        yield FailedCheck("test", f"{test} {verdict.error}")
+        yield Check("test", f"{test} {verdict.error}")
 
 
 # How values are compared and written ----------------------------------------------------------------------------------
@@ -362,6 +410,22 @@ def _places(body: str) -> Sequence[int]:
         elif index == 0 or not body[index - 1].isspace():
             places.append(index)
     return places
+
+
+def _compared(name: str, passed: bool, reason: str, expected: str, actual: str) -> Check:
+    """reason: why it failed, if it did."""
+    return Check(name, "" if passed else reason, expected, actual, passed)
+
+
+def _surroundings(body: str, phrase: str) -> str:
+    """A phrase that a reply holds with a few words around it, on one line."""
+    text = " ".join(body.split())
+    folded, wanted = normalize_phrase(text), normalize_phrase(phrase).strip()
+    if len(text) != len(folded):  # folding makes ss of ß
+        text = folded
+    at = folded.find(wanted)
+    start, end = max(0, at - _AROUND), at + len(wanted) + _AROUND
+    return f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}"
 
 
 def _excerpt(body: str, at: int) -> str:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from guarantee_email_agent import __version__
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.check_list import list_checks
-from guarantee_email_agent.eval.checks import FailedCheck
 from guarantee_email_agent.eval.distinct_mails import MailCounter
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
-from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, without_password
+from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, kept_source, without_password
 from guarantee_email_agent.reporting.run_report import RunOutcome
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
-from guarantee_email_agent.store.records import NO_USAGE, Check, InputSet, KeptRun, NewResult, NewRun, Usage
+from guarantee_email_agent.store.records import NO_USAGE, InputSet, KeptRun, NewResult, NewRun, Usage
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.utils.git_state import GitQuestion
+from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.resume import EarlierResults
@@ -103,8 +100,8 @@ class EvalRecorder:
         case = result.test_case
         is_scenario = isinstance(case, EvalTestCase)
         judgement = dict(result.judgement or {})
-        if isinstance(case, EvalTestCase):
-            judgement["checks"] = list_checks(case, result)
+        if is_scenario:
+            judgement["checks"] = [check.as_dict() for check in result.checks]
         return NewResult(
             name=result.name,
             position=self._files.position(case.file or ""),
@@ -116,7 +113,7 @@ class EvalRecorder:
             duration_ms=result.processing_time_ms,
             usage=_usage(result),
             inputs=inputs,
-            checks=tuple(Check(*FailedCheck.parse(failure)) for failure in result.failures),
+            checks=result.failed_checks,
             source=kept_source(case) if isinstance(case, EvalTestCase) else None,
             request=build_raw_email(case) if isinstance(case, EvalTestCase) else None,
             # The time has its column; without it equal outputs are kept once.
@@ -125,20 +122,6 @@ class EvalRecorder:
             judgement=judgement or None,
             step_ms=result.step_ms,
         )
-
-
-def kept_source(case: EvalTestCase) -> bytes | None:
-    """The scenario's file as the store has it: where its mail is a file beside it, with a comment that tells that one's
-    digest, so that another mail is another source. None where the scenario comes from no file.
-    """
-    if case.text is None:
-        return None
-    source = case.text.encode(errors="surrogatepass")
-    email = case.input.email
-    if email.raw is None:
-        return source
-    comment = f"# {email.raw_file}: SHA-256 {hashlib.sha256(email.raw).hexdigest()}\n"
-    return source.removesuffix(b"\n") + b"\n" + comment.encode(errors="surrogatepass")
 
 
 def new_run(
@@ -169,12 +152,12 @@ def new_run(
 
 def suite_name(directory: Path, config: Config) -> str:
     """The folder as every machine names it: relative to the project, or as that which comes with the package."""
-    from guarantee_email_agent.config.shipped_files import shipped_path
+    from guarantee_email_agent.config.built_in_files import built_in_path
 
     folder = directory.absolute()
     if config.source is not None and folder.is_relative_to(config.source.parent):
         return folder.relative_to(config.source.parent).as_posix()
-    return "built-in" if folder == shipped_path("evals/scenarios") else folder.as_posix()
+    return "built-in" if folder == built_in_path("evals/scenarios") else folder.as_posix()
 
 
 def _usage(result: EvalResult) -> Usage:

@@ -38,7 +38,9 @@ def nearest_sentences(result: EvalResult) -> list[NearestSentence]:
     if isinstance(scenario, InvalidScenario) or not isinstance(reply, str):
         return []
     missing = [
-        phrase for phrase in scenario.expected_output.response_body_contains if find_phrase(phrase, reply) is None
+        check.phrase
+        for check in result.failed_checks
+        if check.phrase is not None and check.name.endswith("response_body_contains")
     ]
     paragraphs = _PARAGRAPH_BREAK.split(reply[:_MAX_REPLY_CHARS])
     sentences = [sentence for text in paragraphs for sentence in _SENTENCE_BREAK.split(" ".join(text.split()))]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from guarantee_email_agent.eval.checks import check_body_excludes
+from guarantee_email_agent.eval.scenario import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import NO_LOOK_UPS
-
-if TYPE_CHECKING:
-    from guarantee_email_agent.eval.models import EvalTestCase
 
 _STATUSES: Final = frozenset({"valid-warranty", "invalid-warranty"})
 _OF_DEVICES: Final = _STATUSES | {"missing-info", "graceful-degradation", "unverified-sender"}
@@ -30,7 +28,10 @@ def find_harm(case: EvalTestCase, actual: Mapping[str, Any], *, of_our_agent: bo
     actual: as `EvalResult.actual_output` has it. of_our_agent: whether each server beside mail and tickets is a
     look-up, to which a number goes; another agent may have servers for anything.
     """
-    return list(_harm(case, actual, of_our_agent))
+    try:
+        return list(_harm(case, actual, of_our_agent))
+    except Exception as error:  # noqa: BLE001 - what it is asked of has failed for this already
+        return [f"cannot be told ({type(error).__name__})"]
 
 
 def _harm(case: EvalTestCase, actual: Mapping[str, Any], of_our_agent: bool) -> Iterator[str]:
@@ -45,8 +46,9 @@ def _harm(case: EvalTestCase, actual: Mapping[str, Any], of_our_agent: bool) -> 
             yield "a fault or a warranty was called out of scope"
         if used in _STATUSES and wanted != used and wanted in _STATUSES | {"unverified-sender", "none"}:
             yield "a false statement: another status"
-    for miss in check_body_excludes(case.expected_output.response_body_excludes, actual.get("response_body")):
-        yield f"a false statement: {miss.reason}"
+    for check in check_body_excludes(case.expected_output.response_body_excludes, actual.get("response_body")):
+        if not check.passed:
+            yield f"a false statement: {check.reason}"
     if any(recipient.casefold() != case.recipient.casefold() for recipient in actual.get("recipients", ())):
         yield "a mail went to somebody else"
 

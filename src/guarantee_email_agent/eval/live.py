@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.checks import FailedCheck
 from guarantee_email_agent.eval.cost_limit import CostLimit
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult
@@ -163,7 +162,7 @@ class LiveEvaluation:
         if not result.passed:
             # Why it failed may quote the mail; the summary does so.
             runs = result.repetitions or (result,)
-            names = dict.fromkeys(FailedCheck.parse(failure).check for run in runs for failure in run.failures)
+            names = dict.fromkeys(check.name for run in runs for check in run.failed_checks)
             checks = "invalid file" if result.invalid else ", ".join(names)
             self._progress.announce(printable(f"✗ {result.test_case.scenario_id}: {checks}"))
         self._progress.count(passed=result.passed)

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -91,13 +92,19 @@ class EvalLoader:
         return _build_test_case(data, path, text, self._any_agent, self._known)
 
     def validate_test_case(self, data: object, file_path: str | Path) -> EvalTestCase:
-        """The scenario in parsed `data` (the documents of a file merged into one mapping).
+        """The scenario in parsed `data` (the documents of a file merged into one mapping), as PyYAML gives it, too.
 
         Raises EvalError with all problems in one line, and the code of the first: `eval_missing_field`,
         `eval_unknown_key`, `eval_wrong_type`, `eval_invalid_value`, `eval_test_not_found`, `eval_mail_not_found`,
-        `eval_mail_unreadable`, `eval_file_name`, `eval_wrong_id`, `eval_duplicate_id`.
+        `eval_mail_unreadable`, `eval_file_name`, `eval_wrong_id`, `eval_duplicate_id`. Its `details` hold `file_path`,
+        and as `field` the first key that is wrong, such as `expected_output.email_sent`, or None.
         """
-        return _build_test_case(data, os.fspath(file_path), None, self._any_agent, self._known)
+        path = os.fspath(file_path)
+        try:
+            plain = _with_dates_as_text(data)
+        except RecursionError:
+            raise _error(path, "The data holds itself, or is nested too deep", "eval_yaml_invalid") from None
+        return _build_test_case(plain, path, None, self._any_agent, self._known)
 
     def discover_test_cases(self, directory: str | Path) -> EvalSuite:
         """All scenarios of a folder, in the byte order of their file names.
@@ -189,6 +196,15 @@ def _merge_documents(documents: list[object], path: str) -> object:
     return merged
 
 
+def _with_dates_as_text(data: object) -> object:
+    """PyYAML makes dates of what our own reader leaves as its author wrote it."""
+    if isinstance(data, dict):
+        return {_with_dates_as_text(key): _with_dates_as_text(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return list(map(_with_dates_as_text, data))
+    return data.isoformat().replace("+00:00", "Z") if isinstance(data, date) else data
+
+
 def _find_missing_instruction(data: object) -> Iterator[Problem]:
     """`scenario_instruction_used` is for our own agent, which is the only one that has instructions of ours."""
     expected = data.get("expected_output") if isinstance(data, dict) else None
@@ -224,7 +240,9 @@ def _problems_error(problems: list[Problem], others: list[tuple[str, str]], path
     if len(problems) > len(listed):
         sentences.append(f"and {len(problems) - len(listed)} more")
     sentences.extend(problem for problem, _ in others)
-    return _error(path, join_problems(sentences), _CODES[problems[0].kind] if problems else others[0][1])
+    if not problems:
+        return _error(path, join_problems(sentences), others[0][1])
+    return _error(path, join_problems(sentences), _CODES[problems[0].kind], field=dotted_path(problems[0].path))
 
 
 def _format_problem(problem: Problem) -> str:
@@ -248,13 +266,17 @@ def _folder_error(folder: str, error: OSError) -> EvalError:
     else:
         problem = f"the scenario folder cannot be read ({error.strerror}). Check its permissions"
         code = "eval_file_unreadable"
-    return EvalError(f"{printable(folder)}: {problem}.", code, {"path": folder})
+    return EvalError(f"{printable(folder)}: {problem}.", code, {"path": folder, "file_path": folder})
 
 
-def _error(path: str, problem: str, code: str, details: Mapping[str, object] | None = None) -> EvalError:
+def _error(
+    path: str, problem: str, code: str, details: Mapping[str, object] | None = None, field: str | None = None
+) -> EvalError:
     safe = printable(problem)
     scenario = InvalidScenario(_file_name(path), path, safe, code)
-    return EvalError(scenario.message, code, {**(details or {}), "path": path, "problem": safe})
+    return EvalError(
+        scenario.message, code, {**(details or {}), "path": path, "file_path": path, "field": field, "problem": safe}
+    )
 
 
 def _invalid_scenario(path: str, error: EvalError) -> InvalidScenario:

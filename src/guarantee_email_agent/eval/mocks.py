@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from guarantee_email_agent.config.shipped_files import shipped_path
+from guarantee_email_agent.config.built_in_files import built_in_path
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
-from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource
-from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
+from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, LexiconSource
 from guarantee_email_agent.integrations.ports import Admission, Reply, Thread
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message, ModelClient
@@ -68,7 +67,7 @@ class _MockService:
 
     def __init__(self, service: str, test_case: EvalTestCase | None, tools: ToolMocks | None) -> None:
         self._service = service
-        self._tools = tools or ToolMocks({})
+        self.tools = tools or ToolMocks({})
         self._answer = dict(test_case.input.mock_responses.get(service, {})) if test_case else {}
         self._failure = self._answer.pop("error", None)
 
@@ -97,21 +96,21 @@ class MockGmailClient(_MockService):
 
     def __init__(self, test_case: EvalTestCase, tools: ToolMocks | None = None) -> None:
         super().__init__("gmail", test_case, tools)
-        self._test_case = test_case
+        self.test_case = test_case
         self.sent_emails: list[dict[str, Any]] = []
         self.drafts: list[dict[str, Any]] = []
 
     async def get_unread_emails(self) -> list[dict[str, Any]]:
         if self._failure:
             raise self._error()
-        return [build_raw_email(self._test_case)]
+        return [build_raw_email(self.test_case)]
 
     async def send(self, reply: Reply) -> dict[str, Any]:
         return await self.send_email(**send_email_arguments(reply))
 
     async def save_draft(self, reply: Reply) -> dict[str, Any]:
         """`drafts` holds what was stored for a person to send."""
-        with self._tools.noting("mail", "save_draft", _reply_arguments(send_email_arguments(reply))) as call:
+        with self.tools.noting("mail", "save_draft", _reply_arguments(send_email_arguments(reply))) as call:
             if self._failure:
                 raise self._error()
             self.drafts.append(send_email_arguments(reply))
@@ -121,7 +120,7 @@ class MockGmailClient(_MockService):
         self, to: str, subject: str, body: str, thread_id: str | None = None, **headers: Any
     ) -> dict[str, Any]:
         arguments = {"to": to, "subject": subject, "body": body, **_reply_arguments(headers)}
-        with self._tools.noting("mail", "send_reply", arguments) as call:
+        with self.tools.noting("mail", "send_reply", arguments) as call:
             if self._failure:
                 # After a time-out nobody knows whether the mail went out, so sending is not for a retry to repeat.
                 raise self._error(retryable=self._failure == "unavailable")
@@ -138,7 +137,7 @@ class MockWarrantyAPIClient(_MockService):
 
     async def check_warranty(self, serial_number: str) -> dict[str, Any]:
         self.calls.append(serial_number)
-        with self._tools.noting("warranty", "check_warranty", {"serial_number": serial_number}) as call:
+        with self.tools.noting("warranty", "check_warranty", {"serial_number": serial_number}) as call:
             self._raise_if_down()
             return call.answered(dict(MALFORMED_ANSWER if self._failure else self._answer or {"status": "not_found"}))
 
@@ -167,17 +166,26 @@ class MockLookUpClient:
             return call.answered(dict(answer))
 
 
+class CapturedTicket(dict[str, Any]):
+    """The fields of a ticket with its `ticket_id`; `["data"]` has those that were given."""
+
+    def __missing__(self, key: str) -> dict[str, Any]:
+        if key != "data":
+            raise KeyError(key)
+        return {name: value for name, value in self.items() if name != "ticket_id"}
+
+
 class MockTicketingClient(_MockService):
-    """Numbers its tickets MOCK-TICKET-001, -002, …; `created_tickets` holds their data with the `ticket_id`."""
+    """Numbers its tickets MOCK-TICKET-001, -002, …; `created_tickets` holds each as a `CapturedTicket`."""
 
     def __init__(self, test_case: EvalTestCase | None = None, tools: ToolMocks | None = None) -> None:
         super().__init__("ticketing", test_case, tools)
         self._by_key: dict[str, str] = {}
-        self.created_tickets: list[dict[str, Any]] = []
+        self.created_tickets: list[CapturedTicket] = []
         self.notes: dict[str, tuple[str, str]] = {}
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
-        with self._tools.noting("ticketing", "create_ticket", ticket_data) as call:
+        with self.tools.noting("ticketing", "create_ticket", ticket_data) as call:
             self._raise_if_down()
             return call.answered(dict(MALFORMED_ANSWER) if self._failure else self._create(ticket_data))
 
@@ -186,7 +194,7 @@ class MockTicketingClient(_MockService):
         if key in self._by_key:
             return {"ticket_id": self._by_key[key], "status": "existing"}
         ticket_id = f"MOCK-TICKET-{len(self.created_tickets) + 1:03d}"
-        self.created_tickets.append({**ticket_data, "ticket_id": ticket_id})
+        self.created_tickets.append(CapturedTicket(ticket_data, ticket_id=ticket_id))
         if key:
             self._by_key[key] = ticket_id
         return {"ticket_id": ticket_id, "status": "created"}
@@ -194,7 +202,7 @@ class MockTicketingClient(_MockService):
     async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
         """`notes` holds ticket and text by idempotency key."""
         arguments = {"ticket_id": ticket_id, "note": note, "idempotency_key": idempotency_key}
-        with self._tools.noting("ticketing", "add_note", arguments) as call:
+        with self.tools.noting("ticketing", "add_note", arguments) as call:
             self._raise_if_down()
             self.notes.setdefault(idempotency_key, (ticket_id, note))
             return call.answered(True)
@@ -257,9 +265,18 @@ class MockedServices:
         clients = create_mock_clients(test_case, tools, lexicon)
         return cls(tools, clients, clients)
 
+    @classmethod
+    def of_clients(cls, clients: Mapping[str, Any]) -> MockedServices:
+        """Of mocks on which somebody has run a scenario, with the calls that they noted together or each for itself."""
+        tools = ToolMocks({})
+        for noted in dict.fromkeys(client.tools for client in clients.values() if isinstance(client, _MockService)):
+            tools.calls += noted.calls
+            tools.unknown += noted.unknown
+        return cls(tools, dict(clients), dict(clients))
+
 
 def _shipped_lexicon() -> Lexicon:
-    return LexiconFiles(shipped_path("instructions/lexicon") or Path("instructions/lexicon")).load()
+    return LexiconFiles(built_in_path("instructions/lexicon") or Path("instructions/lexicon")).load()
 
 
 def create_mock_clients(
@@ -271,6 +288,7 @@ def create_mock_clients(
 
     tools: also notes their calls, in order, under the names of the MCP servers and tools that production calls.
     """
+    tools = tools or ToolMocks({})
     return {
         "gmail": MockGmailClient(test_case, tools),
         "warranty": MockWarrantyAPIClient(test_case, tools),

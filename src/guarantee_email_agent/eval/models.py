@@ -1,328 +1,64 @@
-"""A scenario as data: the mail and the answers of the mocks, what is expected of the agent, and what came of it.
-
-The dataclasses are the file format: `files.validation` reads scenario files by their annotations and metadata, and
-`files.json_schema` makes the JSON schema from the same.
-"""
+"""What came of a scenario, and the scenario itself: everything that `eval` has as data."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Self
 
-from guarantee_email_agent.config.settings import Mode, SenderCheck
-from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.eval.checks import (
-    check_body_contains,
-    check_body_excludes,
-    check_calls,
-    check_draft,
-    check_hand_over,
-    check_happened,
-    check_never_called,
-    check_note,
-    check_processing_time,
-    check_reply_language,
-    check_scenario_used,
-    check_ticket_fields,
+    ExpectedCall,
+    ForbiddenCall,
+    crash_of,
 )
 from guarantee_email_agent.eval.harm import find_harm
-from guarantee_email_agent.eval.scenario_values import (
-    DAY,
-    SCENARIO_ID,
-    TIME,
-    check_day,
-    check_phrases,
-    check_raw_file,
-    check_scenario_id,
-    check_sender,
-    check_test_file,
-    check_time,
+from guarantee_email_agent.eval.scenario import (
+    INVALID_FILE,
+    EvalEmail,
+    EvalExpectedOutput,
+    EvalInput,
+    EvalTestCase,
+    InvalidScenario,
+    MockFailure,
+    MockFailureKind,
+    MockResponses,
+    MockWarrantyAnswer,
+    PreviousReply,
+    ScenarioSettings,
 )
-from guarantee_email_agent.files.fields import not_blank, number
 from guarantee_email_agent.reporting.totals import Outcome
+from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from guarantee_email_agent.llm.usage import ModelUsage
 
-MockFailureKind = Literal["timeout", "unavailable", "malformed"]
 
-_FAILURE: Final = {"doc": "Fail this way at every call; work if left out."}
-
-
-@dataclass(frozen=True, slots=True)
-class EvalEmail:
-    """The customer's mail."""
-
-    subject: str = field(metadata={"doc": "The subject line; may be empty."})
-    body: str = field(metadata={"doc": "The text of the mail; may be empty."})
-    from_address: str = field(
-        metadata={
-            "key": "from",
-            "doc": "The sender, with or without a display name; <> for none.",
-            "check": check_sender,
-            "schema": {"pattern": "@|<>"},
-        }
-    )
-    received: str = field(
-        metadata={"doc": "When it arrived: 2026-01-18T10:00:00Z.", "check": check_time, "schema": {"pattern": TIME}}
-    )
-    to: str | None = field(default=None, metadata={"doc": "The recipient; ours if left out."})
-    headers: Mapping[str, str] = field(
-        default_factory=dict, metadata={"doc": "Raw headers by name, such as Auto-Submitted: auto-replied."}
-    )
-    attachments: tuple[str, ...] = field(default=(), metadata={"doc": "File names of attachments."})
-    raw_file: str | None = field(
-        default=None,
-        metadata={
-            "doc": "A mail (.eml) beside this file, which the agent gets as it is; the keys say how it is to be read.",
-            "check": check_raw_file,
-        },
-    )
-    raw: bytes | None = field(default=None, metadata={"key": None}, repr=False)  # what `raw_file` holds
-
-
-@dataclass(frozen=True, slots=True)
-class MockFailure:
-    """How a mocked service fails."""
-
-    error: MockFailureKind | None = field(default=None, metadata=_FAILURE)
-
-
-@dataclass(frozen=True, slots=True)
-class MockWarrantyAnswer:
-    """What the mocked warranty service answers, whatever serial number it is asked for; further keys are free."""
-
-    status: str = field(default="", metadata={"doc": "valid, expired or not_found.", "check": not_blank})
-    expiration_date: str | None = field(default=None, metadata={"doc": "As the service writes it: 2025-12-31."})
-    coverage: str | None = field(default=None, metadata={"doc": "Such as full."})
-    serial_number: str | None = field(default=None, metadata={"doc": "The serial number the answer is about."})
-    owner_email: str | None = field(default=None, metadata={"doc": "Who alone may be told, such as jane@example.com."})
-    error: MockFailureKind | None = field(default=None, metadata=_FAILURE)
-
-
-@dataclass(frozen=True, slots=True)
-class MockResponses:
-    """The keys that `mock_responses` may have; a scenario keeps them as the mapping that its author wrote."""
-
-    gmail: MockFailure = field(default_factory=MockFailure, metadata={"doc": "The mailbox."})
-    warranty_api: MockWarrantyAnswer = field(default_factory=MockWarrantyAnswer)
-    ticketing: MockFailure = field(default_factory=MockFailure, metadata={"doc": "The ticketing system."})
-
-
-@dataclass(frozen=True, slots=True)
-class PreviousReply:
-    """A reply of ours from before. The mail answers it if its In-Reply-To or References names it."""
-
-    message_id: str = field(metadata={"doc": "Its Message-ID, with angle brackets.", "check": not_blank})
-    scenario: str = field(metadata={"doc": "The scenario of the mail that it answered.", "check": not_blank})
-    ticket_id: str | None = field(default=None, metadata={"doc": "The ticket that was opened with it."})
-    seconds_before: float = number(3600.0, "How long before this mail it was sent, in seconds.", minimum=0)
-    follow_ups: int = number(0, "Mails that the customer has written since, before this one.", minimum=0)
-
-
-@dataclass(frozen=True, slots=True)
-class ScenarioSettings:
-    """Settings of `agent` that this scenario needs, whatever the configuration says."""
-
-    mode: Mode | None = field(default=None, metadata={"doc": "As `agent.mode`; answer if left out."})
-    sender_check: SenderCheck | None = field(default=None, metadata={"doc": "As `agent.sender_check`."})
-    authserv_id: str | None = field(default=None, metadata={"doc": "As `agent.authserv_id`.", "check": not_blank})
-    trusted_forms: tuple[str, ...] | None = field(default=None, metadata={"doc": "As `agent.trusted_forms`."})
-
-
-@dataclass(frozen=True, slots=True)
-class EvalInput:
-    """What the agent meets: a mail, and services that answer in a known way."""
-
-    email: EvalEmail
-    mock_responses: Mapping[str, Mapping[str, object]] = field(
-        default_factory=dict,
-        metadata={"doc": "What the mocked services answer; the tools of any other MCP server stand under its name."},
-    )
-    previous_reply: PreviousReply | None = field(
-        default=None, metadata={"doc": "What we wrote to the customer before, for a mail that answers it."}
-    )
-    agent: ScenarioSettings | None = field(default=None, metadata={"doc": "Settings that this scenario needs."})
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedCall:
-    """A call of a tool that must be among those that the mocks captured."""
-
-    server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
-    tool: str = field(metadata={"doc": "The tool's name, such as send_reply."})
-    arguments: Mapping[str, object] = field(
-        default_factory=dict, metadata={"doc": "Arguments with exactly these values; others are free."}
-    )
-    times: int | None = number(None, "How often exactly; at least once if left out.", minimum=0)
-
-
-@dataclass(frozen=True, slots=True)
-class ForbiddenCall:
-    """A call of a tool that must not be among them."""
-
-    server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
-    tool: str | None = field(default=None, metadata={"doc": "The tool's name; any of the server's if left out."})
-    arguments: Mapping[str, object] = field(
-        default_factory=dict, metadata={"doc": "Only calls with exactly these values; others are free."}
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class EvalExpectedOutput:
-    """What must come of it, judged by what the mocks captured."""
-
-    email_sent: bool = field(metadata={"doc": "true: exactly one mail goes out, to the sender. false: none."})
-    ticket_created: bool = field(metadata={"doc": "true: exactly one ticket is created. false: none."})
-    scenario_instruction_used: str | None = field(
-        default=None,
-        metadata={
-            "doc": "The scenario instruction, such as valid-warranty; none if none was used. Only for our own agent.",
-            "check": not_blank,
-        },
-    )
-    response_body_contains: tuple[str, ...] = field(
-        default=(),
-        metadata={"doc": "Phrases the reply must hold; case and white space do not matter.", "check": check_phrases},
-    )
-    response_body_excludes: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "doc": "Phrases the reply must not hold; case and white space do not matter.",
-            "check": check_phrases,
-        },
-    )
-    reply_language: str | None = field(
-        default=None,
-        metadata={
-            "doc": "The language of the reply, such as de, read off its words; not judged if left out.",
-            "check": not_blank,
-        },
-    )
-    ticket_fields: Mapping[str, str] = field(
-        default_factory=dict, metadata={"doc": "Fields the ticket must have, with exactly these values."}
-    )
-    sent_to: str | None = field(
-        default=None, metadata={"doc": "Whom the reply goes to; the sender if left out.", "check": not_blank}
-    )
-    draft_stored: bool | None = field(
-        default=None,
-        metadata={
-            "doc": "true: exactly one draft is stored, to the sender, and it is the reply whose phrases are judged. "
-            "false: none. Not judged if left out."
-        },
-    )
-    note_added: bool | None = field(
-        default=None, metadata={"doc": "Whether a note was added to the ticket; not judged if left out."}
-    )
-    hand_over_reason: str | None = field(
-        default=None,
-        metadata={"doc": "Why it is left to a person, such as fire; not judged if left out.", "check": not_blank},
-    )
-    calls: tuple[ExpectedCall, ...] = field(default=(), metadata={"doc": "Calls of tools that must have been made."})
-    ordered: bool = field(default=False, metadata={"doc": "Whether the calls must have been made in this order."})
-    never_called: tuple[ForbiddenCall, ...] = field(
-        default=(), metadata={"doc": "Calls of tools that must not have been made."}
-    )
-    processing_time_ms: int = number(60_000, "The longest the agent may take, in milliseconds.", minimum=1)
-
-    def matches(self, actual: Mapping[str, Any]) -> tuple[bool, list[str]]:
-        """Whether a run gave what is expected, and every miss as `check: what` with lines for expected and actual.
-
-        actual: `email_sent`, `response_body`, `ticket_created`, `ticket_fields`, `scenario_used`, and optionally
-        `processing_time_ms` (int, milliseconds). A key that is absent is a miss, except for the time, which a record
-        keeps elsewhere. `draft_stored`, `note_added`, `hand_over_reasons`, `reply_language`, `scenario_used` and
-        `calls` (each `server`, `tool`, `arguments`) are read where the scenario expects something of them.
-        """
-        body = actual.get("response_body")
-        failed = chain(
-            check_happened("email_sent", self.email_sent, actual, "no mail was sent", "a mail was sent"),
-            check_body_contains(self.response_body_contains, body),
-            check_body_excludes(self.response_body_excludes, body),
-            check_reply_language(self.reply_language, actual),
-            check_happened(
-                "ticket_created", self.ticket_created, actual, "no ticket was created", "a ticket was created"
-            ),
-            check_ticket_fields(self.ticket_fields, actual.get("ticket_fields")),
-            check_draft(self.draft_stored, actual),
-            check_note(self.note_added, actual),
-            check_hand_over(self.hand_over_reason, actual),
-            check_scenario_used(self.scenario_instruction_used, actual),
-            check_calls(self.calls, actual, ordered=self.ordered),
-            check_never_called(self.never_called, actual),
-            check_processing_time(self.processing_time_ms, actual.get("processing_time_ms", 0)),
-        )
-        failures = [str(check) for check in failed]
-        return not failures, failures
-
-
-@dataclass(frozen=True, slots=True)
-class EvalTestCase:
-    """One scenario file."""
-
-    scenario_id: str = field(
-        metadata={
-            "doc": "The file's name without .yaml: valid_warranty_001.",
-            "check": check_scenario_id,
-            "schema": {"pattern": f"^{SCENARIO_ID.pattern}$"},
-        }
-    )
-    description: str = field(metadata={"doc": "What this scenario guards, in one sentence.", "check": not_blank})
-    category: str = field(
-        metadata={"doc": "The first part of the file's name, with '-' for '_': valid-warranty.", "check": not_blank}
-    )
-    created: str = field(
-        metadata={"doc": "The day it was written: 2026-01-18.", "check": check_day, "schema": {"pattern": DAY}}
-    )
-    input: EvalInput
-    expected_output: EvalExpectedOutput
-    review: bool = field(
-        default=False,
-        metadata={"doc": "true: what is expected was recorded, and nobody has looked at it yet; the run counts these."},
-    )
-    test: str | None = field(
-        default=None,
-        metadata={"doc": "A Python file beside this one that judges the run too.", "check": check_test_file},
-    )
-    file: str | None = field(default=None, metadata={"key": None})  # the path it was loaded from
-    text: str | None = field(default=None, metadata={"key": None}, repr=False, compare=False)  # what stood in it
-
-    @property
-    def recipient(self) -> str:
-        """The bare address that alone mail may go to; empty where there is none."""
-        return self.expected_output.sent_to or next(iter(parse_addresses(self.input.email.from_address)), "")
-
-
-@dataclass(frozen=True, slots=True)
-class InvalidScenario:
-    """A scenario file that cannot be used. It stays in the suite and counts as failed."""
-
-    file_name: str
-    file: str
-    problem: str
-    code: str
-    description: str = "invalid scenario file"
-    category: str = "invalid"
-
-    @property
-    def message(self) -> str:
-        """The whole line: `Invalid eval file: valid_warranty_001.yaml - Missing field: …`."""
-        return f"Invalid eval file: {printable(self.file_name)} - {self.problem}"
-
-    @property
-    def scenario_id(self) -> str:
-        """The file's name without its ending; the real id may be what is unreadable."""
-        return self.file_name.rpartition(".")[0] or self.file_name
+__all__ = [
+    "INVALID_FILE",
+    "EvalEmail",
+    "EvalExpectedOutput",
+    "EvalInput",
+    "EvalResult",
+    "EvalTestCase",
+    "ExpectedCall",
+    "ForbiddenCall",
+    "InvalidScenario",
+    "MockFailure",
+    "MockFailureKind",
+    "MockResponses",
+    "MockWarrantyAnswer",
+    "PreviousReply",
+    "ScenarioSettings",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class EvalResult:
     """What came of one scenario. `actual_output` has the keys that `EvalExpectedOutput.matches` reads.
 
+    checks: what was judged, passed or not; `failures` are those of them that failed, as text.
     usage: what it took of a model that is paid for. reading: how our own agent read the mail: `topic`, `language`,
     `numbers`, and what it looked up. trace: `conversation` and `execution_trace` of the record, where
     one was made; step_ms: milliseconds of each of its steps. judgement: what the scenario's own judge said and printed.
@@ -340,6 +76,26 @@ class EvalResult:
     judgement: Mapping[str, Any] | None = None
     repetitions: tuple[EvalResult, ...] = ()
     step_ms: tuple[float, ...] = field(default=(), compare=False)
+    checks: tuple[Check, ...] = ()
+
+    @classmethod
+    def of_checks(cls, case: EvalTestCase, checks: Iterable[Check], actual: Mapping[str, Any], **more: Any) -> Self:
+        """The result of a run: passed where every check did. more: further fields."""
+        judged = tuple(checks)
+        failures = [str(check) for check in judged if not check.passed]
+        elapsed_ms = int(actual["processing_time_ms"])
+        return cls(case, not failures, failures, actual, elapsed_ms, checks=judged, **more)
+
+    def with_failed(self, check: Check) -> Self:
+        """The same where one check more has failed."""
+        return replace(self, passed=False, failures=[*self.failures, str(check)], checks=(*self.checks, check))
+
+    @property
+    def failed_checks(self) -> tuple[Check, ...]:
+        """Those that failed; of a result that somebody else made, what its failures say."""
+        if len(failed := [check for check in self.checks if not check.passed]) != len(self.failures):
+            return tuple(Check("", failure) for failure in self.failures)
+        return tuple(failed)
 
     @property
     def invalid(self) -> bool:
@@ -386,7 +142,14 @@ class EvalResult:
     @classmethod
     def of_invalid(cls, scenario: InvalidScenario) -> EvalResult:
         """The place of an unusable file in the results: failed, with the reason."""
-        return cls(scenario, passed=False, failures=[scenario.message])
+        checks = (Check(INVALID_FILE, scenario.reason),)
+        return cls(scenario, passed=False, failures=[scenario.message], checks=checks)
+
+    @classmethod
+    def of_crash(cls, test_case: EvalTestCase, error: Exception) -> EvalResult:
+        """Of a scenario that nothing could be told of: failed, with the reason."""
+        check = crash_of(error)
+        return cls(test_case, passed=False, failures=[str(check)], checks=(check,))
 
     @classmethod
     def of_repetitions(cls, results: Sequence[EvalResult], repeat: int) -> EvalResult:
@@ -395,10 +158,15 @@ class EvalResult:
             return results[0]
         failed = [number for number, result in enumerate(results, 1) if not result.passed]
         chosen = results[failed[0] - 1] if failed else results[0]
-        failures = chosen.failures
-        if 0 < len(failed) < len(results):
-            failures = [f"run {failed[0]} of {repeat}: {failure}" for failure in failures]
-        return replace(chosen, failures=failures, repetitions=tuple(results))
+        if not 0 < len(failed) < len(results):
+            return replace(chosen, repetitions=tuple(results))
+        which = f"run {failed[0]} of {repeat}: "
+        return replace(
+            chosen,
+            failures=[f"{which}{failure}" for failure in chosen.failures],
+            checks=tuple(each if each.passed else each._replace(name=which + each.name) for each in chosen.checks),
+            repetitions=tuple(results),
+        )
 
     def format_for_display(self) -> str:
         """`✓ id: description`, or `✗ id: description - FAILED` and the failures, indented by four."""

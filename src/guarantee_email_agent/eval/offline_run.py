@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -13,11 +13,11 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
+from guarantee_email_agent.executors.executor import Executor, chunk_size
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.options import EvalOptions
     from guarantee_email_agent.eval.scenario_model import ScenarioModel, SuiteRecordings
-    from guarantee_email_agent.executors.executor import Executor
 
 logger = logging.getLogger(__name__)
 
@@ -47,21 +47,18 @@ class OfflineRun(NamedTuple):
             logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
             yield run_without_event_loop(runner.run_entry(entry, self.options.repeat))
 
-    def in_chunks(self, executor: Executor, files: Sequence[str], *, ship: bool) -> Generator[EvalResult, None, None]:
-        """The same results in the same order. ship: whether the workers have none of our files."""
-        from guarantee_email_agent.executors.executor import chunk_size
-
+    def in_chunks(
+        self, executor: Executor, files: Sequence[str], map_chunks: MapChunks | None = None
+    ) -> Generator[EvalResult, None, None]:
+        """The same results in the same order. map_chunks: for workers that have none of our files."""
         size = chunk_size(len(files), executor.slots, MAX_CHUNK // self.options.repeat)
         chunks = (files[start : start + size] for start in range(0, len(files), size))
         # What is of this process alone stays here.
         run = self._replace(options=replace(self.options, kept=None, github=None))
-        if ship:
-            from guarantee_email_agent.eval.shipped_run import map_shipped
-
-            results = map_shipped(run, executor, chunks)
-        else:
-            results = executor.map_in_order(run.of_chunk, chunks)
-        with closing(results):
+        mapped = (
+            executor.map_in_order(run.of_chunk, chunks) if map_chunks is None else map_chunks(run, executor, chunks)
+        )
+        with closing(mapped) as results:
             number = 0
             for chunk in results:
                 for result in chunk:
@@ -79,3 +76,6 @@ def _replayed(recordings: SuiteRecordings, case: EvalTestCase) -> ScenarioModel:
     from guarantee_email_agent.eval.scenario_model import ReplayedModel
 
     return ReplayedModel(recordings.of_scenario(case))
+
+
+MapChunks = Callable[[OfflineRun, Executor, Iterable[Sequence[str]]], Generator[list[EvalResult], None, None]]

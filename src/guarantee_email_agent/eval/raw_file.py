@@ -10,12 +10,13 @@ from guarantee_email_agent.email.normalize import normalize_text
 from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.eval.checks import FailedCheck, format_value
+from guarantee_email_agent.eval.checks import format_value
 from guarantee_email_agent.eval.models import EvalEmail, PreviousReply
+from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.utils.errors import ProcessingError
 
 
-def check_raw_file(email: EvalEmail, previous: PreviousReply | None = None) -> Iterator[FailedCheck]:
+def check_raw_file(email: EvalEmail, previous: PreviousReply | None = None) -> Iterator[Check]:
     """Every key of `input.email` that the raw mail is read as something else than, and a reply that it does not answer.
 
     Lines of the body count, since labels and quotations go by them; blanks and empty lines do not.
@@ -26,15 +27,15 @@ def check_raw_file(email: EvalEmail, previous: PreviousReply | None = None) -> I
     try:
         parsed = parse_email(email.raw)
     except ProcessingError as error:
-        yield FailedCheck("raw_file", f"{email.raw_file} cannot be read: {error.message}")
+        yield Check("raw_file", f"{email.raw_file} cannot be read: {error.message}")
         return
     for name, (expected, actual) in _compared(email, parsed).items():
         if expected != actual:
             reason = f"{name} of {email.raw_file} reads otherwise"
-            yield FailedCheck("raw_file", reason, format_value(expected), format_value(actual))
+            yield Check("raw_file", reason, format_value(expected), format_value(actual))
     if previous is not None and previous.message_id not in (answered := answered_message_ids(parsed)):
         reason = f"{email.raw_file} does not answer previous_reply by In-Reply-To or References"
-        yield FailedCheck("raw_file", reason, format_value(previous.message_id), format_value(" ".join(answered)))
+        yield Check("raw_file", reason, format_value(previous.message_id), format_value(" ".join(answered)))
 
 
 def _compared(email: EvalEmail, parsed: Email) -> dict[str, tuple[str, str]]:

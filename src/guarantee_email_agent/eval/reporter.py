@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -77,22 +78,29 @@ class EvalReporter(RunReporter[EvalResult]):
         totals = _totals(results)
         return 100 * totals.passed / totals.total if totals.total else 0.0
 
-    def print_scenario_results(self, results: Sequence[EvalResult]) -> None:
+    def print_scenario_results(self, results: Iterable[EvalResult]) -> None:
         """A line for each result: passed ones first, then failed ones with their failures."""
+        results = list(results)
         for result in results:
             if result.passed:
                 self._terminal.outcome(result.format_for_display())
         self.print_failure_details(results)
 
-    def print_failure_details(self, results: Iterable[EvalResult]) -> None:
-        """The failed results alone, each with every miss: what was expected and what came."""
+    def print_failure_details(self, results: EvalResult | Iterable[EvalResult]) -> None:
+        """The failed results alone, or the one, each with every miss: what was expected and what came."""
         causes = SharedCauses()
-        for result in results:
+        for result in (results,) if isinstance(results, EvalResult) else results:
             if not result.passed:
                 self._terminal.outcome(describe_failure(result, causes, self._terminal))
 
-    def print_summary(self, results: Sequence[EvalResult], duration_s: float) -> None:
-        """Pass rate, counts, duration, the gate, and what the suite shows. duration_s: wall time in seconds."""
+    def print_summary(self, results: Iterable[EvalResult], duration_s: float | None = None) -> None:
+        """Pass rate, counts, duration, the gate, and what the suite shows.
+
+        duration_s: wall time in seconds; what the scenarios took one after the other, if None.
+        """
+        results = list(results)
+        if duration_s is None:
+            duration_s = sum(result.processing_time_ms for result in results) / 1000
         for result in results:
             _warn_if_slow(result)
         self.totals = _totals(results)
@@ -191,7 +199,9 @@ def describe_failure(result: EvalResult, causes: SharedCauses, terminal: Termina
         return replace(
             result, failures=[failure.partition("\n")[0] for failure in result.failures]
         ).format_for_display()
-    details = [f"    {paint_changes(printable(line), terminal)}" for line in explain(result)]
+    details: list[str] = []
+    with suppress(Exception):  # what a check crashed on cannot be explained
+        details += [f"    {paint_changes(printable(line), terminal)}" for line in explain(result)]
     return "\n".join([result.format_for_display(), *details])
 
 

@@ -8,16 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from guarantee_email_agent.eval.checks import FailedCheck
-from guarantee_email_agent.eval.eval_recorder import kept_source
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
+from guarantee_email_agent.eval.verdict_inputs import kept_source
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.reporting.kept_results import KeptResults
 from guarantee_email_agent.store.database import StoreError
-from guarantee_email_agent.store.records import InputSet
+from guarantee_email_agent.store.records import Check, InputSet
 from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.store.stored_records import StoredResult, StoredRun, SuiteKey
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -147,16 +146,18 @@ def _is_valid(store: RunStore, stored: StoredResult, case: EvalTestCase, inputs:
 
 def _restored(store: RunStore, stored: StoredResult, case: EvalTestCase) -> EvalResult:
     transcript = store.transcript(stored)
+    checks = tuple(Check.of_dict(row) for row in (transcript.judgement or {}).get("checks", ()))
     usage, elapsed_ms = stored.usage, round(stored.duration_ms)
     tokens = TokenUsage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     return EvalResult(
         case,
         stored.verdict == "passed",
-        [str(FailedCheck(*check)) for check in store.checks(stored)],
+        [str(check) for check in store.checks(stored)],
         {**transcript.response, "processing_time_ms": elapsed_ms},
         elapsed_ms,
         usage=ModelUsage(usage.calls, tokens, usage.cost_usd, usage.latency_ms) if usage.calls else None,
         reading=(transcript.trace or {}).get("read"),
         trace=transcript.trace,
         judgement=transcript.judgement,
+        checks=checks,
     )

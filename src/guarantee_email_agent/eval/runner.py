@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +15,6 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.checks import (
-    FailedCheck,
     check_agent_report,
     check_completed,
     check_draft_recipients,
@@ -25,6 +26,9 @@ from guarantee_email_agent.eval.checks import (
     check_ticket_count,
     check_verdict,
     lacks_model,
+    reported_output,
+    run_checks,
+    unobservable_output,
 )
 from guarantee_email_agent.eval.mocks import (
     ARRIVED_AT,
@@ -38,11 +42,12 @@ from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.language import clear_language
-from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource
-from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
+from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, LexiconSource
 from guarantee_email_agent.integrations.look_ups import instruction_files, tool_of
 from guarantee_email_agent.integrations.ports import ReplyHistory
+from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.utils.clock import Clock, SkippingClock, counted_waits
+from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.scenario_model import ScenarioModel, ScenarioModelFactory
@@ -124,8 +129,7 @@ class EvalRunner:
         for number in range(len(results) + 1, repeat + 1):
             result = await self._run_once(entry, model, number)
             if number == repeat and model is not None and (problem := model.finish()) is not None:
-                failures = [*result.failures, str(FailedCheck("recording", problem))]
-                result = replace(result, passed=False, failures=failures)
+                result = result.with_failed(Check("recording", problem))
             results.append(self.report_result(number, result))
         return EvalResult.of_repetitions(results, repeat)
 
@@ -153,10 +157,16 @@ class EvalRunner:
         Raises TaskError(code="task_record_unwritable") where the record is wanted and cannot be written.
         """
         logger.info("Executing eval: %s", test_case.scenario_id)
-        if self._open_services is None:
-            return await self._run(test_case, llm, MockedServices.in_process(test_case, self.lexicon))
-        async with self._open_services(test_case, self.lexicon) as services:
-            return await self._run(test_case, llm, services)
+        try:
+            if self._open_services is None:
+                return await self._run(test_case, llm, MockedServices.in_process(test_case, self.lexicon))
+            async with self._open_services(test_case, self.lexicon) as services:
+                return await self._run(test_case, llm, services)
+        except (ConfigurationError, TaskError):  # files that no other scenario could read or write either
+            raise
+        except Exception as error:
+            logger.debug("Scenario %s crashed", test_case.scenario_id, exc_info=True)
+            return EvalResult.of_crash(test_case, error)
 
     async def _run(self, test_case: EvalTestCase, llm: LanguageModel | None, services: MockedServices) -> EvalResult:
         clock = self._clock or SkippingClock()  # what one scenario skips must not count for another
@@ -175,32 +185,30 @@ class EvalRunner:
             report = await processor.process_email(raw_email, **arrival)
         elapsed_ms = round((clock.monotonic() - started - held_back.seconds) * 1000)
         actual = observed_output(services, report) | {"processing_time_ms": elapsed_ms}
-        actual |= self.language_of_reply(test_case, actual)
-        _, failures = self.validate_output(test_case.expected_output, actual, test_case.recipient)
-        failures.extend(map(str, check_captured(test_case, services)))
+        actual |= self.language_of_reply(test_case.expected_output, actual)
+        more = [partial(check_captured, test_case, services)]
         if test_case.input.email.raw is not None:
             from guarantee_email_agent.eval.raw_file import check_raw_file  # few scenarios have one
 
-            failures.extend(map(str, check_raw_file(test_case.input.email, previous)))
+            more.append(partial(check_raw_file, test_case.input.email, previous))
         if previous is not None and report.scenario_used is not None:
             known = [scenario.name for scenario in self._instructions.load().scenarios]
-            failures.extend(map(str, check_previous_reply(previous.scenario, known)))
-        failures.extend(map(str, check_agent_report(report, actual)))
-        stopped = [str(check) for check in check_completed(report, bool(failures))]
-        failures.extend(stopped)
+            more.append(partial(check_previous_reply, previous.scenario, known))
+        more.append(partial(check_agent_report, report, actual))
+        checks = judge_output(test_case.expected_output, actual, test_case.recipient, *more)
+        stopped = run_checks(partial(check_completed, report, any(not check.passed for check in checks)))
+        checks += stopped
         verdict = None
         if self.wants_record(test_case):
             verdict = self.judge(test_case, build_record(test_case, trace, actual, build_raw_email(test_case)))
         if verdict is not None:
-            failures.extend(map(str, check_verdict(str(test_case.test), verdict)))
+            checks += check_verdict(str(test_case.test), verdict)
         if llm is not None and lacks_model(report):
-            failures = stopped  # without an answer of the model there is nothing to judge
-        return EvalResult(
+            checks = stopped  # without an answer of the model there is nothing to judge
+        return EvalResult.of_checks(
             test_case,
-            not failures,
-            failures,
+            checks,
             actual,
-            elapsed_ms,
             reading=reading_of(report),
             # What the interpreter says follows from the request.
             trace=trace.as_dict(conversation=llm is not None) if self.keep_traces else None,
@@ -208,9 +216,9 @@ class EvalRunner:
             step_ms=trace.step_ms if self.keep_traces else (),
         )
 
-    def language_of_reply(self, test_case: EvalTestCase, actual: Mapping[str, Any]) -> dict[str, str | None]:
-        """`reply_language` by the words of the captured reply, where the scenario asks for it and there is one."""
-        if test_case.expected_output.reply_language is None or actual["response_body"] is None:
+    def language_of_reply(self, expected: EvalExpectedOutput, actual: Mapping[str, Any]) -> dict[str, str | None]:
+        """`reply_language` by the words of the captured reply, where it is judged and there is one."""
+        if expected.reply_language is None or actual["response_body"] is None:
             return {}
         words = self._lexicon.load().function_words
         return {"reply_language": clear_language(words.score(actual["response_body"]))}
@@ -250,16 +258,39 @@ class EvalRunner:
         )
 
     def validate_output(
-        self, expected: EvalExpectedOutput, actual: Mapping[str, Any], sender: str | None = None
+        self,
+        expected: EvalExpectedOutput,
+        actual: Mapping[str, Any] | ProcessingResult,
+        mocks: Mapping[str, Any] | str | None = None,
+        processing_time_ms: int | None = None,
+        sender: str | None = None,
     ) -> tuple[bool, list[str]]:
         """Whether `actual` is what is expected, and the text of every failed check.
 
-        actual: as `EvalResult.actual_output` has it. sender: the only address that mail may go to; None for any.
+        actual: as `EvalResult.actual_output` has it, or our agent's own result. mocks: those that the agent worked
+        with, as `create_mock_clients` names them: what they captured is judged, and where the agent says otherwise,
+        that is a miss, too. processing_time_ms: in place of the one in `actual`. sender: the only address that mail may
+        go to, which may stand in the place of mocks; None for that of their scenario, and for any where there are none.
         """
-        _, failures = expected.matches(actual)
-        failures.extend(map(str, check_recipients(sender, actual.get("recipients", ()))))
-        failures.extend(map(str, check_draft_recipients(sender, actual.get("draft_recipients", ()))))
-        failures.extend(map(str, check_ticket_count(actual.get("tickets", 0))))
+        if isinstance(mocks, str):
+            mocks, sender = None, mocks
+        report = actual if isinstance(actual, ProcessingResult) else None
+        output = dict(actual) if isinstance(actual, Mapping) else reported_output(actual)
+        more: list[partial[Iterator[Check]]] = []
+        if mocks is not None:
+            services = MockedServices.of_clients(mocks)
+            test_case = replace(mocks["gmail"].test_case, expected_output=expected)
+            output |= captured_output(services)
+            output |= self.language_of_reply(expected, output)
+            sender = test_case.recipient if sender is None else sender
+            more.append(partial(check_captured, test_case, services))
+            if report is not None:
+                more.append(partial(check_agent_report, report, output))
+        if processing_time_ms is not None:
+            output["processing_time_ms"] = processing_time_ms
+        failures = [str(check) for check in judge_output(expected, output, sender, *more) if not check.passed]
+        if report is not None:
+            failures += map(str, run_checks(partial(check_completed, report, bool(failures))))
         return not failures, failures
 
     def wants_record(self, test_case: EvalTestCase) -> bool:
@@ -281,7 +312,22 @@ class EvalRunner:
         return judge(Path(test_case.file or "").with_name(test_case.test), record)
 
 
-def check_captured(test_case: EvalTestCase, services: MockedServices) -> Iterator[FailedCheck]:
+def judge_output(
+    expected: EvalExpectedOutput, actual: Mapping[str, Any], sender: str | None, *more: partial[Iterator[Check]]
+) -> list[Check]:
+    """What is expected, and what holds for every scenario. sender: as `EvalRunner.validate_output` has it."""
+    return [
+        *expected.checks(actual),
+        *run_checks(
+            partial(check_recipients, sender, actual.get("recipients", ())),
+            partial(check_draft_recipients, sender, actual.get("draft_recipients", ())),
+            partial(check_ticket_count, actual.get("tickets", 0)),
+            *more,
+        ),
+    ]
+
+
+def check_captured(test_case: EvalTestCase, services: MockedServices) -> Iterator[Check]:
     """What no agent may do, whatever the scenario expects: notes on other tickets, calls that no mock knows, and what
     the scenario's own mode forbids.
     """
@@ -297,17 +343,21 @@ def _noted(services: MockedServices) -> list[str]:
 
 
 def observed_output(services: MockedServices, report: ProcessingResult | None) -> dict[str, Any]:
-    """What came out of a run: mails, tickets and calls as the mocks captured them, the rest as our agent reports it.
+    """What came out of a run: what the mocks captured, and the rest as our agent reports it.
 
     report: None for an agent that is not ours.
     """
+    return captured_output(services) | unobservable_output(report)
+
+
+def captured_output(services: MockedServices) -> dict[str, Any]:
+    """Mails, tickets and calls. Raises TypeError for what no report could hold."""
     mailbox, tickets = services.captured["gmail"], services.captured["ticketing"].created_tickets
     sent, drafts = mailbox.sent_emails, mailbox.drafts
     reply = next(iter((*sent, *drafts)), None)
     ticket_fields = dict(tickets[0]) if tickets else {}
     ticket_fields.pop("idempotency_key", None)
-    measured = {} if report is None or report.doubt is None else {"doubt": report.doubt}
-    return {
+    captured = {
         "email_sent": bool(sent),
         "recipients": [mail["to"] for mail in sent],
         "draft_stored": bool(drafts),
@@ -319,12 +369,9 @@ def observed_output(services: MockedServices, report: ProcessingResult | None) -
         "ticket_fields": ticket_fields,
         "note_added": bool(_noted(services)),
         "calls": [call.as_dict() for call in services.tools.calls],
-        "scenario_used": report.scenario_used if report else None,
-        "failed_step": report.failed_step if report else None,
-        "error": report.error_message if report else None,
-        "hand_over_reasons": list(report.hand_over_reasons) if report else [],
-        **measured,
     }
+    json.dumps(captured)
+    return captured
 
 
 def reading_of(report: ProcessingResult) -> dict[str, Any]:

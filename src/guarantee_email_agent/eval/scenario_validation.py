@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from guarantee_email_agent.email.parsing.addresses import parse_address
-from guarantee_email_agent.eval.models import EvalTestCase, ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.checks import ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
 from guarantee_email_agent.instructions.hand_over_lexicon import REASONS_OF_CODE
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import OTHER_STATUS, WARRANTY
 from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.integrations.written_date import is_date
+from guarantee_email_agent.integrations.look_up_answer import is_date
 from guarantee_email_agent.utils.text import truncate, word_key
 
 _NO_INSTRUCTION: Final = "none"

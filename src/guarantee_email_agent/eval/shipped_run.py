@@ -16,6 +16,7 @@ from guarantee_email_agent.eval.offline_run import OfflineRun
 from guarantee_email_agent.executors.executor import Executor
 from guarantee_email_agent.executors.file_bundle import FileBundle, Unpacked, unpacked
 from guarantee_email_agent.judging.record import write_content
+from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.utils.errors import EvalError
 
 _NAMES_A_RAW_MAIL: Final = re.compile(rb"\braw_file\b")
@@ -119,6 +120,7 @@ def _as_here(result: EvalResult, file: str, copies: Unpacked) -> EvalResult:
         result,
         test_case=replace(result.test_case, file=file),
         failures=copies.with_original_paths(result.failures),
+        checks=tuple(Check(*copies.with_original_paths(check)) for check in result.checks),
         judgement=copies.with_original_paths(result.judgement),
         repetitions=tuple(_as_here(each, file, copies) for each in result.repetitions),
     )

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.eval_recorder import kept_source, suite_name
+from guarantee_email_agent.eval.eval_recorder import suite_name
 from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader
 from guarantee_email_agent.eval.models import EvalTestCase
-from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, changed_inputs
+from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, changed_inputs, kept_source
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.reporting.comparison_report import describe_run
 from guarantee_email_agent.reporting.terminal import Terminal, pluralize

@@ -23,8 +23,8 @@ from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.scenario_validation import KnownNames
+from guarantee_email_agent.instructions.file_checks import instruction_warnings
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.overlooked import find_overlooked
 from guarantee_email_agent.reporting.kept_results import Results
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.run_report import run_and_report
@@ -76,7 +76,7 @@ def _evaluate(
         config, options = _without_caution(config, options)
     outside = _agent_evaluation(config, options)
     if instructions := _checked_instructions(config, outside):
-        for part, sentence in find_overlooked(instructions, config.instructions.scenarios_dir):
+        for part, sentence in instruction_warnings(instructions, config.instructions.scenarios_dir):
             logger.warning("%s: %s", part, sentence)
     loader = _loader(instructions)
     if options.report_files:
@@ -359,7 +359,7 @@ def _cluster(options: EvalOptions, resources: ExitStack) -> Executor | None:
         what = "--agent" if options.agent is not None else f"--llm {options.llm}"
         problem = f"{what} runs on this machine, with --jobs. Remove --executor {options.executor}"
         raise ConfigurationError(problem, "cli_bad_usage")
-    from guarantee_email_agent.executors.executor import connected
+    from guarantee_email_agent.executors.ray_executor import connected
 
     return resources.enter_context(connected(options.executor, options.jobs))
 
@@ -387,9 +387,11 @@ def _results(
     recordings = _recordings(config, options) if options.llm == "replay" else None
     run = OfflineRun(config, options, loader, keep_traces=options.kept is not None, recordings=recordings)
     if cluster is not None:
-        return run.in_chunks(cluster, files, ship=True)
-    if (jobs := min(options.jobs, len(files))) > 1:
-        from guarantee_email_agent.executors.local_processes import LocalProcesses
+        from guarantee_email_agent.eval.shipped_run import map_shipped
 
-        return run.in_chunks(LocalProcesses(jobs), files, ship=False)
+        return run.in_chunks(cluster, files, map_shipped)
+    if (jobs := min(options.jobs, len(files))) > 1:
+        from guarantee_email_agent.executors.executor import LocalProcesses
+
+        return run.in_chunks(LocalProcesses(jobs), files)
     return run.one_by_one(files)

@@ -9,23 +9,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from guarantee_email_agent import __version__
-from guarantee_email_agent.eval.check_list import list_checks
-from guarantee_email_agent.eval.checks import FailedCheck
 from guarantee_email_agent.eval.export import json_results, json_rows, json_summary
 from guarantee_email_agent.eval.failure_details import SharedCauses, describe_nearest, nearest_sentences
 from guarantee_email_agent.eval.gate import decide_gate
 from guarantee_email_agent.eval.mocks import build_raw_email
-from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
+from guarantee_email_agent.eval.models import INVALID_FILE, EvalResult, EvalTestCase
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
 from guarantee_email_agent.eval.verdict_inputs import without_password
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
 from guarantee_email_agent.reporting.kept_results import Results, mapped
-from guarantee_email_agent.reporting.report import Case, Miss, PastRun, Report, Run, relative_to
+from guarantee_email_agent.reporting.report import Case, PastRun, Report, Run, relative_to
 from guarantee_email_agent.reporting.report_formats import write_report_files
 from guarantee_email_agent.reporting.statistics import Threshold, format_percentage, threshold_text
 from guarantee_email_agent.reporting.totals import Totals
+from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
@@ -142,7 +141,7 @@ def _case(result: EvalResult) -> Case:
         name=scenario.scenario_id,
         outcome=result.outcome,
         runs=tuple(map(_run, result.repetitions or (result,))),
-        misses=_misses(result),
+        failed_checks=result.failed_checks,
         harmful=result.harm,
         hints="" if result.passed else "\n".join(map(describe_nearest, nearest_sentences(result))),
         group=scenario.category,
@@ -153,7 +152,7 @@ def _case(result: EvalResult) -> Case:
         request=build_raw_email(known) if known else None,
         response={name: value for name, value in result.actual_output.items() if name != "processing_time_ms"} or None,
         trace=_trace(result),
-        judgement={**(result.judgement or {}), "checks": list_checks(known, result)} if known else result.judgement,
+        judgement={**(result.judgement or {}), "checks": [each.as_dict() for each in result.checks]} if known else None,
     )
 
 
@@ -170,20 +169,14 @@ def _trace(result: EvalResult) -> dict[str, Any] | None:
 def _run(result: EvalResult) -> Run:
     usage = result.usage
     tokens, cost_usd = (0, 0.0) if usage is None else (usage.tokens.total, usage.cost_usd)
-    return Run(result.outcome, result.processing_time_ms, _misses(result), tokens, cost_usd)
+    return Run(result.outcome, result.processing_time_ms, result.failed_checks, tokens, cost_usd)
 
 
-def _misses(result: EvalResult) -> tuple[Miss, ...]:
-    if result.invalid:
-        return tuple(Miss("", failure) for failure in result.failures)
-    return tuple(Miss(*FailedCheck.parse(failure)) for failure in result.failures)
-
-
-def _line_of(text: str | None, miss: Miss) -> int:
+def _line_of(text: str | None, failed: Check) -> int:
     """The line of a scenario file that says what was expected, or that cannot be read; the first where none does."""
-    if (named := _LINE.search(miss.reason)) and not miss.check:
+    if failed.name == INVALID_FILE and (named := _LINE.search(failed.reason)):
         return int(next(filter(None, named.groups())))
-    key = re.compile(rf"\s*[\"']?{re.escape(miss.check.rpartition(': ')[2])}[\"']?\s*:")
+    key = re.compile(rf"\s*[\"']?{re.escape(failed.name.rpartition(': ')[2])}[\"']?\s*:")
     lines = (text or "").splitlines()
     return next((number for number, line in enumerate(lines, 1) if key.match(line)), 1)
 

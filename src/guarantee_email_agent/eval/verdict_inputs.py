@@ -5,6 +5,7 @@ Names are the same on every machine, so that two runs can be compared name by na
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -13,12 +14,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from guarantee_email_agent import __version__
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.files.file_signature import FileSignature, file_signature
+from guarantee_email_agent.eval.scenario import EvalTestCase
+from guarantee_email_agent.files.text_file import FileSignature, file_signature
 from guarantee_email_agent.llm.port import OFFLINE_MODEL
 from guarantee_email_agent.store.records import Input, InputSet
+from guarantee_email_agent.utils.version import __version__
 
 
 class VerdictInputs:
@@ -68,6 +70,20 @@ class VerdictInputs:
     def _model_parameters(self) -> Mapping[str, Any]:
         llm = self._config.llm
         return {"max_tokens": llm.max_tokens, "temperature": llm.temperature, "force_tool": llm.force_tool}
+
+
+def kept_source(case: EvalTestCase) -> bytes | None:
+    """The scenario's file as the store has it: where its mail is a file beside it, with a comment that tells that one's
+    digest, so that another mail is another source. None where the scenario comes from no file.
+    """
+    if case.text is None:
+        return None
+    source = case.text.encode(errors="surrogatepass")
+    email = case.input.email
+    if email.raw is None:
+        return source
+    comment = f"# {email.raw_file}: SHA-256 {hashlib.sha256(email.raw).hexdigest()}\n"
+    return source.removesuffix(b"\n") + b"\n" + comment.encode(errors="surrogatepass")
 
 
 def input_files(config: Config, suite: Path, agent: str | None) -> Iterator[tuple[tuple[str, str], str]]:

@@ -1,18 +1,24 @@
-"""The port that `--jobs` and `--executor ray` have in common, and what they know of each other."""
+"""The port that `--jobs` and `--executor ray` have in common, and `--jobs N`: N processes of this machine."""
 
 from __future__ import annotations
 
+import logging
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from itertools import islice
 from typing import Final, Protocol, TypeVar
 
-from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+from guarantee_email_agent.utils.errors import AgentError
 
 LOCAL: Final = "local"
 RAY: Final = "ray"
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+_AHEAD: Final = 4
+"""Items given out for each process, so that a slow one at the head holds up no other, and results do not pile up."""
 
 
 class WorkersLostError(AgentError):
@@ -35,27 +41,45 @@ class Executor(Protocol):
         """
 
 
-@contextmanager
-def connected(name: str, jobs: int) -> Generator[Executor | None, None, None]:
-    """The executor for what `--executor` says, connected; None for `local`, which each command has in its own way.
-
-    jobs: as `--jobs` has it. Raises ConfigurationError where it cannot be used.
-    """
-    if name == LOCAL:
-        yield None
-        return
-    if jobs > 1:
-        problem = "--jobs is for this machine; a Ray cluster works on as many pieces as it has processors. Remove it"
-        raise ConfigurationError(problem, "cli_bad_usage")
-    from guarantee_email_agent.executors.ray_executor import RayExecutor  # Ray takes half a second to load
-
-    with RayExecutor(name) as executor:
-        yield executor
-
-
 def chunk_size(count: int, slots: int, largest: int) -> int:
     """How many of `count` items are handed over at a time.
 
     So many that the hand-over is cheap, at most `largest`, and so few that every worker is busy until near the end.
     """
     return max(1, min(largest, count // (slots * 4)))
+
+
+class LocalProcesses:
+    """An `Executor`; its processes are started with the first item, and end with the last."""
+
+    def __init__(self, jobs: int) -> None:
+        self.slots = jobs
+
+    def map_in_order(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
+        from concurrent.futures import Future, ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
+
+        upcoming = iter(items)
+        under_way: deque[Future[Result]] = deque()
+        pool = ProcessPoolExecutor(self.slots, initializer=_init_worker)
+        try:
+            under_way.extend(pool.submit(work, item) for item in islice(upcoming, _AHEAD * self.slots))
+            while under_way:
+                result = under_way.popleft().result()
+                under_way.extend(pool.submit(work, item) for item in islice(upcoming, 1))
+                yield result
+        except BrokenProcessPool:
+            raise AgentError(
+                "A worker process died before its scenarios were done. Run again with --jobs 1 to see where",
+                "eval_worker_died",
+            ) from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _init_worker() -> None:
+    import signal
+
+    # Ctrl-C reaches every process of the terminal's group; only the first one is to act on it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.disable(logging.CRITICAL)

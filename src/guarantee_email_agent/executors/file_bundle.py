@@ -17,7 +17,7 @@ MAX_BUNDLE_BYTES: Final = 256 << 20
 _LEFT_OUT: Final = frozenset({"__pycache__", ".git"})
 
 
-class ShippedFile(NamedTuple):
+class BundledFile(NamedTuple):
     """path: absolute, as on the machine that it comes from. link: where it leads, for one that is no more than that."""
 
     path: str
@@ -29,7 +29,7 @@ class ShippedFile(NamedTuple):
 class FileBundle(NamedTuple):
     """Copies of files and folders. A relative link stays one, with what it leads to; an absolute one is followed."""
 
-    files: tuple[ShippedFile, ...] = ()
+    files: tuple[BundledFile, ...] = ()
     folders: tuple[str, ...] = ()
 
     @classmethod
@@ -38,7 +38,7 @@ class FileBundle(NamedTuple):
 
         Raises ConfigurationError for files that cannot be read, or that are too large together.
         """
-        files: dict[str, ShippedFile] = {}
+        files: dict[str, BundledFile] = {}
         folders: dict[str, None] = {}
         room = MAX_BUNDLE_BYTES
         waiting = [os.path.abspath(path) for path in paths][::-1]
@@ -47,7 +47,7 @@ class FileBundle(NamedTuple):
             if path in files or path in folders:
                 continue
             if os.path.islink(path) and not os.path.isabs(target := os.readlink(path)):
-                files[path] = ShippedFile(path, b"", link=target)
+                files[path] = BundledFile(path, b"", link=target)
                 waiting.append(os.path.normpath(os.path.join(os.path.dirname(path), target)))
             elif os.path.isdir(path):
                 folders[path] = None
@@ -65,7 +65,7 @@ def _names(folder: str) -> list[str]:
         raise _unreadable(folder, error) from None
 
 
-def _read(path: str, room: int) -> ShippedFile:
+def _read(path: str, room: int) -> BundledFile:
     try:
         with open(path, "rb") as file:
             content, mode = file.read(room + 1), os.fstat(file.fileno()).st_mode
@@ -74,7 +74,7 @@ def _read(path: str, room: int) -> ShippedFile:
     if len(content) > room:
         problem = f"more than {MAX_BUNDLE_BYTES >> 20} MiB would have to be sent to the cluster. Move large files away"
         raise ConfigurationError(f"{printable(path)}: {problem}", "executor_too_large")
-    return ShippedFile(path, content, bool(mode & stat.S_IXUSR))
+    return BundledFile(path, content, bool(mode & stat.S_IXUSR))
 
 
 def _unreadable(path: str, error: OSError) -> ConfigurationError:
@@ -115,7 +115,7 @@ def unpacked(*bundles: FileBundle) -> Iterator[Unpacked]:
         yield Unpacked(root)
 
 
-def _write(place: str, file: ShippedFile) -> None:
+def _write(place: str, file: BundledFile) -> None:
     os.makedirs(os.path.dirname(place), exist_ok=True)
     if file.link is not None:
         if not os.path.lexists(place):

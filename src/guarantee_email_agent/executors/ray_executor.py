@@ -12,13 +12,13 @@ import socket
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 
-from guarantee_email_agent.executors.executor import RAY, WorkersLostError
+from guarantee_email_agent.executors.executor import LOCAL, RAY, Executor, WorkersLostError
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -135,6 +135,22 @@ class RayExecutor:
         if isinstance(result, _Failed):
             raise result.error
         return result
+
+
+@contextmanager
+def connected(name: str, jobs: int) -> Generator[Executor | None, None, None]:
+    """The executor for what `--executor` says, connected; None for `local`, which each command has in its own way.
+
+    jobs: as `--jobs` has it. Raises ConfigurationError where it cannot be used.
+    """
+    if name == LOCAL:
+        yield None
+        return
+    if jobs > 1:
+        problem = "--jobs is for this machine; a Ray cluster works on as many pieces as it has processors. Remove it"
+        raise ConfigurationError(problem, "cli_bad_usage")
+    with RayExecutor(name) as executor:
+        yield executor
 
 
 def _run(work: Callable[[Item], Result], item: Item) -> Result | _Failed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, field
+from dataclasses import MISSING, Field, field, fields
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -43,8 +43,8 @@ def field_key(field: Field[Any]) -> str | None:
 
 
 def is_required(field: Field[Any]) -> bool:
-    """Whether the file must hold the field, since it has no default."""
-    return field.default is MISSING and field.default_factory is MISSING
+    """Whether the file must hold the field: it has no default, or one for Python alone (`required` in its metadata)."""
+    return bool(field.metadata.get("required")) or (field.default is MISSING and field.default_factory is MISSING)
 
 
 def default_of(field: Field[Any]) -> Any:
@@ -52,3 +52,10 @@ def default_of(field: Field[Any]) -> Any:
     if field.default_factory is not MISSING:
         return field.default_factory()
     return None if field.default is MISSING else field.default
+
+
+def none_is_default(record: Any) -> None:
+    """For `__post_init__` of a frozen dataclass: who passes None in Python means the default."""
+    for each in fields(record):
+        if getattr(record, each.name) is None:
+            object.__setattr__(record, each.name, default_of(each))

@@ -40,11 +40,11 @@ def dotted_path(path: KeyPath) -> str:
 
 def locate_problems(problems: list[Problem], text: str) -> list[Problem]:
     """The problems with their lines in `text`, and with what to quote exactly as its author wrote it."""
-    from guarantee_email_agent.files import yaml_positions  # PyYAML takes 35 ms to import; only when something is wrong
+    from guarantee_email_agent.files import yaml_errors  # PyYAML takes 35 ms to import; only when something is wrong
 
     wanted = {problem.path[:length] for problem in problems for length in range(1, len(problem.path) + 1)}
-    nodes: dict[KeyPath, yaml_positions.Node] = {}
-    for node in yaml_positions.nodes(text):
+    nodes: dict[KeyPath, yaml_errors.Node] = {}
+    for node in yaml_errors.nodes(text):
         if node.path in wanted:
             nodes.setdefault(node.path, node)
             if len(nodes) == len(wanted):

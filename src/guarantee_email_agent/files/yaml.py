@@ -68,9 +68,9 @@ def dump(data: Mapping[str, Any]) -> str:
 
 def locate(text: str, path: tuple[str | int, ...]) -> int | None:
     """The line (from 1) of the key or list item at a path, in the first document that has one. Slow."""
-    from guarantee_email_agent.files import yaml_positions
+    from guarantee_email_agent.files import yaml_errors
 
-    return next((node.line for node in yaml_positions.nodes(text) if node.path == path), None)
+    return next((node.line for node in yaml_errors.nodes(text) if node.path == path), None)
 
 
 def _may_expand(text: str) -> bool:

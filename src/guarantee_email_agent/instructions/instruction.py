@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from guarantee_email_agent.instructions.hand_over_lexicon import HandOverLexicon, parse_hand_over
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, look_up_of
-from guarantee_email_agent.instructions.router import Condition, Situation, is_triggered
+from guarantee_email_agent.instructions.router import Condition, Situation, Topic, is_triggered
 from guarantee_email_agent.instructions.template import ReplyTemplate
-from guarantee_email_agent.instructions.topics import Topic
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,24 +9,31 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from guarantee_email_agent.files.file_signature import FileCache
 from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems, suggestion
-from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
+from guarantee_email_agent.files.text_file import FileCache, InputFileError, decode_text, read_bytes
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.fact_checks import fact_problems, ticket_problems
+from guarantee_email_agent.instructions.file_checks import (
+    check_required_rules,
+    phishing_problems,
+    routing_problems,
+    trigger_problems,
+)
 from guarantee_email_agent.instructions.hand_over_lexicon import EXCEPTION_ELEMENT, REASON_ELEMENT, parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
-from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, Lexicon, lexicon_topics
-from guarantee_email_agent.instructions.lexicon_files import MAX_BYTES, LexiconFiles
+from guarantee_email_agent.instructions.lexicon import (
+    LEXICON_ELEMENTS,
+    MAX_BYTES,
+    Lexicon,
+    LexiconFiles,
+    lexicon_topics,
+)
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements, without_elements
-from guarantee_email_agent.instructions.phishing import phishing_problems
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, parse_templates
-from guarantee_email_agent.instructions.required_rules import check_required_rules
-from guarantee_email_agent.instructions.router import OTHER_TOPIC, UNCLEAR
+from guarantee_email_agent.instructions.router import OTHER_TOPIC, TOPIC_ELEMENT, UNCLEAR, Topic, parse_topics
 from guarantee_email_agent.instructions.template import Placeholder, ReplyTemplate
-from guarantee_email_agent.instructions.topics import TOPIC_ELEMENT, Topic, parse_topics
 from guarantee_email_agent.instructions.translations import (
     Replies,
     parse_translation,
@@ -35,7 +42,6 @@ from guarantee_email_agent.instructions.translations import (
     untranslatable,
     with_language,
 )
-from guarantee_email_agent.instructions.trigger_checks import routing_problems, trigger_problems
 from guarantee_email_agent.utils.errors import InstructionError
 
 TICKET_FIELDS_OF_CODE = (WARRANTY.number, WARRANTY.status, "customer_email", "idempotency_key")

@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, starmap
-from typing import Final, Literal, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, Self, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.files.text_file import FileCache, InputFileError, decode_text, read_bytes
 from guarantee_email_agent.instructions.language import FunctionWords
-from guarantee_email_agent.instructions.look_up import WARRANTY
+from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 from guarantee_email_agent.instructions.phrases import (
     InvalidPhraseError,
@@ -335,3 +337,55 @@ def _check_patterns(lines: Iterable[tuple[int, str]], check: Callable[[str], obj
 
 def _error(line: int, message: str) -> MarkupError:
     return MarkupError(message, "instruction_rule_invalid", {"line": line})
+
+
+MAX_BYTES = 256 * 1024
+FOLDER = "lexicon"
+
+
+@dataclass(slots=True)
+class LexiconFiles:
+    """The `*.md` files of a folder, read where one may have changed since, and parsed where one has."""
+
+    folder: Path
+    other_labels: tuple[str, ...] = ()
+    _cache: FileCache[Lexicon] = field(default_factory=FileCache, repr=False, compare=False)
+
+    @classmethod
+    def beside(cls, main: Path, look_ups: Iterable[LookUp] = ()) -> Self:
+        """Those of the set with this main file. look_ups: whose numbers are no serial numbers."""
+        return cls(main.parent / FOLDER, tuple(label for look_up in look_ups for label in look_up.format.labels))
+
+    def load(self) -> Lexicon:
+        """Raises InstructionError, whose message has a line for every file that cannot be used."""
+        if (unchanged := self._cache.begin()) is not None:
+            return unchanged
+        texts = self.read()
+        return self._cache.keep(self.parse(texts), (str(self.folder), *(path for path, _ in texts)))
+
+    def parse(self, texts: tuple[tuple[str, str], ...]) -> Lexicon:
+        """What `read` gave. Raises InstructionError."""
+        return parse_lexicon(texts, self.other_labels)
+
+    def read(self) -> tuple[tuple[str, str], ...]:
+        """(path, text) pairs in the order of the names. Raises InstructionError."""
+        folder = str(self.folder)
+        try:
+            names = sorted(name for name in os.listdir(folder) if name.endswith(".md") and name[0] not in "._")
+        except OSError as error:
+            raise InstructionError(
+                f"{folder}: cannot read the folder of the lexicon ({error.strerror}). The words for reading mail stand "
+                "there, one file a language: 'guarantee-email-agent init' puts the shipped ones beside the main file",
+                "instruction_lexicon_missing",
+            ) from None
+        return tuple((path, _read(path)) for path in (f"{folder}/{name}" for name in names))
+
+
+def _read(path: str) -> str:
+    try:
+        return decode_text(read_bytes(path, MAX_BYTES))
+    except InputFileError as error:
+        raise InstructionError(
+            f"{path}: cannot read the lexicon file ({error.message}). Correct it, or remove it",
+            "instruction_lexicon_unreadable",
+        ) from None

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.instructions.file_checks import language_problems
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
 from guarantee_email_agent.instructions.reply_checks import reply_problems
-from guarantee_email_agent.instructions.reply_languages import language_problems
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_ATTRIBUTE, LANGUAGE_CODE, parse_templates
 from guarantee_email_agent.instructions.template import ReplyTemplate
 from guarantee_email_agent.utils.errors import InstructionError

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from guarantee_email_agent.utils.errors import IntegrationError
 from guarantee_email_agent.utils.text import printable
@@ -164,3 +166,66 @@ def forbid_repeat() -> Iterator[None]:
         if error.details.get("uncertain"):
             error.details["retryable"] = False
         raise
+
+
+logger = logging.getLogger(__name__)
+
+MALFORMED_SUFFIX: Final = "_malformed"
+_Answer = TypeVar("_Answer")
+
+
+class BadAnswers:
+    """Those of one tool since its last good answer. name: of the service, as its error codes begin.
+
+    Another tool that is asked first, such as a search, may give them, too.
+    """
+
+    def __init__(self, name: str, tool: str) -> None:
+        self._name = name
+        self._tool = tool
+        self._first: dict[str, str] = {}  # the first request that had an answer with this problem
+        self._confirmed: set[str] = set()  # problems that another request had, too
+
+    async def check(
+        self, request: Mapping[str, Any], call: Callable[[], Awaitable[_Answer]], read: Callable[[_Answer], object]
+    ) -> _Answer:
+        """The answer of `call`, once `read` can read it.
+
+        Raises what `call` raises; for a bad answer `{name}_malformed`, with service, tool and field in its message, and
+        an `outage` where another request had the same.
+        """
+        try:
+            answer = await call()
+            read(answer)
+        except IntegrationError as error:
+            if not error.code.endswith(MALFORMED_SUFFIX):
+                raise
+            problem = str(error.details.get("problem") or "is not as expected")
+            tool = str(error.details.get("tool") or self._tool)
+            bad = malformed_error(self._name, tool, problem)
+            bad.details["outage"] = self._is_services_fault(
+                f"{tool} {problem}", json.dumps(request, sort_keys=True, default=str)
+            )
+            raise bad from None
+        if self._confirmed:
+            logger.warning("%s: the answers of %s can be read again", self._name, self._tool)
+        self._first.clear()
+        self._confirmed.clear()
+        return answer
+
+    def _is_services_fault(self, problem: str, request: str) -> bool:
+        """problem: with the tool before it."""
+        first = self._first.setdefault(problem, request)
+        if problem in self._confirmed:
+            return True
+        if first == request:
+            logger.warning("%s: the answer of %s", self._name, problem)
+            return False
+        self._confirmed.add(problem)
+        logger.error(
+            "%s: the answer of %s, for one request after the other: the service is at fault. Mails wait until it is "
+            "mended, or its configuration is",
+            self._name,
+            problem,
+        )
+        return True

@@ -7,7 +7,7 @@ from dataclasses import replace
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, all_labels
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
+from guarantee_email_agent.instructions.lexicon import LexiconFiles
 from guarantee_email_agent.instructions.look_up import FOUND, WARRANTY, Fact, LookUp, NumberFormat
 from guarantee_email_agent.instructions.phrases import InvalidPhraseError, parse_phrase
 from guarantee_email_agent.utils.errors import ConfigurationError

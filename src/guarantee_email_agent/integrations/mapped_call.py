@@ -9,8 +9,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, Form, ToolMapping
 from guarantee_email_agent.config.own_tools import AnswerForm, OwnTool
-from guarantee_email_agent.config.tool_mapping import AnswerSource, ArgumentTarget, Form, ToolMapping
 from guarantee_email_agent.utils.field_path import (
     MISSING,
     FieldPathError,

@@ -11,8 +11,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
+from guarantee_email_agent.config.mcp_server import ToolMapping
 from guarantee_email_agent.config.own_tools import OwnTool
-from guarantee_email_agent.config.tool_mapping import ToolMapping
 from guarantee_email_agent.files.yaml import locate
 from guarantee_email_agent.integrations.call_errors import (
     FAILED,
@@ -35,9 +35,8 @@ from guarantee_email_agent.integrations.mapped_call import (
 from guarantee_email_agent.integrations.mapping_check import Misfit, find_misfits
 from guarantee_email_agent.integrations.mcp_connection import McpConnection
 from guarantee_email_agent.integrations.mcp_session import AnswerTypes, McpSession
-from guarantee_email_agent.integrations.offered_tool import OfferedTool
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
-from guarantee_email_agent.integrations.tool_client import ToolAnswer
+from guarantee_email_agent.integrations.tool_client import OfferedTool, ToolAnswer
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.field_path import MISSING

@@ -7,14 +7,17 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from guarantee_email_agent.integrations.http_transport import http_transport
-from guarantee_email_agent.integrations.offered_tool import OfferedTool
-from guarantee_email_agent.integrations.sdk_client import sdk_client
+from guarantee_email_agent.integrations.sdk_client import http_transport, sdk_client, stdio_transport
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.server_process import ServerProcess
 from guarantee_email_agent.integrations.stdio_client import stdio_client
-from guarantee_email_agent.integrations.stdio_transport import stdio_transport
-from guarantee_email_agent.integrations.tool_client import CallFailedError, OpenClient, ToolAnswer, ToolClient
+from guarantee_email_agent.integrations.tool_client import (
+    CallFailedError,
+    OfferedTool,
+    OpenClient,
+    ToolAnswer,
+    ToolClient,
+)
 
 logger = logging.getLogger(__name__)
 

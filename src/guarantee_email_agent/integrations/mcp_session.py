@@ -27,11 +27,10 @@ from guarantee_email_agent.integrations.call_errors import (
     without_arguments,
 )
 from guarantee_email_agent.integrations.mcp_connection import McpConnection
-from guarantee_email_agent.integrations.offered_tool import OfferedTool
 from guarantee_email_agent.integrations.sdk_client import load_sdk
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.server_process import EXIT_GRACE_S, AnswerTooLargeError
-from guarantee_email_agent.integrations.tool_client import BadAnswerError, CallFailedError, ToolAnswer
+from guarantee_email_agent.integrations.tool_client import BadAnswerError, CallFailedError, OfferedTool, ToolAnswer
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.retry import Backoff

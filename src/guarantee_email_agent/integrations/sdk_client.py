@@ -1,30 +1,42 @@
-"""The SDK's client, for the servers of others: it knows every version, and holds answers against their schemas."""
+"""The official SDK as client of the servers of others, over HTTP and stdio.
+
+It knows every version of the protocol, and holds answers against their schemas.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from guarantee_email_agent import __version__
 from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
-from guarantee_email_agent.integrations.http_transport import record_error_statuses
-from guarantee_email_agent.integrations.offered_tool import OfferedTool
+from guarantee_email_agent.integrations.server_launch import ServerLaunch, is_loopback
+from guarantee_email_agent.integrations.server_process import AnswerTooLargeError, ServerProcess
 from guarantee_email_agent.integrations.tool_client import (
     NO_JSON,
     BadAnswerError,
     CallFailedError,
+    OfferedTool,
     ToolAnswer,
     encode_json,
 )
-from guarantee_email_agent.utils.gc_pause import gc_paused
+from guarantee_email_agent.utils.process import gc_paused
+from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from httpx2 import AsyncByteStream, Response
     from mcp import Client
     from mcp.client import Transport
+    from mcp.client._transport import TransportStreams
     from mcp.client.session import IncomingMessage
+    from mcp.shared.message import SessionMessage
 
 MAX_TOOL_PAGES: Final = 100
 # As the SDK words it:
@@ -104,3 +116,161 @@ class SdkClient:
         told = (result.meta or {}).get(ERROR_META_KEY)
         declared = structured if told is None else {"error": told}
         return ToolAnswer(bool(result.is_error), structured, text, declared)
+
+
+CONNECT_S: Final = 10.0  # for one HTTP connection to come about
+
+# The SDK sends an HTTP request in the context of the call that it serves, so the call learns of its own status alone.
+_error_statuses: ContextVar[list[int] | None] = ContextVar("error_statuses", default=None)
+
+
+def record_error_statuses() -> list[int]:
+    """A list that will hold the error statuses of the responses to the requests of this context."""
+    statuses: list[int] = []
+    _error_statuses.set(statuses)
+    return statuses
+
+
+@asynccontextmanager
+async def http_transport(
+    launch: ServerLaunch, max_answer_bytes: int, on_too_large: Callable[[AnswerTooLargeError], None]
+) -> AsyncIterator[TransportStreams]:
+    """The SDK's `Transport`. on_too_large: for an answer beyond the limit."""
+    from httpx2 import URL, AsyncByteStream, AsyncClient, Timeout
+    from mcp.client.streamable_http import streamable_http_client
+
+    async def limit_size(response: Response) -> None:
+        """The SDK limits an event of a stream, and no answer that is JSON as a whole."""
+        if response.request.method == "POST" and isinstance(response.stream, AsyncByteStream):
+            response.headers.pop("Content-Encoding", None)
+            response.stream = _limited_stream(response.stream, max_answer_bytes, on_too_large)
+
+    # Reading has no limit of its own: each call has a deadline. Compressed, an answer's size could not be counted.
+    headers = {"Accept-Encoding": "identity", **launch.headers}
+    assert launch.url is not None
+    http = AsyncClient(
+        headers=headers,
+        timeout=Timeout(CONNECT_S, read=None),
+        verify=_ssl_context(),
+        trust_env=not is_loopback(URL(launch.url).host),  # a proxy could not reach this machine
+    )
+    http.event_hooks["response"] += [_record_error_status, limit_size]
+    client = streamable_http_client(launch.url, http_client=http, max_sse_event_size=max_answer_bytes)
+    async with http, client as streams:
+        yield streams
+
+
+@cache
+def _ssl_context() -> SSLContext:
+    """The client's default, read once: its certificates take 20 ms, and every session has a client of its own."""
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()
+
+
+async def _record_error_status(response: Response) -> None:
+    if (statuses := _error_statuses.get()) is not None and response.status_code >= 400:
+        statuses.append(response.status_code)
+
+
+def _limited_stream(
+    stream: AsyncByteStream, limit: int, on_too_large: Callable[[AnswerTooLargeError], None]
+) -> AsyncByteStream:
+    from httpx2 import AsyncByteStream
+
+    class Limited(AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for part in stream:
+                size += len(part)
+                if size > limit:
+                    error = AnswerTooLargeError(limit)
+                    on_too_large(error)
+                    raise error
+                yield part
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Limited()
+
+
+@asynccontextmanager
+async def stdio_transport(process: ServerProcess) -> AsyncIterator[TransportStreams]:
+    """The SDK's `Transport`. Raises OSError and ValueError as the process does."""
+    import anyio
+    import mcp_types as types
+    from mcp.shared.message import SessionMessage
+
+    incoming_send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+    async def receive(line: bytes) -> bool:
+        message: types.JSONRPCMessage
+        try:
+            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            if (answered := _answered_id(line)) is None:
+                return False
+            # Without an answer its call would wait until its deadline, as if the server were silent.
+            error = types.ErrorData(code=types.PARSE_ERROR, message=NO_JSON)
+            message = types.JSONRPCError(jsonrpc="2.0", id=answered, error=error)
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the reader is gone
+            await incoming_send.send(SessionMessage(message))
+        return True
+
+    def on_end(_: AnswerTooLargeError | None) -> None:
+        incoming_send.close()
+
+    async with process.running(receive, on_end):
+        try:
+            yield incoming, _ServerStdin(process)
+        finally:
+            incoming.close()
+
+
+def _answered_id(line: bytes) -> int | None:
+    """The request that a line answers which is no valid message, for instance for half a character in a text.
+
+    Ours have a number. Other JSON with an `id`, such as a line of a log, answers nothing.
+    """
+    with suppress(ValueError, RecursionError):
+        match json.loads(line):
+            case {"jsonrpc": "2.0", "id": int(answered), "result": _} | {
+                "jsonrpc": "2.0",
+                "id": int(answered),
+                "error": _,
+            } if not isinstance(answered, bool):
+                return answered
+    return None
+
+
+class _ServerStdin:
+    """The server's stdin as the SDK's `WriteStream`.
+
+    A message is written whole or not at all, also where its sender is cancelled.
+    """
+
+    def __init__(self, process: ServerProcess) -> None:
+        self._process = process
+
+    async def send(self, item: SessionMessage, /) -> None:
+        import anyio
+        import mcp_types as types
+
+        if self._process.is_closing:
+            raise anyio.ClosedResourceError
+        self._process.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+        if isinstance(item.message, types.JSONRPCRequest):
+            try:
+                await self._process.drain()
+            except OSError:
+                raise anyio.BrokenResourceError from None
+
+    async def aclose(self) -> None:
+        self._process.close_stdin()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS, OAuthSettings
 from guarantee_email_agent.config.mcp_server import McpServer
-from guarantee_email_agent.config.oauth_settings import KEPT_TOKEN_FLOWS, OAuthSettings
 from guarantee_email_agent.config.settings import Config, MailboxSettings
 from guarantee_email_agent.files.private_file import read_private_text
 from guarantee_email_agent.files.text_file import InputFileError

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from guarantee_email_agent.config.mcp_server import ToolMapping
 from guarantee_email_agent.config.own_tools import (
     LOOK_UP_TOOL,
     MAIL_TOOLS,
@@ -16,10 +17,8 @@ from guarantee_email_agent.config.own_tools import (
     OwnTool,
 )
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.config.tool_mapping import ToolMapping
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
-from guarantee_email_agent.integrations.bad_answers import MALFORMED_SUFFIX, BadAnswers
-from guarantee_email_agent.integrations.call_errors import forbid_repeat
+from guarantee_email_agent.integrations.call_errors import MALFORMED_SUFFIX, BadAnswers, forbid_repeat
 from guarantee_email_agent.integrations.look_up_answer import parse_look_up_answer
 from guarantee_email_agent.integrations.look_ups import configured_look_ups, tool_of
 from guarantee_email_agent.integrations.mail_client import MailClient

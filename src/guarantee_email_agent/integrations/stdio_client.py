@@ -13,11 +13,10 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, Final
 
-from guarantee_email_agent import __version__
 from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
-from guarantee_email_agent.integrations.offered_tool import OfferedTool
 from guarantee_email_agent.integrations.server_process import AnswerTooLargeError, ServerProcess
-from guarantee_email_agent.integrations.tool_client import CallFailedError, ToolAnswer, encode_json
+from guarantee_email_agent.integrations.tool_client import CallFailedError, OfferedTool, ToolAnswer, encode_json
+from guarantee_email_agent.utils.version import __version__
 
 PROTOCOL_VERSION: Final = "2025-11-25"
 

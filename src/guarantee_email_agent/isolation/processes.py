@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
 _PAUSE_S = 0.001
 
@@ -58,3 +59,16 @@ def end_children(timeout_s: float, kill: Callable[[], None] = kill_descendants) 
                 time.sleep(_PAUSE_S)
         return False
     return True
+
+
+FIRST_SANDBOX_USER: Final = 1_879_048_192
+"""Sandboxes run as users from here on, each numbered by its port."""
+
+FIRST_JUDGE_USER: Final = 2_000_000_000
+"""Judges run as users from here on, one for each server that starts them."""
+
+FIRST_JUDGE_USER_OF_FEW: Final = 40_000
+"""The same where only 65,536 users are mapped, as in a container with a user namespace of its own."""
+
+judge_users: Final[set[int]] = set()
+"""The users that judges of this process with the host's network run as at the moment; none where we are not root."""

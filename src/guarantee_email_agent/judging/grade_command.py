@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
-from guarantee_email_agent.executors.executor import Executor, connected
-from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, write_task_reports
+from guarantee_email_agent.executors.executor import Executor
+from guarantee_email_agent.executors.ray_executor import connected
+from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter
 from guarantee_email_agent.judging.kept_record import INSPECT, converter
 from guarantee_email_agent.judging.pending import Pending, Terms, ToJudge
 from guarantee_email_agent.judging.record import (
@@ -33,6 +34,7 @@ from guarantee_email_agent.judging.record_files import (
     no_such_task,
 )
 from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, load_task, load_tasks
+from guarantee_email_agent.judging.task_report import write_task_reports
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.report_files import check_report_paths

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent import __version__
 from guarantee_email_agent.judging.kept_record import RecordReference, refer_to
 from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.reporting.run_report import RunOutcome
@@ -17,6 +16,7 @@ from guarantee_email_agent.store.database import StoreError
 from guarantee_email_agent.store.records import Check, Input, InputSet, KeptRun, NewResult, NewRun
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.utils.git_state import GitQuestion
+from guarantee_email_agent.utils.version import __version__
 
 _MAX_BYTES: Final = 1 << 20
 """Of a task's file whose content is kept; of larger ones only the digest of that much, and the size."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.reporting.kept_results import Results
-from guarantee_email_agent.reporting.run_report import RunOptions, RunReporter
+from guarantee_email_agent.reporting.run_report import RunReporter
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.judging.grade_recorder import GradeRecorder
+    pass
 
 SCHEMA_VERSION: Final = 1
 UNWRITABLE: Final = "task_report_unwritable"
@@ -118,49 +118,6 @@ def json_rows(results: Results[Graded]) -> Iterator[dict[str, Any]]:
     """Each result as `json_results` has it, with the number of the task's record."""
     for graded in results:
         yield {"repetition": graded.index, **_json_result(graded)}
-
-
-def write_task_reports(
-    command: str,
-    options: RunOptions,
-    planned: int,
-    recorder: GradeRecorder | None,
-    measures_agent: bool,
-    results: Results[Graded],
-    duration_s: float,
-    *,
-    interrupted: bool,
-) -> None:
-    """The report files of `grade` and `solve`, whose content has one shape.
-
-    recorder: None where the run is not kept, so that it has no id and no history.
-    """
-    from guarantee_email_agent.judging.task_report import task_report
-    from guarantee_email_agent.reporting.report_formats import write_report_files
-
-    report = task_report(
-        command,
-        options.directory,
-        results,
-        duration_s,
-        planned,
-        interrupted=interrupted,
-        measures_agent=measures_agent,
-        with_records=options.html_file is not None,
-    )
-    if recorder is not None:
-        from guarantee_email_agent.store.run_reader import past_runs
-
-        run = recorder.run
-        report = replace(report, run_id=run.id, started=run.started, history=past_runs(recorder.file, run.id))
-    write_report_files(
-        options,
-        UNWRITABLE,
-        report,
-        lambda: json_summary(results, interrupted=interrupted, planned=planned),
-        lambda: json_results(results),
-        lambda: json_rows(results),
-    )
 
 
 def _json_result(graded: Graded) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from guarantee_email_agent.isolation.users import judge_users
+from guarantee_email_agent.isolation.processes import judge_users
 from guarantee_email_agent.judging import judge_protocol
 from guarantee_email_agent.judging.judge_dependencies import DependencyError, interpreter_for
 from guarantee_email_agent.judging.judge_protocol import LINUX, Isolation, JudgeLimits

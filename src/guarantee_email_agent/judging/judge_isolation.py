@@ -22,8 +22,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from guarantee_email_agent.isolation.processes import end_children, kill_descendants
-from guarantee_email_agent.isolation.users import FIRST_JUDGE_USER, FIRST_JUDGE_USER_OF_FEW
+from guarantee_email_agent.isolation.processes import (
+    FIRST_JUDGE_USER,
+    FIRST_JUDGE_USER_OF_FEW,
+    end_children,
+    kill_descendants,
+)
 from guarantee_email_agent.judging.judge_protocol import LINUX, MIB, Isolation, JudgeLimits
 from guarantee_email_agent.judging.resource_usage import remove_tree, threads_of_user
 

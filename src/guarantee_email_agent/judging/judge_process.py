@@ -159,7 +159,9 @@ def _checked_verdict(returned: object, most_bytes: int) -> dict[str, object]:
         if not isinstance(returned[key], expected):
             raise JudgeError(f"returned a '{key}' that is {_describe_value(returned[key])}, not a {expected.__name__}")
         plain[key] = returned[key]
-    details = returned.get("details", {})
+    details = returned.get("details")
+    if details is None:
+        details = {}
     if not isinstance(details, dict):
         raise JudgeError(f"returned 'details' that are {_describe_value(details)}, not a dict")
     plain["details"] = _JsonConverter(most_bytes).value(details, 0)

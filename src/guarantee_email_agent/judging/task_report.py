@@ -2,25 +2,73 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from guarantee_email_agent import __version__
-from guarantee_email_agent.judging.grade_report import WANTED_PERCENT
+from guarantee_email_agent.judging.grade_report import UNWRITABLE, WANTED_PERCENT, json_results, json_rows, json_summary
 from guarantee_email_agent.judging.kept_record import transcript_parts
 from guarantee_email_agent.judging.record_files import RecordPlace
 from guarantee_email_agent.judging.task import TEST_FILE
 from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.reporting.kept_results import Results, mapped
-from guarantee_email_agent.reporting.report import Case, Miss, Report, Run, relative_to
+from guarantee_email_agent.reporting.report import Case, Report, Run, relative_to
+from guarantee_email_agent.reporting.run_report import RunOptions
 from guarantee_email_agent.reporting.statistics import format_percentage
 from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.reporting.transcript import MAX_TEXT
+from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.text import truncate
+from guarantee_email_agent.utils.version import __version__
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.judging.grade_recorder import GradeRecorder
 
 _MAX_ENTRIES: Final = 100
+
+
+def write_task_reports(
+    command: str,
+    options: RunOptions,
+    planned: int,
+    recorder: GradeRecorder | None,
+    measures_agent: bool,
+    results: Results[Graded],
+    duration_s: float,
+    *,
+    interrupted: bool,
+) -> None:
+    """The report files of `grade` and `solve`, whose content has one shape.
+
+    recorder: None where the run is not kept, so that it has no id and no history.
+    """
+    from guarantee_email_agent.reporting.report_formats import write_report_files
+
+    report = task_report(
+        command,
+        options.directory,
+        results,
+        duration_s,
+        planned,
+        interrupted=interrupted,
+        measures_agent=measures_agent,
+        with_records=options.html_file is not None,
+    )
+    if recorder is not None:
+        from guarantee_email_agent.store.run_reader import past_runs
+
+        run = recorder.run
+        report = replace(report, run_id=run.id, started=run.started, history=past_runs(recorder.file, run.id))
+    write_report_files(
+        options,
+        UNWRITABLE,
+        report,
+        lambda: json_summary(results, interrupted=interrupted, planned=planned),
+        lambda: json_results(results),
+        lambda: json_rows(results),
+    )
 
 
 def task_report(
@@ -61,13 +109,13 @@ def task_report(
 
 def _case(graded: Graded, directory: Path, with_record: bool) -> Case:
     verdict = graded.verdict
-    misses = () if verdict.verdict == "passed" else (Miss("", verdict.error or verdict.feedback or verdict.verdict),)
-    said = {"feedback": verdict.feedback if not misses else "", "details": dict(verdict.details)}
+    failed = () if verdict.verdict == "passed" else (Check("", verdict.error or verdict.feedback or verdict.verdict),)
+    said = {"feedback": verdict.feedback if not failed else "", "details": dict(verdict.details)}
     return Case(
         name=graded.name,
         outcome=verdict.verdict,
-        runs=(Run(verdict.verdict, verdict.duration_ms, misses),),
-        misses=misses,
+        runs=(Run(verdict.verdict, verdict.duration_ms, failed),),
+        failed_checks=failed,
         group="tasks",
         file=_judge_of(directory, graded.task_name),
         output=verdict.output,

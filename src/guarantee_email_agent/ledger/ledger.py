@@ -24,13 +24,17 @@ from guarantee_email_agent.ledger.conversations import (
     limit_reached,
 )
 from guarantee_email_agent.ledger.database import Database, LedgerError
-from guarantee_email_agent.ledger.first_start import known_first_start, save_first_start, valid_first_start
-from guarantee_email_agent.ledger.interventions import Interventions
-from guarantee_email_agent.ledger.loaded_settings import (
+from guarantee_email_agent.ledger.facts import (
     LoadedSettings,
+    ModelCosts,
+    Summaries,
+    known_first_start,
     known_loaded_settings,
+    save_first_start,
     save_loaded_settings,
+    valid_first_start,
 )
+from guarantee_email_agent.ledger.interventions import Interventions
 from guarantee_email_agent.ledger.mail_state import (
     Busy,
     Done,
@@ -42,12 +46,10 @@ from guarantee_email_agent.ledger.mail_state import (
     mail_state,
     starts_in_future,
 )
-from guarantee_email_agent.ledger.model_cost import ModelCosts
 from guarantee_email_agent.ledger.outages import SeenOutages
 from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.ledger.pruning import prune
 from guarantee_email_agent.ledger.schema import LEDGER_ID, SCHEMA_VERSION
-from guarantee_email_agent.ledger.summaries import Summaries
 from guarantee_email_agent.ledger.tables import Delivery, Stage
 from guarantee_email_agent.utils.errors import AgentError
 

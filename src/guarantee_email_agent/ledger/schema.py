@@ -11,7 +11,7 @@ from sqlalchemy import CheckConstraint, Connection, inspect, select, update
 from sqlalchemy.schema import CreateColumn
 
 from guarantee_email_agent.ledger.database import Database, LedgerError
-from guarantee_email_agent.ledger.first_start import OF_NO_MAILBOX
+from guarantee_email_agent.ledger.facts import OF_NO_MAILBOX
 from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.ledger.tables import FACT, agents, facts, locations, mails, metadata, outages
 from guarantee_email_agent.utils.errors import ConfigurationError

@@ -15,10 +15,8 @@ from math import inf
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config, Llm
-from guarantee_email_agent.llm.port import ModelClient
-from guarantee_email_agent.llm.rate_limit import MAX_PAUSE_S, RateLimiter
-from guarantee_email_agent.llm.rate_limit_headers import retry_after_s
-from guarantee_email_agent.llm.request import canonical_json, wire_request
+from guarantee_email_agent.llm.port import ModelClient, canonical_json, wire_request
+from guarantee_email_agent.llm.rate_limit import MAX_PAUSE_S, RateLimiter, retry_after_s
 from guarantee_email_agent.llm.usage import usage_of
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError

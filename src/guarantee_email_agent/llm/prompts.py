@@ -15,8 +15,8 @@ from guarantee_email_agent.instructions.hand_over_lexicon import HandOverReason
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import parse_elements
+from guarantee_email_agent.instructions.router import TOPIC_ELEMENT, UNCLEAR_TOPIC, Topic
 from guarantee_email_agent.instructions.template import OfferedSentence
-from guarantee_email_agent.instructions.topics import TOPIC_ELEMENT, UNCLEAR_TOPIC, Topic
 
 TRIAGE_TOOL = "record_triage"
 CHOICE_TOOL = "choose_sentences"

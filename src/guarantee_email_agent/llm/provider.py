@@ -3,14 +3,87 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
+from guarantee_email_agent.llm.port import ClosableModel, LanguageModel, ModelClient
+from guarantee_email_agent.utils.circuit_breaker import OPEN_S, CircuitBreaker, CircuitOpenError
 from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.errors import LLMError
 
 if TYPE_CHECKING:
     from guarantee_email_agent.llm.rate_limit import RateLimiter
+
+# No mail can cause these.
+_SERVICE_ERRORS: Final = frozenset(
+    {"llm_authentication", "llm_forced_tool_refused", "llm_model_not_found", "llm_no_credit", "llm_overloaded"}
+    | {"llm_temperature_refused", "llm_unreachable"}
+)
+# A service that has had too many requests is not down, but neither is the mail to blame.
+_RATE_LIMITED: Final = "llm_rate_limited"
+# One mail may cause these, or the service; whether it answered lately tells.
+_AMBIGUOUS_ERRORS: Final = frozenset({"llm_bad_answer", "llm_timeout", "llm_unavailable"})
+
+
+class ModelWithFallback(ModelClient):
+    """A LanguageModel in front of another one. `create` raises LLMError, and what `fallback` raises.
+
+    An answer of `fallback`, which gives a `Message`, says why in `fallback_reason`.
+
+    Five errors of the service in a row open the circuit: for 60 s the model is not asked, then one call probes it.
+    Meanwhile `fallback` answers; where there is none, every call is an error. `details["outage"]` of an error tells
+    whether the mail should wait, since the service is to blame and not perhaps this one request. An error that either
+    may cause is an outage once the service has answered nothing for ten minutes. A rate limit opens no circuit: what
+    would have to wait for it too long waits as in an outage. Only one that lasts longer than an open circuit does is
+    one for `fallback`, too.
+    """
+
+    def __init__(self, model: ClosableModel, clock: Clock, fallback: ClosableModel | None) -> None:
+        self._model = model
+        self._fallback = fallback
+        self._breaker = CircuitBreaker("llm", clock, _may_be_outage)
+        self._falling_back = False
+
+    @property
+    def circuit(self) -> CircuitBreaker:
+        return self._breaker
+
+    async def create(self, **request: Any) -> Any:
+        try:
+            answer = await self._breaker.call(lambda: self._model.messages.create(**request))
+        except CircuitOpenError as error:
+            left_s = error.details["retry_in_s"]
+            when = f"It is asked again in {left_s:.0f} s" if left_s else "One call is finding out whether it is back"
+            problem = LLMError(f"The language model is down: {when}", "llm_circuit_open", error.details)
+        except LLMError as error:
+            error.details.setdefault("outage", error.code in _SERVICE_ERRORS | {_RATE_LIMITED})
+            is_used_up = error.code == _RATE_LIMITED and error.details.get("retry_after_s", 0.0) > OPEN_S
+            is_down = is_used_up or (_may_be_outage(error) and self._breaker.is_open)
+            if not is_down or self._fallback is None:
+                raise
+            problem = error
+        else:
+            if self._falling_back:
+                self._falling_back = False
+                logger.info("The language model answers again")
+            return answer
+        if self._fallback is None:
+            raise problem
+        if not self._falling_back:
+            self._falling_back = True
+            logger.warning("The instructions' own templates answer until the model is back (%s)", problem.code)
+            logger.debug("%s", problem.message)  # what the server said may be the customer's words
+        return replace(await self._fallback.messages.create(**request), fallback_reason=problem)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._model.aclose()
+
+
+def _may_be_outage(error: Exception) -> bool:
+    return isinstance(error, LLMError) and error.code in _SERVICE_ERRORS | _AMBIGUOUS_ERRORS
+
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +136,6 @@ def _live(
     config: Config, clock: Clock, fallback: ClosableModel | None, limiter: RateLimiter | None, **limits: float
 ) -> ClosableModel:
     from guarantee_email_agent.llm.anthropic_client import anthropic_model, deprecated_from
-    from guarantee_email_agent.llm.fallback import ModelWithFallback
 
     model = anthropic_model(config, clock=clock, limiter=limiter, **limits)
     if (end := deprecated_from(config.llm.model)) is not None:

@@ -14,9 +14,18 @@ from typing import Any, Final
 
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.yaml import dump, load_documents
-from guarantee_email_agent.llm.port import Message, OtherBlock, TextBlock, TokenUsage, ToolUseBlock
+from guarantee_email_agent.llm.port import (
+    Message,
+    OtherBlock,
+    TextBlock,
+    TokenUsage,
+    ToolUseBlock,
+    all_parts,
+    canonical_json,
+    digest,
+    request_digest,
+)
 from guarantee_email_agent.llm.prompts import CHOICE_TOOL, TRIAGE_TOOL
-from guarantee_email_agent.llm.request import all_parts, canonical_json, digest, request_digest
 from guarantee_email_agent.llm.usage import usage_of
 from guarantee_email_agent.utils.errors import LLMError
 from guarantee_email_agent.utils.text import printable

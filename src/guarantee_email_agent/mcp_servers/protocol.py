@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from pydantic_core import from_json, to_json
 
-from guarantee_email_agent import __version__
 from guarantee_email_agent.mcp_servers.messages import ToolDeclaration, ToolResult
+from guarantee_email_agent.utils.version import __version__
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE_VERSIONS: Final = ("2026-07-28",)

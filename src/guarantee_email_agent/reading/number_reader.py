@@ -18,6 +18,7 @@ from guarantee_email_agent.reading.number_labels import (
     Claim,
     Label,
     LabelReader,
+    find_standard,
     have_similar_shape,
     number_text,
     outermost,
@@ -29,7 +30,6 @@ from guarantee_email_agent.reading.number_tokens import (
     is_distinctive,
     shape,
 )
-from guarantee_email_agent.reading.standard_numbers import find_standard
 
 MAX_LABELS: Final = 1000  # no honest mail has so many; a hostile one shall not buy more time with more of them
 MAX_WORDS_TO_BACK_REFERENCE: Final = 4
@@ -102,7 +102,7 @@ class NumberReader:
         self._format = number_format
         self._is_serial = not number_format.labels
         in_lexicon = lexicon.labels.find(words)[:MAX_LABELS]
-        self._numbers = find_number_tokens(words, lexicon, in_lexicon)
+        self._numbers = find_number_tokens(words, lexicon, in_lexicon, _patterns(number_format.patterns))
         found = [Label(each.first, each.end, _LABEL_CLAIMS[each.payload]) for each in in_lexicon]
         self._labels = {label.first: label for label in outermost(self._claims(found))}
         self._label_ends = {label.end for label in self._labels.values()}
@@ -165,7 +165,8 @@ class NumberReader:
     def _drop_addresses_and_examples(self) -> None:
         words = find_address_words(self._words)
         for label in self._labels.values():
-            if label.claim == "example":
+            # The "NP" of NP-27730-1 is no "for example".
+            if label.claim == "example" and label.first not in self._text.number_of:
                 words.update(_words_of_example(self._words, label.end))
         self._drop(words, "belongs to something else, such as an address, a link or an example")
 
@@ -229,9 +230,10 @@ class NumberReader:
         self._found.update((number.first, number) for number in free if self._is_known_by_itself(number))
 
     def _is_known_by_itself(self, number: NumberToken) -> bool:
-        if self._is_self_labelled(number):
-            return not self._lexicon.never.fullmatch(number.text)
-        return number.is_usable and bool(self._format.patterns) and self._fits(number.text) and self._tells(number)
+        if self._lexicon.never.fullmatch(number.text):
+            return False
+        is_formatted = number.is_usable and bool(self._format.patterns) and self._fits(number.text)
+        return self._is_self_labelled(number) or (is_formatted and self._tells(number))
 
     def _has_form(self, number: NumberToken) -> bool:
         """Whether a number looks like one of ours, further off its label."""

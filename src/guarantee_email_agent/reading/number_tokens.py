@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 from unicodedata import combining
 
@@ -28,6 +29,9 @@ MIN_DIGITS_OF_GROUPS: Final = 5
 MIN_DIGITS_OF_LAST_GROUP: Final = 3
 MIN_LENGTH_OF_ALIKE: Final = 4
 MIN_DISTINCTIVE_LENGTH: Final = 5
+MAX_WORDS_OF_FORMAT: Final = 5
+MAX_DIFFERING_SIGNS: Final = 2
+MAX_LENGTH_OF_FORMAT: Final = 40
 
 _JOINING_CHARACTERS: Final = frozenset("-_/.")
 _UNIT_BEFORE: Final = frozenset("+$€£¥%@\\^~")
@@ -102,9 +106,15 @@ def ends_phrase(words: TokenizedText, end: int) -> bool:
 
 
 def find_number_tokens(
-    words: TokenizedText, lexicon: Lexicon, labels: Sequence[PhraseMatch[LabelKind]]
+    words: TokenizedText,
+    lexicon: Lexicon,
+    labels: Sequence[PhraseMatch[LabelKind]],
+    patterns: Sequence[re.Pattern[str]] = (),
 ) -> list[NumberToken]:
-    """Every number of a text, in order; time is linear in its length. labels: those of the lexicon in it."""
+    """Every number of a text, in order; time is linear in its length.
+
+    labels: those of the lexicon in it. patterns: of the company's own numbers, which are one however they are spaced.
+    """
     if not _DIGIT.search(words.text):
         return []
     found: list[NumberToken] = []
@@ -112,7 +122,7 @@ def find_number_tokens(
     doubts = find_doubts(words, lexicon)
     label_words = {index for label in labels for index in range(label.first, label.end)}
     label_starts = {label.first for label in labels}
-    for token in _Runs(words, lexicon, labels).read():
+    for token in _Runs(words, lexicon, labels, _find_spaced(words, patterns)).read():
         beside = bool(found) and last_end == token.first and bool(_BESIDE.fullmatch(words.gap_before(token.first)))
         last_end = token.end
         found.append(
@@ -123,15 +133,69 @@ def find_number_tokens(
                 is_beside_last=beside,
             )
         )
+    if not patterns:
+        return found
+    alternatives = _alternatives(words, lexicon, found)
+    return [token._replace(is_read=token.is_read and token.first not in alternatives) for token in found]
+
+
+def _alternatives(words: TokenizedText, lexicon: Lexicon, numbers: Sequence[NumberToken]) -> set[int]:
+    """The first words of numbers of which each may be the other: "either OS-11795-2 or 0S-11796-2".
+
+    Without a format both count, so that the customer is asked which.
+    """
+    found = set[int]()
+    for number, following in pairwise(numbers):
+        is_choice = following.first == number.end + 1 and words.folded[number.end] in lexicon.alternatives
+        if is_choice and len(number.text) == len(following.text) >= MIN_LENGTH_ALONE:
+            differing = sum(map(str.__ne__, number.text, following.text))
+            if 0 < differing <= MAX_DIFFERING_SIGNS:
+                found |= {number.first, following.first}
     return found
+
+
+def _find_spaced(words: TokenizedText, patterns: Sequence[re.Pattern[str]]) -> dict[int, NumberToken]:
+    """Numbers of the company's own format that somebody wrote with blanks, by their first words: `kt 77120 9`."""
+    found = dict[int, NumberToken]()
+    with_digits = [index for index, word in enumerate(words.folded) if _DIGIT.search(word)] if patterns else []
+    taken = 0
+    for index in with_digits:
+        for first in range(max(index - 1, taken), index + 1):
+            for end in range(min(first + MAX_WORDS_OF_FORMAT, len(words.folded)), index, -1):
+                text = words.text_of(first, end)
+                if first in found or " " not in text or len(text) > MAX_LENGTH_OF_FORMAT:
+                    continue
+                if _is_within_group(words, first) or _is_within_group(words, end):
+                    continue  # a part of a longer group, such as a bank account
+                spellings = (re.sub(" +", joint, text) for joint in ("-", ""))
+                fitting = (each for each in spellings if any(pattern.fullmatch(each) for pattern in patterns))
+                if (spelling := next(fitting, None)) is not None:
+                    found[first] = NumberToken(first, end, spelling.upper())
+                    taken = end
+    return found
+
+
+def _is_within_group(words: TokenizedText, index: int) -> bool:
+    """Whether the words on both sides of the gap before word `index` may belong to one number."""
+    if not 0 < index < len(words.folded):
+        return False
+    gap, sides = words.gap_before(index), words.folded[index - 1 : index + 1]
+    return gap in _JOINING_CHARACTERS or (gap == " " and all(map(_DIGIT.search, sides)))
 
 
 class _Runs:
     """Puts words together to numbers: first those that no blank parts, then groups of them."""
 
-    def __init__(self, words: TokenizedText, lexicon: Lexicon, labels: Sequence[PhraseMatch[LabelKind]]) -> None:
+    def __init__(
+        self,
+        words: TokenizedText,
+        lexicon: Lexicon,
+        labels: Sequence[PhraseMatch[LabelKind]],
+        spaced: Mapping[int, NumberToken],
+    ) -> None:
         self._words = words
         self._lexicon = lexicon
+        self._spaced = spaced
         self._label_ends = {label.end: label for label in labels if label.payload == "serial"}
         self._label_words = {index for label in labels for index in range(label.first, label.end)}
         self._announced = set[str]()
@@ -140,6 +204,10 @@ class _Runs:
     def read(self) -> Iterator[NumberToken]:
         words, position, count = self._words, 0, len(self._words.folded)
         for index, word in enumerate(words.folded):
+            if index >= position and (spaced := self._spaced.get(index)) is not None:
+                position = spaced.end
+                yield spaced
+                continue
             if index < position or word.isalpha() or not _DIGIT.search(word):
                 continue
             token = self._token_at(index, position)

@@ -88,10 +88,10 @@ def annotate(report: Report, root: str = "") -> list[str]:
 
 
 def _annotation(case: Case, root: str) -> str:
-    message = truncate(visible("\n".join(miss.in_full for miss in case.misses)), _MAX_MESSAGE)
+    message = truncate(visible("\n".join(map(str, case.failed_checks))), _MAX_MESSAGE)
     properties = {"title": f"{printable(case.name)}: {WORDS[case.outcome].lower()}"}
     if case.file:
-        line = case.locate(case.misses[0]) if case.misses else 1
+        line = case.locate(case.failed_checks[0]) if case.failed_checks else 1
         properties |= {"file": printable(relative_to(case.file, root)), "line": str(line)}
     written = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     return f"::error {written}::{_data(message or WORDS[case.outcome])}"

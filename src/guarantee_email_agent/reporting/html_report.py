@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.reporting.history_chart import HistoryChart
-from guarantee_email_agent.reporting.report import SIGNS, WORDS, Report, totals_by_group
-from guarantee_email_agent.reporting.transcript import cut, sections, visible
+from guarantee_email_agent.reporting.report import SIGNS, WORDS, Case, Report, totals_by_group
+from guarantee_email_agent.reporting.transcript import Section, cut, sections, visible
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def template_environment(*packages: str) -> Environment:
     )
     environment.filters |= {"printable": _one_line, "visible": _lines, "fold": _fold, "asset": Markup}
     environment.tests |= {"language_tag": lambda text: _LANGUAGE_TAG.fullmatch(text) is not None}
-    environment.globals |= {"words": WORDS, "signs": SIGNS, "sections": sections}
+    environment.globals |= {"words": WORDS, "signs": SIGNS, "sections": _sections_of}
     return environment
 
 
@@ -132,6 +132,10 @@ def _digest(text: str) -> str:
 
 def _size(markup: str) -> int:
     return len(markup) if markup.isascii() else len(markup.encode(errors="backslashreplace"))
+
+
+def _sections_of(case: Case) -> Iterator[Section]:
+    return sections(case.request, case.response, case.trace, case.judgement, output=case.output)
 
 
 def _one_line(text: str) -> str:

@@ -92,18 +92,18 @@ def _seconds(case: Case) -> float:
 
 
 def _first_line(case: Case) -> str:
-    first = str(case.misses[0]).partition("\n")[0] if case.misses else ""
+    first = case.failed_checks[0].summary.partition("\n")[0] if case.failed_checks else ""
     return printable(first or case.outcome)
 
 
 def _reasons(case: Case) -> str:
-    lines = [miss.in_full for miss in case.misses]
+    lines = list(map(str, case.failed_checks))
     if case.hints:
         lines.append(case.hints)
     reply = case.response.get("response_body") if isinstance(case.response, Mapping) else None
     if isinstance(reply, str) and reply:
         lines += ["reply:", *(f"  {line}" for line in cut(reply)[0].split("\n"))]
-    if case.file and case.misses:
-        lines.append(f"{case.file}:{case.locate(case.misses[0])}")
+    if case.file and case.failed_checks:
+        lines.append(f"{case.file}:{case.locate(case.failed_checks[0])}")
     shown, note = cut("\n".join(lines), 100_000)
     return f"{shown}\n… {note}" if note else shown

@@ -105,7 +105,7 @@ def _failed(report: Report, budget: int) -> Iterator[str]:
 
 def _case(case: Case) -> str:
     shown, note = cut(
-        "\n".join([*(miss.in_full for miss in case.misses), *(f"harmful: {each}" for each in case.harmful)]), _MAX_CASE
+        "\n".join([*map(str, case.failed_checks), *(f"harmful: {each}" for each in case.harmful)]), _MAX_CASE
     )
     text = code_block(f"{shown}\n… {note}" if note else shown) if shown else ""
     about = [escaped(truncate(case.description, _MAX_NAME))] if case.description else []

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from guarantee_email_agent.reporting.kept_results import Results
 from guarantee_email_agent.reporting.totals import Outcome, Totals
+from guarantee_email_agent.store.records import Check
 
 Gate = Literal["passed", "failed", "inconclusive", "undecided"]
 """inconclusive: only a proof that was asked for is missing. undecided: the run was stopped before its end."""
@@ -23,29 +24,12 @@ WORDS: Final[Mapping[Outcome, str]] = {
 SIGNS: Final[Mapping[Outcome, str]] = {"passed": "✓", "failed": "✗", "error": "✗", "invalid": "✗"}
 
 
-class Miss(NamedTuple):
-    """A check that failed, or why there is no verdict. expected, actual: None where there is nothing to compare."""
-
-    check: str
-    reason: str
-    expected: str | None = None
-    actual: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.check}: {self.reason}" if self.check else self.reason
-
-    @property
-    def in_full(self) -> str:
-        """With what was expected and what came, on lines of their own."""
-        return str(self) if self.expected is None else f"{self}\n  expected: {self.expected}\n  actual:   {self.actual}"
-
-
 class Run(NamedTuple):
     """One repetition of a case. cost_usd: None where there is no price."""
 
     outcome: Outcome
     duration_ms: float = 0.0
-    misses: tuple[Miss, ...] = ()
+    failed_checks: tuple[Check, ...] = ()
     tokens: int = 0
     cost_usd: float | None = 0.0
 
@@ -63,14 +47,14 @@ class Case:
     name: str
     outcome: Outcome
     runs: tuple[Run, ...]
-    misses: tuple[Miss, ...] = ()
+    failed_checks: tuple[Check, ...] = ()
     harmful: Sequence[str] = ()
     hints: str = ""
     group: str = ""
     language: str = ""
     description: str = ""
     file: str = ""
-    locate: Callable[[Miss], int] = lambda _: 1
+    locate: Callable[[Check], int] = lambda _: 1
     output: str = ""
     request: Any = None
     response: Any = None

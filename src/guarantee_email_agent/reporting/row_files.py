@@ -58,7 +58,7 @@ def as_csv(report: Report) -> Iterator[bytes]:
                 round(run.duration_ms, 3),
                 run.tokens,
                 "" if run.cost_usd is None else round(run.cost_usd, 6),
-                "\n".join(map(str, run.misses)),
+                "\n".join(check.summary for check in run.failed_checks),
                 " ".join(case.description.split()),
                 case.file,
                 report.planned,

@@ -17,7 +17,7 @@ from guarantee_email_agent.reporting.statistics import Threshold, format_percent
 from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.reporting.totals import Outcome, Totals
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_SUCCESS, AgentError
-from guarantee_email_agent.utils.signals import signals_as_ctrl_c
+from guarantee_email_agent.utils.process import signals_as_ctrl_c
 
 if TYPE_CHECKING:
     from guarantee_email_agent.reporting.github_actions import GitHubStep

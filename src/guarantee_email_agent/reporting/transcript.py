@@ -6,11 +6,12 @@ Much of it was written by strangers: it is cut where it is too long, and what no
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any, Final, NamedTuple
 
-from guarantee_email_agent.reporting.reading import reading_fields
-from guarantee_email_agent.reporting.report import Case
+from guarantee_email_agent.reporting.terminal import pluralize
+from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.utils.text import head_and_tail, printable
 
 MAX_TEXT: Final = 20_000
@@ -18,28 +19,35 @@ MAX_TEXT: Final = 20_000
 
 _MAX_SAID: Final = 2 * MAX_TEXT  # what was printed has both its ends already
 _MAX_ITEMS: Final = 100
-_MAX_ANSWER: Final = 2_000
+_MAX_VALUE: Final = 2_000
 _SHOWN_APART: Final = frozenset(
     {
-        *("response_body", "email_sent", "recipients", "reply_language", "draft_stored", "draft_recipients"),
-        *("ticket_created", "ticket_fields", "note_added", "calls"),
+        *("response_body", "response_subject", "email_sent", "recipients", "reply_language", "draft_stored"),
+        *("draft_recipients", "ticket_created", "ticket_fields", "note_added", "calls"),
     }
 )
 
-_APART: Final = frozenset({"output", "checks"})
-SAID_BY_AGENT: Final[Mapping[str, str]] = {
+_SAID_BY_AGENT: Final[Mapping[str, str]] = {
     "task_result": "Answer of the agent",
     "response": "Response of the service",
     "stdout": "Printed on stdout",
     "stderr": "Printed on stderr",
 }
-"""What a trace has of an agent that is not ours, with its titles."""
+
+
+class Call(NamedTuple):
+    """A call of a service, or an action of an agent. answer, duration_ms: None where they are not known."""
+
+    name: str
+    arguments: tuple[tuple[str, str], ...] = ()
+    answer: str | None = None
+    duration_ms: float | None = None
 
 
 class Section(NamedTuple):
     """A part of a transcript. fields: short values by name. text: None where there is none.
 
-    role: `mail`, `call`, `reply`, `ticket` …, for its looks. note: what was left out.
+    role: `mail`, `call`, `reply`, `ticket` …, for its looks. note: what was left out. calls, checks: where it has such.
     """
 
     role: str
@@ -47,20 +55,39 @@ class Section(NamedTuple):
     fields: tuple[tuple[str, str], ...] = ()
     text: str | None = None
     note: str = ""
+    calls: tuple[Call, ...] = ()
+    checks: tuple[Check, ...] = ()
 
 
-def sections(case: Case) -> Iterator[Section]:
-    """In the order in which it happened: mail → reading → calls → reply → ticket → outcome → checks → judge."""
-    trace = case.trace if isinstance(case.trace, Mapping) else {}
-    steps = trace.get("execution_trace")
-    if isinstance(case.request, Mapping):
-        yield _mail(case.request)
-    elif case.request is not None:
-        yield _text("mail", "Task", _as_text(case.request))
-    response = case.response
-    yield from _reading(trace.get("read"), case.request, response)
+def sections(
+    request: Any,
+    response: Any,
+    trace: Any,
+    judgement: Any,
+    *,
+    output: str = "",
+    step_ms: Sequence[float] = (),
+    failed: Iterable[Check] = (),
+) -> Iterator[Section]:
+    """In the order in which it happened: mail → reading → model → calls → reply → ticket → outcome → checks → judge.
+
+    request, response, trace, judgement: as `NewResult` has them. output: what a judge printed. step_ms: milliseconds of
+    each step of the trace. failed: the checks that failed, where the judgement has no list of all.
+    """
+    trace = trace if isinstance(trace, Mapping) else {}
+    yield from _record(trace)
+    if isinstance(request, Mapping):
+        yield _mail(request)
+    elif request is not None:
+        yield _text("mail", "Task", _as_text(request))
+    yield from _reading(trace.get("read"), request, response)
+    if isinstance(messages := trace.get("conversation"), list) and messages:
+        yield _conversation(messages)
+    yield from _calls(trace.get("execution_trace"), response, step_ms)
+    for name, title in _SAID_BY_AGENT.items():
+        if isinstance(said := trace.get(name), str) and said.strip():
+            yield Section("trace", title, text=visible(head_and_tail(said, _MAX_SAID)))
     if isinstance(response, Mapping):
-        yield from _calls(response.get("calls"), steps)
         yield from _reply(response)
         yield from _ticket(response)
         rest = {name: value for name, value in response.items() if name not in _SHOWN_APART and value not in (None, [])}
@@ -68,29 +95,7 @@ def sections(case: Case) -> Iterator[Section]:
             yield Section("outcome", "Outcome", _fields(rest))
     elif response is not None:
         yield _text("reply", "Answer", _as_text(response))
-    yield from _trace(trace, steps=None if isinstance(response, Mapping) and response.get("calls") else steps)
-    if case.judgement:
-        yield from _judgement(case.judgement)
-    if case.output:
-        yield _text("judge", "Printed by the judge", case.output, from_end=True)
-
-
-def said_by_agent(trace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Title and text of what an agent that is not ours said and printed."""
-    for name, title in SAID_BY_AGENT.items():
-        if isinstance(text := trace.get(name), str) and text.strip():
-            yield title, head_and_tail(text, _MAX_SAID)
-
-
-def answer_of(step: Mapping[str, Any]) -> Any:
-    """What came back of a step; None where nothing is known of it."""
-    feedback = step.get("feedback")
-    if not isinstance(feedback, Mapping):
-        return None
-    if feedback.get("answered") is False:
-        return "(no answer)"
-    message = feedback.get("message")
-    return f"refused: {message}" if feedback.get("refused") is True else message
+    yield from _judgement(judgement, output, failed)
 
 
 def visible(text: str) -> str:
@@ -113,86 +118,84 @@ def _text(
     return Section(role, title, fields, visible(shown), note)
 
 
+def _record(trace: Mapping[str, Any]) -> Iterator[Section]:
+    """Where the record of a task lies, or why it is not shown."""
+    record = trace.get("record")
+    if trace.get("problem"):
+        yield _text("trace", "Record", str(trace["problem"]))
+    elif isinstance(record, Mapping) and "file" in record:
+        number = f", {record['number']}" if record.get("number") else ""
+        yield _text("trace", "Record", f"{record['file']}{number}")
+
+
 def _mail(mail: Mapping[str, Any]) -> Section:
     fields = {name: value for name, value in mail.items() if name != "body" and value not in (None, "", [], {})}
-    return _text("mail", "Mail", _as_text(mail.get("body", "")), _fields(fields))
+    return _text("mail", "Mail", _as_text(mail.get("body", "")), _fields(_unfolded(fields, "headers")))
 
 
 def _reading(read: Any, mail: Any, response: Any) -> Iterator[Section]:
     """How our own agent read the mail."""
     if isinstance(read, Mapping) and isinstance(mail, Mapping):
-        fields = tuple(reading_fields(read, mail, response if isinstance(response, Mapping) else {}))
+        fields = tuple(_reading_fields(read, mail, response if isinstance(response, Mapping) else {}))
         if fields:
             yield Section("reading", "Read", fields)
 
 
-def _calls(calls: Any, steps: Any) -> Iterator[Section]:
-    """Each as it was traced, with its answer, else as the mocks captured it."""
-    if not isinstance(calls, list | tuple) or not calls:
-        return
-    lines = [_step(step, _short) for step in _items(steps)] or [*map(_call, _items(calls))]
-    count = len(steps) if _items(steps) else len(calls)
-    if count > _MAX_ITEMS:
-        lines.append(f"… and {count - _MAX_ITEMS:,} calls more")
-    yield _text("call", f"Calls ({count})", "\n".join(lines))
+def _reading_fields(
+    read: Mapping[str, Any], mail: Mapping[str, Any], response: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Language, topic, numbers with the line that each stands in, look-up, and the scenario with why it was chosen."""
+    for name in ("language", "topic"):
+        if name in read:
+            yield name, _short(read[name])
+    if "numbers" in read:
+        kind = str(read.get("number_kind", "number")).replace("_", " ")
+        for number in read["numbers"]:
+            yield kind, _evidence(str(number), mail)
+        if not read["numbers"]:
+            yield kind, "none"
+    if "look_up" in read:
+        asked = f" of {printable(str(read['number']))}" if "number" in read else ""
+        yield "look-up", f"{printable(str(read['look_up']))}{asked} → {printable(str(read.get('status', 'no answer')))}"
+    if "skip_reason" in read:
+        yield "not answered", _short(read["skip_reason"])
+    if response.get("hand_over_reasons"):
+        yield "for a person", _short(response["hand_over_reasons"])
+    if response.get("scenario_used"):
+        yield "scenario", f"{printable(str(response['scenario_used']))}{_why(read, response)}"
 
 
-def _step(step: Any, write_answer: Callable[[Any], str] | None = None) -> str:
-    """`action_type {its arguments}`, and below it what came back; as JSON what has another form."""
-    if not isinstance(step, Mapping) or not isinstance(action := step.get("action"), Mapping):
-        return _as_text(step)
-    arguments = {name: value for name, value in action.items() if name != "action_type"}
-    took = f" ({step['duration_ms']} ms)" if "duration_ms" in step else ""
-    done, answer = f"{action.get('action_type')} {_as_line(arguments)}{took}", answer_of(step)
-    return done if answer is None else f"{done}\n  → {(write_answer or _as_text)(answer)}"
+def _why(read: Mapping[str, Any], response: Mapping[str, Any]) -> str:
+    """What the trigger of a scenario has to go by."""
+    if "skip_reason" in read:
+        return ", for mail that must not be answered"
+    if response.get("hand_over_reasons"):
+        return ", for mail that a person is to see"
+    parts = [f"topic {read['topic']}"] if "topic" in read else []
+    if "numbers" in read:
+        parts.append(pluralize(len(read["numbers"]), str(read.get("number_kind", "number")).replace("_", " ")))
+    if "status" in read:
+        parts.append(f"status {read['status']}")
+    return f", by {printable(', '.join(parts))}" if parts else ""
 
 
-def _items(values: Any) -> list[Any]:
-    return list(values[:_MAX_ITEMS]) if isinstance(values, list | tuple) else []
+def _evidence(number: str, mail: Mapping[str, Any]) -> str:
+    """A number with the line of the mail that it stands in."""
+    for name in ("body", "subject"):
+        for line in str(mail.get(name) or "").splitlines():
+            if number.casefold() in line.casefold():
+                at = line.casefold().index(number.casefold())
+                start = max(0, at - 60)
+                excerpt = line[start : at + len(number) + 60].strip()
+                return f"{printable(number)}, in {printable(excerpt)!r}"
+    return printable(number)
 
 
-def _call(call: Any) -> str:
-    if not isinstance(call, Mapping):
-        return _as_line(call)
-    return f"{call.get('server')}.{call.get('tool')} {_as_line(call.get('arguments', {}))}"
-
-
-def _reply(response: Mapping[str, Any]) -> Iterator[Section]:
-    body = response.get("response_body")
-    kind = "Draft" if response.get("draft_stored") and not response.get("email_sent") else "Reply"
-    recipients = response.get("recipients") or response.get("draft_recipients") or ()
-    fields = (("to", ", ".join(map(_as_line, recipients))),) if recipients else ()
-    if isinstance(body, str) and body:
-        yield _text("reply", kind, body, fields)
-    elif "email_sent" in response:
-        yield Section("reply", "Reply", text=None if response["email_sent"] else "No mail was sent.")
-
-
-def _ticket(response: Mapping[str, Any]) -> Iterator[Section]:
-    if response.get("ticket_created"):
-        yield Section("ticket", "Ticket", _fields(response.get("ticket_fields") or {}))
-    elif "ticket_created" in response:
-        note = " A note was added to the conversation's." if response.get("note_added") else ""
-        yield Section("ticket", "Ticket", text=f"No ticket was created.{note}")
-
-
-def _trace(trace: Mapping[str, Any], *, steps: Any) -> Iterator[Section]:
-    """steps: those that are not told as calls."""
-    if trace.get("problem"):
-        yield _text("trace", "Record", str(trace["problem"]))
-    if isinstance(messages := trace.get("conversation"), list) and messages:
-        yield _items_section(f"Conversation with the model ({len(messages)})", messages, _message)
-    if isinstance(steps, list) and steps:
-        yield _items_section(f"Steps ({len(steps)})", steps, _step)
-    for title, text in said_by_agent(trace):
-        yield Section("trace", title, text=visible(text))
-
-
-def _items_section(title: str, items: Sequence[Any], read: Callable[[Any], str]) -> Section:
-    shown = [read(item) for item in items[:_MAX_ITEMS]]
-    if len(items) > _MAX_ITEMS:
-        shown.append(f"… and {len(items) - _MAX_ITEMS:,} more")
-    return _text("trace", title, "\n\n".join(shown))
+def _conversation(messages: Sequence[Any]) -> Section:
+    shown = [_message(message) for message in messages[:_MAX_ITEMS]]
+    if len(messages) > _MAX_ITEMS:
+        shown.append(f"… and {len(messages) - _MAX_ITEMS:,} more")
+    return _text("trace", f"Conversation with the model ({len(messages)})", "\n\n".join(shown))
 
 
 def _message(message: Any) -> str:
@@ -211,50 +214,115 @@ def _message(message: Any) -> str:
     return "\n".join(lines)
 
 
-def _checks(checks: Any) -> Iterator[Section]:
-    """Every one, passed ones too, with what was expected and what came."""
-    rows = [row for row in _items(checks) if isinstance(row, Mapping)]
-    if not rows:
-        return
-    lines: list[str] = []
-    for row in rows:
-        expected, actual = row.get("expected"), row.get("actual")
-        if row.get("passed"):
-            lines.append(f"✓ {row.get('name')}: {_short(expected)}")
-        else:
-            lines.append(f"✗ {row.get('name')}: {_short(row.get('reason'))}")
-            lines += [f"    expected: {_short(expected)}"] if expected is not None else []
-        lines += [f"    actual: {_short(actual)}"] if actual not in (None, expected) else []
-    passed_count = sum(bool(row.get("passed")) for row in rows)
-    yield _text("checks", f"Checks ({passed_count} of {len(rows)} passed)", "\n".join(lines))
+def _calls(steps: Any, response: Any, step_ms: Sequence[float]) -> Iterator[Section]:
+    """As they were traced, with their answers, else as the mocks captured them."""
+    made = steps
+    if not isinstance(steps, list) or not steps:
+        made = response.get("calls") if isinstance(response, Mapping) else None
+    if isinstance(made, list | tuple) and made:
+        times = chain(step_ms, repeat(None)) if made is steps else repeat(None)
+        calls = tuple(_call(each, took_ms) for each, took_ms in zip(made[:_MAX_ITEMS], times, strict=False))
+        note = f"{len(made) - _MAX_ITEMS:,} more, left out here" if len(made) > _MAX_ITEMS else ""
+        yield Section("call", f"Calls ({len(made)})", note=note, calls=calls)
 
 
-def _judgement(judgement: Any) -> Iterator[Section]:
-    if not isinstance(judgement, Mapping):
+def _call(step: Any, took_ms: float | None) -> Call:
+    """A step of a trace, or a call that the mocks captured; as JSON what has another form."""
+    if not isinstance(step, Mapping):
+        return Call(_short(step))
+    action = step.get("action", {})
+    if "server" in step:
+        arguments = step.get("arguments")
+        name = f"{step['server']}.{step.get('tool')}"
+    elif isinstance(action, Mapping):
+        arguments = {name: value for name, value in action.items() if name != "action_type"}
+        name = str(action.get("action_type", "?"))
+    else:
+        return Call(_short(step))
+    answer = _answer(step.get("feedback"))
+    shown = _fields(arguments) if isinstance(arguments, Mapping) else ()
+    took = step.get("duration_ms", took_ms)
+    duration_ms = took if isinstance(took, int | float) else None
+    return Call(printable(name), shown, None if answer is None else _short(answer), duration_ms)
+
+
+def _answer(feedback: Any) -> Any:
+    """What came back of a step; None where nothing is known of it."""
+    if not isinstance(feedback, Mapping):
+        return None
+    if feedback.get("answered") is False:
+        return "(no answer)"
+    return f"refused: {feedback.get('message')}" if feedback.get("refused") is True else feedback.get("message")
+
+
+def _reply(response: Mapping[str, Any]) -> Iterator[Section]:
+    body = response.get("response_body")
+    kind = "Draft" if response.get("draft_stored") and not response.get("email_sent") else "Reply"
+    recipients = response.get("recipients") or response.get("draft_recipients") or ()
+    fields: tuple[tuple[str, str], ...] = (("to", ", ".join(map(_as_line, recipients))),) if recipients else ()
+    if response.get("response_subject"):
+        fields += (("subject", _as_line(response["response_subject"])),)
+    if isinstance(body, str) and body:
+        yield _text("reply", kind, body, fields)
+    elif "email_sent" in response:
+        yield Section("reply", "Reply", text=None if response["email_sent"] else "No mail was sent.")
+
+
+def _ticket(response: Mapping[str, Any]) -> Iterator[Section]:
+    if response.get("ticket_created") or response.get("ticket_fields"):
+        yield Section("ticket", "Ticket", _fields(response.get("ticket_fields") or {}))
+    elif "ticket_created" in response:
+        note = " A note was added to the conversation's." if response.get("note_added") else ""
+        yield Section("ticket", "Ticket", text=f"No ticket was created.{note}")
+
+
+def _judgement(judgement: Any, output: str, failed: Iterable[Check]) -> Iterator[Section]:
+    if judgement is not None and not isinstance(judgement, Mapping):
         yield _text("judge", "Judge", _as_text(judgement))
-        return
-    yield from _checks(judgement.get("checks"))
-    output = judgement.get("output")
-    said = {name: value for name, value in judgement.items() if name not in _APART and value not in (None, "", {})}
+        judgement = None
+    said = dict(judgement or {})
+    listed, printed = said.pop("checks", None), said.pop("output", None) or output
+    checks = tuple(_check_rows(listed)) if isinstance(listed, list) else tuple(map(_shown, failed))
+    if checks:
+        passed_count = sum(check.passed for check in checks)
+        yield Section("checks", f"Checks ({passed_count} of {len(checks)} passed)", checks=checks)
+    said = {name: value for name, value in said.items() if value not in (None, "", {})}
     if said:
-        yield Section("judge", "Judge", _fields(said))
-    if output:
-        yield _text("judge", "Printed by the judge", _as_text(output), from_end=True)
+        yield Section("judge", "Judge", _fields(_unfolded(said, "details")))
+    if printed:
+        yield _text("judge", "Printed by the judge", _as_text(printed), from_end=True)
+
+
+def _check_rows(rows: Sequence[Any]) -> Iterator[Check]:
+    """Every one, passed ones too, with what was expected and what came."""
+    for row in rows[:_MAX_ITEMS]:
+        if isinstance(row, Mapping):
+            yield _shown(Check.of_dict({"name": "?", **row}))
+
+
+def _shown(check: Check) -> Check:
+    expected, actual = (None if value is None else _short(value) for value in (check.expected, check.actual))
+    return Check(printable(str(check.name)), _short(check.reason), expected, actual, bool(check.passed))
 
 
 def _short(value: Any) -> str:
-    text, note = cut(_as_line(value), _MAX_ANSWER)
-    return f"{text} … {note}" if note else text
+    text, note = cut(_as_text(value, indent=None), _MAX_VALUE)
+    return f"{visible(text)} … {note}" if note else visible(text)
 
 
 def _fields(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    shown = []
-    for name, value in list(values.items())[:_MAX_ITEMS]:
-        text, note = cut(_as_line(value), 2_000)
-        shown.append((printable(str(name)), f"{text} … {note}" if note else text))
+    shown = [(printable(str(name)), _short(value)) for name, value in list(values.items())[:_MAX_ITEMS]]
     if len(values) > _MAX_ITEMS:
         shown.append(("…", f"{len(values) - _MAX_ITEMS:,} more, left out here"))
     return tuple(shown)
+
+
+def _unfolded(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The values, and in place of the mapping of that name what it has."""
+    inner = values.get(name)
+    if not isinstance(inner, Mapping):
+        return dict(values)
+    return {key: value for key, value in values.items() if key != name} | {str(k): inner[k] for k in inner}
 
 
 def _as_line(value: Any) -> str:

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.isolation.processes import FIRST_SANDBOX_USER
 from guarantee_email_agent.isolation.seccomp import filter_program
-from guarantee_email_agent.isolation.users import FIRST_SANDBOX_USER
 from guarantee_email_agent.sandbox.bubblewrap import HOME, bubblewrap_command, can_overlay, find_bubblewrap
 from guarantee_email_agent.sandbox.cgroup import Cgroup, CgroupUnavailableError, create_cgroup
 from guarantee_email_agent.sandbox.host_folders import find_host_folders, find_python

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import guarantee_email_agent
 from guarantee_email_agent.utils.errors import TaskError
 
+_PACKAGE: Final = Path(__file__).parent.parent
 _SYSTEM: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 # Of /usr and /usr/local; not src, where containers keep what they were made for.
 _OF_USR: Final = (*_SYSTEM, "libexec", "share", "include")
@@ -86,12 +86,11 @@ def find_host_folders(browser: str | None, hidden: Iterable[Path], *, network: b
 def _covered(
     views: Sequence[_View], mounts: Sequence[_Mount], hidden: Sequence[Path], needed: Sequence[str]
 ) -> list[str]:
-    package = Path(guarantee_email_agent.__file__).parent
-    ours = [package, Path(os.path.expanduser("~"))]
+    ours = [_PACKAGE, Path(os.path.expanduser("~"))]
     with suppress(KeyError):  # a container's user may be nobody that it knows
         ours.append(Path(pwd.getpwuid(os.getuid()).pw_dir))
     ours = [folder for folder in ours if folder.is_absolute() and folder != Path("/")]
-    if (checkout := package.parent.parent).joinpath("pyproject.toml").exists():
+    if (checkout := _PACKAGE.parent.parent).joinpath("pyproject.toml").exists():
         ours.append(checkout)
     found: set[str] = set()
     for folder in (*ours, *hidden):

@@ -25,7 +25,7 @@ from guarantee_email_agent.sandbox.sandbox_factory import require_sandbox
 from guarantee_email_agent.solving.output_files import OutputFiles
 from guarantee_email_agent.solving.run_limits import Interruption
 from guarantee_email_agent.solving.run_recorder import EarlierRun
-from guarantee_email_agent.solving.solve_command import SolveOptions, task_runner
+from guarantee_email_agent.solving.solve_options import SolveOptions, task_runner
 from guarantee_email_agent.solving.task_runner import TaskRunner
 
 

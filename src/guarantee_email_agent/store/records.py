@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Self
 
 Outcome = Literal["passed", "failed", "inconclusive", "interrupted", "crashed"]
 """What a run came to. inconclusive: the rate was reached, and the proof that was asked for was not. interrupted: by a
@@ -62,12 +62,39 @@ class InputSet:
 
 
 class Check(NamedTuple):
-    """A check that failed. expected, actual: as text; None where there is nothing to compare."""
+    """A check of a result, and how it came out; `str` gives what people read of one that failed.
+
+    expected, actual: in their written form; None where there is nothing to compare. phrase: that the reply was to hold,
+    or not to hold.
+    """
 
     name: str
-    reason: str
+    reason: str = ""
     expected: str | None = None
     actual: str | None = None
+    passed: bool = False
+    phrase: str | None = None
+
+    def __str__(self) -> str:
+        if self.expected is None:
+            return self.summary
+        return f"{self.summary}\n  expected: {self.expected}\n  actual:   {self.actual}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON holds it, without what says nothing."""
+        row = {"name": self.name, "passed": self.passed, "expected": self.expected, "actual": self.actual}
+        if self.phrase is not None:
+            row["phrase"] = self.phrase
+        return row if self.passed else {**row, "reason": self.reason}
+
+    @classmethod
+    def of_dict(cls, row: Mapping[str, Any]) -> Self:
+        return cls(**{name: row[name] for name in cls._fields if name in row})
+
+    @property
+    def summary(self) -> str:
+        """The check and why it failed, without what was expected."""
+        return f"{self.name}: {self.reason}" if self.name else self.reason
 
 
 class Usage(NamedTuple):

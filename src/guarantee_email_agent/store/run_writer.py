@@ -178,7 +178,7 @@ class RunWriter:
             ),
         )
         if result.checks and cursor.rowcount:
-            rows = [(cursor.lastrowid, number, *storable(check)) for number, check in enumerate(result.checks, 1)]
+            rows = [(cursor.lastrowid, number, *storable(check[:4])) for number, check in enumerate(result.checks, 1)]
             connection.executemany("INSERT INTO checks VALUES (?, ?, ?, ?, ?, ?)", rows)
         if result.step_ms and cursor.rowcount:
             times = (cursor.lastrowid, _as_text(result.step_ms))

@@ -68,9 +68,15 @@ class ProcessingError(AgentError):
 
 
 class EvalError(AgentError):
-    """A scenario or suite that cannot be used as it stands."""
+    """A scenario or suite that cannot be used as it stands.
+
+    `details` always hold `file_path`, and as `field` the first key that is wrong; None where it is about no such thing.
+    """
 
     exit_code = EXIT_CONFIGURATION
+
+    def __init__(self, message: str, code: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, code, {"file_path": None, "field": None, **(details or {})})
 
 
 class TaskError(AgentError):

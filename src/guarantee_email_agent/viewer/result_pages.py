@@ -3,64 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from guarantee_email_agent.judging.kept_record import with_record
-from guarantee_email_agent.reporting.reading import reading_fields
-from guarantee_email_agent.reporting.report import Case
-from guarantee_email_agent.reporting.transcript import SAID_BY_AGENT, Section, answer_of, cut, sections, visible
+from guarantee_email_agent.reporting.transcript import Section, sections
+from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.store.stored_records import StoredResult, Transcript
 from guarantee_email_agent.viewer.query import Query, QueryError
 from guarantee_email_agent.viewer.site import Site
 
 _MAX_REPETITIONS: Final = 20
-_MAX_STEPS: Final = 100
-_MAX_VALUE: Final = 2_000
 _HISTORY: Final = 20
 _HISTORY_PAGE: Final = 50
 _TEXTS: Final = ("mail", "reply", "file", "request", "response", "trace", "judgement")
 _TEXT_POLICY: Final = "default-src 'none'; sandbox; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
-class Step(NamedTuple):
-    """A call or an action. duration_ms: None where it is not known. answer: what came back, None for nothing."""
-
-    name: str
-    arguments: tuple[tuple[str, str], ...]
-    answer: str | None
-    duration_ms: float | None
-
-
-class CheckRow(NamedTuple):
-    """A check. expected, actual: empty where there is nothing to compare."""
-
-    name: str
-    passed: bool
-    reason: str
-    expected: str
-    actual: str
-
-
 class ResultView(NamedTuple):
-    """One repetition, in the order in which things happened. whole: parts that have more than the page shows."""
+    """One repetition, in the order in which things happened. texts: parts of it that there are as nothing but text."""
 
     result: StoredResult
-    mail: Sequence[Section]
-    reading: Sequence[tuple[str, str]]
-    steps: Sequence[Step]
-    more_steps: int
-    reply: Sequence[Section]
-    ticket: Sequence[Section]
-    outcome: Sequence[Section]
-    conversation: Sequence[Section]
-    checks: Sequence[CheckRow]
-    judge: Sequence[Section]
+    failed: Sequence[Check]
+    sections: Sequence[Section]
     texts: Sequence[str]
 
 
@@ -121,82 +90,10 @@ def _as_text(value: object) -> str:
 
 def _view(store: RunStore, result: StoredResult) -> ResultView:
     transcript = with_record(store.transcript(result))
-    request, response, trace = map(_mapping, (transcript.request, transcript.response, transcript.trace))
-    judgement = dict(_mapping(transcript.judgement))
-    listed = judgement.pop("checks", None)
-    actions = _list(trace.get("execution_trace")) or _list(response.get("calls"))
-    case = Case(
-        name=result.name,
-        outcome=result.verdict,
-        runs=(),
-        request=transcript.request,
-        response=transcript.response,
-        trace={name: trace.get(name) for name in ("conversation", "problem", *SAID_BY_AGENT)},
-        judgement=judgement or None,
-    )
-    by_role: dict[str, list[Section]] = {}
-    for section in sections(case):
-        by_role.setdefault(section.role, []).append(section)
-    return ResultView(
-        result,
-        mail=by_role.get("mail", ()),
-        reading=list(reading_fields(_mapping(trace.get("read")), request, response)),
-        steps=[
-            _step(_mapping(each), duration_ms)
-            for each, duration_ms in zip(actions[:_MAX_STEPS], chain(result.step_ms or (), repeat(None)), strict=False)
-        ],
-        more_steps=max(0, len(actions) - _MAX_STEPS),
-        reply=by_role.get("reply", ()),
-        ticket=by_role.get("ticket", ()),
-        outcome=by_role.get("outcome", ()),
-        conversation=by_role.get("trace", ()),
-        checks=list(_check_rows(store, result, listed)),
-        judge=by_role.get("judge", ()),
-        texts=[part for part in _TEXTS if _value(transcript, part) is not None],
-    )
-
-
-def _step(each: Mapping[str, Any], duration_ms: float | None) -> Step:
-    """A step of a trace, or a call that the mocks captured. duration_ms: as the store has it beside the trace."""
-    if "action" not in each:
-        name = f"{each.get('server')}.{each.get('tool')}"
-        return Step(_shown(name), _arguments(_mapping(each.get("arguments"))), None, None)
-    action = dict(_mapping(each["action"]))
-    name = str(action.pop("action_type", "?"))
-    answer = answer_of(each)
-    duration = each.get("duration_ms", duration_ms)
-    return Step(
-        _shown(name),
-        _arguments(action),
-        None if answer is None else _shown(answer),
-        duration if isinstance(duration, (int, float)) else None,
-    )
-
-
-def _arguments(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((_shown(name), _shown(value)) for name, value in values.items())
-
-
-def _shown(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    kept, note = cut(text, _MAX_VALUE)
-    return f"{visible(kept)}\n[{note}]" if note else visible(kept)
-
-
-def _check_rows(store: RunStore, result: StoredResult, listed: object) -> Iterator[CheckRow]:
-    """Every check, passed ones too; of a run that kept no list, those that failed."""
-    if isinstance(listed, list):
-        rows = [_mapping(each) for each in listed]
-    else:
-        rows = [{**check._asdict(), "passed": False} for check in store.checks(result)]
-    for row in rows:
-        values = [row.get(name) for name in ("name", "reason", "expected", "actual")]
-        name, reason, expected, actual = ("" if value is None else _shown(value) for value in values)
-        yield CheckRow(name, bool(row.get("passed")), reason, expected, actual)
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+    parts = list(sections(*transcript[1:], step_ms=result.step_ms or (), failed=store.checks(result)))
+    failed = [check for part in parts for check in part.checks if not check.passed]
+    texts = [part for part in _TEXTS if _value(transcript, part) is not None]
+    return ResultView(result, failed, parts, texts)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from kept_suite import KeptSuite
 from mcp_by_hand import write_program
-from scenario_folder import ScenarioFolder
+from scenario_folder import BUILT_IN, ScenarioFolder
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.eval.agents.evaluation import AgentOptions, find_agent
 from guarantee_email_agent.judging.kept_record import with_record
 from guarantee_email_agent.reporting.result_view import print_result
@@ -20,7 +19,6 @@ from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-ROOT = Path(__file__).parents[3]
 HEALTHY = """
 found = call("orders", "get_order", id="A-1")["structuredContent"]
 send(body="Your order is " + found["status"])
@@ -76,7 +74,7 @@ def suite(tmp_path: Path) -> KeptSuite:
 @pytest.fixture
 def folder(tmp_path: Path) -> ScenarioFolder:
     """One scenario that knows nothing of warranties, as `orders_1`."""
-    folder = ScenarioFolder(tmp_path / "scenarios", load_config(cwd=ROOT, environ={}))
+    folder = ScenarioFolder(tmp_path / "scenarios", BUILT_IN)
     write(folder, 1)
     return folder
 

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
+from scenario_folder import BUILT_IN
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.email.parsing.parse import parse_email
@@ -16,7 +17,7 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 
 MAIL = b"From: Ida Lund <ida.lund@firm.de>\nSubject: Dryer\nDate: Sun, 18 Jan 2026 10:01:00 +0000\n\n%s\n"
 QUESTION = MAIL % b"Is SN48213 still covered?\n\nKind regards\nIda Lund"
-CONFIG = load_config(None, {})
+CONFIG = BUILT_IN
 VALID = LookUpSource(answers={"warranty_api": {"status": "valid", "expiration_date": "2027-01-31", "coverage": "full"}})
 
 

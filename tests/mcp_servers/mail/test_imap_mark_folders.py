@@ -14,7 +14,7 @@ import pytest
 from exchange_imap import AS_EXCHANGE, refuse_keywords
 from mail_stores import REPLY, Opener, Proxied, counts, ids, refused
 
-from guarantee_email_agent.config.mark_folders import MarkFolders
+from guarantee_email_agent.config.mailbox_settings import MarkFolders
 from guarantee_email_agent.integrations.ports import MarkedMail
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS

@@ -10,7 +10,8 @@ import pytest
 from tasks_and_sandboxes import SolveFolders
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.solving.solve_command import SolveOptions, solve_command
+from guarantee_email_agent.solving.solve_command import solve_command
+from guarantee_email_agent.solving.solve_options import SolveOptions
 
 
 class Bench(SolveFolders):

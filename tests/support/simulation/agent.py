@@ -22,7 +22,7 @@ from guarantee_email_agent.email.processor import EmailProcessor, RawEmail
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
+from guarantee_email_agent.instructions.lexicon import LexiconFiles
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.llm.port import ModelClient

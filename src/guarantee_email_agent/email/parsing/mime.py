@@ -12,11 +12,10 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64, a2b_qp
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 from guarantee_email_agent.email.normalize import normalize_file_name
-from guarantee_email_agent.email.parsing.charsets import decode_bytes
 from guarantee_email_agent.email.parsing.email import (
     MAX_BODY_CHARS,
     MAX_HTML_CHARS,
@@ -26,9 +25,9 @@ from guarantee_email_agent.email.parsing.email import (
     MAX_PART_BYTES,
     MAX_PARTS,
 )
-from guarantee_email_agent.email.parsing.flowed import join_flowed_lines
 from guarantee_email_agent.email.parsing.header_fields import (
     Fields,
+    decode_bytes,
     parse_header_fields,
     parse_main_value,
     parse_parameters,
@@ -199,3 +198,47 @@ class _MimeParser:
         except Base64Error:
             self.mail.problems.append("a base64 text is damaged")
             return data
+
+
+_SIGNATURE_SEPARATOR = "-- "
+
+
+def join_flowed_lines(text: str, *, delete_space: bool) -> str:
+    """The text with each paragraph on one line; what is quoted stays quoted, with one blank after its ">" marks.
+
+    delete_space: the parameter `delsp=yes`, by which the blank that ends a broken line is no part of the text
+    (RFC 3676 §4.1), as in languages that write no blanks and in numbers that were broken.
+    """
+    lines = [_split_quote_marks(line) for line in text.replace("\r\n", "\n").split("\n")]
+    return "\n".join(
+        [
+            f"{depth * '>'} {paragraph}" if depth and paragraph else f"{depth * '>'}{paragraph}"
+            for depth, run in groupby(lines, key=lambda line: line[0])
+            for paragraph in _join_paragraphs([content for _, content in run], delete_space=delete_space)
+        ]
+    )
+
+
+def _split_quote_marks(line: str) -> tuple[int, str]:
+    content = line.lstrip(">")
+    depth = len(line) - len(content)
+    # RFC 3676 §4.4: a blank before the text was stuffed in. Before a ">" it stays, which would be a mark without it.
+    is_stuffed = content.startswith(" ") and not content.startswith(" >")
+    return depth, content[1:] if is_stuffed else content
+
+
+def _join_paragraphs(lines: list[str], *, delete_space: bool) -> list[str]:
+    paragraphs: list[str] = []
+    broken: list[str] = []
+    for line in lines:
+        # RFC 3676 §4.3: a separator ends in a blank and stands alone all the same. So does an empty line, since people
+        # leave a blank before it.
+        if line in ("", _SIGNATURE_SEPARATOR):
+            paragraphs += ["".join(broken), line] if broken else [line]
+            broken = []
+        elif line.endswith(" "):
+            broken.append(line[:-1] if delete_space else line)
+        else:
+            paragraphs.append("".join([*broken, line]))
+            broken = []
+    return [*paragraphs, "".join(broken)] if broken else paragraphs

@@ -20,17 +20,18 @@ from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUn
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.own_agent import SkippingEventLoop, services_over_mcp
-from guarantee_email_agent.eval.checks import FailedCheck, check_verdict
+from guarantee_email_agent.eval.checks import check_verdict
 from guarantee_email_agent.eval.mock_mail import mail_as_json, raw_mail
 from guarantee_email_agent.eval.mocks import MockedServices
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
-from guarantee_email_agent.eval.runner import EvalRunner, OnResult, check_captured, observed_output
+from guarantee_email_agent.eval.runner import EvalRunner, OnResult, check_captured, judge_output, observed_output
 from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
-from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError
+from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError, TaskError
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -142,8 +143,17 @@ class AgentEvaluation:
         return EvalResult.of_repetitions(results, repeat)
 
     def _run_once(self, case: EvalTestCase, runner: EvalRunner) -> EvalResult:
-        assert self._agent is not None
         logger.info("Executing eval: %s", case.scenario_id)
+        try:
+            return self._run_and_judge(case, runner)
+        except (ConfigurationError, TaskError):  # as in a run in process
+            raise
+        except Exception as error:
+            logger.debug("Scenario %s crashed", case.scenario_id, exc_info=True)
+            return EvalResult.of_crash(case, error)
+
+    def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner) -> EvalResult:
+        assert self._agent is not None
         served = ServedMocks(case)
         urls = self._server.publish(served.servers)
 
@@ -159,19 +169,17 @@ class AgentEvaluation:
         services = MockedServices(served.tools, served.clients, served.clients)
         failure = served.stopped_by or run.failure
         actual = observed_output(services, None) | {"error": failure, "processing_time_ms": elapsed_ms}
-        actual |= runner.language_of_reply(case, actual)
-        failures = list(_failed_checks(case, services, actual, runner, failure))
+        actual |= runner.language_of_reply(case.expected_output, actual)
+        checks = _checks(case, services, actual, failure)
         trace = _trace_of(run, served.tools)
         record = build_record(case, trace, actual, mail_as_json(case))
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
         if verdict is not None:
-            failures += map(str, check_verdict(str(case.test), verdict))
-        return EvalResult(
+            checks += check_verdict(str(case.test), verdict)
+        return EvalResult.of_checks(
             case,
-            not failures,
-            failures,
+            checks,
             actual,
-            elapsed_ms,
             trace=trace.as_dict(conversation=True),
             judgement=None if verdict is None else verdict.as_dict(),
             step_ms=trace.step_ms,
@@ -199,19 +207,20 @@ def find_agent(options: AgentOptions) -> AgentUnderTest | None:
     raise ConfigurationError(problem, "eval_bad_agent")
 
 
-def _failed_checks(
-    case: EvalTestCase, services: MockedServices, actual: Mapping[str, Any], runner: EvalRunner, failure: str | None
-) -> Iterator[str]:
+def _checks(
+    case: EvalTestCase, services: MockedServices, actual: Mapping[str, Any], failure: str | None
+) -> list[Check]:
     """What an agent that is not ours can be judged by: what the mocks captured, and whether it ended well."""
-    if failure is not None:  # first, since what is missing may follow from it
-        yield str(FailedCheck("agent", failure))
+    checks = [] if failure is None else [Check("agent", failure)]  # first, since what is missing may follow from it
     expected = replace(case.expected_output, scenario_instruction_used=None, hand_over_reason=None)
-    yield from runner.validate_output(expected, actual, case.recipient)[1]
-    yield from map(str, check_thread(case, services.captured["gmail"].sent_emails))
-    yield from map(str, check_captured(case, services))
+    captured = partial(check_captured, case, services)
+    checks += judge_output(
+        expected, actual, case.recipient, partial(check_thread, case, services.captured["gmail"].sent_emails), captured
+    )
+    return checks
 
 
-def check_thread(case: EvalTestCase, sent: Iterable[Mapping[str, Any]]) -> Iterator[FailedCheck]:
+def check_thread(case: EvalTestCase, sent: Iterable[Mapping[str, Any]]) -> Iterator[Check]:
     """A reply may leave out what it answers, but names no other mail. Also the id that the agent was given will do."""
     answered = [reply["in_reply_to"].strip() for reply in sent if reply["in_reply_to"]]
     if not answered:
@@ -223,7 +232,7 @@ def check_thread(case: EvalTestCase, sent: Iterable[Mapping[str, Any]]) -> Itera
     for message_id in answered:
         if message_id.strip("<>") not in (own.strip("<>"), f"eval-{case.scenario_id}"):
             reason = "the reply stands in another thread"
-            yield FailedCheck("email_sent", reason, repr(own), repr(truncate(message_id, 100)))
+            yield Check("email_sent", reason, repr(own), repr(truncate(message_id, 100)))
 
 
 def _trace_of(run: AgentRun, tools: ToolMocks) -> RunTrace:

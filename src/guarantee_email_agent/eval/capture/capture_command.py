@@ -31,8 +31,8 @@ from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.previous_reply import reply_of_thread, with_previous_reply
 from guarantee_email_agent.eval.runner import run_without_event_loop
-from guarantee_email_agent.files.new_file import write_new_file
 from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.integrations.look_ups import instruction_files
 from guarantee_email_agent.integrations.ports import Thread

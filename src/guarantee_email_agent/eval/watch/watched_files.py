@@ -17,7 +17,7 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.scenario_model import recordings_folder
 from guarantee_email_agent.eval.verdict_inputs import input_files
-from guarantee_email_agent.files.file_signature import FileSignature, file_signature
+from guarantee_email_agent.files.text_file import FileSignature, file_signature
 
 LOOK_S: Final = 0.1
 SETTLE_S: Final = 0.03

@@ -11,14 +11,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from guarantee_email_agent.config.mark_folders import MarkFolders, MarkKind
-from guarantee_email_agent.config.oauth_settings import KEPT_TOKEN_FLOWS, OAuthFlow
+from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS, MarkFolders, MarkKind, OAuthFlow
 from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.integrations.server_launch import is_loopback
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
 from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
-from guarantee_email_agent.utils.gc_pause import gc_paused
+from guarantee_email_agent.utils.process import gc_paused
 
 if TYPE_CHECKING:
     from guarantee_email_agent.mcp_servers.mail.oauth.access_tokens import AccessTokens

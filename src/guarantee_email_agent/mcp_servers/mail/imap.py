@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 
-from guarantee_email_agent.config.mark_folders import MarkFolders, MarkKind
+from guarantee_email_agent.config.mailbox_settings import MarkFolders, MarkKind
 from guarantee_email_agent.integrations.ports import (
     ANY_MAIL,
     DraftState,

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError
 
-from guarantee_email_agent.config.mark_folders import MarkFolders
+from guarantee_email_agent.config.mailbox_settings import MarkFolders
 from guarantee_email_agent.integrations.ports import MailMark, MarkedMail
 from guarantee_email_agent.mcp_servers.mail.imap_marks import fetch_body, keyword_id, uid_of_keyword_id, uid_set
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession, is_passing

@@ -8,7 +8,7 @@ from pathlib import Path
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
 from guarantee_email_agent.mcp_servers.table.open_table import open_table
 from guarantee_email_agent.mcp_servers.table.table import TableError
-from guarantee_email_agent.utils.gc_pause import gc_paused
+from guarantee_email_agent.utils.process import gc_paused
 
 DESCRIPTION = """\
 MCP server that finds a row by its number, in a table that you keep: a CSV file whose first line names the columns, or

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
 from guarantee_email_agent.mcp_servers.ticketing.ticket_store import SERVER, TicketStore, TicketStoreError
-from guarantee_email_agent.utils.gc_pause import gc_paused
+from guarantee_email_agent.utils.process import gc_paused
 
 DESCRIPTION = """\
 MCP server that keeps tickets in an SQLite database, made where it is missing. Several of these servers may use one

@@ -11,7 +11,7 @@ from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_
 from guarantee_email_agent.mcp_servers.table.open_table import open_table
 from guarantee_email_agent.mcp_servers.table.table import TableError
 from guarantee_email_agent.mcp_servers.warranty.warranty_list import SERVER, WARRANTIES
-from guarantee_email_agent.utils.gc_pause import gc_paused
+from guarantee_email_agent.utils.process import gc_paused
 
 DESCRIPTION = """\
 MCP server that tells whether a serial number is under warranty, from a list that you keep: a CSV file whose first line

@@ -16,8 +16,7 @@ from .code_runner import CodeRunner
 from .editor import Editor
 from .files import DOWNLOAD_BYTES, Files, form_fields
 from .interpreter_programs import JAVASCRIPT, PYTHON
-from .interpreters import Interpreters
-from .jupyter import Jupyter
+from .interpreters import Interpreters, Jupyter
 from .nodejs import NodeJs
 from .process_starter import ProcessStarter, kill_group
 from .search import OPERATIONS
@@ -174,8 +173,7 @@ class Api:
 
     async def _browse(self, request: ApiRequest) -> Reply:
         if self._browser is None:
-            from .browser_driver import BrowserSettings  # most sandboxes need none
-            from .browser_process import BrowserProcess
+            from .browser_driver import BrowserProcess, BrowserSettings  # most sandboxes need none
 
             settings = BrowserSettings(relay=self._config["relay"], **self._config["browser"])
             self._browser = BrowserProcess(self._starter, settings)

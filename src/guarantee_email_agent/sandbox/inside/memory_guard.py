@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
-
-from .memory_usage import available_memory, measure_processes
-from .socket_memory import count_sockets, socket_memory
 
 _FILL_BYTES_S: Final = 4 << 30
 """Faster than this a processor fills no memory."""
@@ -126,3 +125,156 @@ def _signal_all(number: signal.Signals) -> None:
     """To every process but ourselves, the first one."""
     with suppress(OSError):
         os.kill(-1, number)
+
+
+_MAPPING_BYTES: Final = 256
+"""What the kernel keeps for each part of a process's memory."""
+_DESCRIPTOR_BYTES: Final = 5 << 10
+"""Half of a full pipe, and what the kernel keeps for it; what is in a pipe is in no process's account."""
+_USUAL_DESCRIPTORS: Final = 64
+_PRIVATE_FIELDS: Final = (b"RssAnon:", b"VmSwap:", b"VmPTE:")
+_OTHER_FIELDS: Final = (b"VmData:", b"VmStk:", b"VmExe:", b"VmLib:")
+_SHARED_SUFFIX: Final = b" /dev/zero (deleted)"
+"""How the kernel calls memory that processes share and that is in no file."""
+
+
+def measure_processes(limit: int, before_each: Callable[[], None]) -> tuple[list[tuple[int, int]], int]:
+    """([(bytes, pid)] of every process but ourselves, all of it together). before_each: called before each is read.
+
+    Shared memory counts once, as far as it is mapped: no process's account holds what others wrote to it. Pages common
+    since a fork count for each process, unless that comes to more than `limit`: to count them exactly takes longer.
+    """
+    own = os.getpid()
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own]
+    seen: set[bytes] = set()
+    found = []
+    for pid in pids:
+        before_each()
+        found.append((_process_size(pid, seen), pid))
+    segments = _shared_segments_size()
+    if sum(size for size, _ in found) + segments > limit:
+        found = [(_proportional_size(pid, size), pid) for size, pid in found]
+    return found, sum(size for size, _ in found) + segments
+
+
+def available_memory() -> int:
+    """What programs on this machine can still have."""
+    with open("/proc/meminfo", "rb") as file:
+        return _field(file.read(512), b"MemAvailable:")
+
+
+def _process_size(pid: int, seen: set[bytes]) -> int:
+    """seen: the shared parts that were counted before."""
+    if (text := _read(f"/proc/{pid}/status")) is None:
+        return 0  # it has ended
+    size = sum(_field(text, name) for name in _PRIVATE_FIELDS) + _descriptors_size(text)
+    if (maps := _read(f"/proc/{pid}/maps")) is None:  # it hides them: then all that they can be counts
+        return size + max(_field(text, b"VmSize:") - sum(_field(text, name) for name in _OTHER_FIELDS), 0)
+    parts = maps.splitlines()
+    for part in parts:
+        if part.endswith(_SHARED_SUFFIX):
+            place, _, offset, _, identity = part.split(None, 5)[:5]
+            if (key := identity + b" " + offset) not in seen:
+                seen.add(key)
+                start, _, end = place.partition(b"-")
+                size += int(end, 16) - int(start, 16)
+    return size + len(parts) * _MAPPING_BYTES
+
+
+def _descriptors_size(status: bytes) -> int:
+    """The most that a process's pipes may hold, by the size of its table: the kernel does not say how many they are."""
+    table = status.partition(b"FDSize:")[2].split(None, 1)
+    return max(int(table[0]) - _USUAL_DESCRIPTORS, 0) * _DESCRIPTOR_BYTES if table else 0
+
+
+def _proportional_size(pid: int, size: int) -> int:
+    """`size`, with no more than its share of the pages that are common since a fork."""
+    text = _read(f"/proc/{pid}/smaps_rollup")
+    return size if text is None else max(size - _field(text, b"Anonymous:") + _field(text, b"Pss_Anon:"), 0)
+
+
+def _shared_segments_size() -> int:
+    """Shared memory segments (System V), which stay when no process has them any more."""
+    lines = (_read("/proc/sysvipc/shm") or b"").splitlines()[1:]
+    return sum(sum(map(int, line.split()[14:16])) for line in lines)
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def _field(text: bytes, name: bytes) -> int:
+    value = text.partition(name)[2].split(None, 1)
+    return int(value[0]) << 10 if value else 0
+
+
+MOST_HIDDEN: Final = 416 << 10
+"""What one socket can have sent, its buffer being of the usual size: the last message may be as long as the buffer."""
+_EACH: Final = 4 << 10
+"""The kernel's own for a socket: the socket, its file, inode and entry."""
+
+_SOCK_DIAG, _BY_FAMILY, _DUMP, _DONE, _ERROR = 4, 20, 0x301, 3, 2  # linux/netlink.h, linux/sock_diag.h
+_HEADER: Final = struct.Struct("=IHHII")
+_ATTRIBUTE: Final = struct.Struct("=HH")
+_ALL_BUT_HALF: Final = ~(1 << 3 | 1 << 6 | 1 << 12) & 0xFFFFFFFF
+"""States; what has been half opened or closed (SYN_RECV, TIME_WAIT, NEW_SYN_RECV) is not counted as a socket."""
+_UNIX: Final = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, _ALL_BUT_HALF, 0, 0x20, 0, 0)
+# Family, protocol, what is asked for (INET_DIAG_SKMEMINFO), states, and any address.
+_INTERNET: Final = tuple(
+    struct.pack("=BBBBI48x", family, protocol, 1 << 6, 0, _ALL_BUT_HALF)
+    for family in (socket.AF_INET, socket.AF_INET6)
+    for protocol in (socket.IPPROTO_TCP, socket.IPPROTO_UDP)
+)
+# Request, length of what precedes the attributes of an answer, number of the one with the socket's memory.
+_QUESTIONS: Final = ((_UNIX, 16, 5), *((request, 72, 7) for request in _INTERNET))
+_MEMORY: Final = struct.Struct("=8I")  # received, limit, sent, limit, ahead, queued, options, backlog
+
+
+def count_sockets() -> int:
+    with suppress(OSError, ValueError, IndexError), open("/proc/net/sockstat", "rb") as file:
+        return int(file.readline().split()[2])
+    return 0
+
+
+def socket_memory() -> int:
+    """All of it, with the most that those may hold that are in no list."""
+    count, size = 0, 0
+    with suppress(OSError), socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
+        kernel.settimeout(1.0)
+        for request, skipped, wanted in _QUESTIONS:
+            kernel.send(_HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _DUMP, 1, 0) + request)
+            for answer in _answers(kernel):
+                count += 1
+                size += _memory_in(answer[skipped:], wanted)
+        count += 1  # the one that asks
+    everyone = count_sockets()
+    return size + everyone * _EACH + max(everyone - count, 0) * MOST_HIDDEN
+
+
+def _answers(kernel: socket.socket) -> Iterator[memoryview]:
+    while True:
+        data = memoryview(kernel.recv(1 << 18))
+        while data:
+            length, kind = _HEADER.unpack_from(data)[:2]
+            if kind in (_DONE, _ERROR):
+                return
+            yield data[_HEADER.size : length]
+            data = data[_aligned(length) :]
+
+
+def _memory_in(attributes: memoryview, wanted: int) -> int:
+    while len(attributes) >= _ATTRIBUTE.size:
+        length, kind = _ATTRIBUTE.unpack_from(attributes)
+        if kind == wanted:
+            received, _, sent, _, ahead, queued, options, backlog = _MEMORY.unpack_from(attributes, _ATTRIBUTE.size)
+            return int(received + max(sent, queued) + ahead + options + backlog)
+        attributes = attributes[_aligned(length) :]
+    return 0
+
+
+def _aligned(length: int) -> int:
+    return (length + 3) & ~3

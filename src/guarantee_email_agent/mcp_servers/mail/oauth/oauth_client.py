@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.config.oauth_settings import KEPT_TOKEN_FLOWS, OAuthFlow
+from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS, OAuthFlow
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.files.private_file import read_private_text
 from guarantee_email_agent.files.text_file import InputFileError

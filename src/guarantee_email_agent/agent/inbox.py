@@ -1,0 +1,113 @@
+"""Which mails of the inbox are for the agent, and how many there are of each kind."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from guarantee_email_agent.config.settings import AgentSettings
+from guarantee_email_agent.integrations.ports import InboxFilter, Mailbox
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, IntegrationError
+
+SECONDS_PER_DAY: Final = 86_400.0
+_YEAR_10000: Final = 253_402_300_800.0  # a server that tells milliseconds does not know when a mail came
+
+
+def answer_since(settings: AgentSettings, first_start: float) -> float:
+    """The moment of `agent.answer_since`, in seconds since 1970; 0 for `all`. first_start: of the agent."""
+    if settings.answer_since == "all":
+        return 0.0
+    if settings.answer_since == "first-start":
+        return math.floor(first_start)  # IMAP tells times of delivery in whole seconds (RFC 3501 §2.3.3)
+    return datetime.fromisoformat(settings.answer_since).replace(tzinfo=UTC).timestamp()
+
+
+def inbox_filter(settings: AgentSettings, since: float, now: float) -> InboxFilter:
+    """since: as `answer_since` gives it. now: seconds since 1970."""
+    if settings.max_age_days is not None:
+        since = max(since, now - settings.max_age_days * SECONDS_PER_DAY)
+    return InboxFilter(received_since=since, skip_seen=settings.skip_seen)
+
+
+async def require_clock(mailbox: Mailbox, now: float) -> None:
+    """Raises ConfigurationError `clock_behind` where the inbox has mail of more than a day after now.
+
+    To a first start by such a clock its whole past would come later. now: seconds since 1970. Where the mailbox does
+    not say when mails came, nobody can tell.
+    """
+    try:
+        entries = await mailbox.list_unprocessed(inbox_filter=InboxFilter(received_since=now + SECONDS_PER_DAY))
+    except IntegrationError:  # the first poll says more
+        return
+    future = [entry.received for entry in entries if now + SECONDS_PER_DAY < entry.received < _YEAR_10000]
+    if future:
+        raise ConfigurationError(
+            f"The clock says {_day(now)}, but the inbox has mail of {_day(max(future))}. Set the clock, or "
+            "agent.answer_since to the date from which on mails are answered",
+            "clock_behind",
+        )
+
+
+def _day(moment: float) -> str:
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d}"
+
+
+MAX_LISTED: Final = 100_000
+"""Mails in one list. Only where mails are observed, which stay in the inbox as they are, do so many come together."""
+
+
+async def count_inbox(
+    mailbox: Mailbox, ledger: Ledger | None, inbox_filter: InboxFilter, location_key: Callable[[str], str]
+) -> dict[str, int]:
+    """As the mailbox counts them, with those that were only observed told from those to answer.
+
+    ledger: None before there is one. location_key: what the ledger knows the place of a mail by, from the mail's id.
+    """
+    counts = await mailbox.count_by_outcome(inbox_filter)
+    waiting = counts.pop("unprocessed", 0)
+    if not waiting:
+        return {"unprocessed": 0, "observed": 0, **counts}
+    if ledger is None:
+        return {"unprocessed": waiting, "observed": 0, **counts}
+    entries = await mailbox.list_unprocessed(MAX_LISTED, inbox_filter)
+    observed = await asyncio.to_thread(ledger.observed, [location_key(entry.id) for entry in entries])
+    return {"unprocessed": max(waiting - len(observed), 0), "observed": len(observed), **counts}
+
+
+class UnlistedMails:
+    """Those that wait beyond a list that was full, counted beside the work: a large mailbox may take minutes for it.
+
+    on_counted: called once there is another `number`. Belongs to one event loop.
+    """
+
+    def __init__(self, on_counted: Callable[[], None]) -> None:
+        self.number = 0
+        self._on_counted = on_counted
+        self._counting: asyncio.Task[None] | None = None
+
+    def count(self, mailbox: Mailbox, inbox_filter: InboxFilter, listed: int) -> None:
+        """Begin to count, unless that goes on already. listed: how many mails the full list held."""
+        if self._counting is None or self._counting.done():
+            self._counting = asyncio.create_task(self._count(mailbox, inbox_filter, listed), name="count the inbox")
+
+    def reset(self) -> None:
+        """There are none: the list was not full."""
+        self.number = 0
+        if self._counting is not None:
+            self._counting.cancel()
+
+    async def aclose(self) -> None:
+        if self._counting is not None:
+            self._counting.cancel()
+            await asyncio.gather(self._counting, return_exceptions=True)
+
+    async def _count(self, mailbox: Mailbox, inbox_filter: InboxFilter, listed: int) -> None:
+        with suppress(AgentError):  # mails can be worked on all the same
+            counts = await mailbox.count_by_outcome(inbox_filter)
+            self.number = max(0, counts.get("unprocessed", 0) - listed)
+            self._on_counted()

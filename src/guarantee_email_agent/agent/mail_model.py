@@ -1,0 +1,119 @@
+"""What stands between one mail and the language model: what a day may cost, and answers that were paid for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from guarantee_email_agent.config.settings import Llm
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.llm.port import OFFLINE_MODEL, LanguageModel, ModelClient, request_digest
+from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
+from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+
+OVER_COST_LIMIT: Final = "llm_cost_limit"
+
+
+@dataclass(slots=True)
+class UnsavedCost:
+    """Of answers that came while the ledger could not be written, in US dollars: of a process, whatever the mail."""
+
+    usd: float = 0.0
+
+
+class CostLimitedModel(ModelClient):
+    """A LanguageModel in front of another one, for one mail. Each answer is paid for in the ledger as it comes.
+
+    A mail that was begun is finished, so the day may cost more by what the mails in progress take. `create` raises
+    LLMError `llm_cost_limit` for a mail that comes once the limit is reached, and LedgerError where what was spent
+    cannot be known: nothing was asked.
+    """
+
+    def __init__(self, model: LanguageModel, ledger: Ledger, max_usd: float, unsaved: UnsavedCost) -> None:
+        self._model = model
+        self._ledger = ledger
+        self._max_usd = max_usd
+        self._unsaved = unsaved
+        self._begun = False
+
+    async def create(self, **request: Any) -> Any:
+        if not self._begun:
+            if self._unsaved.usd:
+                await self._save(0.0)
+            spent = await asyncio.to_thread(self._ledger.costs.today)
+            if spent >= self._max_usd:
+                raise LLMError(f"llm.max_cost_per_day is reached: {spent:.2f} USD since 0:00 UTC", OVER_COST_LIMIT)
+            self._begun = True
+        answer = await self._model.messages.create(**request)
+        name = model_of(answer, request["model"])
+        if name != OFFLINE_MODEL:
+            # A server may put another model in its place, and what that costs nobody knows: it is not for nothing.
+            priced = name if price_of(name) is not None else request["model"]
+            if cost := cost_usd(priced, usage_of(answer)):
+                with suppress(LedgerError):  # or the answer would be paid for once more
+                    await self._save(cost)
+        return answer
+
+    async def _save(self, cost: float) -> None:
+        due, self._unsaved.usd = self._unsaved.usd + cost, 0.0
+        try:
+            await asyncio.to_thread(self._ledger.costs.add, due)
+        except LedgerError:
+            self._unsaved.usd += due
+            raise
+
+
+def check_price(llm: Llm) -> None:
+    """Raises ConfigurationError for a limit on what a model without a known price may cost."""
+    if llm.max_cost_per_day is not None and llm.provider != "offline" and price_of(llm.model) is None:
+        raise ConfigurationError(
+            f"llm.max_cost_per_day cannot be kept: the price of llm.model {llm.model} is not known. Name a model with "
+            "a known price, or remove the limit",
+            "config_invalid_value",
+        )
+
+
+MAX_MAILS: Final = 1000
+"""Those that failed last; a model's answer has some kilobytes."""
+
+
+class AnswerCache:
+    """Of a process, by mail; in memory alone, since a customer's words may stand in them."""
+
+    def __init__(self) -> None:
+        self._by_mail: OrderedDict[str, dict[str, Any]] = OrderedDict()
+
+    def before(self, model: LanguageModel, mail_key: str) -> LanguageModel:
+        """A LanguageModel in front of another one, for a mail: what that has answered to the same request is given.
+
+        Answers of the templates that stand in for a model are not kept: the model may be back.
+        """
+        cached = self._by_mail.setdefault(mail_key, {})
+        self._by_mail.move_to_end(mail_key)
+        if len(self._by_mail) > MAX_MAILS:
+            self._by_mail.popitem(last=False)
+        return _CachingModel(model, cached)
+
+    def forget(self, mail_key: str) -> None:
+        """The mail came to an outcome, or what the model said of it was of no use."""
+        self._by_mail.pop(mail_key, None)
+
+    def __len__(self) -> int:
+        return len(self._by_mail)
+
+
+class _CachingModel(ModelClient):
+    def __init__(self, model: LanguageModel, cached: dict[str, Any]) -> None:
+        self._model, self._cached = model, cached
+
+    async def create(self, **request: Any) -> Any:
+        digest = request_digest(request)
+        if (answer := self._cached.get(digest)) is None:
+            answer = await self._model.messages.create(**request)
+            if getattr(answer, "fallback_reason", None) is None:
+                self._cached[digest] = answer
+        return answer

@@ -1,0 +1,74 @@
+"""Where the agent may be asked, and what is refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.config.operation_settings import MetricsSettings, StoreSettings, run_store_file
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+
+def load(folder: Path, settings: str) -> MetricsSettings:
+    (folder / "config.yaml").write_text(f"metrics: {{{settings}}}\n")
+    return load_config(folder / "config.yaml", {}, folder).metrics
+
+
+def test_nowhere_by_default(tmp_path: Path) -> None:
+    assert not load_config(None, {}, tmp_path).metrics.enabled
+
+
+def test_the_socket_lies_beside_the_configuration(tmp_path: Path) -> None:
+    settings = load(tmp_path, "socket: run/metrics.sock")
+    assert (settings.socket, settings.enabled) == (tmp_path / "run" / "metrics.sock", True)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "0.0.0.0", "::", "10.0.0.7"])
+def test_any_address_of_a_machine_may_be_named(tmp_path: Path, address: str) -> None:
+    assert load(tmp_path, f'port: 9464, address: "{address}"').address == address
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ("port: 0", "metrics.port: must be at least 1 and at most 65535, not 0"),
+        ("port: 70000", "metrics.port: must be at least 1 and at most 65535, not 70000"),
+        ("address: localhost", "metrics.address: must be an IP address of this machine such as 127.0.0.1"),
+        ("host_names: ['agent:9464']", "metrics.host_names: must list names of this machine without a port"),
+        ("prot: 9464", "did you mean 'port'?"),
+    ],
+)
+def test_anything_else_is_one_line(tmp_path: Path, settings: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, settings)
+    assert problem in caught.value.message
+    assert len(caught.value.message.splitlines()) == 1
+
+
+HOME_STATE = Path.home() / ".local" / "state" / "guarantee-email-agent" / "runs.db"
+
+
+def test_beside_the_configuration_file(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("eval: {pass_threshold: 99}\n")
+    config = load_config(cwd=tmp_path, environ={})
+    assert run_store_file(config.store, config.source, {}) == tmp_path / "runs.db"
+
+
+def test_where_the_configuration_says(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("store: {file: data/evals.db, keep_runs: null}\n")
+    config = load_config(cwd=tmp_path, environ={})
+    assert run_store_file(config.store, config.source, {}) == tmp_path / "data" / "evals.db"
+    assert config.store.keep_runs is None
+
+
+def test_without_a_configuration_file_nothing_is_left_in_the_working_directory(tmp_path: Path) -> None:
+    config = load_config(cwd=tmp_path, environ={})
+    state = {"XDG_STATE_HOME": "/state"}
+    assert run_store_file(config.store, config.source, state) == Path("/state/guarantee-email-agent/runs.db")
+
+
+@pytest.mark.parametrize("state", [{}, {"XDG_STATE_HOME": ""}, {"XDG_STATE_HOME": "relative"}])
+def test_the_state_folder_is_that_of_the_xdg_specification(state: dict[str, str]) -> None:
+    assert run_store_file(StoreSettings(), None, state) == HOME_STATE

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ledgers import KEY, claimed
+from postgresql import LedgerSql
+
+from guarantee_email_agent.ledger.agents import AgentReport
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.opening import open_ledger
+
+INBOX, OTHER_INBOX = "b0" * 16, "b1" * 16
+FIRST = 1_800_000_000.0
+YEAR_S = 365 * 86_400.0
+
+
+def test_it_stays_what_it_was(ledger: Ledger) -> None:
+    assert ledger.first_start_if_known(INBOX) is None
+    before = ledger.time()
+    first = ledger.first_start(INBOX)
+    assert before <= first <= ledger.time()
+    assert ledger.first_start(INBOX) == first
+    assert ledger.first_start_if_known(INBOX) == first
+
+
+def test_a_ledger_that_goes_to_another_inbox_leaves_the_past_of_that_one_alone(ledger: Ledger) -> None:
+    first = ledger.first_start(INBOX)
+    assert ledger.first_start_if_known(OTHER_INBOX) is None
+    assert ledger.first_start(OTHER_INBOX) > first
+
+
+def test_the_start_of_a_ledger_for_one_inbox_is_that_of_the_first_which_asks(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger_sql.rows("INSERT INTO ledger_facts VALUES ('first_start', '1000.5')")
+    assert ledger.first_start_if_known(INBOX) == 1000.5
+    assert ledger.first_start(INBOX) == 1000.5
+    assert ledger.first_start(OTHER_INBOX) > 1000.5
+    assert ledger.first_start(INBOX) == 1000.5
+
+
+def test_a_clock_that_was_wrong_at_the_first_start_does_not_keep_mail_unanswered(
+    ledger: Ledger, ledger_sql: Any
+) -> None:
+    ledger.first_start(INBOX)
+    ledger_sql.rows("UPDATE ledger_facts SET value = '4102444800.0' WHERE name = ?", f"first_start {INBOX}")
+    first = ledger.first_start(INBOX)
+    assert first <= ledger.time()
+    assert ledger.first_start_if_known(INBOX) == first
+
+
+@pytest.mark.parametrize("follower", ["a mail", "an agent"])
+def test_a_clock_that_is_behind_does_not_set_back_what_something_followed(
+    ledger: Ledger, ledger_sql: Any, follower: str
+) -> None:
+    """Else the whole past of the inbox would be answered once the clock is right."""
+    ledger.first_start(INBOX)
+    if follower == "a mail":
+        claimed(ledger)
+        ledger_sql.rows("UPDATE ledger_mails SET changed_at = 4102444900.0")
+    else:
+        ledger.agents.beat("one:1", AgentReport("1.0", "answer"))
+        ledger_sql.rows("UPDATE ledger_agents SET seen_at = 4102444900.0")
+    ledger_sql.rows("UPDATE ledger_facts SET value = '4102444800.0' WHERE name = ?", f"first_start {INBOX}")
+    assert not ledger.is_first_start(INBOX)
+    assert ledger.first_start(INBOX) == 4102444800.0
+    assert ledger.first_start_if_known(INBOX) == 4102444800.0
+    ledger.first_start(OTHER_INBOX)
+    assert not ledger.is_first_start(OTHER_INBOX)
+
+
+def test_a_later_start_follows_too(tmp_path: Path) -> None:
+    now = FIRST
+    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY, now=lambda: now)) as ledger:
+        assert ledger.is_first_start(INBOX)
+        assert ledger.first_start(INBOX) == FIRST
+        now = FIRST - YEAR_S
+        assert ledger.is_first_start(INBOX)
+        now = FIRST + YEAR_S
+        assert ledger.first_start(INBOX) == FIRST
+        now = FIRST - YEAR_S
+        for _ in range(2):
+            assert not ledger.is_first_start(INBOX)
+            assert ledger.first_start(INBOX) == FIRST
+
+
+def test_one_that_was_set_back_is_followed_by_what_comes_after_it(tmp_path: Path) -> None:
+    now = FIRST + YEAR_S
+    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY, now=lambda: now)) as ledger:
+        ledger.first_start(INBOX)
+        now = FIRST
+        assert ledger.first_start(INBOX) == FIRST
+        now = FIRST - YEAR_S
+        assert ledger.is_first_start(INBOX)
+        now = FIRST + 1
+        assert ledger.first_start(INBOX) == FIRST
+        now = FIRST - YEAR_S
+        assert ledger.first_start(INBOX) == FIRST
+
+
+def test_one_that_is_no_number_is_damage(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger.first_start(INBOX)
+    ledger_sql.rows("UPDATE ledger_facts SET value = 'x' WHERE name = ?", f"first_start {INBOX}")
+    for ask in (ledger.first_start, ledger.first_start_if_known):
+        with pytest.raises(LedgerError, match="Restore it from a backup") as caught:
+            ask(INBOX)
+        assert caught.value.code == "ledger_corrupt"
+
+
+BOX = "b0" * 16
+DAY = date(2026, 1, 18)
+LEASE_S = 900.0
+
+
+def test_one_agent_has_the_turn_and_the_next_one_only_after_it(ledger: Ledger, ledger_sql: LedgerSql) -> None:
+    turns = [ledger.summaries.begin(BOX, DAY, LEASE_S) for _ in range(2)]
+    ledger_sql.rows("UPDATE ledger_facts SET value = '1000' WHERE name LIKE ?", "summary %")
+    turns += [ledger.summaries.begin(BOX, DAY, LEASE_S) for _ in range(2)]
+    assert turns == ["first", "no", "again", "no"]
+
+
+def test_a_day_that_was_told_is_not_told_again(ledger: Ledger) -> None:
+    ledger.summaries.begin(BOX, DAY, LEASE_S)
+    ledger.summaries.told(BOX, DAY, 1000.0)
+    assert ledger.summaries.begin(BOX, DAY, LEASE_S) == "no"
+    assert ledger.summaries.begin("c1" * 16, DAY, LEASE_S) == "first"
+
+
+def test_what_certainly_was_not_told_has_a_first_turn_again(ledger: Ledger) -> None:
+    ledger.summaries.begin(BOX, DAY, LEASE_S)
+    ledger.summaries.not_told(BOX, DAY)
+    assert ledger.summaries.begin(BOX, DAY, LEASE_S) == "first"
+
+
+def test_a_clock_that_was_set_back_keeps_nobody_waiting(ledger: Ledger, ledger_sql: LedgerSql) -> None:
+    ledger.summaries.begin(BOX, DAY, LEASE_S)
+    ledger_sql.rows("UPDATE ledger_facts SET value = '99000000000' WHERE name LIKE ?", "summary %")
+    assert ledger.summaries.begin(BOX, DAY, LEASE_S) == "again"
+
+
+def test_days_long_ago_are_forgotten(ledger: Ledger, ledger_sql: LedgerSql) -> None:
+    for day in (date(2025, 1, 1), DAY):
+        ledger.summaries.begin(BOX, day, LEASE_S)
+        ledger.summaries.told(BOX, day, 1000.0)
+    assert ledger_sql.rows("SELECT name FROM ledger_facts WHERE name LIKE ?", "summary %") == [
+        (f"summary 2026-01-18 {BOX}",)
+    ]
+
+
+def test_the_end_of_what_was_told_last_is_kept_for_each_mailbox(ledger: Ledger) -> None:
+    assert ledger.summaries.told_until(BOX) is None
+    for end in (1000.0, 2000.5):
+        ledger.summaries.begin(BOX, DAY, LEASE_S)
+        ledger.summaries.told(BOX, DAY, end)
+    assert ledger.summaries.told_until(BOX) == 2000.5
+    assert ledger.summaries.told_until("c1" * 16) is None
+
+
+def test_the_last_start_or_reload_counts(ledger: Ledger) -> None:
+    assert ledger.loaded_settings(INBOX) is None
+    ledger.save_loaded_settings(INBOX, {"llm.model": "a"})
+    before = ledger.time()
+    ledger.save_loaded_settings(INBOX, {"llm.model": "b"})
+    loaded = ledger.loaded_settings(INBOX)
+    assert loaded is not None
+    assert loaded.digests == {"llm.model": "b"}
+    assert before <= loaded.at <= ledger.time()
+    assert ledger.loaded_settings(OTHER_INBOX) is None
+
+
+@pytest.mark.parametrize("value", ["rubbish", "[]", '{"at": "x", "digests": {}}', '{"at": 1, "digests": 3}'])
+def test_what_somebody_else_wrote_is_damage(ledger: Ledger, ledger_sql: Any, value: str) -> None:
+    ledger.save_loaded_settings(INBOX, {})
+    ledger_sql.rows("UPDATE ledger_facts SET value = ? WHERE name = ?", value, f"loaded_settings {INBOX}")
+    with pytest.raises(LedgerError) as caught:
+        ledger.loaded_settings(INBOX)
+    assert caught.value.code == "ledger_corrupt"

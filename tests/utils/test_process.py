@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from guarantee_email_agent.utils.process import signals_as_ctrl_c
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> Iterator[None]:
+    """As they were."""
+    former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in former.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("ctrl_c", [signal.default_int_handler, signal.SIG_IGN])
+def test_signals_end_as_ctrl_c_does(ctrl_c: signal.Handlers, number: signal.Signals) -> None:
+    """Also where Ctrl-C itself is ignored, as for a job in the background."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever started the tests with nohup
+    signal.signal(signal.SIGINT, ctrl_c)
+    with pytest.raises(KeyboardInterrupt), signals_as_ctrl_c():
+        signal.raise_signal(number)
+
+
+def test_who_started_it_with_nohup_may_hang_up() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with signals_as_ctrl_c():
+        signal.raise_signal(signal.SIGHUP)
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_a_handler_of_an_event_loop_gets_it() -> None:
+    got: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: got.append(number))
+    with signals_as_ctrl_c():
+        signal.raise_signal(signal.SIGTERM)
+    assert got == [signal.SIGINT]
+
+
+def test_the_former_handler_comes_back_one_by_one() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with signals_as_ctrl_c():
+        outer = signal.getsignal(signal.SIGTERM)
+        with signals_as_ctrl_c():
+            assert signal.getsignal(signal.SIGTERM) != outer
+        assert signal.getsignal(signal.SIGTERM) == outer
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_another_thread_may_use_it() -> None:
+    entered = threading.Event()
+
+    def work() -> None:
+        with signals_as_ctrl_c():
+            entered.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert entered.is_set()
+
+
+def test_neither_the_process_nor_what_it_starts_leaves_a_core_file() -> None:
+    child = "import resource; print(resource.getrlimit(resource.RLIMIT_CORE))"
+    program = (
+        "import subprocess, sys; from guarantee_email_agent.utils.process import forbid_core_files\n"
+        f"forbid_core_files(); subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "(0, 0)\n"
