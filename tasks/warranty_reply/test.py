@@ -2,12 +2,14 @@
 
 import json
 
+SENDING = ("send_reply", "send_email")
+
 
 def test(result):
     steps = [step for step in map(as_step, entries(result["execution_trace"])) if step]
     checks = [answer for name, action, answer in steps if name == "check_warranty" and is_for(action, result)]
     tickets = [action for name, action, answer in steps if name == "create_ticket" and "ticket_id" in answer]
-    mails = [action for name, action, answer in steps if name == "send_email" and "message_id" in answer]
+    mails = [action for name, action, answer in steps if name in SENDING and "message_id" in answer]
     facts = checks[-1] if checks else {}
     body = str(mails[0].get("body")) if mails else ""
     findings = [
@@ -29,7 +31,7 @@ def entries(trace):
 
 
 def as_step(entry):
-    """Name, action and answer of one entry of the trace; None for an entry that is no step."""
+    """Name without its server, action and answer of one entry of the trace; None for an entry that is no step."""
     if not isinstance(entry, dict):
         return None
     action, feedback = entry.get("action"), entry.get("feedback")
@@ -39,7 +41,8 @@ def as_step(entry):
         answer = json.loads(str(feedback.get("message")))
     except ValueError:  # the call failed, and the message says why
         answer = {}
-    return action.get("action_type"), action, answer if isinstance(answer, dict) else {}
+    name = str(action.get("action_type")).rpartition(".")[2]
+    return name, action, answer if isinstance(answer, dict) else {}
 
 
 def is_for(action, result):

@@ -372,6 +372,22 @@ class TestCalls:
             "  actual:   orders.a(), orders.b(), orders.a()"
         )
 
+    def test_a_call_that_was_refused_fulfils_nothing(self) -> None:
+        refused = {**call("get_order", id="A"), "refused": "orders_invalid_argument: no"}
+        (failure,) = failures_of([refused], calls=[ExpectedCall("orders", "get_order", {"id": "A"})])
+        assert failure == (
+            "calls: orders.get_order was refused\n"
+            "  expected: orders.get_order(id='A')\n"
+            "  actual:   orders.get_order(id='A') (refused: orders_invalid_argument: no)"
+        )
+        once, never = (ExpectedCall("orders", "get_order", {}, times) for times in (1, 0))
+        assert failures_of([refused, call("get_order", id="A")], calls=[once]) == []
+        assert failures_of([refused], calls=[never]) != []
+        order = [ExpectedCall("orders", "a"), ExpectedCall("orders", "get_order")]
+        made = [refused, call("a"), call("get_order")]
+        assert failures_of(made, calls=order, ordered=True) == []
+        assert failures_of(made[::-1], calls=order, ordered=True) != []
+
     def test_many_calls_are_cut(self) -> None:
         (failure,) = failures_of([call("b")] * 5000, calls=[ExpectedCall("orders", "a")])
         assert failure.endswith("orders.b, orders.b and 4990 more")
@@ -391,6 +407,11 @@ class TestNeverCalled:
     )
     def test_which_calls(self, forbidden: ForbiddenCall, passes: bool) -> None:
         assert (failures_of([call("cancel", id="A")], never_called=[forbidden]) == []) is passes
+
+    def test_an_attempt_that_was_refused_counts(self) -> None:
+        refused = {**call("cancel", id="A"), "refused": "no"}
+        (failure,) = failures_of([refused], never_called=[ForbiddenCall("orders", "cancel")])
+        assert failure.endswith("actual:   orders.cancel(id='A') (refused: no)")
 
     def test_the_call_is_shown(self) -> None:
         assert failures_of([call("cancel", id="A")], never_called=[ForbiddenCall("orders")]) == [

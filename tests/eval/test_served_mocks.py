@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,10 +163,57 @@ def test_a_tool_that_is_none_is_noted(scenario: Scenario, server: str) -> None:
 
 
 def test_what_is_no_json_is_refused(scenario: Scenario) -> None:
-    """A report would hold it, and no other program could read that."""
+    """A report that held it could be read by no other program, so it is noted as text."""
     mocks = served(scenario, orders={"get": {}})
-    assert "NaN and infinity are no JSON" in call(mocks, "orders", "get", id=float("nan"))
-    assert mocks.tools.calls == []
+    assert "NaN and infinity are no JSON" in call(mocks, "orders", "get", id="A", amount=float("nan"))
+    (noted,) = mocks.tools.calls
+    assert (noted.arguments, noted.refused) == ({"id": "A", "amount": "NaN"}, True)
+
+
+def test_every_call_is_noted_with_what_came_of_it(scenario: Scenario) -> None:
+    down = {"error": "unavailable"}
+    mocks = served(scenario, orders={"get": {"when": {"id": "A"}, "answer": "shipped"}}, ticketing=down)
+    calls = [
+        ("mail", "send_reply", REPLY),
+        ("mail", "send_reply", {"to": "nobody"}),
+        ("mail", "read_raw", {"id": "other"}),
+        ("mail", "sned", {}),
+        ("orders", "get", {"id": "A", "action_type": "mail.send_reply"}),
+        ("orders", "get", {"id": "B"}),
+        ("orders", "gte", {}),
+        ("ticketing", "create_ticket", TICKET),
+    ]
+    told = [call(mocks, server, tool, **arguments) for server, tool, arguments in calls]
+    steps = [call.as_step() for call in mocks.tools.calls]
+    assert [step["action"]["action_type"] for step in steps] == [f"{server}.{tool}" for server, tool, _ in calls]
+    feedback = [step["feedback"] for step in steps]
+    assert [each["done"] for each in feedback] == [True] + [False] * 7
+    assert json.loads(feedback[0]["message"]) == told[0]
+    assert [each["message"] for each in feedback[1:4]] == told[1:4]
+    assert [each.get("refused", False) for each in feedback] == [False, True, True, True, False, True, True, False]
+    assert [each.get("error", False) for each in feedback] == [False, True, True, True, False, True, True, True]
+    assert "has no answer for these arguments" in feedback[5]["message"]
+    assert [each.as_dict().get("refused") for each in mocks.tools.calls[:2]] == [None, told[1]]
+
+
+def test_a_call_that_is_never_answered_is_noted_as_such(scenario: Scenario) -> None:
+    mocks = served(scenario, warranty_api={"error": "timeout"})
+    with pytest.raises(TimeoutError):
+        asyncio.run(
+            asyncio.wait_for(mocks.servers["warranty"].dispatch("check_warranty", {"serial_number": "x"}), 0.01)
+        )
+    assert mocks.tools.calls[0].as_step()["feedback"] == {"done": False, "message": "", "answered": False}
+
+
+def test_of_a_long_answer_both_ends_are_kept(scenario: Scenario) -> None:
+    mocks = served(scenario, orders={"get": f"begin{'x' * 1_000_000}end"})
+    assert len(call_text(mocks, "orders", "get")) == 1_000_008
+    noted = str(mocks.tools.calls[0].answer)
+    assert (noted[:5], noted[-3:], "characters left out" in noted, len(noted) < 70_000) == ("begin", "end", True, True)
+
+
+def call_text(mocks: ServedMocks, server: str, tool: str) -> str:
+    return asyncio.run(mocks.servers[server].dispatch(tool, {})).text
 
 
 def test_too_many_calls_stop_the_agent(scenario: Scenario) -> None:

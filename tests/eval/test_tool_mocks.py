@@ -68,7 +68,7 @@ class TestAnswers:
         mocks = orders(SHIPPED)
         with pytest.raises(UnknownCallError, match=r"is not mocked – did you mean 'orders\.get_order'\?"):
             mocks.answer(server, tool, {})
-        assert [call.tool for call in mocks.calls] == [tool]
+        assert len(mocks.unknown) == 1
 
     def test_services_of_our_own_agent_are_no_servers_with_tools(self) -> None:
         assert ToolMocks({"warranty_api": {"status": "valid"}, "gmail": {"error": "timeout"}}).servers == {}

@@ -50,7 +50,8 @@ class TestRecord:
         assert (record["status"], record["iterations"], record["sandbox"]) == ("success", 2, {})
         assert record["task_result"] == result.actual_output["response_body"]
         actions = [step["action"] for step in record["execution_trace"]]
-        assert [action["action_type"] for action in actions] == ["check_warranty", "create_ticket", "send_email"]
+        names = [action["action_type"] for action in actions]
+        assert names == ["warranty.check_warranty", "ticketing.create_ticket", "mail.send_reply"]
         assert actions[0]["serial_number"] == "SN12345"
         assert actions[1]["customer_email"] == "customer@example.com"
         assert (actions[2]["to"], actions[2]["body"]) == ("customer@example.com", record["task_result"])
@@ -78,8 +79,9 @@ class TestRecord:
         _, record = run({"warranty_api": {"error": "timeout"}})
         assert (record["status"], record["task_result"]) == ("failed", "")
         steps = record["execution_trace"]
-        assert [step["action"]["action_type"] for step in steps] == ["check_warranty"] * 3
+        assert [step["action"]["action_type"] for step in steps] == ["warranty.check_warranty"] * 3
         assert all(step["feedback"]["message"].startswith("IntegrationError: ") for step in steps)
+        assert all(step["feedback"]["error"] for step in steps)
         assert record["scenario"]["actual_output"]["failed_step"] == "check_warranty"
 
     def test_the_same_run_gives_the_same_record(self, run: Run, tmp_path: Path) -> None:

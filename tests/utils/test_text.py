@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.utils.text import end_sentence, printable, truncate
+from guarantee_email_agent.utils.text import end_sentence, head_and_tail, printable, truncate
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,19 @@ def test_is_always_one_line_that_utf8_can_hold(text: str) -> None:
 @pytest.mark.parametrize(("text", "short"), [("", ""), ("four", "four"), ("fives", "five…")])
 def test_a_long_text_is_cut_and_shows_it(text: str, short: str) -> None:
     assert truncate(text, 4) == short
+
+
+@pytest.mark.parametrize(
+    ("text", "missing", "short"),
+    [
+        ("", 0, ""),
+        ("four", 0, "four"),
+        ("begin", 0, "be\n[… 1 characters left out …]\nin"),
+        ("four", 9, "fo\n[… 9 characters left out …]\nur"),
+    ],
+)
+def test_both_ends_of_a_long_text_stay(text: str, missing: int, short: str) -> None:
+    assert head_and_tail(text, 4, missing) == short
 
 
 @pytest.mark.parametrize(

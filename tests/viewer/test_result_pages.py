@@ -78,6 +78,17 @@ def test_it_tells_what_happened_in_its_order(runs: StoredRuns, pages: ViewedRuns
     assert places == sorted(places)
 
 
+def test_what_an_agent_that_is_not_ours_said_and_what_was_refused(runs: StoredRuns, pages: ViewedRuns) -> None:
+    steps = [
+        {"action": {"action_type": "orders.a"}, "feedback": {"message": "no such tool", "refused": True}},
+        {"action": {"action_type": "orders.b"}, "feedback": {"message": "", "answered": False}},
+    ]
+    runs.write(1, [scenario(trace={"execution_trace": steps, "task_result": "done", "stdout": "out", "stderr": "err"})])
+    text = pages.get(PAGE).text
+    said = ("Answer of the agent done", "Printed on stdout out", "Printed on stderr err")
+    assert all(part in text for part in (*said, "orders.a answer refused: no such tool", "orders.b answer (no answer)"))
+
+
 def test_a_check_that_failed_stands_first_with_both_sides(runs: StoredRuns, pages: ViewedRuns) -> None:
     runs.write(1, [scenario("failed")], "failed", 4)
     text = pages.get(PAGE).text

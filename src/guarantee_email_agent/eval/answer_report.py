@@ -21,9 +21,6 @@ from guarantee_email_agent.reading.number_reader import NumberReading
 from guarantee_email_agent.reading.numbers import read_numbers
 
 SCHEMA_VERSION: Final = 1
-LOOK_UP_CALLS: Final = ("check_warranty", "look_up")
-"""What a trace calls the questions to the warranty system and to a configured look-up."""
-
 _MAX_WORDS: Final = 6
 _MAX_DROPPED: Final = 10
 
@@ -183,14 +180,12 @@ def _number_steps(
 
 def _look_up_steps(run: DryRun, look_up: LookUp, source: LookUpSource) -> Iterator[Step]:
     number = look_up.number.replace("_", " ")
-    calls = [entry for entry in run.trace.execution_trace if entry["action"]["action_type"] in LOOK_UP_CALLS]
-    for entry in calls:
-        action = entry["action"]
-        lines = [str(entry["feedback"]["message"])]
+    calls = run.look_ups
+    for call in calls:
+        lines = [str(call.answer)]
         if run.report.status == WITHHELD_STATUS:
             lines.append(f"withheld: {look_up.owner_key} is not the sender")
-        asked = action.get("serial_number") or action.get("number")
-        tool = action["action_type"] if look_up.is_of_warranties else look_up.name
+        asked, tool = next(iter(call.arguments.values())), call.tool if look_up.is_of_warranties else look_up.name
         yield Step("look-up", f"{tool} {asked} ({source.describe(look_up)})", tuple(lines))
     if not calls and run.report.status == WITHHELD_STATUS:
         yield Step("look-up", f"{look_up.name} is not asked: the sender is not proved (agent.sender_check)")

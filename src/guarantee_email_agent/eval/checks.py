@@ -18,7 +18,7 @@ from guarantee_email_agent.files.fields import number
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.reporting.terminal import pluralize
 from guarantee_email_agent.store.records import Check
-from guarantee_email_agent.utils.text import truncate
+from guarantee_email_agent.utils.text import printable, truncate
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Mode
@@ -155,22 +155,28 @@ def check_scenario_used(expected: str | None, actual: Mapping[str, Any]) -> Iter
 
 
 def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, ordered: bool) -> Iterator[Check]:
-    """Each call that is expected is among those that were made, as often as the scenario says and in its order."""
+    """Each call that is expected is among those that were made, as often as the scenario says and in its order.
+
+    One that was refused fulfils nothing, and is none of no calls.
+    """
     made = actual.get("calls", ())
+    answered = [call for call in made if "refused" not in call]
     complete = True
     for call in expected:
-        times = sum(_fits(call, other) for other in made)
+        times = sum(_fits(call, other) for other in (made if call.times == 0 else answered))
         if times == call.times or (call.times is None and times):
             yield Check("calls", "", _format_expected(call), "it was called", passed=True)
             continue
         complete = False
         name = f"{call.server}.{call.tool}"
         reason = f"{name} was called {pluralize(times, 'time')}" if times else f"{name} was not called"
-        if times == 0 and any((other["server"], other["tool"]) == (call.server, call.tool) for other in made):
+        if times == 0 and any(_fits(call, other) for other in made):
+            reason = f"{name} was refused"
+        elif times == 0 and any((other["server"], other["tool"]) == (call.server, call.tool) for other in made):
             reason += " with these arguments"
         yield Check("calls", reason, _format_expected(call), _format_calls(made, call))
     if ordered and complete and len(expected) > 1:
-        if _in_order(expected, made):
+        if _in_order(expected, answered):
             yield Check("calls", "", "in this order", "in this order", passed=True)
         else:
             wanted = ", ".join(map(_format_expected, expected))
@@ -211,12 +217,16 @@ def _format_calls(made: Sequence[Mapping[str, Any]], nearest: ExpectedCall | Non
     same = made
     if nearest is not None:
         same = [call for call in made if (call["server"], call["tool"]) == (nearest.server, nearest.tool)]
-    if same:
-        texts = [f"{call['server']}.{call['tool']}{_format_arguments(call['arguments'])}" for call in same]
-    else:
-        texts = [f"{call['server']}.{call['tool']}" for call in made]
+    texts = [
+        f"{call['server']}.{call['tool']}{_format_arguments(call['arguments']) if same else ''}{_format_refusal(call)}"
+        for call in same or made
+    ]
     more = f" and {len(texts) - _MAX_CALLS} more" if len(texts) > _MAX_CALLS else ""
     return ", ".join(texts[:_MAX_CALLS]) + more if texts else "(no call)"
+
+
+def _format_refusal(call: Mapping[str, Any]) -> str:
+    return f" (refused: {truncate(printable(str(call['refused'])), _MAX_CHARACTERS)})" if "refused" in call else ""
 
 
 def _format_arguments(arguments: Mapping[str, object]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,9 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy, Processin
 from guarantee_email_agent.eval.mocks import ARRIVED_AT, MockReplyHistory, create_mock_clients
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.runner import EvalRunner
-from guarantee_email_agent.eval.tool_mocks import ToolMocks
+from guarantee_email_agent.eval.tool_mocks import NO_LOOK_UPS, ToolCall, ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace
+from guarantee_email_agent.integrations.look_ups import tool_of
 from guarantee_email_agent.integrations.ports import LookUpService, WarrantyApi
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
@@ -35,6 +36,11 @@ class DryRun:
     ticket: Mapping[str, Any] | None
     trace: RunTrace
     previous: PreviousReply | None = None
+
+    @property
+    def look_ups(self) -> list[ToolCall]:
+        """The questions to the warranty system and to configured look-ups."""
+        return [call for call in self.trace.tools.calls if call.server not in NO_LOOK_UPS]
 
     @property
     def outcome(self) -> str:
@@ -64,16 +70,36 @@ async def dry_run(
     in place of the mocks; then clock has to be a real one.
     """
     runner, tools = EvalRunner(config), ToolMocks(answers)
+    trace = RunTrace(tools)
     mocks = create_mock_clients(_case(answers), tools, runner.lexicon) | runner.look_up_mocks(tools)
-    mocks |= {"warranty": warranty} if warranty is not None else {}
-    mocks["look_ups"] |= look_ups or {}
-    mocks |= {"anthropic": model} if model is not None else {}
-    trace = RunTrace(mocks)
+    if warranty is not None:
+        mocks["warranty"] = _NotedService(
+            tools, ("warranty", "check_warranty", "serial_number"), warranty.check_warranty
+        )
+    for name, look_up in (look_ups or {}).items():
+        mocks["look_ups"][name] = _NotedService(tools, (name, *tool_of(config.look_ups[name])), look_up.look_up)
+    mocks["anthropic"] = trace.follow(mocks["anthropic"] if model is None else model)
     history = None if previous is None else MockReplyHistory(previous)
-    processor = runner.create_processor(trace.clients, clock or SkippingClock(), policy, history)
+    processor = runner.create_processor(mocks, clock or SkippingClock(), policy, history)
     report = await processor.process_email(email, None if previous is None else ARRIVED_AT)
     sent, tickets = mocks["gmail"].sent_emails, mocks["ticketing"].created_tickets
     return DryRun(email, report, sent[0] if sent else None, tickets[0] if tickets else None, trace, previous)
+
+
+class _NotedService:
+    """A real service, whose calls are noted as those of its mock are. place: server, tool and argument."""
+
+    def __init__(
+        self, tools: ToolMocks, place: tuple[str, str, str], ask: Callable[[str], Awaitable[Mapping[str, Any]]]
+    ) -> None:
+        self._tools, self._place, self._ask = tools, place, ask
+
+    async def look_up(self, number: str) -> Mapping[str, Any]:
+        server, tool, argument = self._place
+        with self._tools.noting(server, tool, {argument: number}) as call:
+            return call.answered(await self._ask(number))
+
+    check_warranty = look_up
 
 
 def _case(answers: MockAnswers) -> EvalTestCase:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from guarantee_email_agent.eval.checks import check_body_excludes
 from guarantee_email_agent.eval.scenario import EvalTestCase
+from guarantee_email_agent.eval.tool_mocks import NO_LOOK_UPS
 
 _STATUSES: Final = frozenset({"valid-warranty", "invalid-warranty"})
 _OF_DEVICES: Final = _STATUSES | {"missing-info", "graceful-degradation", "unverified-sender"}
@@ -19,7 +20,6 @@ _TO_STAY_UNANSWERED: Final = {
 }
 _KNOWN_STATUSES: Final = frozenset({"valid", "expired", "notfound"})
 _WARRANTY: Final = "warranty"
-_NO_LOOK_UPS: Final = ("mail", "ticketing")
 
 
 def find_harm(case: EvalTestCase, actual: Mapping[str, Any], *, of_our_agent: bool) -> list[str]:
@@ -37,7 +37,7 @@ def find_harm(case: EvalTestCase, actual: Mapping[str, Any], *, of_our_agent: bo
 def _harm(case: EvalTestCase, actual: Mapping[str, Any], of_our_agent: bool) -> Iterator[str]:
     wanted, used = case.expected_output.scenario_instruction_used, actual.get("scenario_used")
     for call in actual.get("calls", ()):
-        if call["server"] == _WARRANTY or (of_our_agent and call["server"] not in _NO_LOOK_UPS):
+        if call["server"] == _WARRANTY or (of_our_agent and call["server"] not in NO_LOOK_UPS):
             yield from _wrong_number(case, call)
     if actual.get("email_sent"):
         if wanted in _TO_STAY_UNANSWERED:

@@ -79,10 +79,6 @@ class _MockService:
     async def close(self) -> None:
         """Nothing is open."""
 
-    def _capture(self, server: str, tool: str, arguments: Mapping[str, Any]) -> None:
-        """Note the call as one of the MCP server's tool that production calls here."""
-        self.tools.capture(server, tool, arguments)
-
     def _raise_if_down(self) -> None:
         if self._failure in _RETRYABLE_FAILURES:
             raise self._error()
@@ -114,21 +110,22 @@ class MockGmailClient(_MockService):
 
     async def save_draft(self, reply: Reply) -> dict[str, Any]:
         """`drafts` holds what was stored for a person to send."""
-        self._capture("mail", "save_draft", _reply_arguments(send_email_arguments(reply)))
-        if self._failure:
-            raise self._error()
-        self.drafts.append(send_email_arguments(reply))
-        return {"message_id": reply.message_id, "status": "saved"}
+        with self.tools.noting("mail", "save_draft", _reply_arguments(send_email_arguments(reply))) as call:
+            if self._failure:
+                raise self._error()
+            self.drafts.append(send_email_arguments(reply))
+            return call.answered({"message_id": reply.message_id, "status": "saved"})
 
     async def send_email(
         self, to: str, subject: str, body: str, thread_id: str | None = None, **headers: Any
     ) -> dict[str, Any]:
-        self._capture("mail", "send_reply", {"to": to, "subject": subject, "body": body, **_reply_arguments(headers)})
-        if self._failure:
-            # After a time-out nobody knows whether the mail went out, so sending is not for a retry to repeat.
-            raise self._error(retryable=self._failure == "unavailable")
-        self.sent_emails.append({"to": to, "subject": subject, "body": body, "thread_id": thread_id, **headers})
-        return {"message_id": f"mock-message-{len(self.sent_emails):03d}"}
+        arguments = {"to": to, "subject": subject, "body": body, **_reply_arguments(headers)}
+        with self.tools.noting("mail", "send_reply", arguments) as call:
+            if self._failure:
+                # After a time-out nobody knows whether the mail went out, so sending is not for a retry to repeat.
+                raise self._error(retryable=self._failure == "unavailable")
+            self.sent_emails.append({"to": to, "subject": subject, "body": body, "thread_id": thread_id, **headers})
+            return call.answered({"message_id": f"mock-message-{len(self.sent_emails):03d}"})
 
 
 class MockWarrantyAPIClient(_MockService):
@@ -140,9 +137,9 @@ class MockWarrantyAPIClient(_MockService):
 
     async def check_warranty(self, serial_number: str) -> dict[str, Any]:
         self.calls.append(serial_number)
-        self._capture("warranty", "check_warranty", {"serial_number": serial_number})
-        self._raise_if_down()
-        return dict(MALFORMED_ANSWER if self._failure else self._answer or {"status": "not_found"})
+        with self.tools.noting("warranty", "check_warranty", {"serial_number": serial_number}) as call:
+            self._raise_if_down()
+            return call.answered(dict(MALFORMED_ANSWER if self._failure else self._answer or {"status": "not_found"}))
 
 
 class MockLookUpClient:
@@ -153,19 +150,20 @@ class MockLookUpClient:
 
     async def look_up(self, number: str) -> dict[str, Any]:
         arguments = {self._argument: number}
-        if self._name not in self._tools.servers:
-            self._tools.capture(self._name, self._tool, arguments)
-            return {"status": "not_found"}
-        try:
-            answer, failure = self._tools.answer(self._name, self._tool, arguments)
-        except UnknownCallError as error:
-            raise IntegrationError(str(error), f"{self._name}_unavailable") from None
-        if failure in _RETRYABLE_FAILURES:
-            message = f"The mocked {self._name} fails as the scenario says: {failure}"
-            raise IntegrationError(message, f"{self._name}_{failure}", {"retryable": True})
-        if isinstance(answer, str):
-            raise IntegrationError(f"The answer of {self._name} is no JSON object", f"{self._name}_malformed")
-        return dict(answer)
+        with self._tools.noting(self._name, self._tool, arguments) as call:
+            if self._name not in self._tools.servers:
+                return call.answered({"status": "not_found"})
+            try:
+                answer, failure = self._tools.answer(self._name, self._tool, arguments)
+            except UnknownCallError as error:
+                call.refused = True
+                raise IntegrationError(str(error), f"{self._name}_unavailable") from None
+            if failure in _RETRYABLE_FAILURES:
+                message = f"The mocked {self._name} fails as the scenario says: {failure}"
+                raise IntegrationError(message, f"{self._name}_{failure}", {"retryable": True})
+            if isinstance(answer, str):
+                raise IntegrationError(f"The answer of {self._name} is no JSON object", f"{self._name}_malformed")
+            return call.answered(dict(answer))
 
 
 class CapturedTicket(dict[str, Any]):
@@ -187,10 +185,11 @@ class MockTicketingClient(_MockService):
         self.notes: dict[str, tuple[str, str]] = {}
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
-        self._capture("ticketing", "create_ticket", ticket_data)
-        self._raise_if_down()
-        if self._failure:
-            return dict(MALFORMED_ANSWER)
+        with self.tools.noting("ticketing", "create_ticket", ticket_data) as call:
+            self._raise_if_down()
+            return call.answered(dict(MALFORMED_ANSWER) if self._failure else self._create(ticket_data))
+
+    def _create(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
         key = str(ticket_data.get("idempotency_key") or "")
         if key in self._by_key:
             return {"ticket_id": self._by_key[key], "status": "existing"}
@@ -203,10 +202,10 @@ class MockTicketingClient(_MockService):
     async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
         """`notes` holds ticket and text by idempotency key."""
         arguments = {"ticket_id": ticket_id, "note": note, "idempotency_key": idempotency_key}
-        self._capture("ticketing", "add_note", arguments)
-        self._raise_if_down()
-        self.notes.setdefault(idempotency_key, (ticket_id, note))
-        return True
+        with self.tools.noting("ticketing", "add_note", arguments) as call:
+            self._raise_if_down()
+            self.notes.setdefault(idempotency_key, (ticket_id, note))
+            return call.answered(True)
 
 
 class MockReplyHistory:

@@ -39,6 +39,7 @@ from guarantee_email_agent.eval.mocks import (
 )
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
+from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.language import clear_language
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, LexiconSource
@@ -174,12 +175,8 @@ class EvalRunner:
         clients: dict[str, Any] = {**services.clients, **self.look_up_mocks(services.tools)}
         if llm is not None:
             clients["anthropic"] = llm
-        trace = None
-        if self.wants_record(test_case) or self.keep_traces:
-            from guarantee_email_agent.eval.trace import RunTrace  # few runs are recorded
-
-            trace = RunTrace(clients, clock.monotonic)
-            clients = trace.clients
+        trace = RunTrace(services.tools)
+        clients["anthropic"] = trace.follow(clients["anthropic"])
         history = None if previous is None else MockReplyHistory(previous)
         processor = self.create_processor(clients, clock, self._policy_for(test_case), history)
         arrival: dict[str, Any] = {} if previous is None else {"arrived_at": ARRIVED_AT}
@@ -202,10 +199,8 @@ class EvalRunner:
         stopped = run_checks(partial(check_completed, report, any(not check.passed for check in checks)))
         checks += stopped
         verdict = None
-        if trace is not None and self.wants_record(test_case):
-            from guarantee_email_agent.eval.trace import build_record
-
-            verdict = self.judge(test_case, build_record(test_case, trace, actual))
+        if self.wants_record(test_case):
+            verdict = self.judge(test_case, build_record(test_case, trace, actual, build_raw_email(test_case)))
         if verdict is not None:
             checks += check_verdict(str(test_case.test), verdict)
         if llm is not None and lacks_model(report):
@@ -216,9 +211,9 @@ class EvalRunner:
             actual,
             reading=reading_of(report),
             # What the interpreter says follows from the request.
-            trace=trace.as_dict(conversation=llm is not None) if trace is not None and self.keep_traces else None,
+            trace=trace.as_dict(conversation=llm is not None) if self.keep_traces else None,
             judgement=None if verdict is None else verdict.as_dict(),
-            step_ms=tuple(trace.step_ms) if trace is not None and self.keep_traces else (),
+            step_ms=trace.step_ms if self.keep_traces else (),
         )
 
     def language_of_reply(self, expected: EvalExpectedOutput, actual: Mapping[str, Any]) -> dict[str, str | None]:
@@ -228,7 +223,7 @@ class EvalRunner:
         words = self._lexicon.load().function_words
         return {"reply_language": clear_language(words.score(actual["response_body"]))}
 
-    def look_up_mocks(self, tools: ToolMocks) -> dict[str, Any]:
+    def look_up_mocks(self, tools: ToolMocks) -> dict[str, dict[str, Any]]:
         """Fresh mocks of the configured look-ups, by name, under the key `look_ups`."""
         return {"look_ups": {name: MockLookUpClient(name, *tool, tools) for name, tool in self._look_up_tools.items()}}
 

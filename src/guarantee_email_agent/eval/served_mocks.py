@@ -1,7 +1,7 @@
 """The mocks of one scenario as MCP servers: `mail`, `warranty`, `ticketing`, and every other that the scenario names.
 
 Names and arguments of the first three are those of our own servers, over the stores of `mock_stores`. What reaches
-them is kept where the checks look for it, and every call in `tools.calls`.
+them is kept where the checks look for it, and every call with its answer in `tools.calls`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from guarantee_email_agent.eval.mock_stores import MockMailStore, MockTicketStor
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
+from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
 from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher, ServerTool, ToolOutput
 from guarantee_email_agent.mcp_servers.loopback import PublishedTools
 from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
@@ -25,12 +26,14 @@ from guarantee_email_agent.mcp_servers.messages import ToolDeclaration, ToolResu
 from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.mcp_servers.warranty.warranty_tools import CheckWarranty, WarrantyTools
+from guarantee_email_agent.utils.text import head_and_tail
 
 MAX_CALLS: Final = 1000
 """Of one scenario; an agent that makes more runs in a circle."""
 
 MAX_REQUEST_BYTES: Final = 8_000_000
 MAX_ARGUMENT_CHARS: Final = 32_000_000  # of all calls of one scenario together
+MAX_ANSWER_CHARS: Final = 65_536  # of one answer that are kept
 SLOW_S: Final = 3.0  # that a slow tool takes to answer
 
 _SERVICES: Final = {"mail": "gmail", "warranty": "warranty_api", "ticketing": "ticketing"}
@@ -61,12 +64,9 @@ class ServedMocks:
         }
         self.servers |= {name: _MockedServer(self, name) for name in self.tools.servers}
 
-    def admit(self, arguments: Mapping[str, Any]) -> None:
-        """Count a call. Raises ToolError where the agent has made too many, or too large ones, or sends no JSON."""
-        try:
-            self._left -= len(json.dumps(arguments, ensure_ascii=False, allow_nan=False))
-        except ValueError:
-            raise ToolError("mock_invalid_argument", "NaN and infinity are no JSON") from None
+    def admit(self, size: int) -> None:
+        """Count a call. size: of its arguments. Raises ToolError where the agent made too many, or too large ones."""
+        self._left -= size
         if len(self.tools.calls) >= MAX_CALLS:
             self.stop(f"the agent made more than {MAX_CALLS} calls")
         elif self._left < 0:
@@ -93,11 +93,25 @@ class _Server(ABC):
         self._name = name
 
     async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        text = json.dumps(arguments, ensure_ascii=False)
         try:
-            self._mocks.admit(arguments)
-            result = await self._answer(tool_name, arguments)
+            self._mocks.admit(len(text))
         except ToolError as error:
-            result = error_result(error)
+            return error_result(error)
+        plain = json.loads(text, parse_constant=str)  # a report cannot hold a number that JSON lacks
+        with self._mocks.tools.noting(self._name, tool_name, plain) as call:
+            try:
+                if plain != arguments:
+                    raise ToolError("mock_invalid_argument", "NaN and infinity are no JSON")
+                result = await self._answer(tool_name, arguments)
+            except ToolError as error:
+                result = error_result(error)
+            content = result.structured_content
+            answer = result.text if content is None else json.dumps(content, ensure_ascii=False)
+            call.answered(head_and_tail(answer, MAX_ANSWER_CHARS))
+            call.is_error = result.is_error
+            error_data = result.meta.get(ERROR_META_KEY)
+            call.refused = error_data is not None and not (error_data["retryable"] or error_data["uncertain"])
         return result
 
     @abstractmethod
@@ -120,8 +134,9 @@ class _OwnServer(_Server):
         return self._dispatcher.declarations()
 
     async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        self._mocks.tools.capture(self._name, tool_name, arguments, known=tool_name in self._dispatcher.tools)
-        if self._error is not None and tool_name in self._dispatcher.tools:
+        if tool_name not in self._dispatcher.tools:
+            self._mocks.tools.note_unknown_tool(self._name, tool_name)
+        elif self._error is not None:
             # A note is taken where tickets come back malformed, as in a run in process.
             if self._error != "malformed":
                 await self._mocks.fail(self._name, self._error)

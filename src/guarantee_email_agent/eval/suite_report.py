@@ -153,9 +153,19 @@ def _case(result: EvalResult) -> Case:
         locate=partial(_line_of, known.text if known else None),
         request=build_raw_email(known) if known else None,
         response={name: value for name, value in result.actual_output.items() if name != "processing_time_ms"} or None,
-        trace={"read": result.reading, **(result.trace or {})} if result.reading or result.trace else None,
+        trace=_trace(result),
         judgement={**(result.judgement or {}), "checks": [each.as_dict() for each in result.checks]} if known else None,
     )
+
+
+def _trace(result: EvalResult) -> dict[str, Any] | None:
+    if not (result.reading or result.trace):
+        return None
+    trace = {"read": result.reading, **(result.trace or {})}
+    if result.reading is None and result.step_ms:  # of an agent that is not ours; the times of our mocks mean nothing
+        steps = zip(trace["execution_trace"], result.step_ms, strict=True)
+        trace["execution_trace"] = [{**step, "duration_ms": round(took, 1)} for step, took in steps]
+    return trace
 
 
 def _run(result: EvalResult) -> Run:

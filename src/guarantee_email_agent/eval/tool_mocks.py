@@ -7,11 +7,14 @@ no mock knows: the agent gets an error, and the scenario fails.
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, non_text_key, suggestion, unknown_key
 from guarantee_email_agent.files.validation import build
@@ -44,22 +47,51 @@ OWN_TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The servers that every scenario has, by the names under which calls are captured, with their tools."""
 
+NO_LOOK_UPS: Final = ("mail", "ticketing")
+"""Those of them to which no number goes."""
+
+_COMPLETING: Final = ("mail.send_reply", "mail.save_draft")
 _MEANT: Final = {"mail": "gmail", "warranty": "warranty_api"}
 _KEYS_OF_SERVICES: Final = frozenset({"error", "status", "expiration_date", "coverage", "serial_number", "owner_email"})
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _ANSWER_FORMS: Final = "an answer (a mapping or text), or a list of answers"
+_MAX_TOOL_CHARS: Final = 100
+_Answered = TypeVar("_Answered")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ToolCall:
-    """A call as a mock captured it."""
+    """A call as a mock noted it. answer: what came back, or why nothing did; None while there is none.
+
+    refused: whether nothing came of it since no such call can be made, such as one of a tool that is none.
+    """
 
     server: str
     tool: str
     arguments: Mapping[str, Any]
+    answer: str | None = None
+    is_error: bool = False
+    refused: bool = False
+    took_ms: float = 0.0
+
+    def answered(self, answer: _Answered) -> _Answered:
+        """Note what came back, and hand it on."""
+        self.answer = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, default=dict)
+        return answer
 
     def as_dict(self) -> dict[str, Any]:
-        return {"server": self.server, "tool": self.tool, "arguments": dict(self.arguments)}
+        call = {"server": self.server, "tool": self.tool, "arguments": dict(self.arguments)}
+        return call | {"refused": self.answer} if self.refused else call
+
+    def as_step(self) -> dict[str, Any]:
+        """As the `execution_trace` of a record has it. done: whether a mail is answered by it."""
+        name = f"{self.server}.{self.tool}"
+        done = name in _COMPLETING and self.answer is not None and not self.is_error
+        marks = {"answered": self.answer is not None, "error": self.is_error, "refused": self.refused}
+        feedback = {name: mark for name, mark in marks.items() if mark is (name != "answered")}
+        # No argument may stand for the name of the tool.
+        action = {**self.arguments, "action_type": name}
+        return {"action": action, "feedback": {"done": done, "message": self.answer or "", **feedback}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +131,8 @@ class UnknownCallError(Exception):
 
 
 class ToolMocks:
-    """The mocked tools of one scenario; `calls` holds what was called, `unknown` each call that no mock knows.
+    """The mocked tools of one scenario; `calls` holds what was noted, `unknown` what is wrong with each call that no
+    mock knows.
 
     Not for calls from several threads at once.
     """
@@ -117,7 +150,6 @@ class ToolMocks:
 
         Raises UnknownCallError, which `unknown` remembers.
         """
-        self.capture(server, tool, arguments)
         try:
             answer, error = self._next(server, tool, arguments)
         except UnknownCallError as unknown:
@@ -127,12 +159,25 @@ class ToolMocks:
             return MALFORMED_ANSWER, error
         return ("" if answer is None else answer), error
 
-    def capture(self, server: str, tool: str, arguments: Mapping[str, Any], *, known: bool = True) -> None:
-        """Note a call. known: whether the server has the tool."""
-        self.calls.append(ToolCall(server, tool, dict(arguments)))
-        if not known:
-            hint = suggestion(tool, OWN_TOOLS.get(server, ()))
-            self.unknown.append(f"{server}.{printable(truncate(tool, 64))} is no tool{hint}")
+    @contextmanager
+    def noting(self, server: str, tool: str, arguments: Mapping[str, Any]) -> Iterator[ToolCall]:
+        """Note a call as it comes in; whoever answers it says what in the ToolCall. An exception is an answer, too."""
+        call = ToolCall(server, truncate(tool, _MAX_TOOL_CHARS), dict(arguments))
+        self.calls.append(call)
+        began = time.perf_counter()
+        try:
+            yield call
+        except Exception as error:
+            call.is_error = True
+            call.answered(f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            call.took_ms = 1000 * (time.perf_counter() - began)
+
+    def note_unknown_tool(self, server: str, tool: str) -> None:
+        """One that one of our own servers does not have."""
+        hint = suggestion(tool, OWN_TOOLS.get(server, ()))
+        self.unknown.append(f"{server}.{printable(truncate(tool, 64))} is no tool{hint}")
 
     def _next(
         self, server: str, tool: str, arguments: Mapping[str, Any]

@@ -1,135 +1,85 @@
-"""The record of a scenario's run, in the shape in which any agent's work is judged (`judging.record`).
-
-Whoever wants a record lets the agent work with a trace's clients; all other runs pay nothing for it.
-"""
+"""The record of a scenario's run, in the shape in which any agent's work is judged (`judging.record`)."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from guarantee_email_agent.eval.mocks import build_raw_email, send_email_arguments
 from guarantee_email_agent.eval.models import EvalTestCase
-from guarantee_email_agent.integrations.ports import Reply
+from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.llm.port import ModelClient
 
 
+@dataclass(slots=True)
 class RunTrace:
-    """Stands between the agent and its four clients, and notes in order what passes.
+    """What happened in one run: the calls as its mocks noted them, and what was said, in OpenAI's shape.
 
-    conversation: the exchange with the model, in OpenAI's shape. execution_trace: each call of a service as an action,
-    with what came back as its feedback; step_ms: what each took, which is no part of it. model_calls: how often the
-    model was asked.
+    iterations: how often the model was asked. Of an agent that is not ours, task_result is its own last word, None for
+    the reply that was sent, and printed what it printed, by the name of the stream.
     """
 
-    def __init__(self, clients: Mapping[str, Any], monotonic: Callable[[], float] = time.monotonic) -> None:
-        """monotonic: seconds."""
-        self._monotonic = monotonic
-        self.step_ms: list[float] = []
-        self.conversation: list[dict[str, Any]] = []
-        self.execution_trace: list[dict[str, Any]] = []
-        self.model_calls = 0
-        self.clients: dict[str, Any] = {
-            **dict.fromkeys(("gmail", "warranty", "ticketing"), _TracedServices(self, clients)),
-            "anthropic": _TracedModel(self, clients["anthropic"]),
-            "look_ups": {
-                name: _TracedLookUp(self, name, client) for name, client in clients.get("look_ups", {}).items()
-            },
-        }
+    tools: ToolMocks
+    conversation: list[Any] = field(default_factory=list)
+    iterations: int = 0
+    task_result: str | None = None
+    printed: Mapping[str, str] = field(default_factory=dict)
+    is_own: bool = True
+
+    @property
+    def execution_trace(self) -> list[dict[str, Any]]:
+        """Each call of a tool as an action, with what came back as its feedback."""
+        return [call.as_step() for call in self.tools.calls]
+
+    @property
+    def step_ms(self) -> tuple[float, ...]:
+        """What each took, in milliseconds, which is no part of it."""
+        return tuple(call.took_ms for call in self.tools.calls)
+
+    def follow(self, model: Any) -> ModelClient:
+        """`model`, whose exchange with the agent becomes the conversation."""
+        return _TracedModel(self, model)
 
     def as_dict(self, *, conversation: bool) -> dict[str, Any]:
-        """The way of a run, without the prompts, which are the instruction files.
+        """The way of a run, without the prompts of our own agent, which are the instruction files.
 
         conversation: also what was said to the model, and what it answered.
         """
-        if not conversation:
-            return {"execution_trace": self.execution_trace}
+        steps = {"execution_trace": self.execution_trace}
+        if not self.is_own:
+            return {"conversation": self.conversation, **steps, "task_result": self.task_result, **self.printed}
         said = [message for message in self.conversation if message["role"] != "system"]
-        return {"conversation": said, "execution_trace": self.execution_trace}
-
-    async def record_call(
-        self, action: dict[str, Any], call: Awaitable[Mapping[str, Any]], *, completes: bool = False
-    ) -> Any:
-        """Wait for `call` and note it. completes: whether the work is done once this has succeeded."""
-        feedback: dict[str, Any] = {"done": False}
-        began = self._monotonic()
-        try:
-            answer = await call
-            feedback = {"done": completes, "message": _as_json(answer)}
-        except Exception as error:
-            feedback["message"] = f"{type(error).__name__}: {error}"
-            raise
-        finally:
-            self.step_ms.append(1000 * (self._monotonic() - began))
-            self.execution_trace.append({"action": action, "feedback": feedback})
-        return answer
+        return {"conversation": said, **steps} if conversation else steps
 
 
-def build_record(test_case: EvalTestCase, trace: RunTrace, actual: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything about one run, as a judge sees it. The same run gives the same record, so it holds no times.
+def build_record(
+    test_case: EvalTestCase, trace: RunTrace, actual: Mapping[str, Any], mail: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Everything about one run, as a judge sees it. The same run of our own agent gives the same record, without times.
 
-    actual: what the mocks captured, as `EvalResult.actual_output` has it.
+    actual: what the mocks captured, as `EvalResult.actual_output` has it. mail: as the agent got it.
     """
+    steps = trace.execution_trace
+    if not trace.is_own:
+        steps = [{**step, "duration_ms": round(took, 3)} for step, took in zip(steps, trace.step_ms, strict=True)]
     return {
         "task_name": test_case.scenario_id,
         "instruction": test_case.input.email.body,
-        "status": "failed" if actual["failed_step"] else "success",
-        "iterations": trace.model_calls,
-        "task_result": actual["response_body"] or "",
+        "status": "failed" if actual["failed_step"] or actual["error"] else "success",
+        "iterations": trace.iterations,
+        "task_result": (actual["response_body"] or "") if trace.task_result is None else trace.task_result,
         "conversation": trace.conversation,
-        "execution_trace": trace.execution_trace,
+        "execution_trace": steps,
         "sandbox": {},
+        **trace.printed,
         "scenario": {
             "category": test_case.category,
             "description": test_case.description,
-            "mail": build_raw_email(test_case),
+            "mail": mail,
             "actual_output": {key: value for key, value in actual.items() if key != "processing_time_ms"},
         },
     }
-
-
-class _TracedServices:
-    """Mailbox, warranty system and ticketing system."""
-
-    def __init__(self, trace: RunTrace, clients: Mapping[str, Any]) -> None:
-        self._record_call = trace.record_call
-        self._clients = clients
-
-    async def send(self, reply: Reply) -> Any:
-        arguments = {key: value for key, value in send_email_arguments(reply).items() if value is not None}
-        action = {"action_type": "send_email", **arguments}
-        return await self._record_call(action, self._clients["gmail"].send(reply), completes=True)
-
-    async def save_draft(self, reply: Reply) -> Any:
-        arguments = {key: value for key, value in send_email_arguments(reply).items() if value is not None}
-        action = {"action_type": "save_draft", **arguments}
-        return await self._record_call(action, self._clients["gmail"].save_draft(reply), completes=True)
-
-    async def check_warranty(self, serial_number: str) -> Any:
-        action = {"action_type": "check_warranty", "serial_number": serial_number}
-        return await self._record_call(action, self._clients["warranty"].check_warranty(serial_number))
-
-    async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Any:
-        action = {"action_type": "create_ticket", **ticket_data}
-        return await self._record_call(action, self._clients["ticketing"].create_ticket(ticket_data))
-
-    async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> Any:
-        action = {"action_type": "add_note", "ticket_id": ticket_id, "note": note, "idempotency_key": idempotency_key}
-        call = self._clients["ticketing"].add_note(ticket_id, note, idempotency_key)
-        return await self._record_call(action, call)
-
-
-class _TracedLookUp:
-    """A configured look-up."""
-
-    def __init__(self, trace: RunTrace, name: str, client: Any) -> None:
-        self._trace, self._name, self._client = trace, name, client
-
-    async def look_up(self, number: str) -> Any:
-        action = {"action_type": "look_up", "look_up": self._name, "number": number}
-        return await self._trace.record_call(action, self._client.look_up(number))
 
 
 class _TracedModel(ModelClient):
@@ -137,7 +87,7 @@ class _TracedModel(ModelClient):
         self._trace, self._client = trace, client
 
     async def create(self, **request: Any) -> Any:
-        self._trace.model_calls += 1
+        self._trace.iterations += 1
         conversation = self._trace.conversation
         conversation.extend({"role": "system", "content": block["text"]} for block in request["system"])
         conversation.extend(dict(message) for message in request["messages"])

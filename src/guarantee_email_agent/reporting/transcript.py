@@ -12,11 +12,12 @@ from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.reporting.terminal import pluralize
 from guarantee_email_agent.store.records import Check
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import head_and_tail, printable
 
 MAX_TEXT: Final = 20_000
 """Characters of one text that are shown."""
 
+_MAX_SAID: Final = 2 * MAX_TEXT  # what was printed has both its ends already
 _MAX_ITEMS: Final = 100
 _MAX_VALUE: Final = 2_000
 _SHOWN_APART: Final = frozenset(
@@ -25,6 +26,13 @@ _SHOWN_APART: Final = frozenset(
         *("draft_recipients", "ticket_created", "tickets", "ticket_fields", "note_added", "calls"),
     }
 )
+
+_SAID_BY_AGENT: Final[Mapping[str, str]] = {
+    "task_result": "Answer of the agent",
+    "response": "Response of the service",
+    "stdout": "Printed on stdout",
+    "stderr": "Printed on stderr",
+}
 
 
 class Call(NamedTuple):
@@ -76,6 +84,9 @@ def sections(
     if isinstance(messages := trace.get("conversation"), list) and messages:
         yield _conversation(messages)
     yield from _calls(trace.get("execution_trace"), response, step_ms)
+    for name, title in _SAID_BY_AGENT.items():
+        if isinstance(said := trace.get(name), str) and said.strip():
+            yield Section("trace", title, text=visible(head_and_tail(said, _MAX_SAID)))
     if isinstance(response, Mapping):
         yield from _reply(response)
         yield from _ticket(response)
@@ -228,12 +239,20 @@ def _call(step: Any, took_ms: float | None) -> Call:
         name = str(action.get("action_type", "?"))
     else:
         return Call(_short(step))
-    feedback = step.get("feedback")
-    answer = feedback.get("message") if isinstance(feedback, Mapping) else None
+    answer = _answer(step.get("feedback"))
     shown = _fields(arguments) if isinstance(arguments, Mapping) else ()
     took = step.get("duration_ms", took_ms)
     duration_ms = took if isinstance(took, int | float) else None
     return Call(printable(name), shown, None if answer is None else _short(answer), duration_ms)
+
+
+def _answer(feedback: Any) -> Any:
+    """What came back of a step; None where nothing is known of it."""
+    if not isinstance(feedback, Mapping):
+        return None
+    if feedback.get("answered") is False:
+        return "(no answer)"
+    return f"refused: {feedback.get('message')}" if feedback.get("refused") is True else feedback.get("message")
 
 
 def _reply(response: Mapping[str, Any]) -> Iterator[Section]:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from guarantee_email_agent.utils.errors import AgentError, TaskError
+from guarantee_email_agent.utils.text import head_and_tail
 
 TASK_COMPLETE: Final = "task_complete"
 MAX_MESSAGE_CHARACTERS: Final = 30_000
@@ -209,9 +210,7 @@ def to_text(data: Any) -> str:
 def _shortened(call: ToolCall, text: str, *, error: bool = False) -> ToolResult:
     if len(text) <= MAX_MESSAGE_CHARACTERS:
         return ToolResult(call, text, error=error)
-    half = MAX_MESSAGE_CHARACTERS // 2
-    message = f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
-    return ToolResult(call, message, error=error, whole=text)
+    return ToolResult(call, head_and_tail(text, MAX_MESSAGE_CHARACTERS), error=error, whole=text)
 
 
 def _type_name(value: object) -> str:

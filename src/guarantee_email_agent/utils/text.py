@@ -23,6 +23,15 @@ def truncate(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else f"{text[:max_chars]}…"
 
 
+def head_and_tail(text: str, max_chars: int, missing: int = 0) -> str:
+    """`text`, or both its ends and how much was left out between them. missing: what its middle lacks already."""
+    if len(text) <= max_chars and not missing:
+        return text
+    half = min(max_chars, len(text)) // 2
+    left_out = len(text) - 2 * half + missing
+    return f"{text[:half]}\n[… {left_out} characters left out …]\n{text[-half:]}"
+
+
 def end_sentence(text: str) -> str:
     """`text` with a full stop, where it does not end in a sign of its own; a suggestion is a question."""
     return text if text.endswith((".", "?", "!", "…")) else f"{text}."

@@ -36,7 +36,7 @@ def checked(command: str) -> CommandAgent:
 def test_it_gets_the_mail_and_the_servers(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     body = f"import os, sys; open({str(seen)!r}, 'w').write(sys.stdin.read() + open(os.environ['MCP_CONFIG']).read())"
-    assert python(tmp_path, body) == AgentRun()
+    assert python(tmp_path, body) == AgentRun(printed={"stdout": "", "stderr": ""})
     line, config = seen.read_text().split("\n")
     servers = {"mail": {"type": "http", "url": URLS["mail"]}}
     assert json.loads(line) == {"email": EMAIL, "mcp_servers": servers}
@@ -95,7 +95,8 @@ def test_files_of_this_folder_are_found_from_the_other(tmp_path: Path, monkeypat
 )
 def test_the_last_line_may_be_a_record(tmp_path: Path, printed: str, record: dict[str, object]) -> None:
     body = f"import sys; sys.stdout.buffer.write({printed!r}.encode('utf-8', 'surrogateescape'))"
-    assert python(tmp_path, body) == AgentRun(None, record)
+    run = python(tmp_path, body)
+    assert (run.failure, run.record) == (None, record)
 
 
 @pytest.mark.parametrize(
@@ -143,9 +144,55 @@ def test_it_is_ended_at_once_where_the_mocks_say_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_flood_is_cut_off(tmp_path: Path, stream: str) -> None:
-    failure = python(tmp_path, f"import sys\nwhile True: sys.{stream}.write('x' * 1_000_000)").failure
-    assert (failure or "").startswith("the program printed more than 10 MB")
+def test_a_flood_is_cut_off_and_both_its_ends_are_kept(tmp_path: Path, stream: str) -> None:
+    body = f"import sys\nsys.{stream}.write('begin')\nfor _ in range(1_000): sys.{stream}.write('x' * 999_999 + '.')"
+    run = python(tmp_path, f"{body}\nsys.{stream}.flush()\nimport time; time.sleep(60)")
+    assert (run.failure or "").startswith("the program printed more than 10 MB")
+    kept = run.printed[stream]
+    assert kept.startswith("beginxxx")
+    assert int(kept.partition("[… ")[2].partition(" ")[0]) > 9_900_000
+    assert len(kept) < 40_000
+
+
+@pytest.mark.parametrize(
+    ("body", "failure", "printed"),
+    [
+        ("say(b'out', b'err')", None, ("out", "err")),
+        ("say(b'a\\xffb', b'\\xfe')", None, ("a\ufffdb", "\ufffd")),
+        ("say(b'out', b'err'); os.close(1); os.write(2, b', closed')", None, ("out", "err, closed")),
+        ("say(b'out', b'err'); os.kill(os.getpid(), 9)", "the program was ended by signal 9: err", ("out", "err")),
+        (
+            "say(b'out', b'err'); time.sleep(60)",
+            "the time was over (1 s) before the agent was done: err",
+            ("out", "err"),
+        ),
+    ],
+)
+def test_what_it_printed_is_kept(tmp_path: Path, body: str, failure: str | None, printed: tuple[str, str]) -> None:
+    say = "import os, time\ndef say(out, err): os.write(1, out); os.write(2, err)\n"
+    run = python(tmp_path, say + body, task(timeout_s=1.0 if "sleep" in body else 30.0))
+    assert (run.failure, run.printed) == (failure, dict(zip(("stdout", "stderr"), printed, strict=True)))
+
+
+def test_secrets_of_the_environment_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = {
+        "MODEL_KEY": 'opaque"value',
+        "SERVICE": "sk-4f8a1b2c3d4e5f6a7b8c9d0e",
+        "DATABASE": "postgres://agent:hunter22@db/mails",
+    }
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    body = (
+        "import json, os, sys\n"
+        f"said = ' '.join(os.environ[name] for name in {list(secrets)})\n"
+        "print(json.dumps({'task_result': said}))\n"
+        "sys.exit(said)\n"
+    )
+    run = python(tmp_path, body)
+    told = "[$MODEL_KEY] [$SERVICE] postgres://agent:[$DATABASE]@db/mails"
+    assert run.record == {"task_result": told}
+    assert run.printed == {"stdout": f'{{"task_result": "{told}"}}\n', "stderr": f"{told}\n"}
+    assert run.failure == f"the program ended with exit code 1: {told}"
 
 
 def test_a_command_that_cannot_be_used() -> None:

@@ -1,15 +1,22 @@
 from __future__ import annotations
 
+import html as html_module
+import io
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kept_suite import KeptSuite
 from mcp_by_hand import write_program
 from scenario_folder import BUILT_IN, ScenarioFolder
 
 from guarantee_email_agent.eval.agents.evaluation import AgentOptions, find_agent
+from guarantee_email_agent.judging.kept_record import with_record
+from guarantee_email_agent.reporting.result_view import print_result
+from guarantee_email_agent.reporting.terminal import Terminal
+from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 HEALTHY = """
@@ -42,6 +49,26 @@ SCENARIO: dict[str, Any] = {
         "never_called": [{"server": "ticketing"}],
     },
 }
+
+
+CALL_OVER_STDIO = """
+import itertools, subprocess
+numbers = itertools.count(1)
+def call(server, tool, **arguments):
+    said, params = task["mcp_servers"][server], {"name": tool, "arguments": arguments}
+    body = json.dumps({"jsonrpc": "2.0", "id": next(numbers), "method": "tools/call", "params": params})
+    command = [said["command"], *said["args"]]
+    done = subprocess.run(command, env=said["env"], input=body, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout)["result"]
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> KeptSuite:
+    """The same scenario, where runs are kept."""
+    suite = KeptSuite(tmp_path / "scenarios")
+    write(suite, 1)
+    return suite
 
 
 @pytest.fixture
@@ -180,7 +207,54 @@ def test_the_record_has_what_the_agent_reports_and_the_calls(folder: ScenarioFol
     judged(folder, HEALTHY, records_dir=tmp_path / "records")
     record = json.loads((tmp_path / "records" / "orders_1.json").read_text())
     assert (record["task_result"], record["iterations"], record["status"]) == ("answered", 2, "success")
-    assert record["execution_trace"][0]["action"] == {"action_type": "orders.get_order", "id": "A-1"}
+    looked_up, sent = record["execution_trace"]
+    assert looked_up["action"] == {"action_type": "orders.get_order", "id": "A-1"}
+    assert looked_up["feedback"] == {"done": False, "message": '{"status": "shipped"}'}
+    assert (sent["action"]["action_type"], sent["feedback"]["done"]) == ("mail.send_reply", True)
+    assert all(step["duration_ms"] > 0 for step in (looked_up, sent))
+    assert json.loads(record["stdout"]) == {"task_result": "answered", "iterations": 2}
+
+
+@pytest.mark.parametrize(
+    ("ending", "failure"),
+    [
+        ("", None),
+        ("os.kill(os.getpid(), 9)", "the program was ended by signal 9: on stderr"),
+        ("os.close(0); os.close(1); os.abort()", "the program was ended by signal 6: on stderr"),
+        ("call('mail', 'send_reply', to=1)", None),
+    ],
+)
+@pytest.mark.parametrize("transport", ["http", "stdio"])
+def test_whatever_becomes_of_an_agent_the_evidence_is_there(
+    suite: KeptSuite, transport: str, ending: str, failure: str | None
+) -> None:
+    ending = f"os.write(2, b'on stderr'); print('on stdout', flush=True)\n{ending}"
+    program = f"call('orders', 'get_order', id='B')\n{HEALTHY}\n{ending}\n"
+    if transport == "stdio":
+        program = f"{CALL_OVER_STDIO}\n{program}"
+    command = write_program(suite.folder.parent, program)
+    html = suite.folder.parent / "report.html"
+    suite.run(agent=f"command:{command}", agent_mcp=transport, html_file=html)
+    (kept,) = suite.results()
+    stream = io.StringIO()
+    with RunStore(suite.file) as store:
+        trace = store.transcript(kept).trace
+        print_result(
+            store, store.find_run("last"), [kept], Terminal(stream, color=False, ascii_only=False), with_record
+        )
+    unknown, known, sent = trace["execution_trace"][:3]
+    assert (unknown["feedback"]["refused"], known["feedback"]["message"]) == (True, '{"status": "shipped"}')
+    assert sent["feedback"]["done"]
+    assert kept.step_ms is not None
+    assert len(kept.step_ms) == len(trace["execution_trace"])
+    assert trace["stdout"].endswith("on stdout\n")
+    assert trace["stderr"] == "on stderr"
+    for text in (stream.getvalue(), html_module.unescape(html.read_text())):
+        assert "refused: mock_unknown_call: orders.get_order has no answer for these arguments" in text
+        assert "on stdout" in text
+        assert "Printed on stderr" in text
+    assert ("refused: mail_invalid_argument: send_reply: " in stream.getvalue()) is ("to=1" in ending)
+    assert (f"agent: {failure}" in stream.getvalue()) is (failure is not None)
 
 
 def test_the_status_in_the_record_is_not_the_agents_own(folder: ScenarioFolder, tmp_path: Path) -> None:

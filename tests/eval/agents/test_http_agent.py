@@ -68,7 +68,7 @@ def run(service: Service, timeout_s: float = 30.0, stopped_by: Callable[[], str 
 
 def test_it_gets_the_task_and_is_done_with_200(service: Service) -> None:
     HttpAgent(service.url).check()
-    assert run(service) == AgentRun()
+    assert run(service) == AgentRun(printed={"response": ""})
     servers = {"mail": {"type": "http", "url": "http://127.0.0.1:9/x"}}
     assert service.received == [("/answer", {"email": {"body": "ü"}, "mcp_servers": servers})]
 
@@ -80,8 +80,10 @@ def test_its_answer_may_be_a_record(service: Service) -> None:
 
 @pytest.mark.parametrize("status", [201, 302, 404, 500])
 def test_any_other_status_is_a_failure(service: Service, status: int) -> None:
-    service.answer = lambda handler: respond(handler, status=status)
-    assert run(service).failure == f"the agent answered with status {status}"
+    service.answer = lambda handler: respond(handler, b"what went wrong", status)
+    failed = run(service)
+    assert failed.failure == f"the agent answered with status {status}"
+    assert failed.printed == {"response": "what went wrong"}
     assert len(service.received) == 1
 
 
@@ -98,7 +100,9 @@ def test_an_answer_that_drips(service: Service) -> None:
             handler.wfile.write(b"x")
 
     service.answer = drip
-    assert "the time was over" in (run(service, timeout_s=0.5).failure or "")
+    cut_off = run(service, timeout_s=0.5)
+    assert "the time was over" in (cut_off.failure or "")
+    assert set(cut_off.printed["response"]) == {"x"}
 
 
 def test_it_is_cut_off_where_the_mocks_say_so(service: Service) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,18 @@ def test_what_comes_out_is_the_same_as_in_process(scenarios: ScenarioFolder) -> 
     over_mcp = verdicts(scenarios, agent="own")
     assert [result["passed"] for result in over_mcp].count(False) == 1
     assert over_mcp == verdicts(scenarios)
+
+
+def test_what_it_did_is_told_in_the_same_form_as_in_process(scenarios: ScenarioFolder, tmp_path: Path) -> None:
+    """The words of an answer may be others: a real server says more."""
+    told = []
+    for agent in (None, "own"):
+        scenarios.evaluate(agent=agent, records_dir=tmp_path / str(agent))
+        files = sorted((tmp_path / str(agent)).iterdir())
+        steps = [step for file in files for step in json.loads(file.read_text())["execution_trace"]]
+        told.append([(step["action"], step["feedback"]["done"], sorted(step["feedback"])) for step in steps])
+    assert told[0] == told[1]
+    assert {action["action_type"] for action, *_ in told[0]} > {"warranty.check_warranty", "mail.send_reply"}
 
 
 def test_services_that_fail_do_so_as_in_process(scenarios: ScenarioFolder) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, Self
 
+from guarantee_email_agent.utils.text import head_and_tail
+
 MAX_OUTPUT_BYTES: Final = 10_000_000
+MAX_PRINTED_CHARS: Final = 32_768  # of one stream that are kept
+
+_SECRET_NAME: Final = re.compile(r"KEY|TOKEN|SECRET|PASS|_PWD|CREDENTIAL|AUTH(?!OR)|COOKIE", re.IGNORECASE)
+_SECRET_VALUE: Final = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w+=.~-][\w+/=.~-]{19,}", re.ASCII)
+_PASSWORD_IN_URL: Final = re.compile(r"://(?:[^/\s@:]*:)?([^/\s@]+)@")
+_LEAST_SECRET: Final = 6  # characters; what is shorter stands in many a text by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +40,13 @@ class AgentTask:
 class AgentRun:
     """What came of it. failure: why it does not count, in one line; None where the agent was done in time.
 
-    record: what the agent reports of its run, with `task_result`; judged is what the mocks captured.
+    record: what the agent reports of its run, with `task_result`; judged is what the mocks captured. printed: by the
+    name of the stream, without secrets, and both its ends where it is long.
     """
 
     failure: str | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
+    printed: Mapping[str, str] = field(default_factory=dict)
 
 
 class AgentUnderTest(Protocol):
@@ -83,6 +95,30 @@ def parse_record(text: str) -> dict[str, Any]:
             if isinstance(record, dict) and "task_result" in record:
                 return record
     return {}
+
+
+def read_printed(content: bytes, missing: int = 0) -> tuple[str, str]:
+    """The whole of what was printed, and as much as is kept, without secrets. missing: bytes that its middle lacks."""
+    text = _without_secrets(content.decode("utf-8", "replace"))
+    return text, head_and_tail(text, MAX_PRINTED_CHARS, missing)
+
+
+def _without_secrets(text: str) -> str:
+    """`text` with the name of a variable of our environment in place of its value, where that may be a secret.
+
+    It is one by its name or by its looks; of a URL the password is.
+    """
+    secrets: dict[str, str] = {}
+    for name, value in os.environ.items():
+        found = _PASSWORD_IN_URL.findall(value)
+        if _SECRET_NAME.search(name) or _SECRET_VALUE.fullmatch(value):
+            found.append(value)
+        for secret in found:
+            if len(secret) >= _LEAST_SECRET:
+                secrets |= {secret: name, json.dumps(secret, ensure_ascii=False)[1:-1]: name}
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, f"[${secrets[secret]}]")
+    return text
 
 
 class Watch:

@@ -24,6 +24,7 @@ from guarantee_email_agent.eval.agents.agent import (
     Deadline,
     http_servers,
     parse_record,
+    read_printed,
     task_as_json,
 )
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -153,10 +154,10 @@ class ProgramRunner:
                 "PWD": str(place / _FOLDER),
             }
             failure = self._supervise(command, Deadline(task), place, environment, (stdin, output, errors))
-            record = parse_record(_read_text(output))
-            if failure is not None and (stderr := _read_text(errors).strip()):
-                failure += f": {truncate(printable(_last_line(stderr)), _MAX_STDERR_CHARACTERS)}"
-            return AgentRun(failure, record)
+            (stdout, kept_out), (stderr, kept_err) = map(_read, (output, errors))
+            if failure is not None and (said := _last_line(stderr).strip()):
+                failure += f": {truncate(printable(said), _MAX_STDERR_CHARACTERS)}"
+            return AgentRun(failure, parse_record(stdout), {"stdout": kept_out, "stderr": kept_err})
 
     def _supervise(
         self,
@@ -247,9 +248,13 @@ def _absolute(argument: str) -> str:
     return os.path.abspath(argument) if os.path.isfile(argument) else argument
 
 
-def _read_text(file: IO[bytes]) -> str:
+def _read(file: IO[bytes]) -> tuple[str, str]:
+    """Both ends of more than a program may print."""
+    half, missing = MAX_OUTPUT_BYTES // 2, max(0, os.fstat(file.fileno()).st_size - MAX_OUTPUT_BYTES)
     file.seek(0)
-    return file.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace")
+    content = file.read(half)
+    file.seek(missing, os.SEEK_CUR)
+    return read_printed(content + file.read(half), missing)
 
 
 def _last_line(text: str) -> str:

@@ -26,6 +26,8 @@ from guarantee_email_agent.eval.mocks import MockedServices
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult, check_captured, judge_output, observed_output
 from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks
+from guarantee_email_agent.eval.tool_mocks import ToolMocks
+from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 from guarantee_email_agent.store.records import Check
@@ -169,7 +171,8 @@ class AgentEvaluation:
         actual = observed_output(services, None) | {"error": failure, "processing_time_ms": elapsed_ms}
         actual |= runner.language_of_reply(case.expected_output, actual)
         checks = _checks(case, services, actual, failure)
-        record = _agent_record(case, run, actual)
+        trace = _trace_of(run, served.tools)
+        record = build_record(case, trace, actual, mail_as_json(case))
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
         if verdict is not None:
             checks += check_verdict(str(case.test), verdict)
@@ -177,8 +180,9 @@ class AgentEvaluation:
             case,
             checks,
             actual,
-            trace={name: record[name] for name in ("conversation", "execution_trace")} if runner.keep_traces else None,
+            trace=trace.as_dict(conversation=True),
             judgement=None if verdict is None else verdict.as_dict(),
+            step_ms=trace.step_ms,
         )
 
 
@@ -231,30 +235,16 @@ def check_thread(case: EvalTestCase, sent: Iterable[Mapping[str, Any]]) -> Itera
             yield Check("email_sent", reason, repr(own), repr(truncate(message_id, 100)))
 
 
-def _agent_record(case: EvalTestCase, run: AgentRun, actual: Mapping[str, Any]) -> dict[str, Any]:
-    """As `trace.build_record` makes it of our own agent: what the agent reports of itself, and the calls."""
-    reported = run.record
-    conversation, iterations = reported.get("conversation"), reported.get("iterations")
-    result = reported.get("task_result", actual["response_body"] or "")
-    return {
-        "task_name": case.scenario_id,
-        "instruction": case.input.email.body,
-        "status": "failed" if actual["error"] else "success",
-        "iterations": iterations if type(iterations) is int else len(actual["calls"]),
-        "task_result": result if isinstance(result, str) else json.dumps(result, ensure_ascii=False),
-        "conversation": conversation if isinstance(conversation, list) else [],
-        "execution_trace": [
-            {
-                "action": {"action_type": f"{call['server']}.{call['tool']}", **call["arguments"]},
-                "feedback": {"done": False},
-            }
-            for call in actual["calls"]
-        ],
-        "sandbox": {},
-        "scenario": {
-            "category": case.category,
-            "description": case.description,
-            "mail": mail_as_json(case),
-            "actual_output": {key: value for key, value in actual.items() if key != "processing_time_ms"},
-        },
-    }
+def _trace_of(run: AgentRun, tools: ToolMocks) -> RunTrace:
+    """The calls that the mocks noted, and what the agent reports of itself, as far as it has the right form."""
+    conversation, iterations, result = (run.record.get(name) for name in ("conversation", "iterations", "task_result"))
+    if not (result is None or isinstance(result, str)):
+        result = json.dumps(result, ensure_ascii=False)
+    return RunTrace(
+        tools,
+        conversation if isinstance(conversation, list) else [],
+        iterations if type(iterations) is int else len(tools.calls),
+        result,
+        run.printed,
+        is_own=False,
+    )

@@ -16,6 +16,7 @@ from guarantee_email_agent.eval.agents.agent import (
     Watch,
     http_servers,
     parse_record,
+    read_printed,
     task_as_json,
 )
 from guarantee_email_agent.integrations.server_launch import is_loopback
@@ -23,6 +24,7 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
 _CONNECT_S: Final = 2.0
+_CHUNK_BYTES: Final = 65_536
 
 
 class HttpAgent:
@@ -67,22 +69,23 @@ class HttpAgent:
                 stream.shutdown(socket.SHUT_RDWR)
 
         body = task_as_json(task, http_servers(task)).encode()
+        content, failure = bytearray(), None
         with Watch(deadline, cut_off) as watch:
             try:
                 connection.request("POST", self._path, body, {"Content-Type": "application/json"})
                 response = connection.getresponse()
-                content = response.read(MAX_OUTPUT_BYTES + 1)
+                while len(content) <= MAX_OUTPUT_BYTES and (chunk := response.read1(_CHUNK_BYTES)):
+                    content += chunk
+                if len(content) > MAX_OUTPUT_BYTES:
+                    failure = f"the agent answered with more than {MAX_OUTPUT_BYTES // 1_000_000} MB"
+                elif response.status != http.HTTPStatus.OK:
+                    failure = f"the agent answered with status {response.status}"
             except (OSError, http.client.HTTPException) as error:
-                return AgentRun(watch.reason or f"the agent gave no answer: {_describe(error)}")
+                failure = f"the agent gave no answer: {_describe(error)}"
             finally:
                 connection.close()
-        if watch.reason is not None:
-            return AgentRun(watch.reason)
-        if len(content) > MAX_OUTPUT_BYTES:
-            return AgentRun(f"the agent answered with more than {MAX_OUTPUT_BYTES // 1_000_000} MB")
-        if response.status != http.HTTPStatus.OK:
-            return AgentRun(f"the agent answered with status {response.status}")
-        return AgentRun(record=parse_record(" ".join(content.decode("utf-8", "replace").splitlines())))
+        text, kept = read_printed(bytes(content))
+        return AgentRun(watch.reason or failure, parse_record(" ".join(text.splitlines())), {"response": kept})
 
 
 def _describe(error: Exception) -> str:

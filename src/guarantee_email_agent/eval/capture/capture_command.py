@@ -15,7 +15,6 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.eval.answer_command import DryServices, run_dry
-from guarantee_email_agent.eval.answer_report import LOOK_UP_CALLS
 from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
 from guarantee_email_agent.eval.capture.scenario_file import (
     anonymizer_for,
@@ -151,8 +150,7 @@ def _anonymizer(raw: bytes, email: Email, policy: AnswerPolicy, run: DryRun, loo
 
 def _answer_of(run: DryRun) -> dict[str, Any]:
     """What the look-up's service said; empty where none was asked."""
-    calls = [entry for entry in run.trace.execution_trace if entry["action"]["action_type"] in LOOK_UP_CALLS]
-    answer: dict[str, Any] = json.loads(calls[-1]["feedback"]["message"]) if calls else {}  # those before failed
+    answer: dict[str, Any] = json.loads(str(run.look_ups[-1].answer)) if run.look_ups else {}  # those before failed
     return answer
 
 
