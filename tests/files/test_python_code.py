@@ -66,6 +66,12 @@ def test_a_file_that_is_read_beside_is_one_of_them(
     assert (files, code.unknown) == ({"a.py", "x.json"}, ())
 
 
+@pytest.mark.parametrize("source", ["open('x.log', 'a')", "(HERE / 'x.log').write_text('')", "print('started')"])
+def test_a_file_that_is_written_is_none_of_them(source: str) -> None:
+    files, code = follow({"a.py": source, "x.log": "", "started": ""})
+    assert (files, code.unknown) == ({"a.py"}, ())
+
+
 def test_a_file_that_is_looked_for_in_vain_is_one_of_them() -> None:
     files, code = follow({"a.py": "open('missing.json')\n"})
     assert (files, code.unknown) == ({"a.py", "missing.json"}, ())

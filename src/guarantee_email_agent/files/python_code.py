@@ -23,6 +23,7 @@ _OWN_PACKAGE: Final = "guarantee_email_agent"
 _NOT_ON_DISK: Final = ("/dev/", "/proc/", "/sys/")
 _COMPILED: Final = (".so", ".pyd")
 _READS: Final = frozenset({"open", "read_text", "read_bytes"})
+_WRITES: Final = frozenset({"write_text", "write_bytes", "touch", "unlink"})
 _LOADS: Final = frozenset({"read_csv", "read_json", "read_excel", "read_parquet", "loadtxt", "fromfile", "copyfile"})
 _OPENERS: Final = ("io", "os", "codecs")
 _SAME_PATH: Final = frozenset({"resolve", "absolute", "abspath", "realpath", "as_posix", "fspath", "expanduser", "str"})
@@ -223,6 +224,7 @@ class _Reading:
         self._imports: set[tuple[str, int, tuple[str, ...]]] = set()
         self._unknown: list[tuple[int, str]] = []
         self._opened: set[str] = set()
+        self._written: set[str] = set()
         self._seen: set[int] = set()  # mentions of the environment that are understood
 
     def source(self) -> _Source:
@@ -249,7 +251,8 @@ class _Reading:
                 self._read_variable(node.value, node.slice)
             elif isinstance(node, ast.Compare) and self._is_environ(node.comparators[0]):
                 self._read_variable(node.comparators[0], node.left)
-        texts = {text for node in self._nodes for text in self._text(node)}
+        # What is handed to a function that nobody here knows is mostly read; a name without an ending is mostly none.
+        texts = {text for node in self._nodes for text in self._text(node) if os.path.splitext(text)[1]} - self._written
         for node in self._nodes:
             if self._is_environ(node) and id(node) not in self._seen:
                 self._add_unknown(node, "reads the environment as a whole")
@@ -283,7 +286,9 @@ class _Reading:
             self._add_unknown(call, "starts another program")
         elif name in _LISTS:
             self._add_unknown(call, "reads whatever lies in a folder")
-        elif name in _READS | _LOADS and not self._writes(call, owner):
+        elif name in _WRITES or (name in _READS and self._writes(call, owner)):
+            self._written.update(self._texts([*([] if owner is None else [owner]), *call.args[:1]], 0))
+        elif name in _READS | _LOADS:
             is_method = owner is not None and name in _READS and self._name(owner) not in _OPENERS
             path = self._path(owner if is_method else call.args[0] if call.args else None)
             if path is None:
