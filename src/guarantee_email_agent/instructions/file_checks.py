@@ -289,7 +289,7 @@ _HOST: Final = (
 
 
 def phishing_problems(templates: Iterable[ReplyTemplate], link_hosts: Collection[str]) -> Iterator[tuple[int, str]]:
-    """What would make an approved reply look like phishing: it asks for a secret, or leads somewhere that nobody listed.
+    """What makes an approved reply look like phishing: it asks for a secret, or leads somewhere that nobody listed.
 
     An approved sentence leaves unattended, so a slip in one, or a line that somebody smuggled into the files, reaches
     every customer. This knows the usual words in the languages of the built-in files, and no paraphrase.

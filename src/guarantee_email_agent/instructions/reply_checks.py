@@ -316,8 +316,8 @@ def false_claims_in(
 
 
 # A check for the author of a reply, who means well: of a warranty it knows the usual words in English, German, Polish,
-# French and Spanish, a few in Italian and Dutch, and no paraphrase; of another look-up the words of its own statuses, in
-# English. It is no protection against text that a model or a customer wrote.
+# French and Spanish, a few in Italian and Dutch, and no paraphrase; of another look-up the words of its own statuses,
+# in English. It is no protection against text that a model or a customer wrote.
 def find_false_claim(
     text: str,
     situation: Situation,
