@@ -26,11 +26,11 @@ class UnsavedCost:
 
 
 class CostLimitedModel(ModelClient):
-    """A LanguageModel in front of another one, for one mail. Each answer is paid for in the ledger as it comes.
+    """`llm.max_cost_per_day`, of all agents on one ledger: a LanguageModel in front of another one, for one mail.
 
-    A mail that was begun is finished, so the day may cost more by what the mails in progress take. `create` raises
-    LLMError `llm_cost_limit` for a mail that comes once the limit is reached, and LedgerError where what was spent
-    cannot be known: nothing was asked.
+    A day is one of UTC. Each answer is paid for in the ledger as it comes. A mail that was begun is finished, so the
+    day may cost more by what the mails in progress take. `create` raises LLMError `llm_cost_limit` for a mail that
+    comes once the limit is reached, and LedgerError where what was spent cannot be known: nothing was asked.
     """
 
     def __init__(self, model: LanguageModel, ledger: Ledger, max_usd: float, unsaved: UnsavedCost) -> None:
@@ -82,7 +82,10 @@ MAX_MAILS: Final = 1000
 
 
 class AnswerCache:
-    """Of a process, by mail; in memory alone, since a customer's words may stand in them."""
+    """Answers that were paid for, by mail, until it has an outcome: while another service is down, it is tried anew.
+
+    Of a process, and in memory alone, since a customer's words may stand in them.
+    """
 
     def __init__(self) -> None:
         self._by_mail: OrderedDict[str, dict[str, Any]] = OrderedDict()

@@ -325,7 +325,7 @@ _PUBLIC_MODEL_API: Final = "api.anthropic.com"
 
 
 def service_addresses(config: Config) -> dict[str, str]:
-    """By the names that `agent.outages` has for services and their parts."""
+    """As they may stand in a log: without users, passwords and query strings. By the names of services and parts."""
     mailbox, imap, smtp = config.mailbox, config.mailbox.imap, config.mailbox.smtp
     inbox = str(mailbox.maildir) if imap.host is None else f"{imap.host}:{imap.port}"
     addresses = {

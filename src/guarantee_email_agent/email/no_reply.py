@@ -230,6 +230,14 @@ _MAX_ABSENCE_SENTENCES = 15
 _MAX_NAME_CHARS = 40
 
 
+# Subjects and texts that only machines write: a person must never be taken for a machine, since nobody would read that
+# mail; a machine that passes for a person gets an answer or two until the limits on replies stop it. So
+#
+# - a subject counts in its whole form: "Ticket #5 received", or "Ticket received: Re: your question" with the subject
+#   that the machine answers, but neither "Re: Ticket #5 received" nor "Ticket received, and nobody called";
+# - a text counts where it begins like a machine's, after a greeting; says in a sentence of its own that nobody wrote
+#   it, or acknowledges and promises an answer; and holds no word that only people write ("I", "mein", "but");
+# - a vacation text, which does say "I", counts where every sentence of it is about the absence.
 def is_automatic_subject(subject: str, text: str = "") -> bool:
     """Whether the whole subject is one of a machine's, and the text does not speak as a customer all the same.
 

@@ -129,6 +129,8 @@ def check_required_rules(body: str) -> None:
     """Raises MarkupError for the first sentence that does not stand where it must, `instruction_rule_missing`, and for
     one that takes a rule back, `instruction_rule_contradicted`.
 
+    Only a language model reads them, so no scenario shows that one is gone, was turned into its opposite, or is taken
+    back by another sentence. The latter is known by the usual English words, and by no paraphrase.
     White space does not count. Each must be a sentence of its own: behind a list's dash, or another sentence.
     """
     elements = parse_elements(body)
@@ -287,8 +289,11 @@ _HOST: Final = (
 
 
 def phishing_problems(templates: Iterable[ReplyTemplate], link_hosts: Collection[str]) -> Iterator[tuple[int, str]]:
-    """(line, problem) pairs; lines count from the start of the body.
+    """What makes an approved reply look like phishing: it asks for a secret, or leads somewhere that nobody listed.
 
+    An approved sentence leaves unattended, so a slip in one, or a line that somebody smuggled into the files, reaches
+    every customer. This knows the usual words in the languages of the built-in files, and no paraphrase.
+    Gives (line, problem) pairs; lines count from the start of the body.
     link_hosts: hosts that replies may name in links and mail addresses, with those below them.
     """
     for template in templates:

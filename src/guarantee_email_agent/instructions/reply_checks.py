@@ -315,6 +315,9 @@ def false_claims_in(
     return [claim for claim in _false_claims(situation, coverage, look_ups) if claim in possible] if possible else ()
 
 
+# A check for the author of a reply, who means well: of a warranty it knows the usual words in English, German, Polish,
+# French and Spanish, a few in Italian and Dutch, and no paraphrase; of another look-up the words of its own statuses,
+# in English. It is no protection against text that a model or a customer wrote.
 def find_false_claim(
     text: str,
     situation: Situation,

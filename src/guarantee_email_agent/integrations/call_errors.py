@@ -177,7 +177,9 @@ _Answer = TypeVar("_Answer")
 class BadAnswers:
     """Those of one tool since its last good answer. name: of the service, as its error codes begin.
 
-    Another tool that is asked first, such as a search, may give them, too.
+    A service that answers different requests with the same kind of bad answer, and none with a good one in between, was
+    changed or is misconfigured: that is an outage, and no fault of the mails that wait for it. Another tool that is
+    asked first, such as a search, may give them, too.
     """
 
     def __init__(self, name: str, tool: str) -> None:

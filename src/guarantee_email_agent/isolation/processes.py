@@ -61,6 +61,7 @@ def end_children(timeout_s: float, kill: Callable[[], None] = kill_descendants) 
     return True
 
 
+# Where we are root, so that a sandbox's port can tell who comes.
 FIRST_SANDBOX_USER: Final = 1_879_048_192
 """Sandboxes run as users from here on, each numbered by its port."""
 

@@ -346,7 +346,10 @@ _NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Z0-9]+")
 
 @lru_cache(maxsize=256)
 def find_standard(written: str) -> str | None:
-    """What a number is, in words; None where it is none of those known. written: as it stands in the mail."""
+    """What a number is, in words; None where it is none of those known. written: as it stands in the mail.
+
+    A validator is loaded when a number has the form that it judges: most mails need none, and all of them take 0.2 s.
+    """
     text = _NOT_ALPHANUMERIC.sub("", written.upper())
     if _WRITTEN_AS_PHONE.fullmatch(written) and _is_phone_number(written):
         return "a phone number"

@@ -336,7 +336,10 @@ def accept_key(headers: Message) -> str:
 
 
 def relay(client: socket.socket, inner: socket.socket) -> None:
-    """Pass bytes on in both directions until the inner end is closed."""
+    """Pass bytes on, unread, in both directions until the inner end is closed.
+
+    The client's own connection stays outside: who has a TCP socket can connect it anew, to wherever the host reaches.
+    """
     client.settimeout(None)
     outward = threading.Thread(target=_pass_on, args=(inner, client, socket.SHUT_RDWR), daemon=True)
     outward.start()

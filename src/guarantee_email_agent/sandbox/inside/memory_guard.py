@@ -241,7 +241,11 @@ def count_sockets() -> int:
 
 
 def socket_memory() -> int:
-    """All of it, with the most that those may hold that are in no list."""
+    """What the sockets of this network namespace hold, which shows in no process's account; in bytes.
+
+    The kernel tells for each socket over netlink (sock_diag(7)), for those in flight between processes too. One that
+    was closed before what it had sent was read is in no list any more, but still in the count of all.
+    """
     count, size = 0, 0
     with suppress(OSError), socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
         kernel.settimeout(1.0)
