@@ -7,7 +7,7 @@ import pytest
 
 from guarantee_email_agent.files.python_code import FollowedCode
 from guarantee_email_agent.store.program_inputs import LIBRARIES, code_inputs, digest_of_folder, program_inputs
-from guarantee_email_agent.store.records import InputSet
+from guarantee_email_agent.store.records import Input, InputSet
 
 ROOT = Path(__file__).parents[2]
 DECIDING_NOTHING = {"imapclient", "junitparser", "sqlalchemy"}
@@ -57,3 +57,12 @@ def test_of_followed_code_versions_and_names_are_kept_and_no_value(monkeypatch: 
     assert kept["environment", "mode"] == b""
     assert inputs.incomplete == ("a reason", "the value of the environment variable MODE is not kept")
     assert not any(b"secret" in (content or b"") for content in kept.values())
+
+
+def test_an_input_that_is_named_twice_is_one() -> None:
+    own, other = Input.of("library", "mcp", b"2.3.0"), Input.of("judge", "data.csv", b"a")
+    same_name = Input.of("judge", "data.csv", b"b")
+    assert InputSet([own, own]).inputs == (own,)
+    assert InputSet([own, own]).digest == InputSet([own]).digest
+    (judge,) = InputSet([other, same_name]).inputs
+    assert judge.digest not in (other.digest, same_name.digest)
