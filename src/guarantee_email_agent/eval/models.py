@@ -259,9 +259,8 @@ class EvalExpectedOutput:
         agent's result that is what it says of itself, and where it stopped is a miss, too.
         """
         if isinstance(actual, ProcessingResult):
-            report = actual
-            failures = self.matches(reported_output(report))[1]
-            failures += list_failures(partial(check_completed, report, bool(failures)))
+            failures = self.matches(reported_output(actual))[1]
+            failures += list_failures(partial(check_completed, actual, bool(failures)))
             return not failures, failures
         body = actual.get("response_body")
         failures = list_failures(
