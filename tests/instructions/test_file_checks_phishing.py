@@ -97,7 +97,7 @@ def test_the_shipped_replies_look_like_no_phishing(instructions: Instructions) -
 
 
 def test_such_a_file_does_not_load(folder: InstructionFolder) -> None:
-    folder.edit(folder.scenario("missing-info"), "We are glad to help", "Log in at https://evil.example. We help")
+    folder.edit(folder.scenario("missing-info"), "<reply>", "<reply>\nLog in at https://evil.example.\n")
     with pytest.raises(InstructionError, match=r"missing-info\.md:\d+: the reply leads to 'evil\.example'"):
         folder.load()
     folder.edit(folder.main, 'version: "1.0.0"', 'version: "1.0.0"\nlink_hosts: [evil.example]')

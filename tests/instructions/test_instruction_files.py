@@ -59,11 +59,11 @@ def test_only_a_valid_warranty_opens_a_ticket(folder: InstructionFolder) -> None
 def test_an_edit_counts_at_the_next_load(folder: InstructionFolder) -> None:
     files = folder.files
     before = files.load().route(Situation(False, "warranty", "none"))
-    folder.edit(folder.scenario("missing-info"), "We are glad to help", "We are happy to help")
+    folder.edit(folder.scenario("missing-info"), "<reply>", "<reply>\nWe are overjoyed to help.\n")
     after = files.load().route(Situation(False, "warranty", "none"))
 
-    assert "glad to help" in before.approved_text
-    assert "happy to help" in after.approved_text
+    assert "overjoyed" not in before.approved_text
+    assert "overjoyed" in after.approved_text
 
 
 def test_a_file_that_is_spoiled_later_is_an_error_then(folder: InstructionFolder) -> None:
@@ -108,7 +108,7 @@ def test_how_a_file_is_saved_changes_nothing(old: bytes, new: bytes, folder: Ins
 
 def test_windows_line_ends_keep_the_line_of_an_error(folder: InstructionFolder) -> None:
     path = folder.scenario("missing-info")
-    line = folder.edit(path, "We are glad to help", "We help {name}")
+    line = 1 + folder.edit(path, "<reply>", "<reply>\nWe help {name}.\n")
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     assert folder.problems()[0].startswith(f"scenarios/missing-info.md:{line}: unknown placeholder {{name}}")
 
@@ -302,7 +302,7 @@ def test_an_unclosed_element_is_reported_with_the_line_where_it_opens(folder: In
 
 
 def test_a_serial_number_in_a_reply_that_knows_none_is_reported(folder: InstructionFolder) -> None:
-    folder.edit(folder.scenario("missing-info"), "need just one thing", "need {serial_number}")
+    folder.edit(folder.scenario("missing-info"), "<reply>", "<reply>\nWe need {serial_number}.\n")
     assert any("{serial_number} has no value where 'topic: warranty" in problem for problem in folder.problems())
 
 

@@ -75,7 +75,7 @@ def test_services_that_fail_do_so_as_in_process(scenarios: ScenarioFolder) -> No
 def test_the_lexicon_is_that_of_the_configuration(scenarios: ScenarioFolder, folder: InstructionFolder) -> None:
     scenarios.write(2, lambda text: text.replace("serial number SN12345", "gadgetcode SN12345"))
     before = verdicts(scenarios, agent="own")
-    folder.edit(folder.lexicon("en"), "<other-labels>\naccount,", "<other-labels>\naccount, gadgetcode,")
+    folder.edit(folder.lexicon("en"), "<other-labels>\n", "<other-labels>\ngadgetcode, ")
     scenarios.config = replace(scenarios.config, instructions=InstructionSettings(folder.main, folder.scenarios))
     after = verdicts(scenarios, agent="own")
     assert before != after == verdicts(scenarios)
