@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from guarantee_email_agent.email.normalize import normalize_phrase
 from guarantee_email_agent.eval.checks import (
     FailedCheck,
     check_body_contains,
@@ -19,7 +20,6 @@ from guarantee_email_agent.eval.checks import (
     check_scenario_used,
     check_ticket_fields,
     format_value,
-    normalize_phrase,
 )
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 

@@ -5,10 +5,11 @@ Each check yields a `FailedCheck` for every miss, and nothing where all is as ex
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from guarantee_email_agent.email.normalize import has_phrase, normalize_phrase
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.tool_mocks import has_arguments
 from guarantee_email_agent.files.problems import suggestion
@@ -87,12 +88,10 @@ def check_hand_over(expected: str | None, actual: Mapping[str, Any]) -> Iterator
 
 
 def check_body_contains(phrases: Sequence[str], body: object) -> Iterator[FailedCheck]:
-    if phrases:
-        reply = normalize_phrase(body) if isinstance(body, str) else None
-        for phrase in phrases:
-            if reply is None or normalize_phrase(phrase) not in reply:
-                actual = format_value(" ".join(body.split()) if isinstance(body, str) else body)
-                yield FailedCheck("response_body_contains", f"missing phrase {phrase!r}", format_value(phrase), actual)
+    for phrase in phrases:
+        if not isinstance(body, str) or not has_phrase(phrase, body):
+            actual = format_value(" ".join(body.split()) if isinstance(body, str) else body)
+            yield FailedCheck("response_body_contains", f"missing phrase {phrase!r}", format_value(phrase), actual)
 
 
 def check_body_excludes(phrases: Sequence[str], body: object) -> Iterator[FailedCheck]:
@@ -117,7 +116,7 @@ def check_ticket_fields(expected: Mapping[str, str], actual: object) -> Iterator
         found = fields.get(name)
         if found is None:
             yield FailedCheck("ticket_fields", f"missing field {name!r}", format_value(value), "(no such field)")
-        elif str(found) != str(value):
+        elif normalize_phrase(str(found)) != normalize_phrase(str(value)):
             yield FailedCheck("ticket_fields", f"wrong value of {name!r}", format_value(value), format_value(found))
 
 
@@ -155,8 +154,9 @@ def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, 
 
 
 def check_never_called(forbidden: Sequence[ForbiddenCall], actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+    """On the safe side: another spelling of a text, such as other capitals, makes no other call."""
     for call in forbidden:
-        made = [other for other in actual.get("calls", ()) if _fits(call, other)]
+        made = [other for other in actual.get("calls", ()) if _fits(call, other, _folded)]
         if made:
             name = f"{made[0]['server']}.{made[0]['tool']}"
             yield FailedCheck(
@@ -164,12 +164,21 @@ def check_never_called(forbidden: Sequence[ForbiddenCall], actual: Mapping[str, 
             )
 
 
-def _fits(wanted: ExpectedCall | ForbiddenCall, call: Mapping[str, Any]) -> bool:
+def _fits(wanted: ExpectedCall | ForbiddenCall, call: Mapping[str, Any], *read: Callable[[object], object]) -> bool:
     return (
         call["server"] == wanted.server
         and wanted.tool in (None, call["tool"])
-        and has_arguments(call["arguments"], wanted.arguments)
+        and has_arguments(call["arguments"], wanted.arguments, *read)
     )
+
+
+def _folded(value: object) -> object:
+    """A value with each text in it as phrases are compared."""
+    if isinstance(value, str):
+        return normalize_phrase(value)
+    if isinstance(value, Mapping):
+        return {name: _folded(item) for name, item in value.items()}
+    return [_folded(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _in_order(expected: Sequence[ExpectedCall], made: Sequence[Mapping[str, Any]]) -> bool:
@@ -310,17 +319,6 @@ def check_verdict(test: str, verdict: Verdict) -> Iterator[FailedCheck]:
 # How values are compared and written ----------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)  # scenarios share most phrases, and each check asks for the same reply
-def normalize_phrase(text: str) -> str:
-    """Text as phrases are compared: case folded, every run of white space (no-break spaces too) one space."""
-    words = " ".join(text.split())
-    if words:
-        before = " " if text[0].isspace() else ""
-        after = " " if text[-1].isspace() else ""
-        words = f"{before}{words}{after}"
-    return words.casefold()
-
-
 def format_value(value: object) -> str:
     """A value as a failure shows it: text in quotes, cut to about 200 characters."""
     if value is _ABSENT:
@@ -332,26 +330,11 @@ def format_value(value: object) -> str:
 
 def find_phrase(phrase: str, body: str) -> tuple[int, int] | None:
     """Where a phrase stands in a reply, as a slice of the reply's own letters; None where it does not."""
-    at = normalize_phrase(body).find(wanted := normalize_phrase(phrase))
-    if at < 0:
+    if not has_phrase(phrase, body):
         return None
-    if not wanted:
-        return 0, 0
-    places = _places(body)
-    last = min(at + len(wanted), len(places)) - 1
-    return places[min(at, last)], places[last] + 1
-
-
-@lru_cache(maxsize=16)
-def _places(body: str) -> Sequence[int]:
-    """For each character of the normalized reply the index of the one that it was; folding makes ss of ß."""
-    places: list[int] = []
-    for index, character in enumerate(body):
-        if not character.isspace():
-            places += [index] * len(character.casefold())
-        elif index == 0 or not body[index - 1].isspace():
-            places.append(index)
-    return places
+    end = bisect_left(range(len(body)), True, key=lambda end: has_phrase(phrase, body[:end]))
+    start = bisect_left(range(end + 1), True, key=lambda start: not has_phrase(phrase, body[start:end])) - 1
+    return start, end
 
 
 def _excerpt(body: str, at: int) -> str:

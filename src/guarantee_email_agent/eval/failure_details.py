@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from guarantee_email_agent.eval.checks import find_phrase, normalize_phrase
+from guarantee_email_agent.email.normalize import has_phrase, normalize_phrase
+from guarantee_email_agent.eval.checks import find_phrase
 from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
 from guarantee_email_agent.reporting.word_diff import diff_words
 
@@ -37,9 +38,7 @@ def nearest_sentences(result: EvalResult) -> list[NearestSentence]:
     scenario, reply = result.test_case, result.actual_output.get("response_body")
     if isinstance(scenario, InvalidScenario) or not isinstance(reply, str):
         return []
-    missing = [
-        phrase for phrase in scenario.expected_output.response_body_contains if find_phrase(phrase, reply) is None
-    ]
+    missing = [phrase for phrase in scenario.expected_output.response_body_contains if not has_phrase(phrase, reply)]
     paragraphs = _PARAGRAPH_BREAK.split(reply[:_MAX_REPLY_CHARS])
     sentences = [sentence for text in paragraphs for sentence in _SENTENCE_BREAK.split(" ".join(text.split()))]
     found = [_nearest(phrase, sentences) for phrase in missing]

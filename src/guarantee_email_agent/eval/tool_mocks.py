@@ -8,7 +8,7 @@ no mock knows: the agent gets an error, and the scenario fails.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final, Literal, cast
@@ -163,9 +163,11 @@ class ToolMocks:
         return answers[turn], entry.error
 
 
-def has_arguments(actual: Mapping[str, Any], wanted: Mapping[str, object]) -> bool:
-    """Whether a call's arguments have these values; others are free. `true` is not 1."""
-    return all(name in actual and _is_same(actual[name], value) for name, value in wanted.items())
+def has_arguments(
+    actual: Mapping[str, Any], wanted: Mapping[str, object], read: Callable[[object], object] = lambda value: value
+) -> bool:
+    """Whether a call's arguments have these values; others are free. `true` is not 1. read: what of both to compare."""
+    return all(name in actual and _is_same(read(actual[name]), read(value)) for name, value in wanted.items())
 
 
 def _is_same(actual: object, wanted: object) -> bool:
