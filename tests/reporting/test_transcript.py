@@ -4,7 +4,8 @@ from typing import Any
 
 import sample_reports
 
-from guarantee_email_agent.reporting.transcript import MAX_TEXT, Section, cut, sections, visible
+from guarantee_email_agent.reporting.transcript import MAX_TEXT, Section, cut, sections
+from guarantee_email_agent.utils.text import visible
 
 
 def titles(**changes: Any) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.reporting.reading import reading_fields
 from guarantee_email_agent.reporting.report import Case
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import printable, visible
 
 MAX_TEXT: Final = 20_000
 """Characters of one text that are shown."""
@@ -65,11 +65,6 @@ def sections(case: Case) -> Iterator[Section]:
         yield from _judgement(case.judgement)
     if case.output:
         yield _text("judge", "Printed by the judge", case.output, from_end=True)
-
-
-def visible(text: str) -> str:
-    """`text` with its line breaks, and with whatever else controls a terminal or a page written out."""
-    return "\n".join(map(printable, text.replace("\r\n", "\n").replace("\t", "    ").split("\n")))
 
 
 def cut(text: str, max_chars: int = MAX_TEXT, *, from_end: bool = False) -> tuple[str, str]:

@@ -13,9 +13,10 @@ from starlette.responses import PlainTextResponse, Response
 from guarantee_email_agent.judging.kept_record import with_record
 from guarantee_email_agent.reporting.reading import reading_fields
 from guarantee_email_agent.reporting.report import Case
-from guarantee_email_agent.reporting.transcript import Section, cut, sections, visible
+from guarantee_email_agent.reporting.transcript import Section, cut, sections
 from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.store.stored_records import StoredResult, Transcript
+from guarantee_email_agent.utils.text import visible
 from guarantee_email_agent.viewer.query import Query, QueryError
 from guarantee_email_agent.viewer.site import Site
 
