@@ -143,6 +143,11 @@ class TestGitHubActions:
         assert scenario[int(line) - 1].strip().startswith(message.partition(":")[0])
         assert summary.read_text(encoding="utf-8").startswith("## ❌ Eval failed")
 
+    @pytest.mark.parametrize("arguments", [("show", "--list"), ("answer", "absent.eml"), ("check",)])
+    def test_no_command_reads_what_another_prints(self, run: Run, arguments: tuple[str, ...]) -> None:
+        first, *_, last = run(*arguments, env={"GITHUB_ACTIONS": "true"}).stdout.splitlines()
+        assert last == f"::{first.removeprefix('::stop-commands::')}::"
+
     def test_nothing_of_it_elsewhere(self, run: Run, suite: WriteSuite) -> None:
         assert "::" not in run("eval", "--eval-dir", suite(1), "--no-store").stdout
 

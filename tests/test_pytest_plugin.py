@@ -49,6 +49,14 @@ def test_a_failure_has_its_place_and_what_eval_prints(project: Path, pytester: p
     )
 
 
+def test_github_reads_no_command_in_a_failure(
+    project: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    result = pytester.runpytest("--eval-scenarios", "cases", "-k", "valid_warranty_002")
+    result.stdout.fnmatch_lines(["::stop-commands::*", "*valid_warranty_002*", "    reply:", "::*::"])
+
+
 def test_an_unusable_file_says_why(project: Path, pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("--eval-scenarios", "cases", "-k", "valid_warranty_003")
     result.stdout.fnmatch_lines(["cases/valid_warranty_003.yaml:1: Invalid eval file: valid_warranty_003.yaml - *"])

@@ -44,6 +44,7 @@ class _ScenarioFiles:
         from guarantee_email_agent.config.loader import load_config
         from guarantee_email_agent.eval.loader import EvalLoader
         from guarantee_email_agent.utils.errors import AgentError
+        from guarantee_email_agent.utils.text import visible
 
         self._files: set[Path] = set()
         try:
@@ -51,7 +52,7 @@ class _ScenarioFiles:
             for folder in (*asked, *always):
                 self._files.update(Path(file).resolve() for file in EvalLoader().scenario_files(folder))
         except AgentError as error:
-            raise pytest.UsageError(error.message) from None
+            raise pytest.UsageError(visible(error.message)) from None
         wanted = asked if config.args_source is pytest.Config.ArgsSource.ARGS else (*asked, *always)
         named = [(config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args]
         for folder in wanted:
@@ -70,7 +71,9 @@ class _ScenarioFile(pytest.File):
         self._agent_config = agent_config
 
     def collect(self) -> Iterator[pytest.Item]:
-        yield _ScenarioItem.from_parent(self, name=self.path.stem, agent_config=self._agent_config)
+        from guarantee_email_agent.utils.text import printable
+
+        yield _ScenarioItem.from_parent(self, name=printable(self.path.stem), agent_config=self._agent_config)
 
 
 class _ScenarioItem(pytest.Item):
@@ -89,11 +92,12 @@ class _ScenarioItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         from guarantee_email_agent.utils.errors import AgentError
+        from guarantee_email_agent.utils.text import visible
 
         error = excinfo.value
         if isinstance(error, _ScenarioFailed):
             return self._describe(error.result)
-        return error.message if isinstance(error, AgentError) else super().repr_failure(excinfo, style)
+        return visible(error.message) if isinstance(error, AgentError) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, 0, self.name
@@ -101,13 +105,19 @@ class _ScenarioItem(pytest.Item):
     def _describe(self, result: EvalResult) -> str:
         """The line of what failed first, then what `eval` prints."""
         import io
+        import os
+        from contextlib import nullcontext
 
         from guarantee_email_agent.eval.reporter import EvalReporter
+        from guarantee_email_agent.reporting.github_actions import github_step
+        from guarantee_email_agent.utils.text import printable
 
         stream = io.StringIO()
-        EvalReporter(stream, color=False, ascii_only=False).print_failure_details([result])
         place = f"{self.nodeid.partition('::')[0]}:{_line(result)}"
-        return f"{place}: {result.failures[0].partition(chr(10))[0]}\n{stream.getvalue().rstrip()}"
+        with github_step({}, stream) if os.environ.get("GITHUB_ACTIONS") == "true" else nullcontext():
+            stream.write(f"{printable(f'{place}: {result.failures[0].partition(chr(10))[0]}')}\n")
+            EvalReporter(stream, color=False, ascii_only=False).print_failure_details([result])
+        return stream.getvalue().rstrip()
 
 
 class _ScenarioFailed(Exception):  # noqa: N818 - it is a verdict, not an accident

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.eval.checks import check_agent_report, check_completed, check_recipients
+from guarantee_email_agent.eval.checks import check_agent_report, check_completed, check_recipients, find_phrase
 from guarantee_email_agent.eval.models import EvalExpectedOutput, ExpectedCall, ForbiddenCall
 from guarantee_email_agent.store.records import Check
 
+_SIGNS = "aB1 \n\t\u00a0ß*_`~\u00ad\u0301\u200b\u2019"
 GOOD: dict[str, Any] = {
     "email_sent": True,
     "response_body": "Your warranty is valid until 2025-12-31.",
@@ -141,27 +142,52 @@ class TestMatches:
             ("STRASSE", "Straße"),
             (" valid ", "is valid now"),
             ("valid\n", "is valid now"),
+            ("warranty is valid", "war\u00adranty\u2060 is va\u200blid\ufeff"),
+            ("warranty is valid", "war\u202aranty is va\x01lid\ufe0f\U000e0041"),
+            ("war\u200branty", "warranty"),
+            ("warranty is valid", "**Warranty** _is_ `valid`"),
+            ("warranty is valid.", "your *warranty* is* **valid.**"),
+            ("warranty is valid", "war**rant**y ~~is~~ __valid__"),
+            ("**is** valid", "is valid"),
+            ("don't", "don\u2019t"),
+            ('a "mere" scratch', "a \u201emere\u201c scratch"),
+            ("follow-up - today", "follow\u2011up \u2014 today"),
+            ("11\u201312", "11-12"),
+            ("Gerät", "Gera\u0308t"),
+            ("e\u0301", "É"),
+            ("\u1112\u1161\u11ab", "한"),
+            ("**", "is **valid**"),
+            ("*", "a *b*"),
+            ("5 * 3", "5 * 3"),
+            ("SN_1", "sn_1"),
         ],
     )
-    def test_case_and_kind_of_white_space_do_not_matter(self, phrase: str, body: str) -> None:
+    def test_what_people_would_not_tell_apart_is_the_same(self, phrase: str, body: str) -> None:
         actual = {**GOOD, "response_body": body}
         assert expected(response_body_contains=[phrase]).matches(actual)[0]
         assert not expected(response_body_excludes=[phrase]).matches(actual)[0]
 
     @pytest.mark.parametrize(
-        ("phrase", "body"), [("notfound", "not found"), ("not found", "notfound"), (" valid", "invalid")]
+        ("phrase", "body"),
+        [
+            *[("notfound", "not found"), ("not found", "notfound"), (" valid", "invalid")],
+            *[("SN1", "SN_1"), ("SN_1", "SN1"), ("53", "5*3"), ("**", "a b"), ("is-valid", "is valid")],
+        ],
     )
-    def test_that_there_is_white_space_does_matter(self, phrase: str, body: str) -> None:
+    def test_what_people_would_tell_apart_is_not(self, phrase: str, body: str) -> None:
         actual = {**GOOD, "response_body": body}
         assert not expected(response_body_contains=[phrase]).matches(actual)[0]
         assert expected(response_body_excludes=[phrase]).matches(actual)[0]
 
-    @given(st.lists(st.text("aB1 \n\t\u00a0ß", min_size=1), max_size=4), st.text("aB1 \n\t\u00a0ß"))
+    @given(st.lists(st.text(_SIGNS, min_size=1), max_size=4), st.text(_SIGNS))
     def test_a_phrase_is_either_contained_or_excluded(self, phrases: list[str], body: str) -> None:
         actual = {**GOOD, "response_body": body}
         missing = expected(response_body_contains=phrases).matches(actual)[1]
         found = expected(response_body_excludes=phrases).matches(actual)[1]
         assert len(missing) + len(found) == len(phrases)
+        for phrase in phrases:
+            if (span := find_phrase(phrase, body)) is not None:
+                assert find_phrase(phrase, body[slice(*span)]) is not None
 
     def test_without_a_mail_phrases_are_missing_and_none_is_found(self) -> None:
         wanted = expected(email_sent=False, response_body_contains=["a"], response_body_excludes=["b"])
@@ -191,16 +217,15 @@ class TestMatches:
         assert not expected().matches({**GOOD, "email_sent": value})[0]
 
     @pytest.mark.parametrize(
-        ("found", "passes"), [("5", True), (5, True), ("5 ", False), ("05", False), (None, False), (True, False)]
+        ("found", "passes"),
+        [("5", True), (5, True), ("5\u200b", True), ("5 ", False), ("05", False), (None, False), (True, False)],
     )
-    def test_ticket_fields_are_compared_as_exact_text(self, found: object, passes: bool) -> None:
+    def test_ticket_fields_are_compared_as_text(self, found: object, passes: bool) -> None:
         assert expected(ticket_fields={"count": "5"}).matches({**GOOD, "ticket_fields": {"count": found}})[0] is passes
 
-    def test_the_case_of_a_ticket_field_matters(self) -> None:
-        wanted = expected(ticket_fields={"serial_number": "sn12345"})
-        assert wanted.matches(GOOD)[1] == [
-            "ticket_fields: wrong value of 'serial_number'\n  expected: 'sn12345'\n  actual:   'SN12345'"
-        ]
+    def test_spelling_of_a_ticket_field_does_not_matter(self) -> None:
+        ticket = {"subject": "It\u2019s  **broken** \u2013 again"}
+        assert expected(ticket_fields={"subject": "it's broken - again"}).matches({**GOOD, "ticket_fields": ticket})[0]
 
     @pytest.mark.parametrize("fields", [None, "text", []])
     def test_a_ticket_that_is_no_mapping_has_no_fields(self, fields: object) -> None:
@@ -400,6 +425,7 @@ class TestNeverCalled:
             (ForbiddenCall("orders", "cancel"), False),
             (ForbiddenCall("orders"), False),
             (ForbiddenCall("orders", "cancel", {"id": "A"}), False),
+            (ForbiddenCall("orders", "cancel", {"id": "a\u200b"}), False),
             (ForbiddenCall("orders", "cancel", {"id": "B"}), True),
             (ForbiddenCall("orders", "refund"), True),
             (ForbiddenCall("mail"), True),

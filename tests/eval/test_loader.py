@@ -306,6 +306,7 @@ class TestFields:
             ("input.mock_responses.ticketing.error", ""),
             ("expected_output.response_body_contains", ["fine", ""]),
             ("expected_output.response_body_excludes", [" \n"]),
+            ("expected_output.response_body_excludes", ["\u200b\u00ad"]),
             ("expected_output.scenario_instruction_used", ""),
             ("expected_output.processing_time_ms", 0),
             ("test", "/etc/judge.py"),

@@ -62,6 +62,14 @@ class TestCsv:
         (row,) = rows(sample_reports.case(name=text))
         assert row["name"].startswith("'")
 
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [("a;=1", "a;'=1"), ("a; @b;c", "a;' @b;c"), ("a\n+1", "a\n'+1"), ('a;"-1"', 'a;\'"-1"'), ("a=1;b", "a=1;b")],
+    )
+    def test_what_would_be_a_cell_where_semicolons_part_cells_is_text(self, text: str, shown: str) -> None:
+        (row,) = rows(sample_reports.case(name=text))
+        assert row["name"] == shown
+
     def test_an_unknown_price_is_an_empty_cell(self) -> None:
         assert rows(sample_reports.case(runs=(Run("passed", cost_usd=None),)))[0]["cost_usd"] == ""
 

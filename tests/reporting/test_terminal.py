@@ -24,6 +24,12 @@ class TestTerminal:
         terminal.line("plain")
         assert screen.getvalue() == ("\x1b[32m✓ works\x1b[0m\n\x1b[31m✗ does not\x1b[0m\n    why\n✗ Failed: 0\nplain\n")
 
+    @pytest.mark.parametrize("color", [True, False])
+    def test_what_is_printed_controls_no_terminal_and_makes_no_line(self, color: bool) -> None:
+        stream = io.StringIO()
+        Terminal(stream, color=color).line("a\x1b[2J\r\n::error::b\u202ec\x07\x9b1m\ud800\u2028d")
+        assert stream.getvalue() == "a\\x1b[2J\\r\\n::error::b\\u202ec\\x07\\x9b1m\\ud800\\u2028d\n"
+
     def test_signs_become_words_where_the_encoding_lacks_them(self) -> None:
         stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1", newline="")
         Terminal(stream).outcome("✗ für 日本 …")

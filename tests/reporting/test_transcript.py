@@ -5,9 +5,10 @@ from typing import Any
 import sample_reports
 
 from guarantee_email_agent.reporting.report import Case
-from guarantee_email_agent.reporting.transcript import MAX_TEXT, Call, Section, cut, visible
+from guarantee_email_agent.reporting.transcript import MAX_TEXT, Call, Section, cut
 from guarantee_email_agent.reporting.transcript import sections as sections_of
 from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.utils.text import visible
 
 
 def sections(case: Case) -> list[Section]:

@@ -9,6 +9,8 @@ import pytest
 from stored_runs import StoredRuns, result
 from viewed_runs import ViewedRuns
 
+from guarantee_email_agent.viewer.site import history_url, result_url
+
 
 @pytest.fixture
 def runs(tmp_path: Path) -> StoredRuns:
@@ -48,6 +50,13 @@ def test_what_there_is_not_is_a_page_that_says_so(pages: ViewedRuns, path: str, 
     assert words in page.text
     assert len(page.all("script")) == 1
     assert "\x1b" not in page.content
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\n", "\r\n::error::x", "a/b?c#d"])
+def test_a_name_leads_to_its_pages_whatever_it_holds(runs: StoredRuns, pages: ViewedRuns, name: str) -> None:
+    runs.write(2, [result(1)._replace(name=name)])
+    for url in (result_url("last", name), history_url(name)):
+        assert pages.get(url).status == 200
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from typing import Final
 
-from guarantee_email_agent.cli.arguments import EXIT_CODES, PROGRAM, Parser
+from guarantee_email_agent.cli.arguments import EXIT_CODES, PROGRAM, Parser, results_stream
 from guarantee_email_agent.cli.standard_streams import flush_stdout, open_closed_streams
 from guarantee_email_agent.utils.errors import (
     EXIT_CONFIGURATION,
@@ -23,6 +24,7 @@ from guarantee_email_agent.utils.errors import (
     EXIT_SUCCESS,
     AgentError,
 )
+from guarantee_email_agent.utils.text import printable
 from guarantee_email_agent.utils.version import __version__
 
 logger = logging.getLogger(__name__)
@@ -43,29 +45,43 @@ def run(arguments: Sequence[str]) -> int:
         options = _parser(arguments[:1]).parse_args(list(arguments))
     except SystemExit as stop:  # argparse's way to end after --help and after bad usage
         return stop.code if isinstance(stop.code, int) else EXIT_CONFIGURATION
+    options.github = None
+    code = _flush_output(_run_as_step(options) if os.environ.get("GITHUB_ACTIONS") == "true" else _run(options))
+    logger.info("Exiting with code %d", code)
+    return code
+
+
+def _run_as_step(options: argparse.Namespace) -> int:
+    from guarantee_email_agent.reporting.github_actions import github_step
+
     try:
-        code = options.run(options)
+        with github_step(os.environ, results_stream(options)) as options.github:
+            return _run(options)
+    except AgentError as error:  # what is written before and after it cannot be
+        _print_error(error)
+        return error.exit_code
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        code: int = options.run(options)
     except AgentError as error:
         _print_error(error)
-        code = error.exit_code
+        return error.exit_code
     except KeyboardInterrupt:
-        code = EXIT_INTERRUPTED
+        return EXIT_INTERRUPTED
     except Exception as error:
         logger.debug("Unexpected failure", exc_info=True)
-        print(
-            f"{PROGRAM}: unexpected {type(error).__name__}: {error}. Please report it with the log at level DEBUG",
-            file=sys.stderr,
-        )
-        code = EXIT_FAILURE
-    code = _flush_output(code)
-    logger.info("Exiting with code %d", code)
+        what = printable(f"unexpected {type(error).__name__}: {error}")
+        print(f"{PROGRAM}: {what}. Please report it with the log at level DEBUG", file=sys.stderr)
+        return EXIT_FAILURE
     return code
 
 
 def _print_error(error: AgentError) -> None:
     logger.debug("%s", error.code, exc_info=True)
     for line in error.message.splitlines():
-        print(f"{PROGRAM}: {line}", file=sys.stderr)
+        print(f"{PROGRAM}: {printable(line)}", file=sys.stderr)
 
 
 def _flush_output(code: int) -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from guarantee_email_agent.config.operation_settings import StoreSettings
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.config.task_allowance import TaskAllowance
-    from guarantee_email_agent.reporting.github_actions import GitHubStep
     from guarantee_email_agent.store.records import KeptRun
     from guarantee_email_agent.store.run_reader import RunStore
 
@@ -85,7 +83,7 @@ class Parser(argparse.ArgumentParser):
         return f" (if it is the value, write {option}=…)" if action is not None and action.nargs is None else ""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_CONFIGURATION, f"{self.prog}: {message}. See '{self.prog} --help'\n")
+        self.exit(EXIT_CONFIGURATION, f"{self.prog}: {printable(message)}. See '{self.prog} --help'\n")
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - argparse has no public name for it
@@ -206,19 +204,6 @@ def open_run_store(options: argparse.Namespace) -> RunStore:
 
     config = load_config_and_log(options.config, options.verbose)
     return RunStore(run_store_file(config.store, config.source))
-
-
-@contextmanager
-def shown_results(options: argparse.Namespace) -> Iterator[tuple[BrokenPipeSafeStream, GitHubStep | None]]:
-    """Where results for people go, and the step of GitHub Actions that shows them; None elsewhere."""
-    stream = results_stream(options)
-    if os.environ.get("GITHUB_ACTIONS") != "true":
-        yield stream, None
-        return
-    from guarantee_email_agent.reporting.github_actions import github_step
-
-    with github_step(os.environ, stream) as step:
-        yield stream, step
 
 
 def results_stream(options: argparse.Namespace) -> BrokenPipeSafeStream:

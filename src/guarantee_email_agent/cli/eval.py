@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.eval.options import EvalOptions
-    from guarantee_email_agent.reporting.github_actions import GitHubStep
 
 LLM_MODES = ("offline", "live", "record", "replay")
 
@@ -143,11 +142,11 @@ def _evaluate(options: argparse.Namespace) -> int:
         from guarantee_email_agent.eval.suite import evaluate
 
     config = arguments.load_config_and_log(options.config, options.verbose)
-    with arguments.shown_results(options) as (stream, github):
-        if options.watch:
-            code = _watch(options, config, stream)
-        else:
-            code = evaluate(_eval_options(options, config, github), config, stream)
+    stream = arguments.results_stream(options)
+    if options.watch:
+        code = _watch(options, config, stream)
+    else:
+        code = evaluate(_eval_options(options, config), config, stream)
     suite = config.eval if options.eval_dir is None else replace(config.eval, test_suite_path=options.eval_dir)
     arguments.show_built_in_files(replace(config, eval=suite))
     return code
@@ -158,15 +157,16 @@ def _watch(options: argparse.Namespace, config: Config, stream: BrokenPipeSafeSt
     from guarantee_email_agent.eval.watch.suite_watch import watch_suite
 
     loaded = iter([config])
+    options.github = None  # which shows one run
 
     def load() -> tuple[EvalOptions, Config]:
         config = next(loaded, None) or load_config(options.config)
-        return _eval_options(options, config, None), config
+        return _eval_options(options, config), config
 
     return watch_suite(load, stream, stream.reader_has_left)
 
 
-def _eval_options(options: argparse.Namespace, config: Config, github: GitHubStep | None) -> EvalOptions:
+def _eval_options(options: argparse.Namespace, config: Config) -> EvalOptions:
     from datetime import datetime
 
     from guarantee_email_agent.eval.options import EvalOptions
@@ -181,5 +181,4 @@ def _eval_options(options: argparse.Namespace, config: Config, github: GitHubSte
         kept=arguments.kept_run(config.store, config.source, keep=not options.no_store),
         run_id=f"{started:%Y%m%dT%H%M%S}-{os.urandom(4).hex()}",
         started=arguments.iso_time(started),
-        github=github,
     )

@@ -60,16 +60,14 @@ def _run(options: argparse.Namespace) -> int:
     arguments.log_to_console(options.verbose)
     # Whoever judges the work of another agent has no configuration of ours, and needs none.
     config = arguments.load_config_and_log(options.config, options.verbose) if options.config else None
-    with arguments.shown_results(options) as (stream, github):
-        return grade_command(
-            arguments.options_as(
-                GradeOptions,
-                options,
-                allowed=arguments.task_allowance(config, options.allow),
-                kept=arguments.kept_run_beside(config, keep=not options.no_store),
-                github=github,
-            ),
-            stream,
-            console=sys.stderr,
-            read_stdin=lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"",
-        )
+    return grade_command(
+        arguments.options_as(
+            GradeOptions,
+            options,
+            allowed=arguments.task_allowance(config, options.allow),
+            kept=arguments.kept_run_beside(config, keep=not options.no_store),
+        ),
+        arguments.results_stream(options),
+        console=sys.stderr,
+        read_stdin=lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"",
+    )

@@ -92,18 +92,16 @@ def _run(options: argparse.Namespace) -> int:
     # Only a language model needs the configuration; the others work without one, or with a broken one lying about.
     arguments.log_to_console(options.verbose)
     config = arguments.load_config_and_log(options.config, options.verbose) if options.config else None
-    with arguments.shown_results(options) as (stream, github):
-        return solve_command(
-            arguments.options_as(
-                SolveOptions,
-                options,
-                limits=arguments.options_as(RunLimits, options),
-                allowed=arguments.task_allowance(config, options.allow),
-                kept=arguments.kept_run_beside(config, keep=not options.no_store),
-                github=github,
-            ),
-            stream,
-            console=sys.stderr,
-            load_config=lambda: config or arguments.load_config_and_log(None, options.verbose),
-            started=lambda: datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        )
+    return solve_command(
+        arguments.options_as(
+            SolveOptions,
+            options,
+            limits=arguments.options_as(RunLimits, options),
+            allowed=arguments.task_allowance(config, options.allow),
+            kept=arguments.kept_run_beside(config, keep=not options.no_store),
+        ),
+        arguments.results_stream(options),
+        console=sys.stderr,
+        load_config=lambda: config or arguments.load_config_and_log(None, options.verbose),
+        started=lambda: datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    )

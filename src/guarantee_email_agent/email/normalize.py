@@ -19,14 +19,14 @@ of combining marks (1.2 s for 40,000 of them).
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _SPACES = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000"
 _LINE_ENDS = "\x0b\x0c\x85\u2028\u2029"
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _HYPHENS = "\u2010-\u2013\u2212\ufe58\ufe63\uff0d"
 _SINGLE_QUOTES = "\u2018-\u201b\u02bc\u00b4"
@@ -41,6 +41,15 @@ _ANY_INVISIBLE = f"[{_INVISIBLE}]"
 _ANY_CONTROL = f"[\x00-\x1f\x7f-\x9f\u2028\u2029{_SURROGATES}]"
 _ACCENT = "[\u0300-\u036f]"
 _ACCENTED = "[^\\W\\d_][\u0300-\u036f]{1,4}"
+_MAY_COMPOSE = "[\u0300-\u1fff\u2126-\U0010ffff]"
+_MANY_MARKS = r"[^\w\s\x00-\x7f]{31,}"
+_UNSEEN_CONTROL = "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
+_MARKS = "*_`~"
+_RUN_OF_MARKS = r"(?:[*_`]|~~)++"
+_EMPHASIS = (
+    rf"(?<![^\W_])(?<![*_`~]){_RUN_OF_MARKS}(?=[^\s*_`~])|(?<=[^\s*_`~]){_RUN_OF_MARKS}(?![^\W_])"
+    r"|(?<=[^\W\d_])\*+(?=[^\W\d_])"
+)
 _PLAIN = (
     (_SPACES, " "),
     (_HYPHENS, "-"),
@@ -60,6 +69,39 @@ def normalize_text(text: str) -> str:
         return text
     text = re.sub(_UNUSUAL, lambda match: _replacement(match[0]), text)
     return re.sub(_ACCENTED, _compose, text) if re.search(_ACCENT, text) else text
+
+
+@lru_cache(maxsize=256)  # scenarios share most phrases, and each check asks for the same reply
+def normalize_phrase(text: str, *, keep_emphasis: bool = False) -> str:
+    """Text as phrases are compared: by the rule above and as people see it.
+
+    Case is folded, every run of white space is one space, each dash a hyphen; control characters are left out, and
+    so are Markdown's marks of emphasis beside a word, unless `keep_emphasis`. All is composed (NFC).
+    """
+    if not text.isprintable():
+        text = re.sub(_UNSEEN_CONTROL, "", text)
+    text = normalize_text(text)
+    if not text.isascii():
+        text = _compose_all(text.replace("\u2014", "-").replace("\u2015", "-"))
+    if not keep_emphasis and any(mark in text for mark in _MARKS):
+        text = re.sub(_EMPHASIS, "", text)
+    words = " ".join(text.split())
+    if words:
+        before = " " if text[0].isspace() else ""
+        after = " " if text[-1].isspace() else ""
+        words = f"{before}{words}{after}"
+    return words.casefold()
+
+
+def has_phrase(phrase: str, text: str) -> bool:
+    """Whether a phrase stands in a text, as phrases are compared."""
+    wanted = normalize_phrase(phrase)
+    if wanted in normalize_phrase(text):
+        return True
+    if not any(mark in wanted for mark in _MARKS):
+        return False
+    # Who asks for the marks themselves, as in `**`, finds them.
+    return normalize_phrase(phrase, keep_emphasis=True) in normalize_phrase(text, keep_emphasis=True)
 
 
 def strip_invisible(text: str) -> str:
@@ -99,3 +141,12 @@ def _compose(match: re.Match[str]) -> str:
     import unicodedata  # as above
 
     return unicodedata.normalize("NFC", match[0])
+
+
+def _compose_all(text: str) -> str:
+    if not re.search(_MAY_COMPOSE, text):
+        return text
+    from unicodedata import combining, normalize  # as above
+
+    # No writing has so many marks on one letter, and NFC is quadratic in them.
+    return normalize("NFC", re.sub(_MANY_MARKS, lambda run: "".join(c for c in run[0] if not combining(c)), text))

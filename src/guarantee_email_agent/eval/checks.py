@@ -7,11 +7,13 @@ only where it fails.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from guarantee_email_agent.email.normalize import has_phrase, normalize_phrase
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.tool_mocks import has_arguments
 from guarantee_email_agent.files.fields import number
@@ -104,20 +106,19 @@ def check_hand_over(expected: str | None, actual: Mapping[str, Any]) -> Iterator
 def check_body_contains(phrases: Sequence[str], body: object) -> Iterator[Check]:
     shown = " ".join(body.split()) if phrases and isinstance(body, str) else body
     for phrase in phrases:
-        at = -1 if not isinstance(body, str) else normalize_phrase(body).find(normalize_phrase(phrase))
-        found = format_value(shown) if at < 0 else _surroundings(str(body), phrase)
+        is_there = isinstance(body, str) and has_phrase(phrase, body)
+        found = _surroundings(str(body), phrase) if is_there else format_value(shown)
         reason = f"missing phrase {phrase!r}"
-        check = _compared("response_body_contains", at >= 0, reason, format_value(phrase), found)
+        check = _compared("response_body_contains", is_there, reason, format_value(phrase), found)
         yield check._replace(phrase=phrase)
 
 
 def check_body_excludes(phrases: Sequence[str], body: object) -> Iterator[Check]:
     for phrase in phrases:
-        is_there = isinstance(body, str) and normalize_phrase(phrase) in normalize_phrase(body)
-        reason, found = f"found phrase {phrase!r}", "it is not in the reply"
-        if is_there and isinstance(body, str) and (span := find_phrase(phrase, body)) is not None:
-            found = format_value(_excerpt(body, span[0]))
-        check = _compared("response_body_excludes", not is_there, reason, f"no {phrase!r}", found)
+        span = find_phrase(phrase, body) if isinstance(body, str) else None
+        found = "it is not in the reply" if span is None else format_value(_excerpt(str(body), span[0]))
+        reason = f"found phrase {phrase!r}"
+        check = _compared("response_body_excludes", span is None, reason, f"no {phrase!r}", found)
         yield check._replace(phrase=phrase)
 
 
@@ -135,11 +136,10 @@ def check_ticket_fields(expected: Mapping[str, str], actual: object) -> Iterator
         found, wanted = fields.get(name), format_value(value)
         if found is None:
             yield Check("ticket_fields", f"missing field {name!r}", wanted, "(no such field)")
-        elif str(found) != str(value):
+        elif normalize_phrase(str(found)) != normalize_phrase(str(value)):
             yield Check("ticket_fields", f"wrong value of {name!r}", wanted, format_value(found))
         else:
-            written = f"{name}: {wanted}"
-            yield Check("ticket_fields", "", written, written, passed=True)
+            yield Check("ticket_fields", "", f"{name}: {wanted}", f"{name}: {format_value(found)}", passed=True)
 
 
 def check_scenario_used(expected: str | None, actual: Mapping[str, Any]) -> Iterator[Check]:
@@ -184,19 +184,29 @@ def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, 
 
 
 def check_never_called(forbidden: Sequence[ForbiddenCall], actual: Mapping[str, Any]) -> Iterator[Check]:
+    """On the safe side: another spelling of a text, such as other capitals, makes no other call."""
     for call in forbidden:
-        made = [other for other in actual.get("calls", ()) if _fits(call, other)]
+        made = [other for other in actual.get("calls", ()) if _fits(call, other, _folded)]
         reason = f"{made[0]['server']}.{made[0]['tool']} was called" if made else ""
         found = _format_calls(made) if made else "it was not called"
         yield _compared("never_called", not made, reason, f"never {_format_expected(call)}", found)
 
 
-def _fits(wanted: ExpectedCall | ForbiddenCall, call: Mapping[str, Any]) -> bool:
+def _fits(wanted: ExpectedCall | ForbiddenCall, call: Mapping[str, Any], *read: Callable[[object], object]) -> bool:
     return (
         call["server"] == wanted.server
         and wanted.tool in (None, call["tool"])
-        and has_arguments(call["arguments"], wanted.arguments)
+        and has_arguments(call["arguments"], wanted.arguments, *read)
     )
+
+
+def _folded(value: object) -> object:
+    """A value with each text in it as phrases are compared."""
+    if isinstance(value, str):
+        return normalize_phrase(value)
+    if isinstance(value, Mapping):
+        return {name: _folded(item) for name, item in value.items()}
+    return [_folded(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _in_order(expected: Sequence[ExpectedCall], made: Sequence[Mapping[str, Any]]) -> bool:
@@ -368,17 +378,6 @@ def check_verdict(test: str, verdict: Verdict) -> Iterator[Check]:
 # How values are compared and written ----------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)  # scenarios share most phrases, and each check asks for the same reply
-def normalize_phrase(text: str) -> str:
-    """Text as phrases are compared: case folded, every run of white space (no-break spaces too) one space."""
-    words = " ".join(text.split())
-    if words:
-        before = " " if text[0].isspace() else ""
-        after = " " if text[-1].isspace() else ""
-        words = f"{before}{words}{after}"
-    return words.casefold()
-
-
 def format_value(value: object) -> str:
     """A value as a failure shows it: text in quotes, cut to about 200 characters."""
     if value is _ABSENT:
@@ -390,26 +389,11 @@ def format_value(value: object) -> str:
 
 def find_phrase(phrase: str, body: str) -> tuple[int, int] | None:
     """Where a phrase stands in a reply, as a slice of the reply's own letters; None where it does not."""
-    at = normalize_phrase(body).find(wanted := normalize_phrase(phrase))
-    if at < 0:
+    if not has_phrase(phrase, body):
         return None
-    if not wanted:
-        return 0, 0
-    places = _places(body)
-    last = min(at + len(wanted), len(places)) - 1
-    return places[min(at, last)], places[last] + 1
-
-
-@lru_cache(maxsize=16)
-def _places(body: str) -> Sequence[int]:
-    """For each character of the normalized reply the index of the one that it was; folding makes ss of ß."""
-    places: list[int] = []
-    for index, character in enumerate(body):
-        if not character.isspace():
-            places += [index] * len(character.casefold())
-        elif index == 0 or not body[index - 1].isspace():
-            places.append(index)
-    return places
+    end = bisect_left(range(len(body)), True, key=lambda end: has_phrase(phrase, body[:end]))
+    start = bisect_left(range(end + 1), True, key=lambda start: not has_phrase(phrase, body[start:end])) - 1
+    return start, end
 
 
 def _compared(name: str, passed: bool, reason: str, expected: str, actual: str) -> Check:
@@ -423,7 +407,8 @@ def _surroundings(body: str, phrase: str) -> str:
     folded, wanted = normalize_phrase(text), normalize_phrase(phrase).strip()
     if len(text) != len(folded):  # folding makes ss of ß
         text = folded
-    at = folded.find(wanted)
+    if (at := folded.find(wanted)) < 0:  # one that asks for marks of emphasis
+        return truncate(text, _MAX_CHARACTERS)
     start, end = max(0, at - _AROUND), at + len(wanted) + _AROUND
     return f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}"
 

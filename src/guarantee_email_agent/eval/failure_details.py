@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from guarantee_email_agent.eval.checks import find_phrase, normalize_phrase
+from guarantee_email_agent.email.normalize import normalize_phrase
+from guarantee_email_agent.eval.checks import find_phrase
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.reporting.word_diff import diff_words
 

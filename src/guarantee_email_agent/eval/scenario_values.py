@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Final
 
+from guarantee_email_agent.email.normalize import normalize_phrase
 from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.files.fields import not_blank
 from guarantee_email_agent.utils.text import truncate
@@ -63,4 +64,11 @@ def check_raw_file(value: str) -> str | None:
 
 
 def check_phrases(values: Sequence[str]) -> str | None:
-    return "holds an empty phrase; write the words, or remove it" if any(map(not_blank, values)) else None
+    return "holds an empty phrase; write the words, or remove it" if any(map(_is_unseen, values)) else None
+
+
+def _is_unseen(phrase: str) -> bool:
+    """Whether nothing of a phrase would be compared, so that every reply has it."""
+    if phrase.isascii() and phrase.isprintable():
+        return not_blank(phrase) is not None
+    return not normalize_phrase(phrase).strip()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import isfinite
@@ -208,9 +208,11 @@ class ToolMocks:
         return answers[turn], entry.error
 
 
-def has_arguments(actual: Mapping[str, Any], wanted: Mapping[str, object]) -> bool:
-    """Whether a call's arguments have these values; others are free. `true` is not 1."""
-    return all(name in actual and _is_same(actual[name], value) for name, value in wanted.items())
+def has_arguments(
+    actual: Mapping[str, Any], wanted: Mapping[str, object], read: Callable[[object], object] = lambda value: value
+) -> bool:
+    """Whether a call's arguments have these values; others are free. `true` is not 1. read: what of both to compare."""
+    return all(name in actual and _is_same(read(actual[name]), read(value)) for name, value in wanted.items())
 
 
 def _is_same(actual: object, wanted: object) -> bool:

@@ -13,8 +13,7 @@ from typing import Final
 from guarantee_email_agent.reporting.markdown_report import as_markdown
 from guarantee_email_agent.reporting.report import WORDS, Case, Report, relative_to
 from guarantee_email_agent.reporting.terminal import TextStream
-from guarantee_email_agent.reporting.transcript import visible
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.utils.text import printable, truncate, visible
 
 MAX_ANNOTATIONS: Final = 10
 """GitHub shows so many errors of a step, and drops the others."""
@@ -80,10 +79,10 @@ def annotate(report: Report, root: str = "") -> list[str]:
     """One error for each case that did not pass, as many as are shown. root: what files are named relative to."""
     lines = [_annotation(case, root) for case in islice(report.cases_that(passed=False), MAX_ANNOTATIONS)]
     if more := report.failed_count - len(lines):
-        lines.append(f"::notice title={_property(report.title)}::{more:,} more {report.noun}s did not pass")
+        lines.append(f"::notice title={_property(printable(report.title))}::{more:,} more {report.noun}s did not pass")
     if report.interrupted:
         reason = f"Interrupted: {report.totals.total:,} of {report.planned:,} {report.noun}s ran"
-        lines.append(f"::warning title={_property(report.title)}::{_data(reason)}")
+        lines.append(f"::warning title={_property(printable(report.title))}::{_data(reason)}")
     return lines
 
 

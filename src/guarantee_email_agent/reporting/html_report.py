@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.reporting.history_chart import HistoryChart
 from guarantee_email_agent.reporting.report import SIGNS, WORDS, Case, Report, totals_by_group
-from guarantee_email_agent.reporting.transcript import Section, cut, sections, visible
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.reporting.transcript import Section, cut, sections
+from guarantee_email_agent.utils.text import printable, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

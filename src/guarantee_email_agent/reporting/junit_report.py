@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from guarantee_email_agent.reporting.report import Case, Report
-from guarantee_email_agent.reporting.transcript import cut, visible
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.reporting.transcript import cut
+from guarantee_email_agent.utils.text import printable, visible
 
 _PLACE: Final = re.compile(rb'<testcase name="cases" ?/>')
 

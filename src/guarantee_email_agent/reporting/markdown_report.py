@@ -12,8 +12,8 @@ from itertools import chain
 from typing import Final
 
 from guarantee_email_agent.reporting.report import SIGNS, WORDS, Case, Report, totals_by_group
-from guarantee_email_agent.reporting.transcript import cut, visible
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.reporting.transcript import cut
+from guarantee_email_agent.utils.text import printable, truncate, visible
 
 MAX_CHARACTERS: Final = 65_000
 """A comment on GitHub may have 65,536; the summary of a step may have sixteen times as many bytes."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
+from guarantee_email_agent.utils.text import printable
 
 _CLEAR_LINE: Final = "\r\x1b[K"
 _REDRAW_S: Final = 0.1
@@ -65,7 +66,7 @@ class Progress:
         if self._stream is None or now - self._shown_at < (_REDRAW_S if self._redraws else _PLAIN_LINE_S):
             return
         self._shown_at = now
-        text = self._text(now - self._began)
+        text = printable(self._text(now - self._began))
         if self._redraws:
             self._visible = True
             self._write(f"{_CLEAR_LINE}{text[: self._columns() - 1]}")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
 from guarantee_email_agent.reporting.report import Report
-from guarantee_email_agent.reporting.transcript import cut, visible
+from guarantee_email_agent.reporting.transcript import cut
+from guarantee_email_agent.utils.text import visible
 
 COLUMNS: Final = (
     "run_id",
@@ -34,13 +36,14 @@ COLUMNS: Final = (
 earlier run that gave a result."""
 _MAX_CELL: Final = 32_000
 """A spreadsheet's cell holds 32,767 characters."""
-_FORMULA: Final = tuple("=+-@＝＋－＠")
+_FORMULA: Final = re.compile(r"(^|[;\n])(?=[\s\"']*[=+\-@＝＋－＠])")
+"""Where one may begin: spreadsheets pass over white space, and split at semicolons where these stand in no quotes."""
 
 
 def as_csv(report: Report) -> Iterator[bytes]:
     """RFC 4180 in UTF-8, case by case, with a header.
 
-    A text that a spreadsheet would take for a formula gets an apostrophe. Where a run was stopped before its first
+    What a spreadsheet would take for a formula gets an apostrophe. Where a run was stopped before its first
     result, a row without a case says so.
     """
     content = io.StringIO(newline="")
@@ -97,6 +100,5 @@ def _taken(content: io.StringIO) -> bytes:
 
 def _cell(text: str) -> str:
     shown, note = cut(visible(text), _MAX_CELL)
-    # Spreadsheets pass over what stands before the sign.
-    guard = "'" if shown.lstrip().startswith(_FORMULA) else ""
-    return f"{guard}{shown}\n… {note}" if note else f"{guard}{shown}"
+    shown = _FORMULA.sub(r"\1'", shown)
+    return f"{shown}\n… {note}" if note else shown

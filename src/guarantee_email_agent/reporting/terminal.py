@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Final, Protocol
+
+from guarantee_email_agent.utils.text import printable
 
 _SIGNS: Final = "✓✗⚠️🎉≥"
 _IN_ASCII: Final = str.maketrans({"✓": "[PASS]", "✗": "[FAIL]", "🎉": "[PASS]", "≥": ">=", "…": "...", "–": "-"})
 _GREEN, _RED, _RESET = "\x1b[32m", "\x1b[31m", "\x1b[0m"
+_COLOR: Final = re.compile(r"(\x1b\[(?:32|31|0)m)")
 
 
 class TextStream(Protocol):
@@ -33,7 +37,11 @@ class Terminal:
         self._encoding = "ascii" if ascii_only else encoding if self.ascii else None
 
     def line(self, text: str) -> None:
-        """Writes `text`, whose control characters are the caller's to escape, and a line break."""
+        """Writes `text` as one line, in which nothing but our colours controls a terminal."""
+        if not text.isprintable():
+            parts = _COLOR.split(text) if self._color else [text]
+            parts[::2] = map(printable, parts[::2])
+            text = "".join(parts)
         if self.ascii:
             text = text.translate(_IN_ASCII)
         if self._encoding is not None:
@@ -44,12 +52,12 @@ class Terminal:
         self._stream.flush()
 
     def outcome(self, text: str, paint: bool = True) -> None:
-        """Writes text whose first sign tells good from bad, in green or red; only its first line is painted."""
+        """Writes lines of text whose first sign tells good from bad, in green or red; only the first is painted."""
+        first, *rest = text.split("\n")
         if paint:
-            first, line_break, rest = text.partition("\n")
-            painted = self.red(first) if text[0] == "✗" else self.green(first)
-            text = f"{painted}{line_break}{rest}"
-        self.line(text)
+            first = self.red(first) if text[0] == "✗" else self.green(first)
+        for line in (first, *rest):
+            self.line(line)
 
     def green(self, text: str) -> str:
         return f"{_GREEN}{text}{_RESET}" if self._color else text
@@ -60,7 +68,7 @@ class Terminal:
 
 def warn_on_stderr(message: str) -> None:
     """One line, for what is no result and must not be missed, whatever the log shows."""
-    sys.stderr.write(f"WARNING {message}\n")
+    sys.stderr.write(f"WARNING {printable(message)}\n")
     sys.stderr.flush()
 
 

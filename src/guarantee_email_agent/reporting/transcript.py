@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.reporting.terminal import pluralize
 from guarantee_email_agent.store.records import Check
-from guarantee_email_agent.utils.text import head_and_tail, printable
+from guarantee_email_agent.utils.text import head_and_tail, printable, visible
 
 MAX_TEXT: Final = 20_000
 """Characters of one text that are shown."""
@@ -96,11 +96,6 @@ def sections(
     elif response is not None:
         yield _text("reply", "Answer", _as_text(response))
     yield from _judgement(judgement, output, failed)
-
-
-def visible(text: str) -> str:
-    """`text` with its line breaks, and with whatever else controls a terminal or a page written out."""
-    return "\n".join(map(printable, text.replace("\r\n", "\n").replace("\t", "    ").split("\n")))
 
 
 def cut(text: str, max_chars: int = MAX_TEXT, *, from_end: bool = False) -> tuple[str, str]:

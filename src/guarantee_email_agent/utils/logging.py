@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import printable, visible
 
 ROOT = "guarantee_email_agent"
 
@@ -38,6 +38,9 @@ def add_log_fields(**fields: object) -> None:
 class LineFormatter(logging.Formatter):
     """`2026-01-17 10:23:45 INFO Email received: …`; control characters are written out. A traceback keeps its lines."""
 
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's own name
+        return visible(super().formatException(ei))
+
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
         return printable(super().formatMessage(record))
 
@@ -61,7 +64,8 @@ class JsonFormatter(logging.Formatter):
         event = {**own, **(_fields.get() or {}), **getattr(record, "fields", {}), **own}
         if record.exc_info:
             event["exception"] = self.formatException(record.exc_info)
-        return json.dumps(event, ensure_ascii=False)
+        line = json.dumps(event, ensure_ascii=False)
+        return line if line.isprintable() else json.dumps(event)
 
 
 class LogFile(logging.FileHandler):

@@ -18,6 +18,11 @@ def printable(text: str) -> str:
     )
 
 
+def visible(text: str) -> str:
+    """`text` with its line breaks, and with whatever else controls a terminal or a page written out."""
+    return "\n".join(map(printable, text.replace("\r\n", "\n").replace("\t", "    ").split("\n")))
+
+
 def truncate(text: str, max_chars: int) -> str:
     """`text`, or its first `max_chars` characters and an ellipsis."""
     return text if len(text) <= max_chars else f"{text[:max_chars]}…"

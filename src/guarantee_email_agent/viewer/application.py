@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from starlette.applications import Starlette
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,6 +23,15 @@ from guarantee_email_agent.viewer.site import Site
 _NOT_FOUND: Final = ("store_no_such_run", "store_no_such_case", "store_ambiguous_run", "viewer_no_such_text")
 
 
+class _NameConvertor(PathConvertor):
+    """A name may hold whatever somebody gave it, slashes and line breaks, too."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("name", _NameConvertor())
+
+
 def create_application(site: Site) -> Starlette:
     """Everything behind the guard."""
     application = Starlette(
@@ -30,9 +40,9 @@ def create_application(site: Site) -> Starlette:
             Route("/runs/{run}", run_page),
             Route("/runs/{run}/groups", groups_page),
             Route("/runs/{run}/progress", progress_part),
-            Route("/runs/{run}/results/{name:path}", result_page),
-            Route("/runs/{run}/texts/{part}/{name:path}", text_page),
-            Route("/history/{name:path}", history_page),
+            Route("/runs/{run}/results/{name:name}", result_page),
+            Route("/runs/{run}/texts/{part}/{name:name}", text_page),
+            Route("/history/{name:name}", history_page),
             Route("/compare", comparison_page),
             Route("/inbox", inbox_page),
             Route("/static/{digest}/{name}", _static),

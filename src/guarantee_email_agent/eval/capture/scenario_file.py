@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.email.no_reply import decides_reply
+from guarantee_email_agent.email.normalize import has_phrase
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.header_fields import decode_encoded_words
 from guarantee_email_agent.eval.answer_report import ticket_fields
 from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
 from guarantee_email_agent.eval.capture.names import find_names
-from guarantee_email_agent.eval.checks import normalize_phrase
 from guarantee_email_agent.eval.dry_run import DryRun
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalTestCase
@@ -69,11 +69,10 @@ def expected_output(run: DryRun, facts: Iterable[str], phrases: tuple[list[str],
     expected: dict[str, Any] = {"email_sent": run.reply is not None}
     if run.reply is not None:
         body = str(run.reply["body"])
-        reply = normalize_phrase(body)
-        said = [fact for fact in facts if normalize_phrase(fact) in reply]
-        usual = [phrase for phrase in phrases[0] if normalize_phrase(phrase) in reply and phrase not in said]
+        said = [fact for fact in facts if has_phrase(fact, body)]
+        usual = [phrase for phrase in phrases[0] if has_phrase(phrase, body) and phrase not in said]
         expected["response_body_contains"] = [*said, *usual[:_MAX_PHRASES]] or [_longest_sentence(body)]
-        if excludes := [phrase for phrase in phrases[1] if normalize_phrase(phrase) not in reply][:_MAX_PHRASES]:
+        if excludes := [phrase for phrase in phrases[1] if not has_phrase(phrase, body)][:_MAX_PHRASES]:
             expected["response_body_excludes"] = excludes
     expected["ticket_created"] = run.ticket is not None
     if run.ticket is not None:

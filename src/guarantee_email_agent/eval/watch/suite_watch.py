@@ -147,7 +147,8 @@ class _WatchedSuite:
         """names: of the changed files, relative to the package."""
         more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
         what = f"Changed: the program itself ({printable(', '.join(names[:_MAX_NAMES]))}{more})."
-        self._terminal.line(f"\n{what} What runs here is as it was: stop it with Ctrl-C, and start it again")
+        self._terminal.line("")
+        self._terminal.line(f"{what} What runs here is as it was: stop it with Ctrl-C, and start it again")
         self._terminal.flush()
 
     def _load_again(self) -> None:
