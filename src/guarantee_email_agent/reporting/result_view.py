@@ -40,7 +40,7 @@ def print_result(
         before = same
         for section in sections(*transcript[1:], step_ms=result.step_ms or (), failed=store.checks(result)):
             print_section(section, terminal)
-        terminal.line(f"Took:\n{_INDENT}{_cost_line(result)}")
+        print_section(Section("took", "Took", text=_cost_line(result)), terminal)
     if len(results) > 1:
         passed = sum(each.verdict == "passed" for each in results)
         terminal.line(f"{passed} of {pluralize(len(results), 'run')} passed")
