@@ -8,7 +8,7 @@ import pytest
 from faults.fault import TESTS, Fault, fault_in
 from faults.trial import ROOT, Trial, mirrored_tests
 
-FILE = "src/guarantee_email_agent/email/reply.py"
+FILE = "src/guarantee_email_agent/email/recipient.py"
 REPLY = "src/guarantee_email_agent/email/reply.py"
 
 
@@ -21,7 +21,7 @@ def fault_of(file: str, before: str, after: str) -> Fault:
 @pytest.mark.parametrize(
     ("file", "tests"),
     [
-        (FILE, "tests/email/test_reply.py"),
+        (REPLY, "tests/email/test_reply.py"),
         ("src/guarantee_email_agent/email/processor.py", "tests/email/test_processor_obedient_model.py"),
         ("instructions/scenarios/valid-warranty.de.md", "tests/instructions"),
     ],

@@ -42,9 +42,11 @@ def test_the_message_is_what_a_person_reads(error: type[AgentError]) -> None:
 @pytest.mark.parametrize("again", [lambda each: pickle.loads(pickle.dumps(each)), copy.copy], ids=["pickle", "copy"])
 def test_an_error_keeps_code_and_details_between_processes(error: type[AgentError], again: object) -> None:
     assert callable(again)
-    same = again(error("message", "some_code", {"line": 3}))
+    first = error("message", "some_code", {"line": 3})
+    same = again(first)
     assert type(same) is error
-    assert (same.message, same.code, same.details) == ("message", "some_code", {"line": 3})
+    assert (same.message, same.code, same.details) == ("message", "some_code", first.details)
+    assert same.details["line"] == 3
 
 
 def test_details_of_one_error_are_its_own() -> None:
