@@ -176,7 +176,8 @@ class EvalRunner:
         if llm is not None:
             clients["anthropic"] = llm
         trace = RunTrace(services.tools)
-        clients["anthropic"] = trace.follow(clients["anthropic"])
+        if self.wants_record(test_case) or (self.keep_traces and llm is not None):
+            clients["anthropic"] = trace.follow(clients["anthropic"])
         history = None if previous is None else MockReplyHistory(previous)
         processor = self.create_processor(clients, clock, self._policy_for(test_case), history)
         arrival: dict[str, Any] = {} if previous is None else {"arrived_at": ARRIVED_AT}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, field, fields
+from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -56,6 +57,12 @@ def default_of(field: Field[Any]) -> Any:
 
 def none_is_default(record: Any) -> None:
     """For `__post_init__` of a frozen dataclass: who passes None in Python means the default."""
-    for each in fields(record):
+    kind: Any = type(record)
+    for each in _with_default(kind):
         if getattr(record, each.name) is None:
             object.__setattr__(record, each.name, default_of(each))
+
+
+@cache
+def _with_default(record: type) -> tuple[Field[Any], ...]:
+    return tuple(each for each in fields(record) if default_of(each) is not None)
