@@ -14,6 +14,7 @@ import pytest
 from kept_suite import KeptSuite
 from scenario_folder import failing
 
+from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval import verdict_inputs
 from guarantee_email_agent.eval.stale import find_stale, print_stale
 from guarantee_email_agent.reporting.result_view import json_result
@@ -252,6 +253,12 @@ def incomplete(suite: KeptSuite) -> KeptSuite:
 
 
 REASON = "judge.py, line 2: it imports what only a run tells"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="there is no file that cannot be read")
+def test_a_file_that_cannot_be_read_is_not_the_same_as_last_time() -> None:
+    inputs = verdict_inputs.VerdictInputs(Config(), Path("evals"), "offline", "command:cat /proc/self/mem")
+    assert "mem cannot be read (Input/output error)" in inputs.set.incomplete
 
 
 def test_incomplete_inputs_are_refused(incomplete: KeptSuite) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from guarantee_email_agent.email.no_reply import sender_reason
 from guarantee_email_agent.email.parsing.addresses import parse_address
-from guarantee_email_agent.eval.models import EvalInput, EvalResult, InvalidScenario, KeptScenario
+from guarantee_email_agent.eval.models import EvalInput, EvalResult, InvalidScenario, ScenarioSummary
 
 _DIGIT: Final = re.compile(r"\d")
 _NUMBER_PARTS: Final = re.compile(r"([0-9]+)|([a-z]+)|[!-/:-@\[-`{-~]+")
@@ -66,7 +66,7 @@ class MailCounter:
 def mail_fingerprint(result: EvalResult) -> bytes:
     """16 bytes that are the same for copies; a file that cannot be used is a copy of none."""
     scenario = result.test_case
-    if isinstance(scenario, KeptScenario):
+    if isinstance(scenario, ScenarioSummary):
         return scenario.mail
     met = ("invalid", scenario.file) if isinstance(scenario, InvalidScenario) else _what_the_agent_meets(scenario.input)
     return hashlib.blake2b(repr(met).encode(errors="backslashreplace"), digest_size=_FINGERPRINT_BYTES).digest()

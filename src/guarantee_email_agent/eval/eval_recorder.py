@@ -12,7 +12,7 @@ from guarantee_email_agent.eval.distinct_mails import MailCounter, mail_fingerpr
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
-from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, kept_source, without_password
+from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, stored_source, without_password
 from guarantee_email_agent.reporting.run_report import RunOutcome
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
 from guarantee_email_agent.store.records import NO_USAGE, InputSet, KeptRun, NewResult, NewRun, Usage
@@ -118,7 +118,7 @@ class EvalRecorder:
             usage=_usage(result),
             inputs=inputs,
             checks=result.failed_checks,
-            source=kept_source(case) if isinstance(case, EvalTestCase) else None,
+            source=stored_source(case) if isinstance(case, EvalTestCase) else None,
             request=build_raw_email(case) if isinstance(case, EvalTestCase) else None,
             # The time has its column; without it equal outputs are kept once.
             response={name: value for name, value in result.actual_output.items() if name != "processing_time_ms"},

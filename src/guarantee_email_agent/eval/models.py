@@ -55,7 +55,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class KeptScenario:
+class ScenarioSummary:
     """What is known of a scenario whose result is taken over without reading it. mail: as `mail_fingerprint` has it."""
 
     scenario_id: str
@@ -77,7 +77,7 @@ class EvalResult:
     that gave it, where that is an earlier one.
     """
 
-    test_case: EvalTestCase | InvalidScenario | KeptScenario
+    test_case: EvalTestCase | InvalidScenario | ScenarioSummary
     passed: bool
     failures: Sequence[str] = ()
     actual_output: Mapping[str, Any] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class EvalResult:
     trace: Mapping[str, Any] | None = None
     judgement: Mapping[str, Any] | None = None
     repetitions: tuple[EvalResult, ...] = ()
-    step_ms: tuple[float, ...] = field(default=(), compare=False)
+    step_ms: tuple[float | None, ...] = field(default=(), compare=False)
     checks: tuple[Check, ...] = ()
     taken_over: str = ""
 

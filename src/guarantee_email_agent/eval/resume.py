@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader
-from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, KeptScenario
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, ScenarioSummary
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
-from guarantee_email_agent.eval.verdict_inputs import kept_source, source_with_mail
+from guarantee_email_agent.eval.verdict_inputs import source_with_mail, stored_source
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
@@ -230,7 +230,7 @@ class _TakenOver:
         passed, elapsed_ms = stored.verdict == "passed", round(stored.duration_ms)
         failed = () if passed else tuple(store.checks(stored))
         return EvalResult(
-            KeptScenario(stored.name, file, stored.description, stored.category, mail or b""),
+            ScenarioSummary(stored.name, file, stored.description, stored.category, mail or b""),
             passed,
             list(map(str, failed)),
             json.loads(response or b"{}") | {"processing_time_ms": elapsed_ms},
@@ -305,7 +305,7 @@ def has_source(file: str, content: bytes, digest: bytes | None, loader: EvalLoad
             if hashlib.sha256(source_with_mail(source, name.decode(), raw)).digest() == digest:
                 return True
     case = next(iter(loader.iter_entries([file])))
-    return isinstance(case, EvalTestCase) and hashlib.sha256(kept_source(case) or b"").digest() == digest
+    return isinstance(case, EvalTestCase) and hashlib.sha256(stored_source(case) or b"").digest() == digest
 
 
 def _by_case(store: RunStore, run: StoredRun) -> Iterator[tuple[str, list[StoredResult]]]:
@@ -323,7 +323,7 @@ def _is_valid(store: RunStore, stored: StoredResult, case: EvalTestCase, inputs:
     """Whether the result would be asked for in the same way today."""
     if stored.input_set is None or store.input_set_digest(stored.input_set) != inputs.digest:
         return False
-    return stored.source_hash == hashlib.sha256(kept_source(case) or b"").digest()
+    return stored.source_hash == hashlib.sha256(stored_source(case) or b"").digest()
 
 
 def _restored(store: RunStore, stored: StoredResult, case: EvalTestCase) -> EvalResult:

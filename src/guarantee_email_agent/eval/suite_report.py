@@ -163,8 +163,10 @@ def _trace(result: EvalResult) -> dict[str, Any] | None:
         return None
     trace = {"read": result.reading, **(result.trace or {})}
     if result.reading is None and result.step_ms:  # of an agent that is not ours; the times of our mocks mean nothing
-        steps = zip(trace["execution_trace"], result.step_ms, strict=True)
-        trace["execution_trace"] = [{**step, "duration_ms": round(took, 1)} for step, took in steps]
+        steps = zip(trace["execution_trace"], result.step_ms, strict=False)
+        trace["execution_trace"] = [
+            {**step, "duration_ms": None if took is None else round(took, 1)} for step, took in steps
+        ]
     return trace
 
 

@@ -63,7 +63,8 @@ _Answered = TypeVar("_Answered")
 class ToolCall:
     """A call as a mock noted it. answer: what came back, or why nothing did; None while there is none.
 
-    refused: whether nothing came of it since no such call can be made, such as one of a tool that is none.
+    took_ms: None while it goes on. refused: whether nothing came of it since no such call can be made, such as one of a
+    tool that is none.
     """
 
     server: str
@@ -72,7 +73,7 @@ class ToolCall:
     answer: str | None = None
     is_error: bool = False
     refused: bool = False
-    took_ms: float = 0.0
+    took_ms: float | None = None
 
     def answered(self, answer: _Answered) -> _Answered:
         """Note what came back, and hand it on."""

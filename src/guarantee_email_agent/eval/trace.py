@@ -33,8 +33,8 @@ class RunTrace:
         return [call.as_step() for call in self.tools.calls]
 
     @property
-    def step_ms(self) -> tuple[float, ...]:
-        """What each took, in milliseconds, which is no part of it."""
+    def step_ms(self) -> tuple[float | None, ...]:
+        """What each took, in milliseconds, which is no part of it; None for one that nobody waited for."""
         return tuple(call.took_ms for call in self.tools.calls)
 
     def follow(self, model: Any) -> ModelClient:
@@ -62,7 +62,9 @@ def build_record(
     """
     steps = trace.execution_trace
     if not trace.is_own:
-        steps = [{**step, "duration_ms": round(took, 3)} for step, took in zip(steps, trace.step_ms, strict=True)]
+        times = (None if took is None else round(took, 3) for took in trace.step_ms)
+        # A call that the agent left behind may come in meanwhile.
+        steps = [{**step, "duration_ms": took} for step, took in zip(steps, times, strict=False)]
     return {
         "task_name": test_case.scenario_id,
         "instruction": test_case.input.email.body,

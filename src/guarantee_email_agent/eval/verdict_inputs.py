@@ -59,7 +59,8 @@ class VerdictInputs:
                 with open(path, "rb") as file:
                     content = file.read()
             except OSError as error:  # what that means for the run is told where it matters
-                content = f"unreadable: {error.errno}".encode()
+                yield incomplete(f"{name} cannot be read ({error.strerror})")
+                continue
             # A program may be as large as it likes, and so may what a judge compares with.
             yield Input.of(kind, name, content, keep=kind != "agent" and len(content) <= _MAX_KEPT)
 
@@ -87,7 +88,7 @@ class VerdictInputs:
         return {"max_tokens": llm.max_tokens, "temperature": llm.temperature, "force_tool": llm.force_tool}
 
 
-def kept_source(case: EvalTestCase) -> bytes | None:
+def stored_source(case: EvalTestCase) -> bytes | None:
     """The scenario's file as the store has it: where its mail is a file beside it, with a comment that tells that one's
     digest, so that another mail is another source. None where the scenario comes from no file.
     """

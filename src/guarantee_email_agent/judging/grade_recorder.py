@@ -15,7 +15,7 @@ from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.reporting.run_report import RunOutcome
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
 from guarantee_email_agent.store.database import StoreError
-from guarantee_email_agent.store.program_inputs import code_inputs, program_inputs
+from guarantee_email_agent.store.program_inputs import code_inputs, incomplete, program_inputs
 from guarantee_email_agent.store.records import Check, Input, InputSet, KeptRun, NewResult, NewRun
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.utils.git_state import GitQuestion
@@ -109,15 +109,16 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _input(kind: str, name: str, path: Path) -> Iterator[Input]:
-    """Nothing where it cannot be read: the verdict says so."""
     try:
         # Not blocking, since a named pipe would wait for a writer for ever.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
+                yield incomplete(f"{name} is no file")
                 return
             content, size = file.read(_MAX_BYTES + 1), status.st_size
-    except OSError:
+    except OSError as error:
+        yield incomplete(f"{name} cannot be read ({error.strerror})")
         return
     if size > _MAX_BYTES:
         content = b"%d " % size + content

@@ -66,7 +66,7 @@ def sections(
     judgement: Any,
     *,
     output: str = "",
-    step_ms: Sequence[float] = (),
+    step_ms: Sequence[float | None] = (),
     failed: Iterable[Check] = (),
 ) -> Iterator[Section]:
     """In the order in which it happened: mail → reading → model → calls → reply → ticket → outcome → checks → judge.
@@ -209,7 +209,7 @@ def _message(message: Any) -> str:
     return "\n".join(lines)
 
 
-def _calls(steps: Any, response: Any, step_ms: Sequence[float]) -> Iterator[Section]:
+def _calls(steps: Any, response: Any, step_ms: Sequence[float | None]) -> Iterator[Section]:
     """As they were traced, with their answers, else as the mocks captured them."""
     made = steps
     if not isinstance(steps, list) or not steps:

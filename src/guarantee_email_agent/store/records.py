@@ -183,5 +183,5 @@ class NewResult(NamedTuple):
     response: Any = None
     trace: Any = None
     judgement: Any = None
-    step_ms: Sequence[float] = ()
+    step_ms: Sequence[float | None] = ()
     mail: bytes | None = None

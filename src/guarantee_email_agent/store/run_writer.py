@@ -315,9 +315,15 @@ def _as_json(value: Any) -> bytes | None:
     return None if value is None else json.dumps(value, separators=(",", ":"), default=str).encode()
 
 
-def _as_text(step_ms: Sequence[float]) -> str:
+def _as_text(step_ms: Sequence[float | None]) -> str:
     """As JSON has it."""
-    return f"[{','.join(f'{each:.3g}' if each < 1000 else str(round(each)) for each in step_ms)}]"
+    return f"[{','.join(map(_milliseconds, step_ms))}]"
+
+
+def _milliseconds(each: float | None) -> str:
+    if each is None:
+        return "null"
+    return f"{each:.3g}" if each < 1000 else str(round(each))
 
 
 def _remember(cache: dict[Any, int], key: Any, value: int) -> int:

@@ -105,7 +105,7 @@ class StoredResult(NamedTuple):
     usage: Usage
     input_set: int | None
     source_hash: bytes | None
-    step_ms: tuple[float, ...] | None
+    step_ms: tuple[float | None, ...] | None
     taken_over: str | None
 
     @classmethod
