@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final, NamedTuple
 from unicodedata import combining
 
@@ -31,6 +31,9 @@ MIN_LENGTH_OF_ALIKE: Final = 4
 MIN_DISTINCTIVE_LENGTH: Final = 5
 MAX_WORDS_OF_FORMAT: Final = 5
 MAX_DIFFERING_SIGNS: Final = 2
+MAX_WORDS_WITH_DIGITS: Final = (
+    1000  # no honest mail has so many; a hostile one shall not buy more time with more of them
+)
 MAX_LENGTH_OF_FORMAT: Final = 40
 
 _JOINING_CHARACTERS: Final = frozenset("-_/.")
@@ -157,9 +160,9 @@ def _alternatives(words: TokenizedText, lexicon: Lexicon, numbers: Sequence[Numb
 def _find_spaced(words: TokenizedText, patterns: Sequence[re.Pattern[str]]) -> dict[int, NumberToken]:
     """Numbers of the company's own format that somebody wrote with blanks, by their first words: `kt 77120 9`."""
     found = dict[int, NumberToken]()
-    with_digits = [index for index, word in enumerate(words.folded) if _DIGIT.search(word)] if patterns else []
+    with_digits = (index for index, word in enumerate(words.folded) if _DIGIT.search(word)) if patterns else ()
     taken = 0
-    for index in with_digits:
+    for index in islice(with_digits, MAX_WORDS_WITH_DIGITS):
         for first in range(max(index - 1, taken), index + 1):
             for end in range(min(first + MAX_WORDS_OF_FORMAT, len(words.folded)), index, -1):
                 text = words.text_of(first, end)
