@@ -13,7 +13,7 @@ from stored_runs import StoredRuns, result
 from guarantee_email_agent.reporting.comparison_report import json_comparison, print_comparison
 from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.store.comparison import Comparison, compare_runs
-from guarantee_email_agent.store.records import Input, InputSet, NewResult, Usage
+from guarantee_email_agent.store.records import CaseResult, Input, InputSet, Usage
 from guarantee_email_agent.store.run_reader import RunStore
 
 
@@ -22,7 +22,7 @@ def runs(tmp_path: Path) -> StoredRuns:
     return StoredRuns(tmp_path / "runs.db")
 
 
-def compare(runs: StoredRuns, before: list[NewResult], after: list[NewResult], **changes: Any) -> Comparison:
+def compare(runs: StoredRuns, before: list[CaseResult], after: list[CaseResult], **changes: Any) -> Comparison:
     runs.write(1, before)
     runs.write(2, after, "failed", 4, **changes)
     with RunStore(runs.file) as store:
@@ -64,7 +64,7 @@ def test_it_says_what_fails_now_and_what_was_changed(runs: StoredRuns) -> None:
 
 
 def test_replies_that_changed_alike_are_shown_once(runs: StoredRuns) -> None:
-    def replies(text: str) -> list[NewResult]:
+    def replies(text: str) -> list[CaseResult]:
         return [result(number, response={"response_body": text, "number": number}) for number in (1, 2, 3)]
 
     lines = printed(compare(runs, replies("Good day"), replies("Good evening")))

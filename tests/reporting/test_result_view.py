@@ -12,7 +12,7 @@ from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.reporting.result_view import json_result, print_result
 from guarantee_email_agent.reporting.terminal import Terminal
-from guarantee_email_agent.store.records import Check, NewResult, Usage
+from guarantee_email_agent.store.records import CaseResult, Check, Usage
 from guarantee_email_agent.store.run_reader import RunStore
 
 MAIL = {
@@ -48,7 +48,7 @@ def runs(tmp_path: Path) -> StoredRuns:
     return StoredRuns(tmp_path / "runs.db")
 
 
-def shown(runs: StoredRuns, *results: NewResult, color: bool = False) -> str:
+def shown(runs: StoredRuns, *results: CaseResult, color: bool = False) -> str:
     runs.write(1, results)
     stream = io.StringIO()
     with RunStore(runs.file) as store:

@@ -10,7 +10,7 @@ from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.store.comparison import Comparison, compare_runs, find_pair
 from guarantee_email_agent.store.database import StoreError
-from guarantee_email_agent.store.records import Input, InputSet, NewResult
+from guarantee_email_agent.store.records import CaseResult, Input, InputSet
 from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.store.run_writer import RunEnd
 
@@ -20,7 +20,7 @@ def runs(tmp_path: Path) -> StoredRuns:
     return StoredRuns(tmp_path / "runs.db")
 
 
-def compare(runs: StoredRuns, before: list[NewResult], after: list[NewResult], **changes: Any) -> Comparison:
+def compare(runs: StoredRuns, before: list[CaseResult], after: list[CaseResult], **changes: Any) -> Comparison:
     runs.write(1, before)
     runs.write(2, after, "failed", 4, **changes)
     with RunStore(runs.file) as store:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
-from guarantee_email_agent.reporting.report import Case, Report, Run
+from guarantee_email_agent.reporting.report import Report
 from guarantee_email_agent.reporting.totals import Totals
-from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.store.records import Case, CaseResult, Check, Nearest
 
 MISSING = Check("response_body_contains", "missing phrase 'type plate'", "'type plate'", "'Hello, Thank you …'")
 HOSTILE = (
@@ -30,14 +29,18 @@ class Past(NamedTuple):
 
 def case(number: int = 1, *, passed: bool = True, **changes: Any) -> Case:
     """A scenario as it mostly is."""
-    failed = () if passed else (MISSING,)
-    outcome = "passed" if passed else "failed"
+    return Case((result(number, passed=passed, **changes),))
+
+
+def result(number: int = 1, *, passed: bool = True, **changes: Any) -> CaseResult:
+    """The only run of it."""
     values = {
         "name": f"valid_warranty_{number:03}",
-        "outcome": outcome,
-        "runs": (Run(outcome, 3.0, failed),),
-        "failed_checks": failed,
-        "group": "valid-warranty",
+        "position": number,
+        "verdict": "passed" if passed else "failed",
+        "duration_ms": 3.0,
+        "checks": () if passed else (MISSING,),
+        "category": "valid-warranty",
         "language": "en",
         "description": "Customer with valid warranty requests status check",
         "file": f"evals/scenarios/valid_warranty_{number:03}.yaml",
@@ -60,7 +63,7 @@ def case(number: int = 1, *, passed: bool = True, **changes: Any) -> Case:
             ],
         },
     }
-    return Case(**values | changes)
+    return CaseResult(**values | changes)
 
 
 def hostile_case(number: int = 1, **changes: Any) -> Case:
@@ -69,14 +72,13 @@ def hostile_case(number: int = 1, **changes: Any) -> Case:
         number,
         passed=False,
         name=HOSTILE,
-        group=HOSTILE,
+        category=HOSTILE,
         language=HOSTILE,
         description=HOSTILE,
         file=HOSTILE,
-        failed_checks=(Check(HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
-        harmful=(HOSTILE,),
-        hints=HOSTILE,
-        output=HOSTILE,
+        checks=(Check(HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
+        harm=(HOSTILE,),
+        nearest=(Nearest(HOSTILE, HOSTILE, HOSTILE),),
         request={"subject": HOSTILE, "body": HOSTILE, HOSTILE: HOSTILE},
         response={"response_body": HOSTILE, "ticket_created": True, "ticket_fields": {HOSTILE: HOSTILE}},
         trace={"conversation": [{"role": "user", "content": HOSTILE}]},
@@ -90,19 +92,19 @@ def report(*cases: Case, **changes: Any) -> Report:
     cases = cases or (
         case(1),
         case(2, passed=False),
-        case(3, name="garantie_001", group="missing-info", language="de", description="Frage ohne Seriennummer"),
+        case(3, name="garantie_001", category="missing-info", language="de", description="Frage ohne Seriennummer"),
         case(
             4,
             passed=False,
             name="missing_info_003",
-            group="missing-info",
-            outcome="invalid",
-            failed_checks=(Check("Invalid eval file", "missing_info_003.yaml - Missing field: created"),),
+            category="missing-info",
+            verdict="invalid",
+            checks=(Check("Invalid eval file", "missing_info_003.yaml - Missing field: created"),),
             request=None,
             response=None,
         ),
     )
-    totals = Totals.of(each.outcome for each in cases)
+    totals = Totals.of(each.verdict for each in cases)
     values = {
         "command": "eval",
         "noun": "scenario",
@@ -136,9 +138,10 @@ def report(*cases: Case, **changes: Any) -> Report:
 
 def large_report(count: int, *, failed: int = 0) -> Report:
     """The report of so many scenarios."""
-    first = case(1)
-    broken = case(1, passed=False)
+    first = result(1)
+    broken = result(1, passed=False)
     cases = [
-        replace(broken if number <= failed else first, name=f"valid_warranty_{number:06}") for number in range(count)
+        Case(((broken if number <= failed else first)._replace(name=f"valid_warranty_{number:06}"),))
+        for number in range(count)
     ]
     return report(*cases)

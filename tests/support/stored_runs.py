@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from guarantee_email_agent.store.records import NewResult, NewRun
+from guarantee_email_agent.store.records import CaseResult, NewRun
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
 
 
@@ -23,14 +23,14 @@ def new_run(number: int = 1, **changes: Any) -> NewRun:
     return NewRun(**values | changes)
 
 
-def result(position: int, verdict: Any = "passed", **changes: Any) -> NewResult:
+def result(position: int, verdict: Any = "passed", **changes: Any) -> CaseResult:
     values: dict[str, Any] = {
         "name": f"valid_warranty_{position:03}",
         "category": "valid-warranty",
         "description": f"Customer {position}",
         "response": {"response_body": f"Reply {position}"},
     }
-    return NewResult(position=position, verdict=verdict, **values | changes)
+    return CaseResult(position=position, verdict=verdict, **values | changes)
 
 
 class StoredRuns:
@@ -44,7 +44,7 @@ class StoredRuns:
         return RunWriter(self.file, new_run(number, **changes), self.warnings.append, at_once=at_once)
 
     def write(
-        self, number: int, results: Sequence[NewResult], outcome: Any = "passed", exit_code: int = 0, **changes: Any
+        self, number: int, results: Sequence[CaseResult], outcome: Any = "passed", exit_code: int = 0, **changes: Any
     ) -> None:
         """A whole run, unless more cases are `planned`."""
         writer = self.begin(number, **{"planned": len({each.name for each in results}), **changes})

@@ -10,8 +10,9 @@ from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS
 
 if TYPE_CHECKING:
+    from guarantee_email_agent.store.records import CaseResult
     from guarantee_email_agent.store.run_reader import RunStore
-    from guarantee_email_agent.store.stored_records import StoredResult, StoredRun
+    from guarantee_email_agent.store.stored_records import StoredRun
 
 _EXIT_CODES = """\
 exit codes:
@@ -68,22 +69,23 @@ def _run(options: argparse.Namespace) -> int:
             print_runs(runs, terminal)
             write_reports(code, (options.json_file, lambda: as_json([json_run(run) for run in runs])))
         else:
-            run, results = _find(store, options.names)
+            run, found = _find(store, options.names)
+            results = list(map(with_record, found))
             if results:
-                print_result(store, run, results, terminal, with_record)
+                print_result(run, results, terminal)
             else:
                 print_run(store, run, terminal)
 
             def as_report() -> Content:
                 if results:
-                    return as_json([json_result(store, each, with_record) for each in results])
+                    return as_json([json_result(run, each) for each in results])
                 return json_run_report(store, run)
 
             write_reports(code, (options.json_file, as_report))
     return EXIT_SUCCESS
 
 
-def _find(store: RunStore, names: list[str]) -> tuple[StoredRun, list[StoredResult]]:
+def _find(store: RunStore, names: list[str]) -> tuple[StoredRun, list[CaseResult]]:
     """The run and the results of one case of it; none where the whole run is meant. Raises StoreError."""
     from guarantee_email_agent.store.database import StoreError
 
@@ -93,8 +95,8 @@ def _find(store: RunStore, names: list[str]) -> tuple[StoredRun, list[StoredResu
     run = store.find_run("last")
     if not names:
         return run, []
-    if found := store.results_of_case(run, names[0]):
-        return run, found
+    if store.results_of_case(run, names[0]):
+        return run, store.find_case(run, names[0])
     try:
         return store.find_run(names[0]), []
     except StoreError as error:

@@ -6,16 +6,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.reporting.comparison_report import MAX_REPLIES, json_comparison, print_comparison
+from guarantee_email_agent.reporting.comparison_report import MAX_REPLIES, print_comparison
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
-from guarantee_email_agent.store.comparison import Comparison, compare_runs
+from guarantee_email_agent.store.comparison import compare_runs
 from guarantee_email_agent.store.database import StoreError
+from guarantee_email_agent.store.records import Case
 from guarantee_email_agent.store.run_reader import GREEN, LAST, RunStore
 from guarantee_email_agent.store.stored_records import StoredRun, SuiteKey
-from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+from guarantee_email_agent.utils.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.options import EvalOptions
@@ -35,13 +35,12 @@ class Baseline:
         self._gone = frozenset() if names is None else frozenset(name for name in passed if name not in names)
         self._newly_failing: set[str] = set()
         self._ran = 0
-        self._comparison: Comparison | None = None
 
-    def add(self, result: EvalResult) -> None:
-        """Note one result."""
+    def add(self, case: Case) -> None:
+        """Note one case."""
         self._ran += 1
-        if not result.passed and self._passed.get(result.name):
-            self._newly_failing.add(result.name)
+        if not case.passed and self._passed.get(case.name):
+            self._newly_failing.add(case.name)
 
     def regressions(self) -> list[str]:
         """What passed in the baseline and does not pass, and what is gone, unless only a part was asked for.
@@ -57,31 +56,16 @@ class Baseline:
         if not self._ran:
             terminal.line("Not compared with the baseline: no scenario ran")
             terminal.flush()
-        else:
-            print_comparison(self._comparison or self._compare(run_id, max_details=MAX_REPLIES), terminal)
-
-    def json_comparison(self, run_id: str) -> dict[str, Any] | None:
-        """As far as the run came. None where it cannot be made: a report is whole without it, and `print_comparison`
-        says why.
-        """
-        if not self._ran:
-            return None
-        try:
-            self._comparison = self._compare(run_id)
-        except AgentError:
-            return None
-        return json_comparison(self._comparison)
-
-    def _compare(self, run_id: str, max_details: int | None = None) -> Comparison:
+            return
         with RunStore(self._file) as store:
             run = store.find_run(run_id)
             if run.total < self._ran:
                 raise ConfigurationError(
                     f"The run {run_id} is not in the run store as a whole, so that it cannot be compared. "
-                    "Its summary and reports are complete; run it again once the store can be written",
+                    "Its summary is complete; run it again once the store can be written",
                     "eval_run_not_kept",
                 )
-            return compare_runs(store, self.run, run, max_details=max_details)
+            print_comparison(compare_runs(store, self.run, run, max_details=MAX_REPLIES), terminal)
 
 
 def find_baseline(file: Path, name: str, key: SuiteKey, names: AbstractSet[str]) -> Baseline:

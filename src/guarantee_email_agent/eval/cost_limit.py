@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.llm.usage import MeteredModel, price_of
+from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage, price_of
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
@@ -61,8 +60,8 @@ class CostLimit:
         self._under_way -= 1
         self._ended.set()
 
-    def learn(self, result: EvalResult) -> None:
-        """What each run of a scenario has cost."""
-        for run in result.repetitions or (result,):
-            if run.usage is not None and run.usage.cost_usd is not None:
-                self._dearest_usd = max(self._dearest_usd, run.usage.cost_usd)
+    def learn(self, *usages: ModelUsage | None) -> None:
+        """What runs of a scenario have cost."""
+        for usage in usages:
+            if usage is not None and usage.cost_usd is not None:
+                self._dearest_usd = max(self._dearest_usd, usage.cost_usd)

@@ -1,4 +1,4 @@
-"""Which scenarios are copies of each other, so that a suite can be counted in distinct mails.
+"""Which scenarios are copies of each other.
 
 Two scenarios are copies where the agent meets the same: the same mail and the same answers of the services. What a
 copying hand changes does not count: case, white space, every number (serial numbers, dates, amounts), the name and
@@ -10,66 +10,24 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from guarantee_email_agent.email.no_reply import sender_reason
 from guarantee_email_agent.email.parsing.addresses import parse_address
-from guarantee_email_agent.eval.models import EvalInput, EvalResult, InvalidScenario, ScenarioSummary
+from guarantee_email_agent.eval.models import EvalInput
+from guarantee_email_agent.reporting.distinct_mails import FINGERPRINT_BYTES
 
 _DIGIT: Final = re.compile(r"\d")
 _NUMBER_PARTS: Final = re.compile(r"([0-9]+)|([a-z]+)|[!-/:-@\[-`{-~]+")
 _WORDS: Final = re.compile(r"\w+")
 _IGNORED_HEADERS: Final = frozenset({"date", "message-id", "received"})
 _MAX_NAME_WORDS: Final = 3
-_FINGERPRINT_BYTES: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class DistinctMails:
-    """How many distinct mails there are, and of how many every copy passed."""
-
-    total: int
-    passed: int
-
-
-class MailCounter:
-    """Counts distinct mails as results come; it keeps 17 bytes of each result, not an object."""
-
-    def __init__(self) -> None:
-        # By the first byte, so that what is counted at a time is small, too.
-        self._results: dict[int, bytearray] = {}
-        self._counted: DistinctMails | None = None
-
-    def add(self, result: EvalResult) -> None:
-        mail = mail_fingerprint(result)
-        results = self._results.setdefault(mail[0], bytearray())
-        results += mail
-        results.append(result.passed)
-        self._counted = None
-
-    def count(self) -> DistinctMails:
-        if self._counted is None:
-            total = passed = 0
-            for results in self._results.values():
-                mails: dict[bytes, bool] = {}
-                for start in range(0, len(results), _FINGERPRINT_BYTES + 1):
-                    end = start + _FINGERPRINT_BYTES
-                    mail = bytes(results[start:end])
-                    mails[mail] = bool(results[end]) and mails.get(mail, True)
-                total += len(mails)
-                passed += sum(mails.values())
-            self._counted = DistinctMails(total, passed)
-        return self._counted
-
-
-def mail_fingerprint(result: EvalResult) -> bytes:
-    """16 bytes that are the same for copies; a file that cannot be used is a copy of none."""
-    scenario = result.test_case
-    if isinstance(scenario, ScenarioSummary):
-        return scenario.mail
-    met = ("invalid", scenario.file) if isinstance(scenario, InvalidScenario) else _what_the_agent_meets(scenario.input)
-    return hashlib.blake2b(repr(met).encode(errors="backslashreplace"), digest_size=_FINGERPRINT_BYTES).digest()
+def mail_fingerprint(met: EvalInput) -> bytes:
+    """16 bytes that are the same for copies."""
+    facts = repr(_what_the_agent_meets(met)).encode(errors="backslashreplace")
+    return hashlib.blake2b(facts, digest_size=FINGERPRINT_BYTES).digest()
 
 
 def _what_the_agent_meets(met: EvalInput) -> tuple[object, ...]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.distinct_mails import MailCounter, mail_fingerprint
-from guarantee_email_agent.eval.mocks import build_raw_email
-from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
+from guarantee_email_agent.eval.case_result import as_case_result
+from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
-from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, stored_source, without_password
+from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
+from guarantee_email_agent.reporting.distinct_mails import MailCounter
 from guarantee_email_agent.reporting.run_report import RunOutcome
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
-from guarantee_email_agent.store.records import NO_USAGE, InputSet, KeptRun, NewResult, NewRun, Usage
+from guarantee_email_agent.store.records import Case, CaseResult, InputSet, KeptRun, NewRun
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.utils.git_state import GitQuestion
 from guarantee_email_agent.utils.version import __version__
@@ -41,10 +42,15 @@ class EvalRecorder:
         at_once: bool,
         earlier: EarlierResults | None = None,
         mails: MailCounter | None = None,
+        facts: Callable[[], Mapping[str, Any]] = dict,
+        is_temporary: bool = False,
     ) -> None:
         """files: of the scenarios, in the order of the run. earlier: of the run that goes on, or of others. mails:
-        those of the run, which somebody else counts. Raises StoreError.
+        those of the run, which somebody else counts. facts: of `RunEnd`, asked at the end. is_temporary: whether
+        the file goes with the command. Raises StoreError.
         """
+        self.file, self.is_temporary = kept.file, is_temporary
+        self._facts = facts
         self._mails = mails
         self._kept, self._inputs, self._at_once = kept, inputs, at_once
         self._files = files
@@ -60,24 +66,23 @@ class EvalRecorder:
             take_over=kept_before if goes_on is None else None,
             keep_runs=kept.keep_runs,
         )
-        self._is_new = goes_on is None
         self._is_restored = None if earlier is None else earlier.is_whole
-        self._waiting: list[tuple[int, EvalResult]] = []
+        self._waiting: list[CaseResult] = []
         self._checked_at = time.monotonic()
         self._changed = False
 
     def on_result(self, repetition: int, result: EvalResult) -> None:
         """As `EvalRunner` has it; called by any thread."""
-        self._writer.add(self._stored(repetition, result, self._inputs_now()))
+        position = self._files.position(result.test_case.file or "")
+        self._writer.add(as_case_result(result, position, repetition)._replace(inputs=self._inputs_now()))
 
-    def add(self, result: EvalResult) -> None:
+    def add(self, case: Case) -> None:
         if self._at_once:
             return  # it came through `on_result`
-        if self._is_new and result.taken_over:
-            return
-        if self._is_restored is not None and self._is_restored[self._files.position(result.test_case.file or "") - 1]:
+        position = case.shown.position
+        if self._is_restored is not None and self._is_restored[position - 1]:
             return  # it is there from before
-        self._waiting += enumerate(result.repetitions or (result,), 1)
+        self._waiting += case.runs
         if time.monotonic() - self._checked_at >= _CHECK_S:
             self._pass_on()
 
@@ -85,48 +90,21 @@ class EvalRecorder:
         self._pass_on()
         mails = None if self._mails is None else self._mails.count()
         counts = None if mails is None else (mails.total, mails.passed)
-        self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, self._git.answer(), counts))
+        git = self._git.answer()
+        self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, git, counts, self._facts()))
         if self._changed:
             warn_on_stderr("Instruction, lexicon or judge files were edited during the run: its results may differ")
 
     def _pass_on(self) -> None:
         """The files are looked at after the results, so that none has inputs that came later."""
         inputs = self._inputs_now()
-        self._writer.add(*(self._stored(repetition, result, inputs) for repetition, result in self._waiting))
+        self._writer.add(*(result._replace(inputs=inputs) for result in self._waiting))
         self._waiting.clear()
         self._checked_at = time.monotonic()
 
     def _inputs_now(self) -> InputSet | None:
         self._changed = self._changed or not self._inputs.unchanged()
         return None if self._changed else self._inputs.set
-
-    def _stored(self, repetition: int, result: EvalResult, inputs: InputSet | None) -> NewResult:
-        case = result.test_case
-        is_scenario = isinstance(case, EvalTestCase)
-        judgement = dict(result.judgement or {})
-        if is_scenario:
-            judgement["checks"] = [check.as_dict() for check in result.checks]
-        return NewResult(
-            name=result.name,
-            position=self._files.position(case.file or ""),
-            repetition=repetition,
-            verdict="invalid" if result.invalid else "passed" if result.passed else "failed",
-            category=case.category,
-            language=result.language,
-            description=" ".join(case.description.split()),
-            duration_ms=result.processing_time_ms,
-            usage=_usage(result),
-            inputs=inputs,
-            checks=result.failed_checks,
-            source=stored_source(case) if isinstance(case, EvalTestCase) else None,
-            request=build_raw_email(case) if isinstance(case, EvalTestCase) else None,
-            # The time has its column; without it equal outputs are kept once.
-            response={name: value for name, value in result.actual_output.items() if name != "processing_time_ms"},
-            trace={"read": result.reading, **(result.trace or {})} if is_scenario else None,
-            judgement=judgement or None,
-            step_ms=result.step_ms,
-            mail=mail_fingerprint(result) if is_scenario else None,
-        )
 
 
 def new_run(
@@ -159,14 +137,7 @@ def suite_name(directory: Path, config: Config) -> str:
     """The folder as every machine names it: relative to the project, or as that which comes with the package."""
     from guarantee_email_agent.config.built_in_files import built_in_path
 
-    folder = directory.absolute()
+    folder = Path(os.path.abspath(directory))
     if config.source is not None and folder.is_relative_to(config.source.parent):
         return folder.relative_to(config.source.parent).as_posix()
     return "built-in" if folder == built_in_path("evals/scenarios") else folder.as_posix()
-
-
-def _usage(result: EvalResult) -> Usage:
-    if (usage := result.usage) is None:
-        return NO_USAGE
-    tokens = {f"{name}_tokens": count for name, count in usage.tokens.as_dict().items()}
-    return Usage(calls=usage.calls, **tokens, cost_usd=usage.cost_usd, latency_ms=usage.latency_ms)

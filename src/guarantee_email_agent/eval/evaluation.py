@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, get_ar
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.gate import decide_gate
+from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
 from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.eval.selection import select_scenarios
+from guarantee_email_agent.reporting.gate import decide_gate
 from guarantee_email_agent.reporting.run_report import GateOutcome
 from guarantee_email_agent.reporting.statistics import threshold_fraction
 from guarantee_email_agent.reporting.totals import Totals
@@ -86,7 +87,7 @@ class Evaluation:
             stream, color=False, ascii_only=False, threshold=self.threshold, require_proof=self.require_proof
         )
         for result in self.results:
-            reporter.add(result)
+            reporter.add(as_case(result))
         reporter.finish(self.duration_s)
         return stream.getvalue()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.case_result import as_usage
 from guarantee_email_agent.eval.cost_limit import CostLimit
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult
@@ -20,10 +21,12 @@ from guarantee_email_agent.llm.anthropic_client import MAX_WAIT_S
 from guarantee_email_agent.llm.port import LanguageModel, ModelClient
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.rate_limit import RECHECK_S, RateLimiter
-from guarantee_email_agent.llm.usage import MeteredModel
+from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage
 from guarantee_email_agent.reporting.progress import Progress, duration
 from guarantee_email_agent.reporting.run_report import RunStoppedError
+from guarantee_email_agent.reporting.suite_report import describe_usage
 from guarantee_email_agent.reporting.terminal import pluralize
+from guarantee_email_agent.store.records import Usage
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import LLMError
 from guarantee_email_agent.utils.text import printable
@@ -110,7 +113,7 @@ class LiveEvaluation:
                     logger.info("Executing %d/%d: %s", number, planned, entry.scenario_id)
                     try:
                         result = await runner.run_entry(entry, repeat)
-                        self._limit.learn(result)
+                        self._limit.learn(*(each.usage for each in result.repetitions or (result,)))
                     finally:
                         self._limit.end()
                         self._begun.discard(_current_task())
@@ -172,19 +175,19 @@ class LiveEvaluation:
             self._progress.refresh()
             await asyncio.sleep(_TICK_S)
 
-    def count_earlier(self, results: Iterable[EvalResult]) -> None:
+    def count_earlier(self, usages: Iterable[ModelUsage]) -> None:
         """What an interrupted run, which goes on, had paid for."""
-        for result in results:
-            self._limit.learn(result)
-            if result.usage is not None:
-                self.meter.add(result.usage)
+        for usage in usages:
+            self._limit.learn(usage)
+            self.meter.add(usage)
 
     def cost(self) -> str:
         """One line for people: what the run took of the API."""
-        usage, dollars = self.meter.usage, self.meter.cost_usd
-        tokens = f"{usage.total - usage.output_tokens:,} tokens sent, {usage.output_tokens:,} received"
-        price = "cost not known" if dollars is None else f"${dollars:.4f}"
-        return f"{self._config.llm.model}: {pluralize(self.meter.calls, 'answer')}, {tokens}, {price}"
+        return describe_usage(self._config.llm.model, self.usage())
+
+    def usage(self) -> Usage:
+        """What the run took of the API, also for scenarios that came to no result."""
+        return as_usage(self.meter.total)
 
     def progress_detail(self) -> str:
         """For the progress line: US dollars where they are known, and what the run waits for."""

@@ -27,9 +27,9 @@ from guarantee_email_agent.eval.scenario import (
     PreviousReply,
     ScenarioSettings,
 )
+from guarantee_email_agent.reporting.terminal import format_outcome
 from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.store.records import Check
-from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from guarantee_email_agent.llm.usage import ModelUsage
@@ -55,17 +55,6 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class ScenarioSummary:
-    """What is known of a scenario whose result is taken over without reading it. mail: as `mail_fingerprint` has it."""
-
-    scenario_id: str
-    file: str
-    description: str
-    category: str
-    mail: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class EvalResult:
     """What came of one scenario. `actual_output` has the keys that `EvalExpectedOutput.matches` reads.
 
@@ -77,7 +66,7 @@ class EvalResult:
     that gave it, where that is an earlier one.
     """
 
-    test_case: EvalTestCase | InvalidScenario | ScenarioSummary
+    test_case: EvalTestCase | InvalidScenario
     passed: bool
     failures: Sequence[str] = ()
     actual_output: Mapping[str, Any] = field(default_factory=dict)
@@ -182,10 +171,6 @@ class EvalResult:
 
     def format_for_display(self) -> str:
         """`✓ id: description`, or `✗ id: description - FAILED` and the failures, indented by four."""
-        description = " ".join(self.test_case.description.split())  # a folded YAML text ends with a line break
-        title = f"{printable(self.test_case.scenario_id)}: {printable(description)}"
-        if self.passed:
-            return f"✓ {title}"
-        texts = [*self.failures, *([f"harmful: {'; '.join(self.harm)}"] if self.harm else [])]
-        lines = [f"    {printable(line)}" for text in texts for line in text.split("\n")]
-        return "\n".join([f"✗ {title} - FAILED", *lines])
+        return format_outcome(
+            self.test_case.scenario_id, self.test_case.description, self.failures, self.harm, self.passed
+        )

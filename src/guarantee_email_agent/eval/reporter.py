@@ -6,19 +6,21 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from guarantee_email_agent.eval.distinct_mails import MailCounter
-from guarantee_email_agent.eval.failure_details import SharedCauses, explain
-from guarantee_email_agent.eval.gate import GateDecision, decide_gate
+from guarantee_email_agent.eval.case_result import as_case
+from guarantee_email_agent.eval.failure_details import explain
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
+from guarantee_email_agent.reporting.distinct_mails import MailCounter
+from guarantee_email_agent.reporting.gate import GateDecision, decide_gate
 from guarantee_email_agent.reporting.run_report import GateOutcome, RunReporter
+from guarantee_email_agent.reporting.shared_causes import SharedCauses
 from guarantee_email_agent.reporting.statistics import Threshold
-from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
+from guarantee_email_agent.reporting.suite_statistics import SuiteStatistics
+from guarantee_email_agent.reporting.terminal import Terminal, TextStream, format_outcome, pluralize
 from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.reporting.word_diff import paint_changes
+from guarantee_email_agent.store.records import Case
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ SLOW_SUITE_S: Final = 300
 _SMALL_SUITE: Final = 50
 
 
-class EvalReporter(RunReporter[EvalResult]):
+class EvalReporter(RunReporter):
     """Prints results all at once (`print_scenario_results`, `print_summary`), or as they come (`add`, `finish`)."""
 
     INTERRUPTED = "scenarios ran, the gate is not decided"
@@ -91,39 +93,39 @@ class EvalReporter(RunReporter[EvalResult]):
         causes = SharedCauses()
         for result in (results,) if isinstance(results, EvalResult) else results:
             if not result.passed:
-                self._terminal.outcome(describe_failure(result, causes, self._terminal))
+                self._terminal.outcome(describe_failure(as_case(result), causes, self._terminal))
 
     def print_summary(self, results: Iterable[EvalResult], duration_s: float | None = None) -> None:
         """Pass rate, counts, duration, the gate, and what the suite shows.
 
         duration_s: wall time in seconds; what the scenarios took one after the other, if None.
         """
-        results = list(results)
+        cases = [as_case(result) for result in results]
         if duration_s is None:
-            duration_s = sum(result.processing_time_ms for result in results) / 1000
-        for result in results:
-            _warn_if_slow(result)
-        self.totals = _totals(results)
-        self._needing_review = sum(result.needs_review for result in results)
-        self._mails = MailCounter()
-        self._causes = SharedCauses(summary=True)
-        self._statistics = SuiteStatistics(deterministic=self._deterministic)
-        for result in results:
-            self._mails.add(result)
-            self._statistics.add(result)
-            if not result.passed:
-                self._causes.add(result)
+            duration_s = sum(case.shown.duration_ms for case in cases) / 1000
+        self.totals, self._mails, self._causes = Totals(), MailCounter(), SharedCauses(summary=True)
+        self._statistics, self._needing_review = SuiteStatistics(deterministic=self._deterministic), 0
+        for case in cases:
+            self._count(case)
+            if not case.passed:
+                self._causes.add(case)
         self._print_totals(duration_s)
 
-    def add(self, result: EvalResult) -> None:
-        _warn_if_slow(result)
-        self._needing_review += result.needs_review
-        self._mails.add(result)
-        self._statistics.add(result)
+    def add(self, case: Case) -> None:
+        self._count(case)
         if self._baseline is not None:
-            self._baseline.add(result)
-        text = result.format_for_display() if result.passed else describe_failure(result, self._causes, self._terminal)
-        self._add(result.outcome, text)
+            self._baseline.add(case)
+        if not case.passed:
+            self._list(case.verdict, describe_failure(case, self._causes, self._terminal))
+        elif not self._quiet:
+            self._terminal.outcome(_describe(case))
+
+    def _count(self, case: Case) -> None:
+        self.totals.add(case.verdict)
+        _warn_if_slow(case)
+        self._needing_review += case.shown.needs_review
+        self._mails.add(case)
+        self._statistics.add(case)
 
     def finish(self, duration_s: float, planned: int | None = None) -> None:
         super().finish(duration_s, planned)
@@ -194,21 +196,22 @@ def _totals(results: Iterable[EvalResult]) -> Totals:
     return Totals.of(result.outcome for result in results)
 
 
-def describe_failure(result: EvalResult, causes: SharedCauses, terminal: Terminal) -> str:
-    """A failed result with its reply; where two others failed for the same causes, only what failed."""
-    if causes.add(result):
-        return replace(
-            result, failures=[failure.partition("\n")[0] for failure in result.failures]
-        ).format_for_display()
+def describe_failure(case: Case, causes: SharedCauses, terminal: Terminal) -> str:
+    """A failed case with its reply; where two others failed for the same causes, only what failed."""
+    if causes.add(case):
+        return _describe(case, in_short=True)
     details: list[str] = []
     with suppress(Exception):  # what a check crashed on cannot be explained
-        details += [f"    {paint_changes(printable(line), terminal)}" for line in explain(result)]
-    return "\n".join([result.format_for_display(), *details])
+        details += [f"    {paint_changes(printable(line), terminal)}" for line in explain(case)]
+    return "\n".join([_describe(case), *details])
 
 
-def _warn_if_slow(result: EvalResult) -> None:
-    if result.processing_time_ms > SLOW_SCENARIO_MS:
-        seconds = result.processing_time_ms / 1000
-        logger.warning(
-            "Scenario %s took %.1fs, over %ds", result.test_case.scenario_id, seconds, SLOW_SCENARIO_MS // 1000
-        )
+def _describe(case: Case, *, in_short: bool = False) -> str:
+    failures = [check.summary.partition("\n")[0] if in_short else str(check) for check in case.failed_checks]
+    return format_outcome(case.name, case.shown.description, failures, case.harm, case.passed)
+
+
+def _warn_if_slow(case: Case) -> None:
+    slow_ms = case.shown.duration_ms
+    if slow_ms > SLOW_SCENARIO_MS:
+        logger.warning("Scenario %s took %.1fs, over %ds", case.name, slow_ms / 1000, SLOW_SCENARIO_MS // 1000)

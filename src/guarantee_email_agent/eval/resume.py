@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import groupby
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from guarantee_email_agent.eval.case_result import as_model_usage, source_with_mail, stored_source
 from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader
-from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, ScenarioSummary
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
-from guarantee_email_agent.eval.verdict_inputs import source_with_mail, stored_source
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
-from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
-from guarantee_email_agent.reporting.kept_results import KeptResults
 from guarantee_email_agent.store.database import StoreError
-from guarantee_email_agent.store.records import Check, InputSet
+from guarantee_email_agent.store.records import Case, Check, InputSet
 from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.store.stored_records import StoredResult, StoredRun, SuiteKey
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -32,12 +29,11 @@ LAST_INTERRUPTED = ""
 
 _MAX_RUNS: Final = 200
 _PAGE: Final = 500
-_TO_BE_READ: Final = 2
 _RAW_FILE: Final = re.compile(rb"raw_file[\"']?:\s*[\"']?([^\s\"',}]+)")
 
 
 class EarlierResults(NamedTuple):
-    """What earlier runs have. whole: the results of scenarios that need not run again, in the order of the files.
+    """What earlier runs have. whole: the cases of scenarios that need not run again, in the order of the files.
 
     run: the interrupted one that goes on; None where a new one begins. is_whole: of every file of the suite, whether it
     has one. begun: repetitions of those that still need some, by file. kept_ids: in the store, of every result that
@@ -45,12 +41,18 @@ class EarlierResults(NamedTuple):
     """
 
     run: StoredRun | None
-    whole: KeptResults[EvalResult] | _TakenOver
+    whole: EarlierCases
     is_whole: bytearray
     begun: Mapping[str, Sequence[EvalResult]]
     kept_ids: array[int]
     kept_positions: array[int]
     changed: int
+
+    def usages(self) -> Iterator[ModelUsage]:
+        """What every repetition took that need not run again."""
+        whole = (as_model_usage(run.usage) for case in self.whole for run in case.runs)
+        begun = (result.usage for results in self.begun.values() for result in results)
+        yield from (usage for usage in chain(whole, begun) if usage is not None)
 
     @property
     def sentence(self) -> str:
@@ -58,13 +60,6 @@ class EarlierResults(NamedTuple):
         assert self.run is not None
         again = f", {self.changed} that changed since run again" if self.changed else ""
         return f"Resuming {self.run.id}: {len(self.kept_ids)} results are taken over{again}"
-
-    def all(self) -> Iterator[EvalResult]:
-        """Every repetition that is taken over."""
-        for result in self.whole:
-            yield from result.repetitions or (result,)
-        for results in self.begun.values():
-            yield from results
 
 
 def find_earlier_results(
@@ -93,7 +88,7 @@ def find_earlier_results(
         else:
             run = store.find_run(wanted, key)
             _refuse_what_cannot_go_on(run, key)
-        return None if run is None else _results_of(store, run, files, inputs, loader, repeat)
+        return None if run is None else _results_of(store, file, run, files, inputs, loader, repeat)
 
 
 def _refuse_what_cannot_go_on(run: StoredRun, key: SuiteKey) -> None:
@@ -109,9 +104,14 @@ def _refuse_what_cannot_go_on(run: StoredRun, key: SuiteKey) -> None:
 
 
 def _results_of(
-    store: RunStore, run: StoredRun, files: ScenarioFiles, inputs: InputSet, loader: EvalLoader, repeat: int
+    store: RunStore,
+    file: Path,
+    run: StoredRun,
+    files: ScenarioFiles,
+    inputs: InputSet,
+    loader: EvalLoader,
+    repeat: int,
 ) -> EarlierResults:
-    whole: KeptResults[EvalResult] = KeptResults()
     is_whole = bytearray(len(files))
     begun: dict[str, list[EvalResult]] = {}
     kept_ids, kept_positions = array("q"), array("q")
@@ -123,19 +123,17 @@ def _results_of(
         if not isinstance(case, EvalTestCase) or not all(_is_valid(store, each, case, inputs) for each in stored):
             changed += len(stored)
             continue
-        results = [_restored(store, each, case) for each in stored[:repeat]]
-        if len(results) == repeat:
-            whole.add(EvalResult.of_repetitions(results, repeat))
+        if len(stored) >= repeat:
             is_whole[position - 1] = True
         elif run.llm == "record":  # the exchanges of a scenario are kept together, once all of its runs are over
             changed += len(stored)
             continue
         else:
-            begun[files[position - 1]] = results
+            begun[files[position - 1]] = [_restored(store, each, case) for each in stored]
         last = position
         kept_ids.extend(each.id for each in stored[:repeat])
         kept_positions.extend(position for _ in stored[:repeat])
-    return EarlierResults(run, whole, is_whole, begun, kept_ids, kept_positions, changed)
+    return EarlierResults(run, EarlierCases(file, run.id, is_whole), is_whole, begun, kept_ids, kept_positions, changed)
 
 
 def find_unchanged(
@@ -146,18 +144,13 @@ def find_unchanged(
     inputs: InputSet,
     loader: EvalLoader,
     repeat: int,
-    *,
-    in_full: bool,
 ) -> EarlierResults:
     """The last verdicts of the suite that hold for the files of now, from whichever runs.
 
-    run_id: of the new run, whose they are to be. in_full: with mail and steps, as a page shows them; else the
-    files of scenarios that passed are not parsed. Raises StoreError for a store that cannot
-    be read.
+    run_id: of the new run, whose they are to be. Raises StoreError for a store that cannot be read.
     """
     is_whole, ids, positions = bytearray(len(files)), array("q"), array("q")
-    whole = _TakenOver(file, run_id, files, is_whole, loader, in_full=in_full, is_own=key.agent in ("", "own"))
-    found = EarlierResults(None, whole, is_whole, {}, ids, positions, 0)
+    found = EarlierResults(None, EarlierCases(file, run_id, is_whole), is_whole, {}, ids, positions, 0)
     try:
         store = RunStore(file)
     except StoreError as error:
@@ -179,70 +172,27 @@ def find_unchanged(
                 if results and all(same_set[input_set] for _, input_set, _ in results):
                     content = file_content(path)
                     if all(has_source(path, content, digest, loader) for _, _, digest in results):
-                        is_whole[index] = _TO_BE_READ if b"review" in content else 1
+                        is_whole[index] = True
                         ids.extend(number for number, _, _ in results)
                         positions.extend(index + 1 for _ in results)
     return found
 
 
-class _TakenOver:
-    """The results that a run has from others, as it has them."""
+class EarlierCases:
+    """The cases of a run that need not run again, in its order. The run must have them by the time they are read."""
 
-    def __init__(
-        self,
-        file: Path,
-        run_id: str,
-        files: ScenarioFiles,
-        is_whole: bytearray,
-        loader: EvalLoader,
-        *,
-        in_full: bool,
-        is_own: bool,
-    ) -> None:
-        self._file, self._run_id, self._files, self._is_whole = file, run_id, files, is_whole
-        self._loader, self._in_full, self._is_own = loader, in_full, is_own
+    def __init__(self, file: Path, run_id: str, is_whole: bytearray) -> None:
+        """is_whole: of each position, whether its case is one."""
+        self._file, self._run_id, self._is_whole = file, run_id, is_whole
 
     def __len__(self) -> int:
         return len(self._is_whole) - self._is_whole.count(0)
 
-    def __iter__(self) -> Iterator[EvalResult]:
+    def __iter__(self) -> Iterator[Case]:
         with RunStore(self._file) as store:
-            found = store.results_taken_over(store.find_run(self._run_id))
-            files = enumerate(self._files, 1)
-            for position, kept in groupby(found, key=lambda kept: kept[0].position):
-                results = list(kept)
-                file = next(file for number, file in files if number == position)
-                # What failed is explained by its scenario; and one that is to be reviewed is counted.
-                is_read = self._in_full or self._is_whole[position - 1] == _TO_BE_READ
-                if is_read or any(stored.verdict != "passed" or not mail for stored, _, mail in results):
-                    case = next(iter(self._loader.iter_entries([file])))
-                    if isinstance(case, EvalTestCase):
-                        restored = [_restored(store, stored, case) for stored, _, _ in results]
-                        yield EvalResult.of_repetitions(restored, len(restored))
-                        continue
-                restored = [self._counted(store, file, *kept) for kept in results]
-                yield EvalResult.of_repetitions(restored, len(restored))
-
-    def _counted(
-        self, store: RunStore, file: str, stored: StoredResult, response: bytes | None, mail: bytes | None
-    ) -> EvalResult:
-        """What is counted and listed of a result, and its scenario unread."""
-        passed, elapsed_ms = stored.verdict == "passed", round(stored.duration_ms)
-        failed = () if passed else tuple(store.checks(stored))
-        return EvalResult(
-            ScenarioSummary(stored.name, file, stored.description, stored.category, mail or b""),
-            passed,
-            list(map(str, failed)),
-            json.loads(response or b"{}") | {"processing_time_ms": elapsed_ms},
-            elapsed_ms,
-            usage=_usage(stored),
-            reading={"language": stored.language} if self._is_own else None,
-            checks=failed,
-            taken_over=stored.taken_over or "",
-        )
-
-    def close(self) -> None:
-        """Nothing is open."""
+            for case in store.cases(store.find_run(self._run_id)):
+                if self._is_whole[case.shown.position - 1]:
+                    yield case
 
 
 def _last_places(store: RunStore, key: SuiteKey, files: ScenarioFiles, repeat: int) -> tuple[array[int], array[int]]:
@@ -333,19 +283,12 @@ def _restored(store: RunStore, stored: StoredResult, case: EvalTestCase) -> Eval
     return EvalResult(
         case,
         stored.verdict == "passed",
-        [str(check) for check in store.checks(stored)],
+        [str(check) for check in checks if not check.passed],
         {**transcript.response, "processing_time_ms": elapsed_ms},
         elapsed_ms,
-        usage=_usage(stored),
+        usage=as_model_usage(stored.usage),
         reading=(transcript.trace or {}).get("read"),
         trace=transcript.trace,
         judgement=transcript.judgement,
         checks=checks,
-        taken_over=stored.taken_over or "",
     )
-
-
-def _usage(stored: StoredResult) -> ModelUsage | None:
-    usage = stored.usage
-    tokens = TokenUsage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
-    return ModelUsage(usage.calls, tokens, usage.cost_usd, usage.latency_ms) if usage.calls else None

@@ -11,10 +11,10 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.distinct_mails import MailCounter
+from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.offline_run import OfflineRun
@@ -25,16 +25,22 @@ from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.reporting.kept_results import Results
+from guarantee_email_agent.reporting.distinct_mails import MailCounter
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.run_report import run_and_report
 from guarantee_email_agent.reporting.terminal import TextStream, pluralize, warn_on_stderr
-from guarantee_email_agent.utils.errors import EXIT_INTERRUPTED, EXIT_SUCCESS, AgentError, ConfigurationError
+from guarantee_email_agent.store.records import Case
+from guarantee_email_agent.utils.errors import (
+    EXIT_EVALUATION,
+    EXIT_INTERRUPTED,
+    EXIT_SUCCESS,
+    AgentError,
+    ConfigurationError,
+)
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation
-    from guarantee_email_agent.eval.baseline import Baseline
     from guarantee_email_agent.eval.eval_recorder import EvalRecorder
     from guarantee_email_agent.eval.live import LiveEvaluation
     from guarantee_email_agent.eval.resume import EarlierResults
@@ -47,6 +53,7 @@ _OFFLINE_QUIET_S = 5.0
 _UNWRITABLE = "eval_report_unwritable"
 _NOT_WITH_CURVE = ("agent", "resume", "changed", "baseline", "no_regressions", "last_failed", "fail_fast")
 _Results = Generator[EvalResult, None, None]
+_Cases = Generator[Case, None, None]
 
 
 def evaluate(
@@ -106,14 +113,24 @@ def _evaluate(
     cluster = _cluster(options, resources)
     live = _live_evaluation(config, options)
     mails = MailCounter()
-    in_full = options.html_file is not None or on_result is not None
+
+    def facts() -> dict[str, Any]:
+        """Of the run, for its reports."""
+        found: dict[str, Any] = {"fail_fast": True} if options.fail_fast else {}
+        if live is not None:
+            found["usage"] = live.usage()._asdict()
+        if baseline is not None:
+            found |= {"baseline": baseline.run.id, "regressions": baseline.regressions()}
+            found["no_regressions"] = options.no_regressions
+        return found
+
     at_once = (outside or live) is not None
-    recorder, earlier = _recorder(config, options, files, loader, mails, at_once=at_once, in_full=in_full)
+    recorder, earlier = _recorder(config, options, files, loader, mails, facts, resources, at_once=at_once)
     if earlier is not None and earlier.run is not None:
         options = replace(options, run_id=earlier.run.id, started=earlier.run.started)
         if live is not None:
-            live.count_earlier(earlier.all())
-    if baseline is not None and recorder is None:
+            live.count_earlier(earlier.usages())
+    if baseline is not None and (recorder is None or recorder.is_temporary):
         raise ConfigurationError("--baseline needs the run store, which cannot be used", "eval_run_not_kept")
     progress = _progress(len(files), live)
     if earlier is not None:
@@ -132,18 +149,30 @@ def _evaluate(
         mails=mails,
     )
     title = f"Running evaluation suite... ({pluralize(len(files), 'scenario')})"
-    write = partial(_write_reports, config, options, live, baseline, len(files)) if options.wants_reports else None
     todo = files if earlier is None else _not_in(files, earlier)
     begun = None if earlier is None else earlier.begun
     results = _results(config, todo, options, outside or live, cluster, loader, recorder, begun)
+    cases = _cases(results, files, on_result)
     if earlier is not None:
-        results = _merged(earlier, results)
+        cases = _merged(earlier, cases)
     if options.fail_fast:
-        results = _until_failure(results)
-    if on_result is not None:
-        results = _passed_on(results, on_result)
+        cases = _until_failure(cases)
+
+    def write() -> None:
+        from guarantee_email_agent.reporting.stored_report import write_stored_reports
+
+        assert recorder is not None
+        write_stored_reports(recorder.file, options.run_id, options, _UNWRITABLE, reporter.totals.total)
+
     code = run_and_report(
-        title, results, len(files), reporter, write, progress=progress, began=began, recorder=recorder
+        title,
+        cases,
+        len(files),
+        reporter,
+        write if options.wants_reports else None,
+        progress=progress,
+        began=began,
+        recorder=recorder,
     )
     if baseline is not None:
         baseline.print_comparison(options.run_id, stream)
@@ -179,6 +208,24 @@ def run_again(config: Config, options: EvalOptions, files: Sequence[str]) -> _Re
     yield from _results(config, files, replace(options, kept=None), outside, None, loader)
 
 
+def keep_results(
+    config: Config, options: EvalOptions, results: Sequence[EvalResult], duration_s: float, resources: ExitStack
+) -> Path:
+    """A temporary store with a whole run of these results, for its reports; its file. Raises StoreError."""
+    files = ScenarioFiles.of(result.test_case.file or "" for result in results)
+    mails, reporter = MailCounter(), EvalReporter(io.StringIO(), threshold=options.threshold)
+    recorder, _ = _recorder(config, options, files, EvalLoader(), mails, dict, resources, at_once=False)
+    assert recorder is not None
+    for position, result in enumerate(results, 1):
+        case = as_case(result, position)
+        mails.add(case)
+        reporter.add(case)
+        recorder.add(case)
+    code = EXIT_SUCCESS if reporter.gate() == "passed" else EXIT_EVALUATION
+    recorder.finish(reporter.gate(), code, duration_s)
+    return recorder.file
+
+
 def _checked_instructions(config: Config, outside: AgentEvaluation | None) -> Instructions | None:
     """Of our own agent; None for one that is not ours. Raises InstructionError."""
     return EvalRunner(config).check_instructions() if outside is None or outside.is_own else None
@@ -189,47 +236,22 @@ def _loader(instructions: Instructions | None) -> EvalLoader:
     return EvalLoader(any_agent=True) if instructions is None else EvalLoader(known=KnownNames.of(instructions))
 
 
-def _passed_on(results: _Results, on_result: Callable[[EvalResult], None]) -> _Results:
+def _cases(results: _Results, files: ScenarioFiles, on_result: Callable[[EvalResult], None] | None) -> _Cases:
+    """The results as runs are kept and shown by. on_result: gets each."""
     with closing(results):
         for result in results:
-            on_result(result)
-            yield result
+            if on_result is not None:
+                on_result(result)
+            yield as_case(result, files.position(result.test_case.file or ""))
 
 
-def _until_failure(results: _Results) -> _Results:
-    """The results up to the first that did not pass."""
-    with closing(results):
-        for result in results:
-            yield result
-            if not result.passed:
+def _until_failure(cases: _Cases) -> _Cases:
+    """The cases up to the first that did not pass."""
+    with closing(cases):
+        for case in cases:
+            yield case
+            if not case.passed:
                 return
-
-
-def _write_reports(
-    config: Config,
-    options: EvalOptions,
-    live: LiveEvaluation | None,
-    baseline: Baseline | None,
-    planned: int,
-    results: Results[EvalResult],
-    duration_s: float,
-    *,
-    interrupted: bool,
-) -> None:
-    from guarantee_email_agent.eval.suite_report import write_suite_reports
-
-    write_suite_reports(
-        config,
-        options,
-        results,
-        duration_s,
-        planned,
-        interrupted=interrupted,
-        meter=None if live is None else live.meter,
-        cost="" if live is None else live.cost(),
-        baseline=baseline,
-        error_code=_UNWRITABLE,
-    )
 
 
 def _progress(planned: int, live: LiveEvaluation | None) -> Progress:
@@ -247,23 +269,25 @@ def _recorder(
     files: ScenarioFiles,
     loader: EvalLoader,
     mails: MailCounter,
+    facts: Callable[[], Mapping[str, Any]],
+    resources: ExitStack,
     *,
     at_once: bool,
-    in_full: bool,
 ) -> tuple[EvalRecorder | None, EarlierResults | None]:
-    """Who keeps the run, and what it has already; neither where it is not kept.
+    """Who keeps the run, and what it has already; neither where nobody reads it.
 
-    That may be asked for, or be so since the store cannot be used: no gate rests on it, so that a warning says so. Only
-    where results are to be taken over does it raise StoreError; ConfigurationError where none can be. in_full: as
-    `find_unchanged` has it.
+    Where it is not to be kept, or the store cannot be used, it is kept in a temporary file for its reports: no gate
+    rests on it, so that a warning says so. Only where results are to be taken over does it raise StoreError;
+    ConfigurationError where none can be.
     """
-    if options.kept is None:
-        if options.resume is not None:
-            raise ConfigurationError("--resume needs the run store. Remove --no-store", "cli_bad_usage")
+    if options.kept is None and options.resume is not None:
+        raise ConfigurationError("--resume needs the run store. Remove --no-store", "cli_bad_usage")
+    if options.kept is None and not options.wants_reports:
         return None, None
     from guarantee_email_agent.eval.eval_recorder import EvalRecorder, new_run
     from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
     from guarantee_email_agent.store.database import StoreError
+    from guarantee_email_agent.store.temporary import temporary_store
     from guarantee_email_agent.utils.git_state import GitQuestion
 
     git = GitQuestion(config.source.parent if config.source is not None else options.directory)
@@ -272,6 +296,11 @@ def _recorder(
     run = new_run(config, inputs, len(files), values)
     key = suite_key(config, options)
     earlier = None
+    begin = partial(
+        EvalRecorder, run=run, inputs=inputs, files=files, git=git, at_once=at_once, mails=mails, facts=facts
+    )
+    if options.kept is None:
+        return begin(temporary_store(resources), is_temporary=True), None
     try:
         if options.resume is not None:
             from guarantee_email_agent.eval.resume import find_earlier_results
@@ -292,18 +321,14 @@ def _recorder(
                     f"--changed takes nothing over, since what verdicts depend on is incomplete: {reasons[0]}{more}"
                 )
                 raise ConfigurationError(f"{printable(problem)}. Remove --changed", "eval_inputs_incomplete")
-            earlier = find_unchanged(
-                options.kept.file, run.id, key, files, inputs.set, loader, options.repeat, in_full=in_full
-            )
-        return EvalRecorder(
-            options.kept, run, inputs, files, git, at_once=at_once, earlier=earlier, mails=mails
-        ), earlier
+            earlier = find_unchanged(options.kept.file, run.id, key, files, inputs.set, loader, options.repeat)
+        return begin(options.kept, earlier=earlier), earlier
     except AgentError as error:
-        git.answer()
         if options.resume is not None or options.changed or not isinstance(error, StoreError):
+            git.answer()
             raise
         warn_on_stderr(f"This run is not kept: {error.message}")
-        return None, None
+        return (begin(temporary_store(resources), is_temporary=True) if options.wants_reports else None), None
 
 
 def _refuse_with_changed(options: EvalOptions) -> None:
@@ -326,12 +351,12 @@ def _not_in(files: ScenarioFiles, earlier: EarlierResults) -> ScenarioFiles:
     return ScenarioFiles.of(file for file, is_whole in zip(files, earlier.is_whole, strict=True) if not is_whole)
 
 
-def _merged(earlier: EarlierResults, results: _Results) -> _Results:
-    """Earlier results and new ones, in the order of the files."""
-    with closing(results), closing(earlier.whole):
-        known = iter(earlier.whole)
+def _merged(earlier: EarlierResults, cases: _Cases) -> _Cases:
+    """Earlier cases and new ones, in the order of the files."""
+    known = iter(earlier.whole)
+    with closing(cases):
         for is_whole in earlier.is_whole:
-            yield next(known) if is_whole else next(results)
+            yield next(known) if is_whole else next(cases)
 
 
 def _scenario_files(options: EvalOptions) -> ScenarioFiles:
@@ -427,7 +452,7 @@ def _results(
             earlier=begun,
         )
     recordings = _recordings(config, options) if options.llm == "replay" else None
-    run = OfflineRun(config, options, loader, keep_traces=options.kept is not None, recordings=recordings)
+    run = OfflineRun(config, options, loader, keep_traces=recorder is not None, recordings=recordings)
     if cluster is not None:
         from guarantee_email_agent.eval.shipped_run import map_shipped
 

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.eval.scenario import EvalTestCase
 from guarantee_email_agent.files.python_code import NOTHING, FollowedCode
 from guarantee_email_agent.files.text_file import FileSignature, file_signature
 from guarantee_email_agent.llm.port import OFFLINE_MODEL
@@ -86,24 +85,6 @@ class VerdictInputs:
     def _model_parameters(self) -> Mapping[str, Any]:
         llm = self._config.llm
         return {"max_tokens": llm.max_tokens, "temperature": llm.temperature, "force_tool": llm.force_tool}
-
-
-def stored_source(case: EvalTestCase) -> bytes | None:
-    """The scenario's file as the store has it: where its mail is a file beside it, with a comment that tells that one's
-    digest, so that another mail is another source. None where the scenario comes from no file.
-    """
-    if case.text is None:
-        return None
-    source = case.text.encode(errors="surrogatepass")
-    email = case.input.email
-    if email.raw is None:
-        return source
-    return source_with_mail(source, str(email.raw_file), email.raw)
-
-
-def source_with_mail(source: bytes, name: str, raw: bytes) -> bytes:
-    comment = f"# {name}: SHA-256 {hashlib.sha256(raw).hexdigest()}\n"
-    return source.removesuffix(b"\n") + b"\n" + comment.encode(errors="surrogatepass")
 
 
 def input_files(config: Config, suite: Path, agent: str | None) -> Iterator[tuple[tuple[str, str], str]]:

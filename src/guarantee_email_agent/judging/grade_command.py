@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
 from guarantee_email_agent.executors.executor import Executor
 from guarantee_email_agent.executors.ray_executor import connected
-from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter
+from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, as_cases
 from guarantee_email_agent.judging.kept_record import INSPECT, converter
 from guarantee_email_agent.judging.pending import Pending, Terms, ToJudge
 from guarantee_email_agent.judging.record import (
@@ -34,7 +34,6 @@ from guarantee_email_agent.judging.record_files import (
     no_such_task,
 )
 from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, load_task, load_tasks
-from guarantee_email_agent.judging.task_report import write_task_reports
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.report_files import check_report_paths
@@ -91,8 +90,8 @@ def grade_command(options: GradeOptions, stream: TextStream, console: TextStream
         options.report_files.values(), folder=folder, file=None if file == STDIN else file, tasks=options.directory
     )
     count, pending = _pending_verdicts(options, read_stdin)
-    with connected(options.executor, options.jobs) as executor:
-        return _judge_all(options, pending, count, executor, stream, console)
+    with connected(options.executor, options.jobs) as executor, ExitStack() as resources:
+        return _judge_all(options, pending, count, executor, stream, console, resources)
 
 
 def _judge_all(
@@ -102,33 +101,37 @@ def _judge_all(
     executor: Executor | None,
     stream: TextStream,
     console: TextStream,
+    resources: ExitStack,
 ) -> int:
-    recorder = _recorder(options, count)
-    write = (
-        partial(write_task_reports, "grade", options, count, recorder, not options.validate)
-        if options.wants_reports
-        else None
-    )
+    form = options.transcript or ""
+    recorder = _recorder(options, count, resources)
+    reporter = GradeReporter(stream, measures_agent=not options.validate)
+
+    def write() -> None:
+        assert recorder is not None
+        recorder.write_reports(options, reporter.totals.total)
+
     return run_and_report(
         f"Validating {pluralize(count, 'task')}..." if options.validate else f"Grading {pluralize(count, 'result')}...",
-        _results(pending, count, options, executor),
+        as_cases(_results(pending, count, options, executor), options.directory, form),
         count,
-        GradeReporter(stream, measures_agent=not options.validate),
-        write,
+        reporter,
+        write if options.wants_reports else None,
         progress=Progress(console, count, "judged"),
         recorder=recorder,
     )
 
 
-def _recorder(options: GradeOptions, planned: int) -> GradeRecorder | None:
-    if options.kept is None or options.validate:
+def _recorder(options: GradeOptions, planned: int, resources: ExitStack) -> GradeRecorder | None:
+    kept = None if options.validate else options.kept
+    if kept is None and not options.wants_reports:
         return None
     from guarantee_email_agent.judging.grade_recorder import grade_recorder  # SQLite
 
-    shown = {"transcript": options.transcript, "timeout_s": options.timeout_s, "jobs": options.jobs}
-    return grade_recorder(
-        options.kept, options.directory, options.transcript or "", command="grade", planned=planned, options=shown
-    )
+    shown: dict[str, Any] = {"transcript": options.transcript, "timeout_s": options.timeout_s, "jobs": options.jobs}
+    if options.validate:
+        shown["validate"] = True
+    return grade_recorder(kept, options, resources, command="grade", planned=planned, options=shown)
 
 
 def _results(

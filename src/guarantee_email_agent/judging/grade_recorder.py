@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from guarantee_email_agent.judging.grade_report import UNWRITABLE
 from guarantee_email_agent.judging.judge_dependencies import follow_judges
-from guarantee_email_agent.judging.kept_record import RecordReference, refer_to
+from guarantee_email_agent.judging.kept_record import with_record
 from guarantee_email_agent.judging.task import TEST_FILE
-from guarantee_email_agent.judging.verdict import Graded
-from guarantee_email_agent.reporting.run_report import RunOutcome
+from guarantee_email_agent.reporting.run_report import RunOptions, RunOutcome
+from guarantee_email_agent.reporting.stored_report import write_stored_reports
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
 from guarantee_email_agent.store.database import StoreError
 from guarantee_email_agent.store.program_inputs import code_inputs, incomplete, program_inputs
-from guarantee_email_agent.store.records import Check, Input, InputSet, KeptRun, NewResult, NewRun
+from guarantee_email_agent.store.records import Case, CaseResult, Input, InputSet, KeptRun, NewRun
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.store.temporary import temporary_store
 from guarantee_email_agent.utils.git_state import GitQuestion
 from guarantee_email_agent.utils.version import __version__
 
@@ -26,14 +30,13 @@ _MAX_BYTES: Final = 1 << 20
 
 
 class GradeRecorder:
-    """One run; `add` is called in the order of the results."""
+    """One run."""
 
-    def __init__(self, kept: KeptRun, run: NewRun, tasks: Path, form: str) -> None:
-        """tasks: a task's folder, or a folder of them. form: of the records, as `--from` has it. Raises StoreError."""
-        self.file, self.run = kept.file, run
-        self._kept, self._tasks, self._form = kept, tasks, form
+    def __init__(self, kept: KeptRun, run: NewRun, tasks: Path) -> None:
+        """tasks: a task's folder, or a folder of them. Raises StoreError."""
+        self._file, self._run = kept.file, run
+        self._kept, self._tasks = kept, tasks
         self._git = GitQuestion(tasks)
-        self._position = 0
         try:
             at_once = run.command == "solve"
             self._writer = RunWriter(kept.file, run, warn_on_stderr, at_once=at_once, keep_runs=kept.keep_runs)
@@ -41,33 +44,21 @@ class GradeRecorder:
             self._git.answer()
             raise
 
-    def add(self, result: Graded) -> None:
-        self._position += result.index == 1
-        verdict = result.verdict
-        reason = verdict.error or verdict.feedback
-        record = None if result.place is None else refer_to(result.place, self._form)
-        self._writer.add(
-            NewResult(
-                name=result.task_name,
-                position=self._position,
-                repetition=result.index,
-                verdict=verdict.verdict,
-                category="tasks",
-                duration_ms=verdict.duration_ms,
-                inputs=InputSet(self._inputs(result, record)),
-                checks=() if verdict.verdict == "passed" else (Check("test", reason),),
-                trace=None if record is None else {"record": record._asdict()},
-                judgement=verdict.as_dict(),
-            )
-        )
+    def add(self, case: Case) -> None:
+        self._writer.add(*(result._replace(inputs=InputSet(self._inputs(result))) for result in case.runs))
 
     def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
         self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, self._git.answer()))
 
-    def _inputs(self, result: Graded, record: RecordReference | None) -> Iterator[Input]:
+    def write_reports(self, options: RunOptions, ran: int) -> None:
+        """Of the run, once it is finished. ran: how many verdicts there were."""
+        read_record = with_record if options.html_file is not None else None
+        write_stored_reports(self._file, self._run.id, options, UNWRITABLE, ran, read_record)
+
+    def _inputs(self, result: CaseResult) -> Iterator[Input]:
         """The files of the task, and the record."""
         yield from program_inputs()
-        own = self._tasks / result.task_name
+        own = self._tasks / result.name
         folder = own if own.is_dir() else self._tasks
         for path in _files(folder):
             kind = "judge" if path.suffix == ".py" else "task"
@@ -79,26 +70,30 @@ class GradeRecorder:
                 name = path.relative_to(place).as_posix() if path.is_relative_to(place) else path.name
                 yield from _input("judge", name, path)
         yield from code_inputs(code)
-        if record is not None:
-            number = f", {record.number}" if record.number else ""
-            yield Input("record", f"{os.path.basename(record.file)}{number}", bytes.fromhex(record.sha256))
+        if result.trace is not None:
+            record = result.trace["record"]
+            number = f", {record['number']}" if record["number"] else ""
+            yield Input("record", f"{os.path.basename(record['file'])}{number}", bytes.fromhex(record["sha256"]))
 
 
-def grade_recorder(kept: KeptRun | None, tasks: Path, form: str, **run: Any) -> GradeRecorder | None:
-    """None where the run is not kept: as that was asked for, or as the store cannot be used, which no gate rests on.
+def grade_recorder(
+    kept: KeptRun | None, wanted: RunOptions, resources: ExitStack, **run: Any
+) -> GradeRecorder | None:
+    """None where nobody reads the run.
 
-    form: of the records, as `--from` has it. run: what `NewRun` has beside the suite.
+    Where it is not to be kept, or the store cannot be used, which no gate rests on, it is kept in a temporary file for
+    its reports. wanted: what the command line decides. run: what `NewRun` has beside the suite.
     """
-    if kept is None:
-        return None
-    started = kept.now()
+    tasks = wanted.directory
+    started = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z") if kept is None else kept.now()
     run_id = f"{''.join(character for character in started if character not in '-:Z')}-{os.urandom(4).hex()}"
     new = NewRun(id=run_id, suite=tasks.absolute().as_posix(), started=started, package_version=__version__, **run)
-    try:
-        return GradeRecorder(kept, new, tasks, form)
-    except StoreError as error:
-        warn_on_stderr(f"This run is not kept: {error.message}")
-        return None
+    if kept is not None:
+        try:
+            return GradeRecorder(kept, new, tasks)
+        except StoreError as error:
+            warn_on_stderr(f"This run is not kept: {error.message}")
+    return GradeRecorder(temporary_store(resources), new, tasks) if wanted.wants_reports else None
 
 
 def _files(folder: Path) -> list[Path]:

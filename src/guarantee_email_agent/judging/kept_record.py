@@ -18,7 +18,7 @@ from guarantee_email_agent.judging.record_files import (
     RecordPlace,
     SingleRecordFile,
 )
-from guarantee_email_agent.store.stored_records import Transcript
+from guarantee_email_agent.store.records import CaseResult
 from guarantee_email_agent.utils.errors import AgentError, TaskError
 from guarantee_email_agent.utils.text import printable
 
@@ -51,15 +51,15 @@ def refer_to(place: RecordPlace, form: str) -> RecordReference | None:
     return RecordReference(os.path.abspath(place.file.path), *place.extent, form, digest)
 
 
-def with_record(transcript: Transcript) -> Transcript:
-    """What happened in a result, with what its record says where it has one: the task, the answer, messages and steps.
+def with_record(result: CaseResult) -> CaseResult:
+    """A result with what its record says where it has one: the task, the answer, messages and steps.
 
     They stand in `request`, `response` and the `conversation` and `execution_trace` of `trace`. `trace["problem"]` says
     in one line why a record is not shown: it has gone, or is not what was judged.
     """
-    kept = transcript.trace.get("record") if isinstance(transcript.trace, Mapping) else None
+    kept = result.trace.get("record") if isinstance(result.trace, Mapping) else None
     if (reference := _reference(kept)) is None:
-        return transcript
+        return result
     try:
         place = _place(reference)
         if _digest(place) != reference.sha256:
@@ -71,8 +71,8 @@ def with_record(transcript: Transcript) -> Transcript:
         problem = error.message if isinstance(error, AgentError) else f"{printable(reference.file)}: {error}"
         if not os.path.lexists(reference.file):
             problem = f"{printable(reference.file)} is not there any more"
-        return transcript._replace(trace={**transcript.trace, "problem": problem})
-    return transcript._replace(**transcript_parts(record, transcript.trace))
+        return result._replace(trace={**result.trace, "problem": problem})
+    return result._replace(**transcript_parts(record, result.trace))
 
 
 def transcript_parts(record: Record, trace: Mapping[str, Any] | None = None) -> dict[str, Any]:

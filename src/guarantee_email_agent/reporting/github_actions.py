@@ -11,8 +11,9 @@ from itertools import islice
 from typing import Final
 
 from guarantee_email_agent.reporting.markdown_report import as_markdown
-from guarantee_email_agent.reporting.report import WORDS, Case, Report, relative_to
+from guarantee_email_agent.reporting.report import WORDS, Report, line_of, relative_to
 from guarantee_email_agent.reporting.terminal import TextStream
+from guarantee_email_agent.store.records import Case
 from guarantee_email_agent.utils.text import printable, truncate, visible
 
 MAX_ANNOTATIONS: Final = 10
@@ -88,12 +89,12 @@ def annotate(report: Report, root: str = "") -> list[str]:
 
 def _annotation(case: Case, root: str) -> str:
     message = truncate(visible("\n".join(map(str, case.failed_checks))), _MAX_MESSAGE)
-    properties = {"title": f"{printable(case.name)}: {WORDS[case.outcome].lower()}"}
-    if case.file:
-        line = case.locate(case.failed_checks[0]) if case.failed_checks else 1
-        properties |= {"file": printable(relative_to(case.file, root)), "line": str(line)}
+    properties = {"title": f"{printable(case.name)}: {WORDS[case.verdict].lower()}"}
+    if file := case.shown.file:
+        line = line_of(case, case.failed_checks[0]) if case.failed_checks else 1
+        properties |= {"file": printable(relative_to(file, root)), "line": str(line)}
     written = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::error {written}::{_data(message or WORDS[case.outcome])}"
+    return f"::error {written}::{_data(message or WORDS[case.verdict])}"
 
 
 def _data(text: str) -> str:

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from guarantee_email_agent.reporting.report import Case, Report
+from guarantee_email_agent.reporting.report import Report, line_of
 from guarantee_email_agent.reporting.transcript import cut
+from guarantee_email_agent.store.records import Case
 from guarantee_email_agent.utils.text import printable, visible
 
 _PLACE: Final = re.compile(rb'<testcase name="cases" ?/>')
@@ -66,16 +67,18 @@ def _properties(report: Report) -> list[tuple[str, str]]:
 def _test_case(case: Case, *, names_files: bool) -> Any:
     import junitparser
 
-    element = junitparser.TestCase(printable(case.name), printable(case.group or case.name), _seconds(case))
-    if names_files and case.file:
-        element._elem.set("file", printable(case.file))  # noqa: SLF001 - it has no name for this
+    shown = case.shown
+    element = junitparser.TestCase(printable(case.name), printable(shown.category or case.name), _seconds(case))
+    if names_files and shown.file:
+        element._elem.set("file", printable(shown.file))  # noqa: SLF001 - it has no name for this
     if not case.passed:
-        outcome = junitparser.Failure if case.outcome == "failed" else junitparser.Error
-        verdict = outcome(_first_line(case), case.outcome)
+        outcome = junitparser.Failure if case.verdict == "failed" else junitparser.Error
+        verdict = outcome(_first_line(case), case.verdict)
         verdict.text = visible(_reasons(case))
         element.result = [verdict]
-    taken_over = f"taken over from {case.taken_over}" if case.taken_over else ""
-    if output := "\n".join(filter(None, (taken_over, case.output))):
+    taken_over = f"taken over from {shown.taken_over}" if shown.taken_over else ""
+    printed = shown.judgement.get("output") if isinstance(shown.judgement, Mapping) else None
+    if output := "\n".join(filter(None, (taken_over, printed))):
         element.system_out = visible(output)
     return element
 
@@ -94,17 +97,16 @@ def _seconds(case: Case) -> float:
 
 def _first_line(case: Case) -> str:
     first = case.failed_checks[0].summary.partition("\n")[0] if case.failed_checks else ""
-    return printable(first or case.outcome)
+    return printable(first or case.verdict)
 
 
 def _reasons(case: Case) -> str:
-    lines = list(map(str, case.failed_checks))
-    if case.hints:
-        lines.append(case.hints)
-    reply = case.response.get("response_body") if isinstance(case.response, Mapping) else None
+    shown = case.shown
+    lines = [*map(str, case.failed_checks), *map(str, shown.nearest)]
+    reply = shown.response.get("response_body") if isinstance(shown.response, Mapping) else None
     if isinstance(reply, str) and reply:
         lines += ["reply:", *(f"  {line}" for line in cut(reply)[0].split("\n"))]
-    if case.file and case.failed_checks:
-        lines.append(f"{case.file}:{case.locate(case.failed_checks[0])}")
-    shown, note = cut("\n".join(lines), 100_000)
-    return f"{shown}\n… {note}" if note else shown
+    if shown.file and case.failed_checks:
+        lines.append(f"{shown.file}:{line_of(case, case.failed_checks[0])}")
+    text, note = cut("\n".join(lines), 100_000)
+    return f"{text}\n… {note}" if note else text

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from guarantee_email_agent.reporting.report import SIGNS, WORDS, Case, Report, totals_by_group
+from guarantee_email_agent.reporting.report import SIGNS, WORDS, Report, totals_by_group
 from guarantee_email_agent.reporting.transcript import cut
+from guarantee_email_agent.store.records import Case
 from guarantee_email_agent.utils.text import printable, truncate, visible
 
 MAX_CHARACTERS: Final = 65_000
@@ -104,17 +105,17 @@ def _failed(report: Report, budget: int) -> Iterator[str]:
 
 
 def _case(case: Case) -> str:
-    shown, note = cut(
-        "\n".join([*map(str, case.failed_checks), *(f"harmful: {each}" for each in case.harmful)]), _MAX_CASE
-    )
-    text = code_block(f"{shown}\n… {note}" if note else shown) if shown else ""
-    about = [escaped(truncate(case.description, _MAX_NAME))] if case.description else []
-    if case.file:
-        about.append(code_span(case.file))
+    shown = case.shown
+    reasons = "\n".join([*map(str, case.failed_checks), *(f"harmful: {each}" for each in case.harm)])
+    excerpt, note = cut(reasons, _MAX_CASE)
+    text = code_block(f"{excerpt}\n… {note}" if note else excerpt) if excerpt else ""
+    about = [escaped(truncate(shown.description, _MAX_NAME))] if shown.description else []
+    if shown.file:
+        about.append(code_span(shown.file))
     name = html.escape(printable(truncate(case.name, _MAX_NAME)))
     summary = (
-        f"{SIGNS[case.outcome]} <code>{name}</code> {WORDS[case.outcome].lower()}{', harmful' if case.harmful else ''}"
-        f"{f', taken over from {html.escape(case.taken_over)}' if case.taken_over else ''}"
+        f"{SIGNS[case.verdict]} <code>{name}</code> {WORDS[case.verdict].lower()}{', harmful' if case.harm else ''}"
+        f"{f', taken over from {html.escape(shown.taken_over)}' if shown.taken_over else ''}"
     )
     return _folded(summary, f"{' · '.join(about)}\n\n{text}\n" if about else f"{text}\n", is_html=True)
 
@@ -130,7 +131,7 @@ def _names(cases: Iterable[Case], budget: int) -> tuple[str, int]:
     """As many names as there is room for, and how many these are."""
     names: list[str] = []
     for case in cases:
-        name = f"{code_span(case.name)}{' (taken over)' if case.taken_over else ''}"
+        name = f"{code_span(case.name)}{' (taken over)' if case.shown.taken_over else ''}"
         budget -= len(name) + 2
         if budget < 0:
             break

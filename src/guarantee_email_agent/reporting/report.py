@@ -1,16 +1,16 @@
-"""A run as plain data, for every form of report: `eval`, `grade` and `solve` fill it, and so can whoever keeps runs."""
+"""A run as plain data, for every form of report."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from guarantee_email_agent.reporting.kept_results import Results
 from guarantee_email_agent.reporting.totals import Outcome, Totals
-from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.store.records import Case, Check
 
 Gate = Literal["passed", "failed", "inconclusive", "undecided"]
 """inconclusive: only a proof that was asked for is missing. undecided: the run was stopped before its end."""
@@ -22,53 +22,6 @@ WORDS: Final[Mapping[Outcome, str]] = {
     "invalid": "Invalid file",
 }
 SIGNS: Final[Mapping[Outcome, str]] = {"passed": "✓", "failed": "✗", "error": "✗", "invalid": "✗"}
-
-
-class Run(NamedTuple):
-    """One repetition of a case. cost_usd: None where there is no price."""
-
-    outcome: Outcome
-    duration_ms: float = 0.0
-    failed_checks: tuple[Check, ...] = ()
-    tokens: int = 0
-    cost_usd: float | None = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """A scenario, or the work on a task.
-
-    group: what JUnit and the tables sum up by. file: as it is reached from the working directory; empty for none.
-    locate: the line in that file that a check stands on. runs: every repetition; the case is as good as the worst.
-    harmful: what in it would have harmed somebody, in words. taken_over: the id of the earlier run that gave it.
-    request, response, trace, judgement: what happened, as JSON holds it; `transcript.sections` reads them.
-    """
-
-    name: str
-    outcome: Outcome
-    runs: tuple[Run, ...]
-    failed_checks: tuple[Check, ...] = ()
-    harmful: Sequence[str] = ()
-    taken_over: str = ""
-    hints: str = ""
-    group: str = ""
-    language: str = ""
-    description: str = ""
-    file: str = ""
-    locate: Callable[[Check], int] = lambda _: 1
-    output: str = ""
-    request: Any = None
-    response: Any = None
-    trace: Any = None
-    judgement: Any = None
-
-    @property
-    def passed(self) -> bool:
-        return self.outcome == "passed"
-
-    @property
-    def duration_ms(self) -> float:
-        return sum(run.duration_ms for run in self.runs)
 
 
 class PastRun(Protocol):
@@ -99,8 +52,9 @@ class Report:
     command: `eval`, `grade` or `solve`. noun: what a case is called. rate, threshold: in percent, as people read them;
     the rate empty where the results say nothing of an agent. verdict: what the gate says, in words. notes: sentences on
     what the run shows. facts: what else is to be known of the run. causes: reasons with the names of the cases that
-    share each. planned: how many cases a whole run has. cases: those of a large run are made anew each time they are
-    gone through. history: earlier runs, the oldest first.
+    share each. planned: how many cases a whole run has. cases: those of a large run are read anew each time they are
+    gone through. history: earlier runs, the oldest first. summary: what `--json` has beside the cases, and json_case: a
+    case there.
     """
 
     command: str
@@ -113,13 +67,15 @@ class Report:
     verdict: str
     totals: Totals
     planned: int
-    cases: Results[Case]
+    cases: Iterable[Case]
     rate: str = ""
     threshold: str = ""
     notes: Sequence[str] = ()
     facts: Sequence[tuple[str, str]] = ()
     causes: Sequence[tuple[str, Sequence[str]]] = ()
     history: Sequence[PastRun] = ()
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    json_case: Callable[[Case], Mapping[str, Any]] = Case._asdict
 
     @property
     def interrupted(self) -> bool:
@@ -146,6 +102,9 @@ class Report:
         yield from self.cases_that(passed=True)
 
 
+_LINE: Final = re.compile(r"\(line (\d+)\)|, line (\d+)|:(\d+):")
+
+
 class GroupTotals(NamedTuple):
     """A row of the table by category and language."""
 
@@ -163,10 +122,19 @@ def totals_by_group(cases: Iterable[Case]) -> list[GroupTotals]:
     """By group and language, in the order of their names."""
     counts: dict[tuple[str, str], list[int]] = {}
     for case in cases:
-        count = counts.setdefault((case.group, case.language), [0, 0])
+        count = counts.setdefault((case.shown.category, case.shown.language), [0, 0])
         count[0] += case.passed
         count[1] += 1
     return [GroupTotals(*key, *counts[key]) for key in sorted(counts)]
+
+
+def line_of(case: Case, check: Check) -> int:
+    """The line of a scenario's file that says what was expected, or that cannot be read; the first where none does."""
+    if case.shown.verdict == "invalid" and (named := _LINE.search(check.reason)):
+        return int(next(filter(None, named.groups())))
+    key = re.compile(rf"\s*[\"']?{re.escape(check.name.rpartition(': ')[2])}[\"']?\s*:")
+    lines = (case.shown.source or b"").decode(errors="replace").splitlines()
+    return next((number for number, line in enumerate(lines, 1) if key.match(line)), 1)
 
 
 def relative_to(file: str, root: str = "") -> str:

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from guarantee_email_agent.reporting.report import Report
 from guarantee_email_agent.reporting.report_files import as_json_with_rows, write_reports
 from guarantee_email_agent.reporting.run_report import RunOptions
 
 
-def write_report_files(
-    options: RunOptions,
-    error_code: str,
-    report: Report,
-    json_summary: Callable[[], Mapping[str, Any]],
-    json_results: Callable[[], Iterable[Mapping[str, Any]]],
-    json_rows: Callable[[], Iterable[Mapping[str, Any]]],
-) -> None:
+def write_report_files(options: RunOptions, error_code: str, report: Report) -> None:
     """Write what the options name, and show the run in the step of a workflow that runs us.
 
-    json_summary: the run for `--json`, and json_results: its results there. json_rows: its repetitions for `--jsonl`.
     Raises ConfigurationError with `error_code` for a file that cannot be written, once the others are.
     """
 
     def json() -> Iterator[bytes]:
-        return as_json_with_rows(json_summary(), "results", json_results())
+        return as_json_with_rows(report.summary, "results", map(report.json_case, report.cases))
 
     def jsonl() -> Iterator[bytes]:
         from guarantee_email_agent.reporting.row_files import as_json_lines
 
-        return as_json_lines(report, json_rows())
+        return as_json_lines(report)
 
     def csv() -> Iterator[bytes]:
         from guarantee_email_agent.reporting.row_files import as_csv

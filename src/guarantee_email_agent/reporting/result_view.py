@@ -6,13 +6,13 @@ and cut to a length that can be read. The JSON form has all of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from guarantee_email_agent.reporting.terminal import Terminal, pluralize
 from guarantee_email_agent.reporting.transcript import Call, Section, sections
-from guarantee_email_agent.store.run_reader import RunStore
-from guarantee_email_agent.store.stored_records import StoredResult, StoredRun, Transcript
+from guarantee_email_agent.store.records import CaseResult
+from guarantee_email_agent.store.stored_records import StoredRun
 from guarantee_email_agent.utils.text import printable, truncate
 
 SCHEMA_VERSION: Final = 1
@@ -21,24 +21,17 @@ _MAX_ARGUMENT: Final = 160
 _INDENT: Final = "    "
 
 
-ReadRecord = Callable[[Transcript], Transcript]
-"""Adds what stands in a record beside the store, as `kept_record.with_record` does."""
-
-
-def print_result(
-    store: RunStore, run: StoredRun, results: Sequence[StoredResult], terminal: Terminal, read_record: ReadRecord
-) -> None:
+def print_result(run: StoredRun, results: Sequence[CaseResult], terminal: Terminal) -> None:
     """Every repetition of one case; one that is just like the one before is said to be."""
     before: tuple[object, ...] | None = None
     for result in results:
-        transcript = read_record(store.transcript(result))
         _print_title(result, terminal)
-        same = (transcript, result.verdict)
+        same = (result.request, result.response, result.trace, result.judgement, result.checks, result.verdict)
         if same == before:
             terminal.line(f"{_INDENT}the same as the one before")
             continue
         before = same
-        for section in sections(*transcript[1:], step_ms=result.step_ms or (), failed=store.checks(result)):
+        for section in sections(result):
             print_section(section, terminal)
         print_section(Section("took", "Took", text=_cost_line(result)), terminal)
     if len(results) > 1:
@@ -64,13 +57,12 @@ def print_section(section: Section, terminal: Terminal) -> None:
         terminal.line(f"{_INDENT}{line}".rstrip())
 
 
-def json_result(store: RunStore, result: StoredResult, read_record: ReadRecord) -> dict[str, Any]:
+def json_result(run: StoredRun, result: CaseResult) -> dict[str, Any]:
     """One repetition as JSON holds it; durations in milliseconds."""
-    transcript = read_record(store.transcript(result))
-    source = transcript.source
+    source = result.source
     return {
         "schema_version": SCHEMA_VERSION,
-        "run_id": result.run_id,
+        "run_id": run.id,
         "name": result.name,
         "category": result.category,
         "language": result.language,
@@ -79,18 +71,18 @@ def json_result(store: RunStore, result: StoredResult, read_record: ReadRecord) 
         "verdict": result.verdict,
         **({"taken_over": result.taken_over} if result.taken_over else {}),
         "duration_ms": result.duration_ms,
-        "step_ms": None if result.step_ms is None else list(result.step_ms),
+        "step_ms": list(result.step_ms) or None,
         "usage": result.usage._asdict(),
-        "failed_checks": [each._asdict() for each in store.checks(result)],
+        "failed_checks": [each._asdict() for each in result.failed_checks],
         "source": None if source is None else source.decode(errors="replace"),
-        "request": transcript.request,
-        "response": transcript.response,
-        "trace": transcript.trace,
-        "judgement": transcript.judgement,
+        "request": result.request,
+        "response": result.response,
+        "trace": result.trace,
+        "judgement": result.as_judged() or None,
     }
 
 
-def _print_title(result: StoredResult, terminal: Terminal) -> None:
+def _print_title(result: CaseResult, terminal: Terminal) -> None:
     sign = "✓" if result.verdict == "passed" else "✗"
     described = f": {printable(truncate(result.description, 200))}" if result.description else ""
     number = f" (run {result.repetition})" if result.repetition > 1 else ""
@@ -138,7 +130,7 @@ def _check_lines(section: Section, terminal: Terminal) -> Iterator[str]:
             yield f"    actual:   {actual}"
 
 
-def _cost_line(result: StoredResult) -> str:
+def _cost_line(result: CaseResult) -> str:
     usage = result.usage
     line = f"{result.duration_ms:.0f} ms"
     if not usage.calls:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from guarantee_email_agent.reporting.report import Report
 from guarantee_email_agent.reporting.transcript import cut
+from guarantee_email_agent.store.records import Case
 from guarantee_email_agent.utils.text import visible
 
 COLUMNS: Final = (
@@ -52,23 +53,24 @@ def as_csv(report: Report) -> Iterator[bytes]:
     for case in report.cases:
         yield _taken(content)
         for number, run in enumerate(case.runs, 1):
+            cost_usd = run.usage.cost_usd
             row = (
                 report.run_id,
                 case.name,
                 number,
                 len(case.runs),
-                case.group,
-                case.language,
-                run.outcome,
+                run.category,
+                run.language,
+                run.verdict,
                 round(run.duration_ms, 3),
-                run.tokens,
-                "" if run.cost_usd is None else round(run.cost_usd, 6),
+                sum(run.usage.tokens().values()),
+                "" if cost_usd is None else round(cost_usd, 6),
                 "\n".join(check.summary for check in run.failed_checks),
-                " ".join(case.description.split()),
-                case.file,
+                run.description,
+                run.file,
                 report.planned,
                 str(report.interrupted).lower(),
-                case.taken_over,
+                run.taken_over,
             )
             writer.writerow([_cell(value) if isinstance(value, str) else value for value in row])
     if report.interrupted and not report.totals.total:
@@ -77,13 +79,18 @@ def as_csv(report: Report) -> Iterator[bytes]:
     yield _taken(content)
 
 
-def as_json_lines(report: Report, rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """One JSON object a line, in UTF-8, each with the run that it is of, and whether that is whole.
+def as_json_lines(report: Report) -> Iterator[bytes]:
+    """One JSON object a line and repetition, in UTF-8, each with the run that it is of, and whether that is whole.
 
     Where a run was stopped before its first result, one line says this alone.
     """
     run = {"run_id": report.run_id, "planned": report.planned, "interrupted": report.interrupted}
     no_case: Iterable[Mapping[str, Any]] = [{}] if report.interrupted and not report.totals.total else []
+    rows = (
+        {"repetition": each.repetition, **report.json_case(Case((each,), case.of))}
+        for case in report.cases
+        for each in case.runs
+    )
     for row in chain(rows, no_case):
         line = json.dumps({**run, **row}, ensure_ascii=False, default=str)
         # Half of a surrogate pair cannot be UTF-8; its escape, \udc80, is just how JSON writes it.

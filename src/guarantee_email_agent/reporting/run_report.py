@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol
 
 from guarantee_email_agent.executors.executor import WorkersLostError
-from guarantee_email_agent.reporting.kept_results import KeptResults, Results
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.statistics import Threshold, format_percentage, meets_threshold
 from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.reporting.totals import Outcome, Totals
+from guarantee_email_agent.store.records import Case
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_SUCCESS, AgentError
 from guarantee_email_agent.utils.process import signals_as_ctrl_c
 
 if TYPE_CHECKING:
     from guarantee_email_agent.reporting.github_actions import GitHubStep
 
-Result = TypeVar("Result")
 REPORT_FORMS: Final = ("json", "jsonl", "csv", "junit", "html", "markdown")
 """Each has an option that names a file for it."""
 MAX_SHOWN: Final = 1_000
 """Results that did not pass and are printed; nobody reads further ones in a terminal."""
-_Recorded = TypeVar("_Recorded", contravariant=True)
 GateOutcome = Literal["passed", "failed", "inconclusive"]
 """inconclusive: the rate is reached, and only a proof that was asked for is missing."""
 RunOutcome = Literal["passed", "failed", "inconclusive", "interrupted", "crashed"]
@@ -65,29 +63,22 @@ class RunOptions:
         return bool(self.report_files) or self.github is not None
 
 
-class RunRecorder(Protocol[_Recorded]):
-    """Keeps the results of a run while it goes on. What fails in it is told on stderr, and ends no run."""
+class RunRecorder(Protocol):
+    """Keeps the cases of a run while it goes on. What fails in it is told on stderr, and ends no run."""
 
-    def add(self, result: _Recorded) -> None:
-        """Keep one result, now or with others."""
+    def add(self, case: Case) -> None:
+        """Keep one case, now or with others."""
 
     def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
-        """Called once, after the last result. duration_s: seconds."""
-
-
-class WriteReports(Protocol[_Recorded]):
-    """Writes the report files."""
-
-    def __call__(self, results: Results[_Recorded], duration_s: float, *, interrupted: bool) -> None:
-        """duration_s: seconds. interrupted: whether results are missing since the run was stopped."""
+        """Called once, after the last case. duration_s: seconds."""
 
 
 class RunStoppedError(Exception):
     """Raised by results that end before all of them are there, but for no fault: `str` says why, for people."""
 
 
-class RunReporter(ABC, Generic[Result]):
-    """Prints results for people: passed ones as they come, then failed ones, errors, and the summary.
+class RunReporter(ABC):
+    """Prints cases for people: passed ones as they come, then failed ones, errors, and the summary.
 
     Of what did not pass only the text is kept, and of many only the first, so that memory does not grow with the run.
     """
@@ -115,15 +106,12 @@ class RunReporter(ABC, Generic[Result]):
         self._not_shown = 0
 
     @abstractmethod
-    def add(self, result: Result) -> None:
-        """Counts one result, and prints it if it passed."""
+    def add(self, case: Case) -> None:
+        """Counts one case, and prints it if it passed."""
 
-    def _add(self, outcome: Outcome, text: str) -> None:
-        self.totals.add(outcome)
-        if outcome == "passed":
-            if not self._quiet:
-                self._terminal.outcome(text)
-        elif len(self._failed) + len(self._errors) < MAX_SHOWN:
+    def _list(self, outcome: Outcome, text: str) -> None:
+        """What did not pass, to be printed at the end."""
+        if len(self._failed) + len(self._errors) < MAX_SHOWN:
             (self._errors if outcome == "error" else self._failed).append(text)
         else:
             self._not_shown += 1
@@ -174,37 +162,33 @@ class RunReporter(ABC, Generic[Result]):
 
 def run_and_report(
     title: str,
-    results: Generator[Result, None, None],
+    cases: Generator[Case, None, None],
     planned: int,
-    reporter: RunReporter[Result],
-    write_reports: WriteReports[Result] | None = None,
+    reporter: RunReporter,
+    write_reports: Callable[[], None] | None = None,
     *,
     progress: Progress | None = None,
     began: float | None = None,
-    recorder: RunRecorder[Result] | None = None,
+    recorder: RunRecorder | None = None,
 ) -> int:
-    """Print, keep and count each result as it comes, then the summary and the reports; the exit code.
+    """Print, keep and count each case as it comes, then the summary and the reports; the exit code.
 
-    0 if the reporter's gate is passed, else 4, also where the results end in RunStoppedError or WorkersLostError; 130
-    after Ctrl-C or SIGTERM. All end in a summary and reports of what came until then. planned: how many results there
-    will be. write_reports: gets the results and the duration in seconds; None keeps no result. began:
-    `time.perf_counter()` at the start of the run; now if None. recorder: None where the run is not kept. Raises what
-    `write_reports` raises.
+    0 if the reporter's gate is passed, else 4, also where the cases end in RunStoppedError or WorkersLostError; 130
+    after Ctrl-C or SIGTERM. All end in a summary and reports of what came until then. planned: how many cases there
+    will be. write_reports: of what the recorder has kept. began: `time.perf_counter()` at the start of the run; now if
+    None. recorder: None where the run is not kept. Raises what `write_reports` raises.
     """
     began = time.perf_counter() if began is None else began
-    kept: KeptResults[Result] = KeptResults()
     interrupted = False
     try:
         reporter.print_title(title)
-        with signals_as_ctrl_c(), closing(results):
-            for result in results:
+        with signals_as_ctrl_c(), closing(cases):
+            for case in cases:
                 if recorder is not None:
-                    recorder.add(result)
-                if write_reports is not None:
-                    kept.add(result)
+                    recorder.add(case)
                 if progress is not None:
                     progress.clear()
-                reporter.add(result)
+                reporter.add(case)
                 if progress is not None:
                     progress.show(reporter.totals.total, reporter.totals.total - reporter.totals.passed)
     except KeyboardInterrupt:
@@ -212,7 +196,6 @@ def run_and_report(
     except (RunStoppedError, WorkersLostError) as stop:
         interrupted, reporter.stop_reason = True, str(stop)
     except BaseException as error:
-        kept.close()
         if recorder is not None:
             code = error.exit_code if isinstance(error, AgentError) else EXIT_FAILURE
             recorder.finish("crashed", code, time.perf_counter() - began)
@@ -228,6 +211,6 @@ def run_and_report(
     if recorder is not None:
         recorder.finish(outcome, code, duration_s)
     if write_reports is not None:
-        with signals_as_ctrl_c(), closing(kept):  # so that no half of a report is left, which may take minutes to write
-            write_reports(kept, duration_s, interrupted=interrupted)
+        with signals_as_ctrl_c():  # so that no half of a report is left, which may take minutes to write
+            write_reports()
     return code

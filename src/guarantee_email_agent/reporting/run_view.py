@@ -77,8 +77,8 @@ def _print_failed(store: RunStore, outcome: CaseOutcome, terminal: Terminal) -> 
     first = store.first_failed(outcome)
     checks = store.checks(first)
     for check in checks[:_MAX_FAILED_CHECKS]:
-        reason = printable(truncate(" ".join(check.reason[:1_000].split()), 200))
-        terminal.line(f"    {printable(check.name)}: {reason}")
+        reason = truncate(" ".join(check.reason[:1_000].split()), 200)
+        terminal.line(f"    {printable(check._replace(reason=reason).summary)}")
     if len(checks) > _MAX_FAILED_CHECKS:
         terminal.line(f"    … and {len(checks) - _MAX_FAILED_CHECKS} more")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from guarantee_email_agent.utils.text import printable
@@ -64,6 +65,16 @@ class Terminal:
 
     def red(self, text: str) -> str:
         return f"{_RED}{text}{_RESET}" if self._color else text
+
+
+def format_outcome(name: str, description: str, failures: Iterable[str], harm: Sequence[str], passed: bool) -> str:
+    """`✓ name: description`, or `✗ name: description - FAILED` and the failures and harm, indented by four."""
+    title = f"{printable(name)}: {printable(' '.join(description.split()))}"
+    if passed:
+        return f"✓ {title}"
+    texts = [*failures, *([f"harmful: {'; '.join(harm)}"] if harm else [])]
+    lines = [f"    {printable(line)}" for text in texts for line in text.split("\n")]
+    return "\n".join([f"✗ {title} - FAILED", *lines])
 
 
 def warn_on_stderr(message: str) -> None:

@@ -6,12 +6,13 @@ Much of it was written by strangers: it is cut where it is too long, and what no
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import Any, Final, NamedTuple
 
+from guarantee_email_agent.reporting.report import relative_to
 from guarantee_email_agent.reporting.terminal import pluralize
-from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.store.records import CaseResult, Check
 from guarantee_email_agent.utils.text import head_and_tail, printable, visible
 
 MAX_TEXT: Final = 20_000
@@ -59,22 +60,10 @@ class Section(NamedTuple):
     checks: tuple[Check, ...] = ()
 
 
-def sections(
-    request: Any,
-    response: Any,
-    trace: Any,
-    judgement: Any,
-    *,
-    output: str = "",
-    step_ms: Sequence[float | None] = (),
-    failed: Iterable[Check] = (),
-) -> Iterator[Section]:
-    """In the order in which it happened: mail → reading → model → calls → reply → ticket → outcome → checks → judge.
-
-    request, response, trace, judgement: as `NewResult` has them. output: what a judge printed. step_ms: milliseconds of
-    each step of the trace. failed: the checks that failed, where the judgement has no list of all.
-    """
-    trace = trace if isinstance(trace, Mapping) else {}
+def sections(result: CaseResult) -> Iterator[Section]:
+    """In the order in which it happened: mail → reading → model → calls → reply → ticket → outcome → checks → judge."""
+    request, response = result.request, result.response
+    trace = result.trace if isinstance(result.trace, Mapping) else {}
     yield from _record(trace)
     if isinstance(request, Mapping):
         yield _mail(request)
@@ -83,7 +72,7 @@ def sections(
     yield from _reading(trace.get("read"), request, response)
     if isinstance(messages := trace.get("conversation"), list) and messages:
         yield _conversation(messages)
-    yield from _calls(trace.get("execution_trace"), response, step_ms)
+    yield from _calls(trace.get("execution_trace"), response, result.step_ms)
     for name, title in _SAID_BY_AGENT.items():
         if isinstance(said := trace.get(name), str) and said.strip():
             yield Section("trace", title, text=visible(head_and_tail(said, _MAX_SAID)))
@@ -95,7 +84,7 @@ def sections(
             yield Section("outcome", "Outcome", _fields(rest))
     elif response is not None:
         yield _text("reply", "Answer", _as_text(response))
-    yield from _judgement(judgement, output, failed)
+    yield from _judgement(result.judgement, result.checks)
 
 
 def cut(text: str, max_chars: int = MAX_TEXT, *, from_end: bool = False) -> tuple[str, str]:
@@ -120,7 +109,7 @@ def _record(trace: Mapping[str, Any]) -> Iterator[Section]:
         yield _text("trace", "Record", str(trace["problem"]))
     elif isinstance(record, Mapping) and "file" in record:
         number = f", {record['number']}" if record.get("number") else ""
-        yield _text("trace", "Record", f"{record['file']}{number}")
+        yield _text("trace", "Record", f"{relative_to(str(record['file']))}{number}")
 
 
 def _mail(mail: Mapping[str, Any]) -> Section:
@@ -271,28 +260,21 @@ def _ticket(response: Mapping[str, Any]) -> Iterator[Section]:
         yield Section("ticket", "Ticket", text=f"No ticket was created.{note}")
 
 
-def _judgement(judgement: Any, output: str, failed: Iterable[Check]) -> Iterator[Section]:
+def _judgement(judgement: Any, judged: Sequence[Check]) -> Iterator[Section]:
     if judgement is not None and not isinstance(judgement, Mapping):
         yield _text("judge", "Judge", _as_text(judgement))
         judgement = None
+    if named := [check for check in judged if check.name]:  # of a task the verdict is the only one
+        passed_count = sum(check.passed for check in named)
+        checks = tuple(map(_shown, named[:_MAX_ITEMS]))
+        yield Section("checks", f"Checks ({passed_count} of {len(named)} passed)", checks=checks)
     said = dict(judgement or {})
-    listed, printed = said.pop("checks", None), said.pop("output", None) or output
-    checks = tuple(_check_rows(listed)) if isinstance(listed, list) else tuple(map(_shown, failed))
-    if checks:
-        passed_count = sum(check.passed for check in checks)
-        yield Section("checks", f"Checks ({passed_count} of {len(checks)} passed)", checks=checks)
+    printed = said.pop("output", None)
     said = {name: value for name, value in said.items() if value not in (None, "", {})}
     if said:
         yield Section("judge", "Judge", _fields(_unfolded(said, "details")))
     if printed:
         yield _text("judge", "Printed by the judge", _as_text(printed), from_end=True)
-
-
-def _check_rows(rows: Sequence[Any]) -> Iterator[Check]:
-    """Every one, passed ones too, with what was expected and what came."""
-    for row in rows[:_MAX_ITEMS]:
-        if isinstance(row, Mapping):
-            yield _shown(Check.of_dict({"name": "?", **row}))
 
 
 def _shown(check: Check) -> Check:

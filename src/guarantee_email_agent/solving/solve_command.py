@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.executors.executor import LOCAL
 from guarantee_email_agent.executors.ray_executor import connected
-from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter
+from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, as_cases
 from guarantee_email_agent.judging.record import check_record_file, refuse_misplaced_reports
 from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks
-from guarantee_email_agent.judging.task_report import write_task_reports
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.report_files import check_report_paths, check_writable, make_folder
@@ -71,35 +70,40 @@ def solve_command(
     works_here = is_local and any(isinstance(task, Task) and task.name not in earlier for task in tasks)
     if open_sandbox is None and works_here:
         require_sandbox(options.sandbox)
-    with connected(options.executor, options.jobs) as executor:
+    with connected(options.executor, options.jobs) as executor, ExitStack() as resources:
         if executor is None:
             results = _results(runner, tasks, earlier, options.jobs)
         else:
             config = load_config() if options.agent == "llm" else None
             results = map_shipped(runner, options, config, executor, tasks, earlier)
-        recorder = _recorder(options, len(tasks))
-        reports = partial(write_task_reports, "solve", options, len(tasks), recorder, True)
+        recorder = _recorder(options, len(tasks), resources)
+        reporter = GradeReporter(stream)
+
+        def write() -> None:
+            assert recorder is not None
+            recorder.write_reports(options, reporter.totals.total)
+
         return run_and_report(
             f"Solving {pluralize(len(tasks), 'task')}...{_said_of(earlier)}",
-            results,
+            as_cases(results, options.directory, ""),
             len(tasks),
-            GradeReporter(stream),
-            reports if options.wants_reports else None,
+            reporter,
+            write if options.wants_reports else None,
             progress=Progress(console, len(tasks), "done"),
             recorder=recorder,
         )
 
 
-def _recorder(options: SolveOptions, planned: int) -> GradeRecorder | None:
-    if options.kept is None:
+def _recorder(options: SolveOptions, planned: int, resources: ExitStack) -> GradeRecorder | None:
+    if options.kept is None and not options.wants_reports:
         return None
     from guarantee_email_agent.judging.grade_recorder import grade_recorder  # SQLite
 
     shown = {"sandbox": options.sandbox, "jobs": options.jobs, "run_all": options.run_all}
     return grade_recorder(
         options.kept,
-        options.directory,
-        "",
+        options,
+        resources,
         command="solve",
         planned=planned,
         agent=options.agent,

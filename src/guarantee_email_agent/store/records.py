@@ -19,8 +19,10 @@ signal, or it was killed. crashed: it ended in an error of its own."""
 
 Verdict = Literal["passed", "failed", "error", "invalid"]
 
+WORSE: Final[Sequence[Verdict]] = ("passed", "failed", "invalid", "error")
+
 PARTS: Final = ("source", "request", "response", "trace", "judgement")
-"""Of a transcript; `NewResult` explains them."""
+"""Of a transcript; `CaseResult` explains them."""
 
 
 INCOMPLETE: Final = "incomplete"
@@ -123,6 +125,16 @@ class Usage(NamedTuple):
     cost_usd: float | None = 0.0
     latency_ms: int = 0
 
+    def plus(self, other: Usage) -> Usage:
+        """Both together; the price is known where both are."""
+        known = None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd
+        calls, sent, received, read, written = (one + more for one, more in zip(self[:5], other[:5], strict=True))
+        return Usage(calls, sent, received, read, written, known, self.latency_ms + other.latency_ms)
+
+    def tokens(self) -> dict[str, int]:
+        """By kind."""
+        return dict(zip(("input", "output", "cache_read", "cache_write"), self[1:5], strict=True))
+
 
 NO_USAGE = Usage()
 
@@ -153,16 +165,32 @@ class NewRun(NamedTuple):
     require_proof: bool = False
 
 
-class NewResult(NamedTuple):
-    """One repetition of one case.
+class Nearest(NamedTuple):
+    """The sentence of a reply that comes nearest to a missing phrase.
+
+    diff: the sentence with `[-words of the phrase that it lacks-]` and `{+words in their place+}`.
+    """
+
+    phrase: str
+    sentence: str
+    diff: str
+
+    def __str__(self) -> str:
+        return f"nearest to {self.phrase!r}: {self.diff}"
+
+
+class CaseResult(NamedTuple):
+    """What came of one repetition of one case: of a scenario, or of the work on a task.
 
     name: of the scenario's or task's file, which tells the cases of a run apart. position: of the case in the run, and
-    repetition: of the result in the case, both from 1. duration_ms: what the work took. usage: of the model.
-    step_ms: milliseconds of each step of the trace; empty where they are not known. mail: a digest of the source that
-    copies of it share, kept with it.
+    repetition: of the result in the case, both from 1. file: as it was reached when it ran. duration_ms: what the work
+    took. usage: of the model. checks: all, passed ones too. harm: what would have harmed somebody, in words; None where
+    nobody looked. needs_review: nobody has decided yet that what is expected is right. mail: a digest of the source
+    that copies of it share. step_ms: milliseconds of each step of the trace; empty where they are not known.
+    taken_over: the id of the earlier run that gave it.
     inputs: None where it is not sure which they were, as for files that somebody edited just then.
 
-    The transcript, each part None where there is none: source, the file of the case as it was; request, what the agent
+    What happened, each part None where there is none: source, the file of the case as it was; request, what the agent
     got (a mail); response, what came of it (reply, ticket, calls); trace, the way there (messages of the model, steps);
     judgement, what a judge said and printed. All but the source are what JSON can hold.
     """
@@ -174,10 +202,14 @@ class NewResult(NamedTuple):
     category: str = ""
     language: str = ""
     description: str = ""
+    file: str = ""
     duration_ms: float = 0.0
     usage: Usage = NO_USAGE
     inputs: InputSet | None = None
     checks: tuple[Check, ...] = ()
+    harm: tuple[str, ...] | None = ()
+    nearest: tuple[Nearest, ...] = ()
+    needs_review: bool = False
     source: bytes | None = None
     request: Any = None
     response: Any = None
@@ -185,3 +217,76 @@ class NewResult(NamedTuple):
     judgement: Any = None
     step_ms: Sequence[float | None] = ()
     mail: bytes | None = None
+    taken_over: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == "passed"
+
+    @property
+    def failed_checks(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if not check.passed)
+
+    @property
+    def reading(self) -> Mapping[str, Any] | None:
+        """How our own agent read the mail; None of another one."""
+        read = self.trace.get("read") if isinstance(self.trace, Mapping) else None
+        return read if isinstance(read, Mapping) else None
+
+    def as_judged(self) -> dict[str, Any]:
+        """As the store holds what was judged: the judgement with the checks, and what is known beside them."""
+        listed = {"checks": [check.as_dict() for check in self.checks]} if self.checks else {}
+        known: dict[str, Any] = {
+            "file": self.file,
+            "nearest": [each._asdict() for each in self.nearest],
+            "needs_review": self.needs_review,
+        }
+        harm = {} if self.passed or self.harm is None else {"harmful": list(self.harm)}
+        return {**(self.judgement or {}), **listed, **harm, **{name: each for name, each in known.items() if each}}
+
+
+class Case(NamedTuple):
+    """All repetitions of a case, which is as good as the worst of them.
+
+    of: how many records a task has, each of which is a case of its own.
+    """
+
+    runs: tuple[CaseResult, ...]
+    of: int = 1
+
+    @property
+    def shown(self) -> CaseResult:
+        """The first that did not pass, else the first."""
+        return next((run for run in self.runs if not run.passed), self.runs[0])
+
+    @property
+    def name(self) -> str:
+        """Of the scenario or task, with the record's number where there are several: `inventory (2 of 3)`."""
+        shown = self.shown
+        return shown.name if self.of == 1 else f"{shown.name} ({shown.repetition} of {self.of})"
+
+    @property
+    def verdict(self) -> Verdict:
+        return max((run.verdict for run in self.runs), key=WORSE.index)
+
+    @property
+    def passed(self) -> bool:
+        return all(run.passed for run in self.runs)
+
+    @property
+    def duration_ms(self) -> float:
+        return sum(run.duration_ms for run in self.runs)
+
+    @property
+    def failed_checks(self) -> tuple[Check, ...]:
+        """Of the repetition that is shown, which they name where others passed."""
+        shown = self.shown
+        if len({run.passed for run in self.runs}) < 2:
+            return shown.failed_checks
+        which = f"run {shown.repetition} of {len(self.runs)}: "
+        return tuple(each._replace(name=f"{which}{each.name}") for each in shown.failed_checks)
+
+    @property
+    def harm(self) -> tuple[str, ...]:
+        """Of every repetition that failed, as far as it is known."""
+        return tuple(dict.fromkeys(reason for run in self.runs for reason in run.harm or ()))

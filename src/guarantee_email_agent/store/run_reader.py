@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.store.database import BUSY_S, Database, StoreError, storable
 from guarantee_email_agent.store.owners import RunOwners
-from guarantee_email_agent.store.records import INCOMPLETE, PARTS, Check, Input, Usage
+from guarantee_email_agent.store.records import INCOMPLETE, PARTS, Case, CaseResult, Check, Input, Nearest, Usage
 from guarantee_email_agent.store.schema import RUN_COUNTS
 from guarantee_email_agent.store.stored_records import (
     ALL_RESULTS,
@@ -32,17 +32,23 @@ LAST: Final = "last"
 GREEN: Final = "green"
 
 _PAGE: Final = 1_000
+_PAGE_OF_CASES: Final = 200
 _MAX_SUGGESTED: Final = 20_000
 _RUN_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 _USAGE: Final = ", ".join(f"results.{name}" for name in Usage._fields)
 _RUN_COLUMNS: Final = ", ".join(field.name for field in fields(StoredRun))
-_RUN_TABLES: Final = "runs LEFT JOIN distinct_mails ON distinct_mails.run = runs.number"
+_RUN_TABLES: Final = """runs LEFT JOIN distinct_mails ON distinct_mails.run = runs.number
+    LEFT JOIN run_facts ON run_facts.run = runs.number"""
 _RESULT_COLUMNS: Final = f"""results.id, results.run, runs.id, cases.name, cases.category, cases.language,
     cases.description, results.position, results.repetition, results.verdict, results.duration_ms,
     results.input_set, blobs.hash, step_times.milliseconds, taken_over.run, {_USAGE}"""
 _RESULT_TABLES: Final = """results JOIN runs ON runs.number = results.run JOIN cases ON cases.id = results.case_id
     LEFT JOIN blobs ON blobs.id = results.source LEFT JOIN step_times ON step_times.result = results.id
     LEFT JOIN taken_over ON taken_over.result = results.id"""
+_CASE_TABLES: Final = " ".join(
+    [_RESULT_TABLES, "LEFT JOIN mails ON mails.source = results.source"]
+    + [f"LEFT JOIN blobs AS {part} ON {part}.id = results.{part}" for part in PARTS]
+)
 
 
 class RunStore:
@@ -241,24 +247,71 @@ class RunStore:
             WHERE run = ? AND position IN ({", ".join(map(str, positions))}) ORDER BY position, repetition"""  # noqa: S608
         return iter(self.rows(query, (run,)))
 
-    def results_taken_over(self, run: StoredRun) -> Iterator[tuple[StoredResult, bytes | None, bytes | None]]:
-        """Those of a run that another one gave, each with its response and the digest of its mail."""
-        columns = _RESULT_COLUMNS.replace("step_times.milliseconds", "NULL")  # which nobody counts
-        query = f"""SELECT {columns}, responses.data, mails.digest FROM {_RESULT_TABLES}
-            LEFT JOIN blobs AS responses ON responses.id = results.response
-            LEFT JOIN mails ON mails.source = results.source
-            WHERE results.run = ? AND (results.position, results.repetition) > (?, ?) AND taken_over.run IS NOT NULL
-            ORDER BY results.position, results.repetition LIMIT ?"""  # noqa: S608 - our own words
-        after = (0, 0)
-        while rows := self.rows(query, (run.number, *after, _PAGE)):
-            for *row, response, mail in rows:
-                yield StoredResult.of_row(row), None if response is None else self._decompress(response), mail
-            after = (rows[-1][7], rows[-1][8])
+    def cases(self, run: StoredRun) -> Iterator[Case]:
+        """The cases of a run with everything that happened, in its order, read page by page.
 
-    def find_case(self, run: StoredRun, name: str) -> list[StoredResult]:
-        """Every repetition of one case of a run. Raises StoreError (`store_no_such_case`) for none of that name."""
+        What results depended on is not read: `inputs` is None.
+        """
+        ((last,),) = self.rows("SELECT max(position) FROM results WHERE run = ?", (run.number,))
+        for first in range(1, (last or 0) + 1, _PAGE_OF_CASES):
+            yield from self._cases_at(run, first, first + _PAGE_OF_CASES - 1)
+
+    def _cases_at(self, run: StoredRun, first: int, last: int) -> Iterator[Case]:
+        parts = ", ".join(f"{part}.data" for part in PARTS)
+        query = f"""SELECT {_RESULT_COLUMNS}, mails.digest, {parts} FROM {_CASE_TABLES}
+            WHERE results.run = ? AND results.position BETWEEN ? AND ?
+            ORDER BY results.position, results.repetition"""  # noqa: S608 - our own words
+        for _, rows in groupby(self.rows(query, (run.number, first, last)), key=itemgetter(7)):
+            results = tuple(self._case_result(row) for row in rows)
+            if run.command == "eval":
+                yield Case(results)
+            else:  # several records of a task are judged one by one
+                yield from (Case((result,), len(results)) for result in results)
+
+    def _case_result(self, row: Sequence[Any]) -> CaseResult:
+        stored = StoredResult.of_row(row[: -1 - len(PARTS)])
+        mail, source, *others = row[-1 - len(PARTS) :]
+        request, response, trace, judged = map(self._from_json, others)
+        judged = judged if isinstance(judged, dict) else {}
+        listed = judged.pop("checks", None)
+        if listed is not None:
+            checks = list(map(Check.of_dict, listed))
+        else:
+            checks = [] if stored.verdict == "passed" else self.checks(stored)
+        harm = () if stored.verdict == "passed" else judged.pop("harmful", None)
+        return CaseResult(
+            name=stored.name,
+            position=stored.position,
+            verdict=stored.verdict,
+            repetition=stored.repetition,
+            category=stored.category,
+            language=stored.language,
+            description=stored.description,
+            file=judged.pop("file", ""),
+            duration_ms=stored.duration_ms,
+            usage=stored.usage,
+            checks=tuple(checks),
+            harm=None if harm is None else tuple(harm),
+            nearest=tuple(Nearest(**each) for each in judged.pop("nearest", ())),
+            needs_review=judged.pop("needs_review", False),
+            source=None if source is None else self._decompress(source),
+            request=request,
+            response=response,
+            trace=trace,
+            judgement=judged or None,
+            step_ms=stored.step_ms or (),
+            mail=mail,
+            taken_over=stored.taken_over or "",
+        )
+
+    def find_case(self, run: StoredRun, name: str) -> list[CaseResult]:
+        """Every repetition of one case of a run, with everything that happened.
+
+        Raises StoreError (`store_no_such_case`) for none of that name.
+        """
         if found := self.results_of_case(run, name):
-            return found
+            cases = self._cases_at(run, found[0].position, found[-1].position)
+            return [result for case in cases for result in case.runs]
         near = suggestion(name, (each.name for each in islice(self.case_outcomes(run), _MAX_SUGGESTED)))
         problem = f"there is no '{printable(truncate(name, 60))}' in the run {run.id}{near}"
         raise self._database.error("no_such_case", problem)
@@ -296,8 +349,7 @@ class RunStore:
         selected = ", ".join(f"(SELECT data FROM blobs WHERE id = {part})" for part in PARTS)  # noqa: S608 - our own words
         query = f"SELECT {selected} FROM results WHERE id = ?"  # noqa: S608 - our own words
         (row,) = self.rows(query, (result.id,))
-        source, *others = (None if data is None else self._decompress(data) for data in row)
-        return Transcript(source, *(None if data is None else json.loads(data) for data in others))
+        return Transcript(None if row[0] is None else self._decompress(row[0]), *map(self._from_json, row[1:]))
 
     def inputs(self, input_set: int) -> list[Input]:
         """What results depended on, by kind and name; with their content where it is kept."""
@@ -324,6 +376,12 @@ class RunStore:
         """By which two sets are told apart."""
         digest: bytes = self.rows("SELECT hash FROM input_sets WHERE id = ?", (input_set,))[0][0]
         return digest
+
+    def _from_json(self, data: bytes | None) -> Any:
+        try:
+            return None if data is None else json.loads(self._decompress(data))
+        except (ValueError, RecursionError):
+            raise self._database.error("corrupt", "it is damaged. Restore it from a backup") from None
 
     def _decompress(self, data: bytes) -> bytes:
         try:

@@ -7,13 +7,14 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.store.database import Database, StoreError, storable
 from guarantee_email_agent.store.owners import RunOwners
-from guarantee_email_agent.store.records import Input, InputSet, NewResult, NewRun, Outcome
+from guarantee_email_agent.store.records import CaseResult, Input, InputSet, NewRun, Outcome
 from guarantee_email_agent.store.retention import delete_old_runs
 from guarantee_email_agent.store.schema import RUN_COUNTS
 
@@ -53,7 +54,8 @@ _COUNT_RESULTS: Final = f"""UPDATE runs SET (total, passed, failed, error, inval
 class RunEnd(NamedTuple):
     """How a run ended. ended: ISO 8601. duration_s: seconds. git: revision, and whether files differed from it.
 
-    mails: of a suite, how many distinct ones there were, and of how many every copy passed.
+    mails: of a suite, how many distinct ones there were, and of how many every copy passed. facts: what else is to be
+    known of the run, by name, as JSON can hold it.
     """
 
     outcome: Outcome
@@ -62,6 +64,7 @@ class RunEnd(NamedTuple):
     duration_s: float
     git: tuple[str, bool] | None = None
     mails: tuple[int, int] | None = None
+    facts: Mapping[str, Any] = MappingProxyType({})
 
 
 class RunWriter:
@@ -88,7 +91,7 @@ class RunWriter:
         self._keep_runs = keep_runs
         self._batch = 1 if at_once else BATCH
         self._lock = threading.Lock()
-        self._waiting: list[NewResult] = []
+        self._waiting: list[CaseResult] = []
         self._lost = 0
         self._is_over = False
         self._failed_at: float | None = None
@@ -124,7 +127,7 @@ class RunWriter:
             problem = "another process has resumed or deleted the run just now. See 'show --list'"
             raise self._database.error("resumed_elsewhere", problem)
 
-    def add(self, *results: NewResult) -> None:
+    def add(self, *results: CaseResult) -> None:
         """Keep results, now or with the next batch."""
         with self._lock:
             if self._is_over:  # a thread that nobody waited for
@@ -178,9 +181,12 @@ class RunWriter:
         self._failed_at = None
         self._written_at = time.monotonic()
 
-    def _write(self, connection: sqlite3.Connection, result: NewResult) -> None:
+    def _write(self, connection: sqlite3.Connection, result: CaseResult) -> None:
         case_id = self._case_id(connection, result)
-        blobs = (result.source, *map(_as_json, (result.request, result.response, result.trace, result.judgement)))
+        blobs = (
+            result.source,
+            *map(_as_json, (result.request, result.response, result.trace, result.as_judged() or None)),
+        )
         usage = result.usage
         ids = [None if content is None else self._blob_id(connection, content) for content in blobs]
         if result.mail is not None and ids[0] is not None:
@@ -201,14 +207,14 @@ class RunWriter:
                 *ids,
             ),
         )
-        if result.checks and cursor.rowcount:
-            rows = [(cursor.lastrowid, number, *storable(check[:4])) for number, check in enumerate(result.checks, 1)]
+        if (failed := result.failed_checks) and cursor.rowcount:
+            rows = [(cursor.lastrowid, number, *storable(check[:4])) for number, check in enumerate(failed, 1)]
             connection.executemany("INSERT INTO checks VALUES (?, ?, ?, ?, ?, ?)", rows)
         if result.step_ms and cursor.rowcount:
             times = (cursor.lastrowid, _as_text(result.step_ms))
             connection.execute("INSERT INTO step_times VALUES (?, ?)", times)
 
-    def _case_id(self, connection: sqlite3.Connection, result: NewResult) -> int:
+    def _case_id(self, connection: sqlite3.Connection, result: CaseResult) -> int:
         case = storable((result.name, result.category, result.language, result.description))
         if (known := self._cases.get(case)) is not None:
             return known
@@ -279,7 +285,8 @@ def _go_on(connection: sqlite3.Connection, number: int, kept: Iterable[tuple[int
     gone = "run = ? AND position < 0"
     connection.execute(f"DELETE FROM checks WHERE result IN (SELECT id FROM results WHERE {gone})", (number,))  # noqa: S608
     connection.execute(f"DELETE FROM results WHERE {gone}", (number,))  # noqa: S608 - our own words
-    connection.execute("DELETE FROM distinct_mails WHERE run = ?", (number,))
+    for table in ("distinct_mails", "run_facts"):
+        connection.execute(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608 - our own words
     changed = (
         "outcome = NULL, exit_code = NULL, ended = NULL, planned = ?, repeat = ?, threshold = ?, require_proof = ?"
     )
@@ -304,6 +311,8 @@ def _end(connection: sqlite3.Connection, number: int, end: RunEnd) -> None:
     connection.execute(_COUNT_RESULTS, {"run": number})
     if end.mails is not None:
         connection.execute("INSERT INTO distinct_mails VALUES (?, ?, ?)", (number, *end.mails))
+    if end.facts:
+        connection.execute("INSERT INTO run_facts VALUES (?, ?)", (number, json.dumps(dict(end.facts), default=str)))
     connection.execute(
         "UPDATE runs SET outcome = ?, exit_code = ?, ended = ?, duration_s = duration_s + ?, git_revision = ?, "
         "git_dirty = ? WHERE number = ?",

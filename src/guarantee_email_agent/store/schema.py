@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 APPLICATION_ID: Final = 0x47454152  # GEAR
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 
 # A run; `number` counts up, so that the order of runs needs no clock. outcome is NULL until the run has ended.
 _RUNS: Final = """CREATE TABLE {table} (
@@ -150,7 +150,12 @@ _VERSION_4: Final = (
     "CREATE TABLE mails (source INTEGER PRIMARY KEY REFERENCES blobs (id), digest BLOB NOT NULL)",
     "CREATE TRIGGER mails_of_blobs AFTER DELETE ON blobs BEGIN DELETE FROM mails WHERE source = old.id; END",
 )
-_MIGRATIONS: Final[Sequence[Sequence[str]]] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
+# What a report says of a run and no row of it does, as a JSON object.
+_VERSION_5: Final = (
+    "CREATE TABLE run_facts (run INTEGER PRIMARY KEY, facts TEXT NOT NULL)",
+    "CREATE TRIGGER run_facts_of_runs AFTER DELETE ON runs BEGIN DELETE FROM run_facts WHERE run = old.number; END",
+)
+_MIGRATIONS: Final[Sequence[Sequence[str]]] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
 """The statements that lead from version n to n + 1; a new file takes them all."""
 
 RUN_COUNTS: Final = """WITH of_case AS (

@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple, Self
 
-from guarantee_email_agent.store.records import Outcome, Usage, Verdict
-
-_WORSE: Final[Sequence[Verdict]] = ("passed", "failed", "invalid", "error")
+from guarantee_email_agent.store.records import WORSE, Outcome, Usage, Verdict
 
 
 class SuiteKey(NamedTuple):
@@ -28,7 +26,7 @@ class StoredRun:
 
     total to invalid: cases, of which one with several repetitions passed where they all did; failed includes invalid.
     tokens, cost_usd: of all results; the cost is None where one has no known price. mails, mails_passed: distinct mails
-    of a suite; None before its end, of tasks, and of runs of earlier versions.
+    of a suite; None before its end, of tasks, and of runs of earlier versions. facts: as `RunEnd` has them.
     """
 
     number: int
@@ -62,13 +60,14 @@ class StoredRun:
     cost_usd: float | None
     mails: int | None
     mails_passed: int | None
+    facts: Mapping[str, Any]
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> Self:
         """row: the columns of that name."""
         values = dict(zip((field.name for field in fields(cls)), row, strict=True))
-        for name in ("parameters", "options"):
-            values[name] = json.loads(values[name])
+        for name in ("parameters", "options", "facts"):
+            values[name] = json.loads(values[name] or "{}")
         values["selection"] = tuple(json.loads(values["selection"]))
         values["require_proof"] = bool(values["require_proof"])
         values["git_dirty"] = None if values["git_dirty"] is None else bool(values["git_dirty"])
@@ -85,7 +84,7 @@ class StoredRun:
 
 
 class StoredResult(NamedTuple):
-    """A result without its transcript. `NewResult` explains it. input_set: of `RunStore.inputs`.
+    """A result without its transcript. `CaseResult` explains it. input_set: of `RunStore.inputs`.
 
     step_ms: None where the times of its steps are not known. taken_over: the id of the run that gave it, where that is
     another one.
@@ -140,7 +139,7 @@ class CaseOutcome(NamedTuple):
         """The same with one more repetition."""
         costs = (self.cost_usd, other.cost_usd)
         return self._replace(
-            verdict=max(self.verdict, other.verdict, key=_WORSE.index),
+            verdict=max(self.verdict, other.verdict, key=WORSE.index),
             passed=self.passed + other.passed,
             runs=self.runs + 1,
             duration_ms=self.duration_ms + other.duration_ms,
@@ -149,7 +148,7 @@ class CaseOutcome(NamedTuple):
 
 
 class Transcript(NamedTuple):
-    """What happened in one result; the parts of `NewResult`."""
+    """What happened in one result; the parts of `CaseResult`."""
 
     source: bytes | None
     request: Any

@@ -11,9 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from guarantee_email_agent.judging.kept_record import with_record
 from guarantee_email_agent.reporting.transcript import Section, sections
-from guarantee_email_agent.store.records import Check
-from guarantee_email_agent.store.run_reader import RunStore
-from guarantee_email_agent.store.stored_records import StoredResult, Transcript
+from guarantee_email_agent.store.records import CaseResult
 from guarantee_email_agent.viewer.query import Query, QueryError
 from guarantee_email_agent.viewer.site import Site
 
@@ -27,8 +25,7 @@ _TEXT_POLICY: Final = "default-src 'none'; sandbox; base-uri 'none'; form-action
 class ResultView(NamedTuple):
     """One repetition, in the order in which things happened. texts: parts of it that there are as nothing but text."""
 
-    result: StoredResult
-    failed: Sequence[Check]
+    result: CaseResult
     sections: Sequence[Section]
     texts: Sequence[str]
 
@@ -39,7 +36,7 @@ def result_page(request: Request) -> Response:
     with site.open_store() as store:
         run = store.find_run(request.path_params["run"])
         results = store.find_case(run, request.path_params["name"])
-        views = [_view(store, result) for result in results[:_MAX_REPETITIONS]]
+        views = [_view(with_record(result)) for result in results[:_MAX_REPETITIONS]]
         history = store.history(results[0].name, limit=_HISTORY)
         return site.page("result.html.jinja", run=run, results=results, views=views, history=history)
 
@@ -64,36 +61,33 @@ def text_page(request: Request) -> Response:
         run = store.find_run(request.path_params["run"])
         results = store.find_case(run, request.path_params["name"])
         found = [result for result in results if result.repetition == repetition]
-        value = _value(with_record(store.transcript(found[0])), part) if found and part in _TEXTS else None
+        value = _value(with_record(found[0]), part) if found and part in _TEXTS else None
     if value is None:
         raise QueryError("There is no such text", "viewer_no_such_text")
     content = _as_text(value).encode(errors="backslashreplace")
     return PlainTextResponse(content, headers={"content-security-policy": _TEXT_POLICY})
 
 
-def _value(transcript: Transcript, part: str) -> object:
+def _value(result: CaseResult, part: str) -> object:
     """What there is of a text; None for nothing."""
     if part == "file":
-        return None if transcript.source is None else transcript.source.decode(errors="replace")
+        return None if result.source is None else result.source.decode(errors="replace")
     if part == "mail":
-        request = transcript.request
+        request = result.request
         return request if isinstance(request, str) else _mapping(request).get("body")
     if part == "reply":
-        response = transcript.response
+        response = result.response
         return response if isinstance(response, str) else _mapping(response).get("response_body")
-    return getattr(transcript, part)
+    return result.as_judged() or None if part == "judgement" else getattr(result, part)
 
 
 def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 
-def _view(store: RunStore, result: StoredResult) -> ResultView:
-    transcript = with_record(store.transcript(result))
-    parts = list(sections(*transcript[1:], step_ms=result.step_ms or (), failed=store.checks(result)))
-    failed = [check for part in parts for check in part.checks if not check.passed]
-    texts = [part for part in _TEXTS if _value(transcript, part) is not None]
-    return ResultView(result, failed, parts, texts)
+def _view(result: CaseResult) -> ResultView:
+    texts = [part for part in _TEXTS if _value(result, part) is not None]
+    return ResultView(result, list(sections(result)), texts)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from itertools import permutations
 from pathlib import PurePath
 from typing import Final
 
-from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.watch.watched_files import WatchedFile
 from guarantee_email_agent.store.records import Input
 
@@ -50,9 +50,7 @@ def _depends(result: EvalResult, beside: Collection[str], *, judges: bool) -> bo
     case = result.test_case
     if isinstance(case, EvalTestCase):
         return case.input.email.raw_file in beside or (judges and case.test is not None)
-    return isinstance(case, InvalidScenario) and any(
-        name in case.problem for name in beside
-    )  # it is missing, unreadable, or bears the id of this one
+    return any(name in case.problem for name in beside)  # it is missing, unreadable, or bears the id of this one
 
 
 def changed_phrases(before: Iterable[Input], after: Iterable[Input]) -> set[str]:

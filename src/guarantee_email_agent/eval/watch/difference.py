@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from guarantee_email_agent.eval.failure_details import SharedCauses
+from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.reporter import describe_failure
 from guarantee_email_agent.reporting.comparison_report import print_replies
+from guarantee_email_agent.reporting.shared_causes import SharedCauses
 from guarantee_email_agent.reporting.statistics import (
     Threshold,
     format_percentage,
@@ -109,12 +110,12 @@ class Difference:
         self._failing += 1
         self._detailed += 1
         if self._detailed > _MAX_DETAILS:
-            self._causes.add(result)
+            self._causes.add(as_case(result))
             return
         if title != self._title:
             self._terminal.line(self._terminal.red(f"{title}:"))
             self._title = title
-        self._terminal.outcome(describe_failure(result, self._causes, self._terminal))
+        self._terminal.outcome(describe_failure(as_case(result), self._causes, self._terminal))
         self._terminal.flush()
 
 

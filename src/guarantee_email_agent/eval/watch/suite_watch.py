@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -16,7 +16,7 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.selection import select_scenarios
-from guarantee_email_agent.eval.suite import evaluate, run_again
+from guarantee_email_agent.eval.suite import evaluate, keep_results, run_again
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, changed_inputs
 from guarantee_email_agent.eval.watch.affected import affected_files, changed_phrases, likely_first
 from guarantee_email_agent.eval.watch.difference import Difference
@@ -32,6 +32,7 @@ from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.report import relative_to
 from guarantee_email_agent.reporting.report_files import is_stdout
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize, warn_on_stderr
+from guarantee_email_agent.store.database import StoreError
 from guarantee_email_agent.store.records import Input
 from guarantee_email_agent.utils.errors import EXIT_INTERRUPTED, AgentError, ConfigurationError
 from guarantee_email_agent.utils.text import printable
@@ -55,6 +56,9 @@ def refuse_unwatchable(options: EvalOptions) -> None:
         why = f"--llm {options.llm} would be paid for at every save. Use offline or replay, or remove --watch"
     elif options.fail_fast:
         why = "--fail-fast ends a run at its first failure, and --watch goes on. Remove one"
+    elif options.resume is not None or options.changed:
+        name = "--resume" if options.resume is not None else "--changed"
+        why = f"{name} takes over results of earlier runs, and --watch runs what each save affects. Remove one"
     elif options.caution_curve:
         why = "--caution-curve is of one whole run, and --watch goes on. Remove one"
     elif options.no_regressions or options.require_proof:
@@ -154,7 +158,7 @@ class _WatchedSuite:
     def _load_again(self) -> None:
         options, self._config = self._load()
         # What is printed holds for this suite; its results so far are those of the former settings.
-        self._options = replace(options, baseline=None, resume=None, changed=False, last_failed=False)
+        self._options = replace(options, baseline=None, last_failed=False)
         self.files = self.find()
 
     def _run(self, changed: Mapping[str, WatchedFile]) -> None:
@@ -212,24 +216,16 @@ class _WatchedSuite:
 
     def _write_reports(self, results: Sequence[EvalResult], duration_s: float) -> None:
         """As the suite is now, under an id that no run of the store has."""
-        from guarantee_email_agent.eval.suite_report import write_suite_reports
+        from guarantee_email_agent.reporting.stored_report import write_stored_reports
 
         self._runs += 1
-        options = replace(self._options, run_id=f"{self._options.run_id}-{self._runs}", github=None)
+        run_id = f"{self._options.run_id}-{self._runs}"
+        options = replace(self._options, run_id=run_id, github=None, kept=None)
         try:
-            write_suite_reports(
-                self._config,
-                options,
-                results,
-                duration_s,
-                len(results),
-                interrupted=False,
-                meter=None,
-                cost="",
-                baseline=None,
-                error_code="eval_report_unwritable",
-            )
-        except ConfigurationError as error:
+            with ExitStack() as resources:
+                file = keep_results(self._config, options, results, duration_s, resources)
+                write_stored_reports(file, run_id, options, "eval_report_unwritable", len(results))
+        except (ConfigurationError, StoreError) as error:
             warn_on_stderr(error.message)
 
     def _scenario_files(self) -> list[str]:

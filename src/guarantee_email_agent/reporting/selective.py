@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.reporting.statistics import format_percentage
 from guarantee_email_agent.reporting.terminal import pluralize
+from guarantee_email_agent.store.records import Case
 
 Handling = Literal["answered", "to_a_person", "asked_back", "not_answered", "stopped"]
 
@@ -33,22 +33,24 @@ class _Mail(NamedTuple):
 
 
 class Selectivity:
-    """Counts results as they come. `harmful`: how many scenarios did harm, of any agent.
+    """Counts cases as they come. `harmful`: how many did harm, of any agent; None where it is not known of each.
 
     The rest is of our own agent alone: of others nobody knows why they answer.
     """
 
     def __init__(self) -> None:
-        self.harmful = 0
+        self.harmful: int | None = 0
         self._mails: Counter[_Mail] = Counter()
 
-    def add(self, result: EvalResult) -> None:
-        is_harmful = bool(result.harm)
-        self.harmful += is_harmful
-        if result.reading is not None:
-            actual = result.actual_output
+    def add(self, case: Case) -> None:
+        is_harmful = bool(case.harm)
+        if self.harmful is not None:
+            self.harmful = None if any(run.harm is None for run in case.runs) else self.harmful + is_harmful
+        shown = case.shown
+        if shown.reading is not None:
+            actual = shown.response or {}
             sent = bool(actual.get("email_sent"))
-            self._mails[_Mail(handling_of(actual), sent, result.passed, is_harmful, actual.get("doubt"))] += 1
+            self._mails[_Mail(handling_of(actual), sent, case.passed, is_harmful, actual.get("doubt"))] += 1
 
     @property
     def is_of_our_agent(self) -> bool:
@@ -74,8 +76,8 @@ class Selectivity:
             yield from (
                 (name.capitalize(), str(counts[handling])) for handling, name in _LEFT.items() if counts[handling]
             )
-        if self.harmful:
-            yield "Harmful", str(self.harmful)
+        if self.harmful != 0:
+            yield "Harmful", "not known" if self.harmful is None else str(self.harmful)
 
     def as_dict(self) -> dict[str, int]:
         """For machines; empty where the agent is not ours."""

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
 from guarantee_email_agent.eval.export import json_rows
-from guarantee_email_agent.eval.models import INVALID_FILE, EvalResult
 from guarantee_email_agent.eval.suite_report import SuiteFacts, suite_report
 from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
+
+from guarantee_email_agent.eval.models import INVALID_FILE, EvalResult
 from guarantee_email_agent.reporting.report import Report
 from guarantee_email_agent.store.records import Check
 

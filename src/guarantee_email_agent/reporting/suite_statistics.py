@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.selective import Selectivity
+from guarantee_email_agent.reporting.selective import Selectivity
 from guarantee_email_agent.reporting.statistics import Threshold, format_percentage
 from guarantee_email_agent.reporting.terminal import pluralize
+from guarantee_email_agent.store.records import Case
 from guarantee_email_agent.utils.text import printable
 
 _MAX_FLAKY: Final = 20
@@ -32,19 +32,18 @@ class SuiteStatistics:
         self._flaky: list[tuple[str, int, int]] = []
         self._groups: dict[str, dict[str, list[int]]] = {"category": {}, "language": {}}
 
-    def add(self, result: EvalResult) -> None:
-        self.selectivity.add(result)
-        if result.taken_over:
-            self._taken_over[result.taken_over] += 1
-        runs = result.repetitions or (result,)
-        passed = sum(each.passed for each in runs)
-        self._repeat = max(self._repeat, len(runs))
-        _count(self._runs, passed, len(runs))
-        _count(self._scenarios, result.passed, 1)
-        if 0 < passed < len(runs):
-            self._flaky.append((result.test_case.scenario_id, passed, len(runs)))
-        for kind, name in (("category", result.test_case.category), ("language", result.language or _NO_LANGUAGE)):
-            _count(self._groups[kind].setdefault(name, [0, 0]), result.passed, 1)
+    def add(self, case: Case) -> None:
+        self.selectivity.add(case)
+        shown, passed, count = case.shown, sum(run.passed for run in case.runs), len(case.runs)
+        if shown.taken_over:
+            self._taken_over[shown.taken_over] += 1
+        self._repeat = max(self._repeat, count)
+        _count(self._runs, passed, count)
+        _count(self._scenarios, case.passed, 1)
+        if 0 < passed < count:
+            self._flaky.append((case.name, passed, count))
+        for kind, name in (("category", shown.category), ("language", shown.language or _NO_LANGUAGE)):
+            _count(self._groups[kind].setdefault(name, [0, 0]), case.passed, 1)
 
     def repetition_lines(self, threshold: Threshold) -> Iterator[str]:
         """For people; none where nothing ran several times."""

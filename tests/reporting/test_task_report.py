@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from guarantee_email_agent.judging.task_report import task_report
+
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.report import Report
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
 from scenario_folder import TEMPLATES
 
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
 
 CASE = EvalLoader().load_eval_test_case(str(TEMPLATES / "valid_warranty_001.yaml"))
 

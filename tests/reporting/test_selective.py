@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from guarantee_email_agent.eval.selective import Selectivity, handling_of
 
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase
-from guarantee_email_agent.eval.selective import Selectivity, handling_of
 
 Scenario = Callable[..., EvalTestCase]
 Make = Callable[..., EvalResult]

@@ -1,0 +1,133 @@
+"""What came of a scenario as the value that runs are kept and shown by."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from guarantee_email_agent.email.normalize import normalize_phrase
+from guarantee_email_agent.eval.distinct_mails import mail_fingerprint
+from guarantee_email_agent.eval.mocks import build_raw_email
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
+from guarantee_email_agent.llm.port import TokenUsage
+from guarantee_email_agent.llm.usage import ModelUsage
+from guarantee_email_agent.reporting.word_diff import diff_words
+from guarantee_email_agent.store.records import NO_USAGE, Case, CaseResult, Check, Nearest, Usage
+
+_PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n|\n(?=\s*[-*•])")
+_SENTENCE_BREAK: Final = re.compile(r"(?<=[.!?])\s+")
+_PUNCTUATION: Final = ".,:;!?\"'()"
+_MAX_REPLY_CHARS: Final = 4_000
+
+
+def as_case(result: EvalResult, position: int = 0) -> Case:
+    """All repetitions. position: of the scenario in the run, from 1."""
+    runs = result.repetitions or (result,)
+    return Case(tuple(as_case_result(each, position, number) for number, each in enumerate(runs, 1)))
+
+
+def as_case_result(result: EvalResult, position: int, repetition: int) -> CaseResult:
+    """One repetition."""
+    case, checks = result.test_case, result.checks
+    if len(failed := result.failed_checks) != sum(not check.passed for check in checks):
+        checks = failed  # somebody else made it, and gave no more than what its failures say
+    known = case if isinstance(case, EvalTestCase) else None
+    response = {name: value for name, value in result.actual_output.items() if name != "processing_time_ms"}
+    return CaseResult(
+        name=result.name,
+        position=position,
+        verdict=result.outcome,
+        repetition=repetition,
+        category=case.category,
+        language=result.language,
+        description=" ".join(case.description.split()),
+        file=case.file or "",
+        duration_ms=result.processing_time_ms,
+        usage=NO_USAGE if result.usage is None else as_usage(result.usage),
+        checks=tuple(checks),
+        harm=result.harm,
+        nearest=() if result.passed else tuple(nearest_sentences(failed, response.get("response_body"))),
+        needs_review=result.needs_review,
+        source=None if known is None else stored_source(known),
+        request=None if known is None else build_raw_email(known),
+        # The time stands apart; without it equal outputs are kept once.
+        response=response or None,
+        trace=None if known is None else {"read": result.reading, **(result.trace or {})},
+        judgement=dict(result.judgement) if result.judgement else None,
+        step_ms=result.step_ms,
+        mail=None if known is None else mail_fingerprint(known.input),
+        taken_over=result.taken_over,
+    )
+
+
+def as_usage(usage: ModelUsage) -> Usage:
+    tokens = {f"{name}_tokens": count for name, count in usage.tokens.as_dict().items()}
+    return Usage(calls=usage.calls, **tokens, cost_usd=usage.cost_usd, latency_ms=usage.latency_ms)
+
+
+def as_model_usage(usage: Usage) -> ModelUsage | None:
+    """The same back; None where nothing was asked of a model."""
+    tokens = TokenUsage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    return ModelUsage(usage.calls, tokens, usage.cost_usd, usage.latency_ms) if usage.calls else None
+
+
+def stored_source(case: EvalTestCase) -> bytes | None:
+    """The scenario's file as the store has it: where its mail is a file beside it, with a comment that tells that one's
+    digest, so that another mail is another source. None where the scenario comes from no file.
+    """
+    if case.text is None:
+        return None
+    source = case.text.encode(errors="surrogatepass")
+    email = case.input.email
+    if email.raw is None:
+        return source
+    return source_with_mail(source, str(email.raw_file), email.raw)
+
+
+def source_with_mail(source: bytes, name: str, raw: bytes) -> bytes:
+    """name: of the file of the mail; raw: what is in it."""
+    comment = f"# {name}: SHA-256 {hashlib.sha256(raw).hexdigest()}\n"
+    return source.removesuffix(b"\n") + b"\n" + comment.encode(errors="surrogatepass")
+
+
+def nearest_sentences(failed: Iterable[Check], reply: object) -> Iterator[Nearest]:
+    """One for each missing phrase that has most of its words in common with a sentence of the reply."""
+    missing = [each.phrase for each in failed if each.phrase and each.name.endswith("response_body_contains")]
+    if not missing or not isinstance(reply, str):
+        return
+    paragraphs = _PARAGRAPH_BREAK.split(reply[:_MAX_REPLY_CHARS])
+    sentences = [sentence for text in paragraphs for sentence in _SENTENCE_BREAK.split(" ".join(text.split()))]
+    for phrase in missing:
+        if (found := _nearest(phrase, sentences)) is not None:
+            yield found
+
+
+def _nearest(phrase: str, sentences: Sequence[str]) -> Nearest | None:
+    from difflib import SequenceMatcher  # start-up: only for a failure
+
+    wanted = phrase.split()
+    folded = [_fold(word) for word in wanted]
+    best: tuple[int, str, str] | None = None
+    for sentence in sentences:
+        words = sentence.split()
+        matcher = SequenceMatcher(None, folded, [_fold(word) for word in words], autojunk=False)
+        blocks = [block for block in matcher.get_matching_blocks() if block.size]
+        common = sum(block.size for block in blocks)
+        if 2 * common <= len(folded) or (best is not None and common <= best[0]):
+            continue
+        first, last = blocks[0], blocks[-1]
+        start = max(0, first.b - first.a)
+        end = min(len(words), last.b + last.size + len(folded) - last.a - last.size)
+        best = (common, sentence, _diff(wanted, words, start, end))
+    return None if best is None else Nearest(phrase, best[1], best[2])
+
+
+def _diff(wanted: Sequence[str], words: Sequence[str], start: int, end: int) -> str:
+    """`words` with the part from `start` to `end` compared with `wanted`, word by word."""
+    return " ".join([*words[:start], *diff_words(wanted, words[start:end], _fold), *words[end:]])
+
+
+def _fold(word: str) -> str:
+    return normalize_phrase(word).strip(_PUNCTUATION)
