@@ -178,7 +178,10 @@ class TestFolder:
         done = grade(task.parent, "--results", results, "--json", report, "--junit", junit, "--jobs", "2")
         assert (done.returncode, done.stderr) == (0, "")
         assert all(line.isprintable() for line in done.stdout.splitlines())
-        assert {each["task_name"] for each in json.loads(report.read_bytes())["results"]} == {"six", *names}
+        assert {each["task_name"] for each in json.loads(report.read_bytes())["results"]} == {
+            "six",
+            *(name.encode(errors="backslashreplace").decode() for name in names),
+        }
         (suite,) = junitparser.JUnitXml.fromfile(str(junit))
         assert suite.tests == 1 + len(names)
 

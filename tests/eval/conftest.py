@@ -46,7 +46,7 @@ def make_scenario(**changes: Any) -> EvalTestCase:
             "created": "2026-01-18",
             "input": mail_with_body("SN12345"),
             "expected_output": expected,
-            "file": "evals/scenarios/valid_warranty_001.yaml",
+            "file": f"evals/scenarios/{changes.get('scenario_id', 'valid_warranty_001')}.yaml",
         }
         | changes
     )

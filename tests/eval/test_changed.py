@@ -207,7 +207,7 @@ def test_show_names_the_run(suite: KeptSuite, capsys: pytest.CaptureFixture[str]
         run = store.find_run("last")
         print_run(store, run, Terminal(sys.stdout))
         shown = json.loads(b"".join(json_run_report(store, run)))
-        one = json_result(store, next(store.results(run)), lambda transcript: transcript)
+        one = json_result(run, next(store.cases(run)).shown)
     assert "Taken over from run-1: 3 results\n" in capsys.readouterr().out
     assert (shown["taken_over"], shown["incomplete"], one["taken_over"]) == ({"run-1": 3}, [], "run-1")
 

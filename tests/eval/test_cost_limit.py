@@ -9,7 +9,7 @@ from scenario_folder import TEMPLATES
 
 from guarantee_email_agent.eval.cost_limit import CostLimit
 from guarantee_email_agent.eval.loader import EvalLoader
-from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
+from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.llm.port import NO_TOKENS, ToolUseBlock
 from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -40,7 +40,7 @@ def pay(limit: CostLimit, meter: MeteredModel, case: EvalTestCase, usd: float) -
     """One scenario that began is over, and has cost so much."""
     usage = ModelUsage(1, NO_TOKENS, usd, 1)
     meter.add(usage)
-    limit.learn(EvalResult(case, True, usage=usage))
+    limit.learn(usage)
     limit.end()
 
 

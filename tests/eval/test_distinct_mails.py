@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenario_folder import SHIPPED, TEMPLATES
 
-from guarantee_email_agent.eval.distinct_mails import DistinctMails, MailCounter, mail_fingerprint
+from guarantee_email_agent.eval.case_result import as_case
+from guarantee_email_agent.eval.distinct_mails import mail_fingerprint
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, PreviousReply
+from guarantee_email_agent.reporting.distinct_mails import DistinctMails, MailCounter
 
 FIRST = EvalLoader().load_eval_test_case(TEMPLATES / "valid_warranty_001.yaml")
 BODY = "Hello,\n\nmy washer SN12345 leaks. Is it covered?\n\nRegards\nKim Larsen\n"
@@ -24,7 +26,7 @@ def scenario(mocks: dict[str, Any] | None = None, previous: PreviousReply | None
 
 
 def are_copies(one: EvalTestCase, other: EvalTestCase) -> bool:
-    return mail_fingerprint(EvalResult(one, True)) == mail_fingerprint(EvalResult(other, False))
+    return mail_fingerprint(one.input) == mail_fingerprint(other.input)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_a_short_mail_is_not_taken_for_a_signature() -> None:
 def count(results: Iterable[EvalResult]) -> DistinctMails:
     mails = MailCounter()
     for result in results:
-        mails.add(result)
+        mails.add(as_case(result))
     return mails.count()
 
 
@@ -100,7 +102,7 @@ def test_files_that_cannot_be_used_are_copies_of_none(invalid: EvalResult) -> No
 def test_the_shipped_scenarios_are_all_distinct() -> None:
     files: dict[bytes, str] = {}
     for case in EvalLoader().discover_test_cases(SHIPPED):
-        first = files.setdefault(mail_fingerprint(EvalResult(case, True)), case.scenario_id)
+        first = files.setdefault(mail_fingerprint(case.input), case.scenario_id)
         assert first == case.scenario_id, f"{case.scenario_id} is a copy of {first}"
 
 

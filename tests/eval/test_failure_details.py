@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenario_folder import TEMPLATES
 
-from guarantee_email_agent.eval.failure_details import SharedCauses, explain, nearest_sentences
+from guarantee_email_agent.eval.case_result import as_case
+from guarantee_email_agent.eval.failure_details import explain
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult
+from guarantee_email_agent.reporting.shared_causes import SharedCauses
+from guarantee_email_agent.store.records import Case
 
 SCENARIO = EvalLoader().load_eval_test_case(TEMPLATES / "valid_warranty_001.yaml")
 REPLY = """\
@@ -22,12 +25,16 @@ valid until 2027-06-30. Its number is HX-1.
 """
 
 
-def failed(reply: str | None = REPLY, **expected: Any) -> EvalResult:
+def failed(reply: str | None = REPLY, **expected: Any) -> Case:
     always = {"email_sent": True, "ticket_created": True, "scenario_instruction_used": "valid-warranty"}
     scenario = replace(SCENARIO, expected_output=EvalExpectedOutput(**(always | expected)))
     actual = {"email_sent": True, "response_body": reply, "ticket_created": True, "ticket_fields": {}}
     checks = scenario.expected_output.checks({**actual, "scenario_used": "valid-warranty"})
-    return EvalResult.of_checks(scenario, checks, {**actual, "processing_time_ms": 0})
+    return as_case(EvalResult.of_checks(scenario, checks, {**actual, "processing_time_ms": 0}))
+
+
+def named(case: Case, number: int) -> Case:
+    return Case((case.shown._replace(name=f"s_{number}"),))
 
 
 @pytest.mark.parametrize(
@@ -39,13 +46,13 @@ def failed(reply: str | None = REPLY, **expected: Any) -> EvalResult:
     ],
 )
 def test_the_nearest_sentence_is_compared_word_by_word_in_its_own_letters(phrase: str, diff: str) -> None:
-    (nearest,) = nearest_sentences(failed(response_body_contains=(phrase,)))
+    (nearest,) = failed(response_body_contains=(phrase,)).shown.nearest
     assert (nearest.phrase, nearest.diff) == (phrase, diff)
 
 
 @pytest.mark.parametrize("phrase", ["nothing of the kind", "type label", "refund"])
 def test_a_phrase_that_nothing_is_near_to_has_no_sentence(phrase: str) -> None:
-    assert nearest_sentences(failed(response_body_contains=(phrase,))) == []
+    assert failed(response_body_contains=(phrase,)).shown.nearest == ()
 
 
 def test_the_reply_stands_once_below_all_misses() -> None:
@@ -80,8 +87,7 @@ def test_a_cause_that_two_others_had_needs_no_details() -> None:
 def test_many_scenarios_with_one_cause_are_told_with_a_count() -> None:
     causes = SharedCauses()
     for number in range(12):
-        result = failed(response_body_contains=("refund",))
-        causes.add(replace(result, test_case=replace(result.test_case, scenario_id=f"s_{number}")))
+        causes.add(named(failed(response_body_contains=("refund",)), number))
     assert list(causes.lines()) == [
         "Same cause in 12 scenarios: response_body_contains: missing phrase 'refund'",
         "    s_0, s_1, s_2, s_3, s_4, s_5, s_6, s_7 and 4 more",
@@ -91,9 +97,8 @@ def test_many_scenarios_with_one_cause_are_told_with_a_count() -> None:
 def test_a_summary_keeps_no_more_than_it_shows() -> None:
     whole, summary = SharedCauses(), SharedCauses(summary=True)
     for number in range(1_100):
-        result = failed(response_body_contains=("refund", f"phrase {number}"))
-        result = replace(result, test_case=replace(result.test_case, scenario_id=f"s_{number}"))
-        assert whole.add(result) == summary.add(result)
+        case = named(failed(response_body_contains=("refund", f"phrase {number}")), number)
+        assert whole.add(case) == summary.add(case)
     assert list(summary.lines()) == list(whole.lines())
     assert len(whole.counts()) == 1_101
     assert len(summary.counts()) == 1_000

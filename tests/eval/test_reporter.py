@@ -7,6 +7,7 @@ from typing import Any, TextIO
 import pytest
 from screen import Screen
 
+from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.reporter import EvalReporter
 
@@ -77,13 +78,13 @@ class TestOutput:
         stream = io.StringIO()
         reporter = EvalReporter(stream)
         for result in suite:
-            reporter.add(result)
+            reporter.add(as_case(result))
         reporter.finish(0.42, planned=35)
         assert stream.getvalue() == WHOLE
 
     def test_passed_scenarios_are_written_at_once(self, outcome: Outcome) -> None:
         stream = io.StringIO()
-        EvalReporter(stream).add(outcome())
+        EvalReporter(stream).add(as_case(outcome()))
         assert stream.getvalue() == "✓ valid_warranty_001: Customer asks\n"
 
     def test_failure_details_alone(self, suite: list[EvalResult]) -> None:
@@ -140,8 +141,8 @@ class TestOutput:
     def test_an_interrupted_run_has_counts_and_no_verdict(self, outcome: Outcome) -> None:
         stream = io.StringIO()
         reporter = EvalReporter(stream)
-        reporter.add(outcome(MISS))
-        reporter.add(outcome())
+        reporter.add(as_case(outcome(MISS)))
+        reporter.add(as_case(outcome()))
         reporter.finish(0.1, planned=5)
         text = stream.getvalue()
         assert "- FAILED" in text
@@ -253,7 +254,7 @@ class TestWarnings:
         self, outcome: Outcome, caplog: pytest.LogCaptureFixture
     ) -> None:
         reporter = EvalReporter(io.StringIO())
-        reporter.add(outcome(took_ms=61_000))
+        reporter.add(as_case(outcome(took_ms=61_000)))
         reporter.finish(61)
         assert [record.levelname for record in caplog.records] == ["WARNING"]
 

@@ -64,8 +64,9 @@ def test_every_verdict_is_kept_with_what_the_judge_said(grading: KeptGrading) ->
         "details": {"n": 1},
         "error": None,
         "output": "looking\n",
+        "file": (grading.tasks / "seven" / "test.py").as_posix(),
     }
-    assert (check.name, check.reason) == ("test", "said 41")
+    assert (check.name, check.reason) == ("", "said 41")
 
 
 def test_what_a_verdict_depended_on_is_named_and_the_record_stays_where_it_is(grading: KeptGrading) -> None:

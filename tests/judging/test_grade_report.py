@@ -1,27 +1,27 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
-from guarantee_email_agent.judging.grade_report import (
-    GradeReporter,
-    format_graded,
-    json_results,
-    json_rows,
-    json_summary,
-)
+from guarantee_email_agent.judging.grade_report import GradeReporter, as_cases, format_graded
 from guarantee_email_agent.judging.verdict import Graded, Verdict
+from guarantee_email_agent.store.records import Case
 
 PASSED = Graded("six", Verdict("passed", "That is 42.", {"said": 42}, output="hello", duration_ms=5))
 FAILED = Graded("seven", Verdict("failed", "41 is wrong.\nIt is 42.", output="a\nb\n", duration_ms=6))
 ERROR = Graded("eight", Verdict("error", error="gave no verdict within 60 s", duration_ms=60_000))
-RESULTS = (FAILED, PASSED, ERROR)
+
+
+def as_case(graded: Graded) -> Case:
+    (case,) = as_cases((each for each in [graded]), Path("tasks"), "")
+    return case
 
 
 def printed(*results: Graded, planned: int | None = None, measures_agent: bool = True) -> str:
     stream = io.StringIO()
     reporter = GradeReporter(stream, measures_agent=measures_agent)
     for graded in results:
-        reporter.add(graded)
+        reporter.add(as_case(graded))
     reporter.finish(0.42, planned)
     return stream.getvalue()
 
@@ -60,10 +60,10 @@ class TestLines:
         assert printed(PASSED, FAILED, planned=5).endswith("Interrupted: 2 of 5 were judged\n")
 
     def test_a_pass_without_a_word(self) -> None:
-        assert format_graded(Graded("six", Verdict("passed"))) == "✓ six"
+        assert format_graded(as_case(Graded("six", Verdict("passed")))) == "✓ six"
 
     def test_a_pass_is_one_line(self) -> None:
-        assert format_graded(Graded("six", Verdict("passed", "one\n  two\n"))) == "✓ six: one two"
+        assert format_graded(as_case(Graded("six", Verdict("passed", "one\n  two\n")))) == "✓ six: one two"
 
     def test_control_characters_never_get_through(self) -> None:
         hostile = "\x1b[2J\x07\r \u202e"
@@ -76,53 +76,12 @@ class TestLines:
 
     def test_of_much_feedback_the_beginning_is_shown_and_of_much_output_the_end(self) -> None:
         lines = "\n".join(f"line {number}" for number in range(100))
-        text = format_graded(Graded("six", Verdict("failed", lines, output=lines)))
+        text = format_graded(as_case(Graded("six", Verdict("failed", lines, output=lines))))
         assert text.startswith("✗ six - FAILED\n    line 0\n")
         assert "    line 19\n    …\n    printed:\n        …\n        line 80\n" in text
         assert text.endswith("        line 99")
 
     def test_endless_lines_are_cut(self) -> None:
-        text = format_graded(Graded("six", Verdict("failed", "a" * 1_000_000, output="b" * 1_000_000)))
+        text = format_graded(as_case(Graded("six", Verdict("failed", "a" * 1_000_000, output="b" * 1_000_000))))
         assert len(text) < 5_000
-        assert len(format_graded(Graded("six", Verdict("passed", "a" * 1_000_000)))) < 5_000
-
-
-class TestJson:
-    def test_the_whole_report(self) -> None:
-        assert {**json_summary(RESULTS), "results": list(json_results(RESULTS))} == {
-            "schema_version": 1,
-            "planned": 3,
-            "totals": {"total": 3, "passed": 1, "failed": 1, "error": 1},
-            "interrupted": False,
-            "results": [
-                {
-                    "task_name": "seven",
-                    "verdict": "failed",
-                    "eval": {"passed": False, "feedback": "41 is wrong.\nIt is 42.", "details": {}},
-                    "error": None,
-                    "output": "a\nb\n",
-                    "duration_ms": 6,
-                },
-                {
-                    "task_name": "six",
-                    "verdict": "passed",
-                    "eval": {"passed": True, "feedback": "That is 42.", "details": {"said": 42}},
-                    "error": None,
-                    "output": "hello",
-                    "duration_ms": 5,
-                },
-                {
-                    "task_name": "eight",
-                    "verdict": "error",
-                    "eval": None,
-                    "error": "gave no verdict within 60 s",
-                    "output": "",
-                    "duration_ms": 60_000,
-                },
-            ],
-        }
-
-
-def test_a_row_for_each_record() -> None:
-    rows = list(json_rows([Graded("six", Verdict("passed"), index, 2) for index in (1, 2)]))
-    assert [(row["repetition"], row["task_name"]) for row in rows] == [(1, "six"), (2, "six")]
+        assert len(format_graded(as_case(Graded("six", Verdict("passed", "a" * 1_000_000))))) < 5_000

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.judging.grade_report import json_results
-from guarantee_email_agent.judging.verdict import Graded, Verdict
+from guarantee_email_agent.judging.verdict import Verdict
 from guarantee_email_agent.reporting.report_files import as_json
 
 pytestmark = pytest.mark.parametrize("pool", ["forked", "fresh"], indirect=True, scope="module")
@@ -241,8 +240,7 @@ class TestForgery:
 
     def test_the_report_can_still_be_written(self, ask: Ask) -> None:
         verdict = ask(CHANNEL, """say(b'{"error": "\\\\ud800"}')""", "os._exit(0)")
-        report = as_json(list(json_results([Graded("forged", verdict)])))
-        assert json.loads(report)[0]["error"] == "\ud800"
+        assert json.loads(as_json(verdict.as_dict()))["error"] == "\ud800"
 
 
 class TestWhatAJudgeLeavesBehindInItsOwnProcess:

@@ -117,8 +117,11 @@ def add_config_option(parser: Parser) -> None:
     )
 
 
-def add_report_options(parser: Parser, result: str) -> None:
+def add_report_options(parser: Parser, result: str, *, but: str = "") -> None:
+    """but: a form that the command has in another way."""
     for name, form in REPORT_FORMS.items():
+        if name == but:
+            continue
         parser.add_argument(
             f"--{name}",
             dest=f"{name}_file",

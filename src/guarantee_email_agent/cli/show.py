@@ -33,7 +33,7 @@ def add_show(commands: arguments.Commands) -> None:
         description="Show a scenario or task of a run: the mail, how it was read, the calls with their answers, the "
         "reply, the ticket, every check with what was expected and what came, what it took, and each repetition; of a "
         "task the messages and steps of its record, where that still stands, and what the judge said. "
-        "Without ID: the run, and what of it failed.",
+        "Without ID: the run, and what of it failed; any report can be written of it.",
         exit_codes=_EXIT_CODES,
     )
     parser.add_argument(
@@ -45,6 +45,7 @@ def add_show(commands: arguments.Commands) -> None:
     )
     parser.add_argument("--list", action="store_true", help=f"list the last {_LISTED} runs")
     parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write it as JSON; - is stdout")
+    arguments.add_report_options(parser, "result", but="json")
     arguments.add_config_option(parser)
     arguments.add_verbose_option(parser)
 
@@ -52,17 +53,26 @@ def add_show(commands: arguments.Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.judging.kept_record import with_record
     from guarantee_email_agent.reporting.comparison_report import json_run
-    from guarantee_email_agent.reporting.report_files import Content, as_json, write_reports
+    from guarantee_email_agent.reporting.report_files import Content, as_json, check_report_paths, write_reports
+    from guarantee_email_agent.reporting.report_formats import write_report_files
     from guarantee_email_agent.reporting.result_view import json_result, print_result
+    from guarantee_email_agent.reporting.run_report import RunOptions
     from guarantee_email_agent.reporting.run_view import json_run_report, print_run, print_runs
+    from guarantee_email_agent.reporting.stored_report import stored_report
     from guarantee_email_agent.reporting.terminal import Terminal
     from guarantee_email_agent.utils.errors import ConfigurationError
+    from guarantee_email_agent.utils.text import printable
 
     if len(options.names) > 2 or (options.list and options.names):
         what = "--list takes no run" if options.list else "write at most a run and one scenario or task"
         raise ConfigurationError(f"show: {what}. See 'show --help'", "cli_bad_usage")
+    reports = arguments.options_as(RunOptions, options, directory=Path(), json_file=None, github=None)
+    if (options.list or len(options.names) > 1) and reports.wants_reports:
+        problem = f"show: {next(iter(reports.report_files))} is of a whole run. Name one run, and no scenario or task"
+        raise ConfigurationError(problem, "cli_bad_usage")
     terminal = Terminal(arguments.results_stream(options))
     code = "show_report_unwritable"
+    check_report_paths(reports.report_files, code)
     with arguments.open_run_store(options) as store:
         if options.list:
             runs = [store.with_counts(run) for run in store.runs(limit=_LISTED)]
@@ -72,9 +82,14 @@ def _run(options: argparse.Namespace) -> int:
             run, found = _find(store, options.names)
             results = list(map(with_record, found))
             if results:
+                if reports.wants_reports:
+                    problem = f"show: {printable(results[0].name)} is one result, and such a report is of a whole run"
+                    raise ConfigurationError(f"{problem}. Name a run", "cli_bad_usage")
                 print_result(run, results, terminal)
             else:
                 print_run(store, run, terminal)
+                if reports.wants_reports:
+                    write_report_files(reports, code, stored_report(store, run, with_record))
 
             def as_report() -> Content:
                 if results:

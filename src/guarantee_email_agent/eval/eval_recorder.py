@@ -66,6 +66,7 @@ class EvalRecorder:
             take_over=kept_before if goes_on is None else None,
             keep_runs=kept.keep_runs,
         )
+        self.number = self._writer.number
         self._is_restored = None if earlier is None else earlier.is_whole
         self._waiting: list[CaseResult] = []
         self._checked_at = time.monotonic()

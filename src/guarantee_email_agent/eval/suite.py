@@ -162,7 +162,7 @@ def _evaluate(
         from guarantee_email_agent.reporting.stored_report import write_stored_reports
 
         assert recorder is not None
-        write_stored_reports(recorder.file, options.run_id, options, _UNWRITABLE, reporter.totals.total)
+        write_stored_reports(recorder.file, recorder.number, options, _UNWRITABLE, reporter.totals.total)
 
     code = run_and_report(
         title,
@@ -210,8 +210,8 @@ def run_again(config: Config, options: EvalOptions, files: Sequence[str]) -> _Re
 
 def keep_results(
     config: Config, options: EvalOptions, results: Sequence[EvalResult], duration_s: float, resources: ExitStack
-) -> Path:
-    """A temporary store with a whole run of these results, for its reports; its file. Raises StoreError."""
+) -> EvalRecorder:
+    """Who has kept a whole run of these results in a temporary store, for its reports. Raises StoreError."""
     files = ScenarioFiles.of(result.test_case.file or "" for result in results)
     mails, reporter = MailCounter(), EvalReporter(io.StringIO(), threshold=options.threshold)
     recorder, _ = _recorder(config, options, files, EvalLoader(), mails, dict, resources, at_once=False)
@@ -223,7 +223,7 @@ def keep_results(
         recorder.add(case)
     code = EXIT_SUCCESS if reporter.gate() == "passed" else EXIT_EVALUATION
     recorder.finish(reporter.gate(), code, duration_s)
-    return recorder.file
+    return recorder
 
 
 def _checked_instructions(config: Config, outside: AgentEvaluation | None) -> Instructions | None:

@@ -34,7 +34,7 @@ class GradeRecorder:
 
     def __init__(self, kept: KeptRun, run: NewRun, tasks: Path) -> None:
         """tasks: a task's folder, or a folder of them. Raises StoreError."""
-        self._file, self._run = kept.file, run
+        self._file = kept.file
         self._kept, self._tasks = kept, tasks
         self._git = GitQuestion(tasks)
         try:
@@ -53,7 +53,7 @@ class GradeRecorder:
     def write_reports(self, options: RunOptions, ran: int) -> None:
         """Of the run, once it is finished. ran: how many verdicts there were."""
         read_record = with_record if options.html_file is not None else None
-        write_stored_reports(self._file, self._run.id, options, UNWRITABLE, ran, read_record)
+        write_stored_reports(self._file, self._writer.number, options, UNWRITABLE, ran, read_record)
 
     def _inputs(self, result: CaseResult) -> Iterator[Input]:
         """The files of the task, and the record."""
@@ -76,9 +76,7 @@ class GradeRecorder:
             yield Input("record", f"{os.path.basename(record['file'])}{number}", bytes.fromhex(record["sha256"]))
 
 
-def grade_recorder(
-    kept: KeptRun | None, wanted: RunOptions, resources: ExitStack, **run: Any
-) -> GradeRecorder | None:
+def grade_recorder(kept: KeptRun | None, wanted: RunOptions, resources: ExitStack, **run: Any) -> GradeRecorder | None:
     """None where nobody reads the run.
 
     Where it is not to be kept, or the store cannot be used, which no gate rests on, it is kept in a temporary file for

@@ -54,16 +54,16 @@ def stored_report(store: RunStore, run: StoredRun, read_record: ReadRecord = lam
 
 
 def write_stored_reports(
-    file: Path, run_id: str, options: RunOptions, error_code: str, ran: int, read_record: ReadRecord | None = None
+    file: Path, number: int, options: RunOptions, error_code: str, ran: int, read_record: ReadRecord | None = None
 ) -> None:
-    """Every report that the options name. ran: how many cases the run had. read_record: None where none has one.
+    """Every report that the options name. number: of the run. ran: how many cases it had. read_record: None where none has one.
 
     Raises ConfigurationError with `error_code` for a file that cannot be written, and where not all of the run could be
     kept.
     """
     try:
         with RunStore(file) as store:
-            run = store.find_run(run_id)
+            run = store.run(number)
             report = stored_report(store, run) if read_record is None else stored_report(store, run, read_record)
             if report.totals.total < ran:
                 raise not_kept(f"{report.totals.total} of {ran} could be written")

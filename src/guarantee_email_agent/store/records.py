@@ -235,7 +235,8 @@ class CaseResult(NamedTuple):
 
     def as_judged(self) -> dict[str, Any]:
         """As the store holds what was judged: the judgement with the checks, and what is known beside them."""
-        listed = {"checks": [check.as_dict() for check in self.checks]} if self.checks else {}
+        named = any(check.name for check in self.checks)  # the verdict on a task is no list
+        listed = {"checks": [check.as_dict() for check in self.checks]} if named else {}
         known: dict[str, Any] = {
             "file": self.file,
             "nearest": [each._asdict() for each in self.nearest],

@@ -112,6 +112,10 @@ class RunStore:
             raise self._database.error("no_such_run", f"there is no run {shown}{hint}")
         return runs[0]
 
+    def run(self, number: int) -> StoredRun:
+        """By its number, which there must be."""
+        return self._runs(["number = ?"], [number], 1)[0]
+
     def find_green_before(self, run: StoredRun) -> StoredRun:
         """The newest earlier run of the same suite that passed its gate. Raises StoreError for none."""
         conditions, values = _conditions(run.key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,6 +11,8 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 
 def temporary_store(resources: ExitStack) -> KeptRun:
     """A store in a folder that goes with `resources`. Raises ConfigurationError where there can be none."""
+    import tempfile  # few runs need it
+
     try:
         folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="runs-", ignore_cleanup_errors=True))
     except OSError as error:

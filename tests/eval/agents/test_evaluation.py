@@ -13,7 +13,6 @@ from mcp_by_hand import write_program
 from scenario_folder import BUILT_IN, ScenarioFolder
 
 from guarantee_email_agent.eval.agents.evaluation import AgentOptions, find_agent
-from guarantee_email_agent.judging.kept_record import with_record
 from guarantee_email_agent.reporting.result_view import print_result
 from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.store.run_reader import RunStore
@@ -239,9 +238,8 @@ def test_whatever_becomes_of_an_agent_the_evidence_is_there(
     stream = io.StringIO()
     with RunStore(suite.file) as store:
         trace = store.transcript(kept).trace
-        print_result(
-            store, store.find_run("last"), [kept], Terminal(stream, color=False, ascii_only=False), with_record
-        )
+        run = store.find_run("last")
+        print_result(run, store.find_case(run, kept.name), Terminal(stream, color=False, ascii_only=False))
     unknown, known, sent = trace["execution_trace"][:3]
     assert (unknown["feedback"]["refused"], known["feedback"]["message"]) == (True, '{"status": "shipped"}')
     assert sent["feedback"]["done"]

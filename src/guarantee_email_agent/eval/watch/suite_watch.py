@@ -219,12 +219,13 @@ class _WatchedSuite:
         from guarantee_email_agent.reporting.stored_report import write_stored_reports
 
         self._runs += 1
-        run_id = f"{self._options.run_id}-{self._runs}"
-        options = replace(self._options, run_id=run_id, github=None, kept=None)
+        options = replace(
+            self._options, run_id=f"{self._options.run_id}-{self._runs}", github=None, kept=None, baseline=None
+        )
         try:
             with ExitStack() as resources:
-                file = keep_results(self._config, options, results, duration_s, resources)
-                write_stored_reports(file, run_id, options, "eval_report_unwritable", len(results))
+                kept = keep_results(self._config, options, results, duration_s, resources)
+                write_stored_reports(kept.file, kept.number, options, "eval_report_unwritable", len(results))
         except (ConfigurationError, StoreError) as error:
             warn_on_stderr(error.message)
 
