@@ -49,7 +49,7 @@ def add_show(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.judging.kept_record import with_record
+    from guarantee_email_agent.judging.record_reference import with_record
     from guarantee_email_agent.reporting.comparison_report import json_run
     from guarantee_email_agent.reporting.report_files import Content, as_json, write_reports
     from guarantee_email_agent.reporting.result_view import json_result, print_result

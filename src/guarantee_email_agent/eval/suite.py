@@ -429,9 +429,7 @@ def _results(
     recordings = _recordings(config, options) if options.llm == "replay" else None
     run = OfflineRun(config, options, loader, keep_traces=options.kept is not None, recordings=recordings)
     if cluster is not None:
-        from guarantee_email_agent.eval.shipped_run import map_shipped
-
-        return run.in_chunks(cluster, files, map_shipped)
+        return run.in_chunks(cluster, files, remotely=True)
     if (jobs := min(options.jobs, len(files))) > 1:
         from guarantee_email_agent.executors.executor import LocalProcesses
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.judging.judge_dependencies import follow_judges
-from guarantee_email_agent.judging.kept_record import RecordReference, refer_to
+from guarantee_email_agent.judging.record_reference import RecordReference, refer_to
 from guarantee_email_agent.judging.task import TEST_FILE
 from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.reporting.run_report import RunOutcome

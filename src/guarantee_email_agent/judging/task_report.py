@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, WANTED_PERCENT, json_results, json_rows, json_summary
-from guarantee_email_agent.judging.kept_record import transcript_parts
 from guarantee_email_agent.judging.record_files import RecordPlace
+from guarantee_email_agent.judging.record_reference import transcript_parts
 from guarantee_email_agent.judging.task import TEST_FILE
 from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.reporting.kept_results import Results, mapped

@@ -22,7 +22,7 @@ _INDENT: Final = "    "
 
 
 ReadRecord = Callable[[Transcript], Transcript]
-"""Adds what stands in a record beside the store, as `kept_record.with_record` does."""
+"""Adds what stands in a record beside the store, as `record_reference.with_record` does."""
 
 
 def print_result(

@@ -13,7 +13,7 @@ from mcp_by_hand import write_program
 from scenario_folder import BUILT_IN, ScenarioFolder
 
 from guarantee_email_agent.eval.agents.evaluation import AgentOptions, find_agent
-from guarantee_email_agent.judging.kept_record import with_record
+from guarantee_email_agent.judging.record_reference import with_record
 from guarantee_email_agent.reporting.result_view import print_result
 from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.store.run_reader import RunStore

@@ -16,7 +16,6 @@ from guarantee_email_agent.eval.offline_run import OfflineRun
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.scenario_validation import KnownNames
-from guarantee_email_agent.eval.shipped_run import map_shipped
 
 JUDGE = """\
 import helper
@@ -62,30 +61,24 @@ def test_results_are_those_of_a_run_here(scenarios: ScenarioFolder, repeat: int)
     scenarios.write(2, failing)
     scenarios.write(3, broken)
     scenarios.write(4, lambda text: f"{text}\ntest: judge.py\n")
+    scenarios.take("missing_info_1031", "valid_warranty_1037")  # which name raw mails
     (scenarios.folder / "judge.py").write_text(JUDGE)
     (scenarios.folder / "helper.py").write_text("def is_good(result):\n    return 'valid' in result['task_result']\n")
     (scenarios.folder / "notes.txt").write_text("as the notes say")
     run, files = runs(scenarios, repeat=repeat)
-    elsewhere = list(run.in_chunks(Elsewhere(), files, map_shipped))
+    elsewhere = list(run.in_chunks(Elsewhere(), files, remotely=True))
     here = list(run.one_by_one(files))
     assert timeless(elsewhere) == timeless(here)
-    assert [result.passed for result in here] == [True, False, False, True]
-    assert here[3].judgement is not None
-    assert here[3].judgement["output"] == f"{scenarios.folder / 'judge.py'}\n"
-
-
-def test_raw_mails_go_with_the_scenarios_that_name_them(scenarios: ScenarioFolder) -> None:
-    scenarios.take("missing_info_1031", "valid_warranty_1037")
-    run, files = runs(scenarios)
-    assert files
-    assert timeless(list(run.in_chunks(Elsewhere(), files, map_shipped))) == timeless(list(run.one_by_one(files)))
+    assert [result.passed for result in here] == [True, True, False, False, True, True]
+    assert here[4].judgement is not None
+    assert here[4].judgement["output"] == f"{scenarios.folder / 'judge.py'}\n"
 
 
 def test_records_come_back(scenarios: ScenarioFolder, tmp_path: Path) -> None:
     scenarios.write(1)
     (tmp_path / "records").mkdir()
     run, files = runs(scenarios, records_dir=tmp_path / "records")
-    list(run.in_chunks(Elsewhere(), files, map_shipped))
+    list(run.in_chunks(Elsewhere(), files, remotely=True))
     elsewhere = (tmp_path / "records" / "valid_warranty_001.json").read_bytes()
     list(run.one_by_one(files))
     assert b"task_result" in elsewhere
@@ -96,6 +89,6 @@ def test_no_secret_is_sent(scenarios: ScenarioFolder) -> None:
     scenarios.write(1)
     run, files = runs(scenarios)
     executor = Elsewhere()
-    list(run.in_chunks(executor, files, map_shipped))
+    list(run.in_chunks(executor, files, remotely=True))
     assert len(executor.sent) == 2
     assert not any(secret in sent for sent in executor.sent for secret in (b"sk-secret", b"t0ken"))
