@@ -30,8 +30,8 @@ def map_remotely(
     items lead to the copies; here, what comes back names the originals. Raises ConfigurationError for what cannot be
     sent.
     """
-    remote = _RemoteWork(_dumps(work, _sent), bundle(shared))
-    sent = (_RemoteItem(_dumps(item, _sent), bundle(files_of(item))) for item in items)
+    remote = _RemoteWork(_dumps(work, _outgoing), bundle(shared))
+    sent = (_RemoteItem(_dumps(item, _outgoing), bundle(files_of(item))) for item in items)
     with closing(executor.map_in_order(remote, sent)) as results:
         for result in results:
             yield _loads(result, lambda original: original)
@@ -76,7 +76,7 @@ def _contents(folder: str) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-def _sent(value: object) -> tuple[type, str, str] | None:
+def _outgoing(value: object) -> tuple[type, str, str] | None:
     if isinstance(value, PurePath):
         return Path, str(value), os.path.abspath(value)
     return (str, str(value), os.path.abspath(value)) if isinstance(value, LocalPath) else None

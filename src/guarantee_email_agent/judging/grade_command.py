@@ -117,32 +117,18 @@ def grade_command(options: GradeOptions, stream: TextStream, console: TextStream
     )
     count, items = _work_items(options, read_stdin)
     with connected(options.executor, options.jobs) as executor:
-        return _judge_all(options, items, count, executor, stream, console)
-
-
-def _judge_all(
-    options: GradeOptions,
-    items: Iterator[WorkItem],
-    count: int,
-    executor: Executor | None,
-    stream: TextStream,
-    console: TextStream,
-) -> int:
-    recorder = _recorder(options, count)
-    write = (
-        partial(write_task_reports, "grade", options, count, recorder, not options.validate)
-        if options.wants_reports
-        else None
-    )
-    return run_and_report(
-        f"Validating {pluralize(count, 'task')}..." if options.validate else f"Grading {pluralize(count, 'result')}...",
-        _results(items, options, executor),
-        count,
-        GradeReporter(stream, measures_agent=not options.validate),
-        write,
-        progress=Progress(console, count, "judged"),
-        recorder=recorder,
-    )
+        recorder = _recorder(options, count)
+        reports = partial(write_task_reports, "grade", options, count, recorder, not options.validate)
+        what = f"Validating {pluralize(count, 'task')}" if options.validate else f"Grading {pluralize(count, 'result')}"
+        return run_and_report(
+            f"{what}...",
+            _results(items, options, executor),
+            count,
+            GradeReporter(stream, measures_agent=not options.validate),
+            reports if options.wants_reports else None,
+            progress=Progress(console, count, "judged"),
+            recorder=recorder,
+        )
 
 
 def _recorder(options: GradeOptions, planned: int) -> GradeRecorder | None:
