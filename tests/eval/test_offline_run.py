@@ -3,13 +3,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from elsewhere import Elsewhere
 from scenario_folder import BUILT_IN, ScenarioFolder, broken, failing
 
-from guarantee_email_agent.config.settings import Config, Secrets
+from guarantee_email_agent.config.settings import Secrets
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.offline_run import OfflineRun
@@ -26,23 +25,6 @@ def test(result):
 """
 
 
-@pytest.fixture
-def config() -> Config:
-    return replace(BUILT_IN, secrets=Secrets(anthropic_api_key="sk-secret", mcp_environment={"TOKEN": "t0ken"}))
-
-
-@pytest.fixture
-def scenarios(tmp_path: Path, config: Config) -> ScenarioFolder:
-    return ScenarioFolder(tmp_path / "scenarios", config)
-
-
-def runs(scenarios: ScenarioFolder, **options: Any) -> tuple[OfflineRun, Sequence[str]]:
-    loader = EvalLoader(known=KnownNames.of(EvalRunner(scenarios.config).check_instructions()))
-    given = EvalOptions(directory=scenarios.folder, threshold=99.0, **options)
-    run = OfflineRun(scenarios.config, given, loader, keep_traces=True, recordings=None)
-    return run, loader.packed_files(scenarios.folder)
-
-
 def timeless(results: Sequence[EvalResult]) -> list[EvalResult]:
     return [
         replace(
@@ -55,8 +37,12 @@ def timeless(results: Sequence[EvalResult]) -> list[EvalResult]:
     ]
 
 
-@pytest.mark.parametrize("repeat", [1, 2])
-def test_results_are_those_of_a_run_here(scenarios: ScenarioFolder, repeat: int) -> None:
+@pytest.mark.parametrize(("folder", "repeat"), [("{tmp_path}/suite", 1), ("./suite", 2), (".", 1)])
+def test_results_and_records_are_those_of_a_run_here(
+    folder: str, repeat: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = Secrets(anthropic_api_key="sk-secret", mcp_environment={"TOKEN": "t0ken"})
+    scenarios = ScenarioFolder(tmp_path / "suite", replace(BUILT_IN, secrets=secrets))
     scenarios.write(1)
     scenarios.write(2, failing)
     scenarios.write(3, broken)
@@ -65,30 +51,25 @@ def test_results_are_those_of_a_run_here(scenarios: ScenarioFolder, repeat: int)
     (scenarios.folder / "judge.py").write_text(JUDGE)
     (scenarios.folder / "helper.py").write_text("def is_good(result):\n    return 'valid' in result['task_result']\n")
     (scenarios.folder / "notes.txt").write_text("as the notes say")
-    run, files = runs(scenarios, repeat=repeat)
-    elsewhere = list(run.in_chunks(Elsewhere(), files, remotely=True))
-    here = list(run.one_by_one(files))
-    assert timeless(elsewhere) == timeless(here)
+    (records := tmp_path / "suite" / "records").mkdir()
+    monkeypatch.chdir(scenarios.folder if folder == "." else tmp_path)
+    options = EvalOptions(
+        directory=Path(folder.format(tmp_path=tmp_path)), threshold=99.0, repeat=repeat, records_dir=records
+    )
+    loader = EvalLoader(known=KnownNames.of(EvalRunner(scenarios.config).check_instructions()))
+    run = OfflineRun(scenarios.config, options, loader, keep_traces=True, recordings=None)
+    files = loader.packed_files(options.directory)
+    executor = Elsewhere()
+
+    elsewhere = timeless(list(run.in_chunks(executor, files, remotely=True)))
+    written = {path.name: path.read_bytes() for path in records.iterdir()}
+    here = timeless(list(run.one_by_one(files)))
+
+    assert elsewhere == here
     assert [result.passed for result in here] == [True, True, False, False, True, True]
     assert here[4].judgement is not None
     assert here[4].judgement["output"] == f"{scenarios.folder / 'judge.py'}\n"
-
-
-def test_records_come_back(scenarios: ScenarioFolder, tmp_path: Path) -> None:
-    scenarios.write(1)
-    (tmp_path / "records").mkdir()
-    run, files = runs(scenarios, records_dir=tmp_path / "records")
-    list(run.in_chunks(Elsewhere(), files, remotely=True))
-    elsewhere = (tmp_path / "records" / "valid_warranty_001.json").read_bytes()
-    list(run.one_by_one(files))
-    assert b"task_result" in elsewhere
-    assert elsewhere == (tmp_path / "records" / "valid_warranty_001.json").read_bytes()
-
-
-def test_no_secret_is_sent(scenarios: ScenarioFolder) -> None:
-    scenarios.write(1)
-    run, files = runs(scenarios)
-    executor = Elsewhere()
-    list(run.in_chunks(executor, files, remotely=True))
-    assert len(executor.sent) == 2
+    assert written == {path.name: path.read_bytes() for path in records.iterdir()}
+    assert len(written) >= 5
+    assert len(executor.sent) == 1 + len(files)
     assert not any(secret in sent for sent in executor.sent for secret in (b"sk-secret", b"t0ken"))

@@ -9,7 +9,6 @@ from elsewhere import Elsewhere
 
 from guarantee_email_agent.executors.executor import LocalPath
 from guarantee_email_agent.executors.remote_work import map_remotely
-from guarantee_email_agent.utils.errors import ConfigurationError
 
 
 def look(item: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -19,9 +18,8 @@ def look(item: dict[str, Any], folder: Path) -> dict[str, Any]:
     (folder / "outputs" / "1.txt").write_text(f"in {file.resolve()}")
     return {
         "read": [file.read_text(), Path(item["folder"], "b").read_text()],
-        "is_copy": os.path.realpath(item["text"]) not in (str(file.resolve()), os.path.realpath(item["folder"])),
         "said": ([f"{file}:3: no", file, item["folder"], file.parent / "other"], {"bytes": os.fsencode(file)}),
-        "not_sent": item["not_sent"],
+        "not_sent": (item["not_sent"], item["not_sent"].exists()),
     }
 
 
@@ -30,18 +28,11 @@ def test_work_finds_copies_and_its_results_name_the_originals(tmp_path: Path, mo
     for name in ("a", "b", "more"):
         (tmp_path / name).write_text(name)
     file, more = tmp_path / "a", tmp_path / "more"
-    item = {"file": file, "folder": LocalPath("."), "text": str(file), "not_sent": more}
+    item = {"file": file, "folder": LocalPath("."), "not_sent": more}
     [(result, files)] = map_remotely(Elsewhere(), look, [item], lambda item: [item["file"]], shared=["b"])
     assert result == {
         "read": ["a", "b"],
-        "is_copy": True,
         "said": ([f"{file}:3: no", file, ".", tmp_path / "other"], {"bytes": os.fsencode(file)}),
-        "not_sent": more,
+        "not_sent": (more, False),
     }
     assert files == {"outputs/1.txt": f"in {file}".encode()}
-
-
-def test_what_cannot_be_sent_ends_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os.path, "isfile", lambda _: True)  # it was there a moment ago
-    with pytest.raises(ConfigurationError, match="cannot be sent to the cluster"):
-        list(map_remotely(Elsewhere(), look, [{}], lambda _: [tmp_path / "gone"]))

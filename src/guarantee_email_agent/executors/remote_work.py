@@ -27,8 +27,8 @@ def map_remotely(
     paths from there.
 
     files_of: the files and folders that an item needs; shared: those that every item does. There, paths in `work` and
-    items lead to the copies; here, what comes back names the originals. Raises ConfigurationError for what cannot be
-    sent.
+    items lead to the copies, and to nothing else; here, what comes back names the originals. Raises ConfigurationError
+    for what cannot be sent.
     """
     remote = _RemoteWork(_dumps(work, _outgoing), bundle(shared))
     sent = (_RemoteItem(_dumps(item, _outgoing), bundle(files_of(item))) for item in items)
@@ -53,10 +53,8 @@ class _RemoteWork:
 
             def copy(path: tuple[Callable[[str], object], str, str]) -> object:
                 make, name, absolute = path
-                if not os.path.lexists(place := f"{root}{absolute}"):  # nobody sent it
-                    return make(name)
-                names[place] = name
-                return make(place)
+                names[f"{root}{absolute}"] = name
+                return make(f"{root}{absolute}")
 
             def original(value: object) -> object:
                 if isinstance(value, bytes):
