@@ -7,16 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from guarantee_email_agent.executors.executor import LocalProcesses, chunk_size
+from guarantee_email_agent.executors.executor import LocalProcesses
 from guarantee_email_agent.executors.ray_executor import connected
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
-
-
-@pytest.mark.parametrize(
-    ("count", "slots", "size"), [(0, 2, 1), (7, 2, 1), (80, 2, 10), (1_000_000, 2, 200), (1_000_000, 5_000, 50)]
-)
-def test_chunks_keep_every_worker_busy(count: int, slots: int, size: int) -> None:
-    assert chunk_size(count, slots, 200) == size
 
 
 def test_local_is_no_cluster() -> None:

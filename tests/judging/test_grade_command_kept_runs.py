@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
-from guarantee_email_agent.judging.kept_record import with_record
+from guarantee_email_agent.judging.record_reference import with_record
 from guarantee_email_agent.reporting.comparison_report import json_comparison, print_comparison
 from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.store.comparison import compare_runs

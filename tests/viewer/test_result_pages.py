@@ -10,8 +10,8 @@ import pytest
 from stored_runs import StoredRuns, result
 from viewed_runs import ViewedRuns
 
-from guarantee_email_agent.judging.kept_record import refer_to
 from guarantee_email_agent.judging.record_files import Extent, RecordPlace, SingleRecordFile
+from guarantee_email_agent.judging.record_reference import refer_to
 from guarantee_email_agent.store.records import Check, Usage
 
 MAIL = {"from": "jane@example.com", "subject": "Kettle", "body": "Is SN12345 under warranty?"}

@@ -51,7 +51,7 @@ def add_show(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.judging.kept_record import with_record
+    from guarantee_email_agent.judging.record_reference import with_record
     from guarantee_email_agent.reporting.comparison_report import json_run
     from guarantee_email_agent.reporting.report_files import Content, as_json, check_report_paths, write_reports
     from guarantee_email_agent.reporting.report_formats import write_report_files

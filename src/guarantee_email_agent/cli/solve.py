@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
@@ -83,11 +82,10 @@ def add_solve(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from datetime import datetime
-
     from guarantee_email_agent.solving.run_limits import RunLimits
     from guarantee_email_agent.solving.solve_command import solve_command
     from guarantee_email_agent.solving.solve_options import SolveOptions
+    from guarantee_email_agent.utils.clock import utc_now
 
     # Only a language model needs the configuration; the others work without one, or with a broken one lying about.
     arguments.log_to_console(options.verbose)
@@ -103,5 +101,5 @@ def _run(options: argparse.Namespace) -> int:
         arguments.results_stream(options),
         console=sys.stderr,
         load_config=lambda: config or arguments.load_config_and_log(None, options.verbose),
-        started=lambda: datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        started=utc_now,
     )

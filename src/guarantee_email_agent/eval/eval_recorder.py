@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_case_result
 from guarantee_email_agent.eval.models import EvalResult
+from guarantee_email_agent.eval.options import REPORT_UNWRITABLE
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
 from guarantee_email_agent.reporting.distinct_mails import MailCounter
-from guarantee_email_agent.reporting.run_report import RunOutcome
+from guarantee_email_agent.reporting.run_report import RunOptions, RunOutcome
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
 from guarantee_email_agent.store.records import Case, CaseResult, InputSet, KeptRun, NewRun
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
@@ -49,7 +50,7 @@ class EvalRecorder:
         those of the run, which somebody else counts. facts: of `RunEnd`, asked at the end. is_temporary: whether
         the file goes with the command. Raises StoreError.
         """
-        self.file, self.is_temporary = kept.file, is_temporary
+        self.is_temporary = is_temporary
         self._facts = facts
         self._mails = mails
         self._kept, self._inputs, self._at_once = kept, inputs, at_once
@@ -66,7 +67,6 @@ class EvalRecorder:
             take_over=kept_before if goes_on is None else None,
             keep_runs=kept.keep_runs,
         )
-        self.number = self._writer.number
         self._is_restored = None if earlier is None else earlier.is_whole
         self._waiting: list[CaseResult] = []
         self._checked_at = time.monotonic()
@@ -95,6 +95,11 @@ class EvalRecorder:
         self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, git, counts, self._facts()))
         if self._changed:
             warn_on_stderr("Instruction, lexicon or judge files were edited during the run: its results may differ")
+
+    def write_reports(self, options: RunOptions, ran: int) -> None:
+        from guarantee_email_agent.reporting.stored_report import write_stored_reports  # every form of report
+
+        write_stored_reports(self._kept.file, self._writer.number, options, REPORT_UNWRITABLE, ran)
 
     def _pass_on(self) -> None:
         """The files are looked at after the results, so that none has inputs that came later."""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.config.settings import Config, Secrets
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
-from guarantee_email_agent.executors.executor import Executor, chunk_size
+from guarantee_email_agent.utils.errors import EvalError
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.options import EvalOptions
     from guarantee_email_agent.eval.scenario_model import ScenarioModel, SuiteRecordings
+    from guarantee_email_agent.executors.executor import Executor
 
 logger = logging.getLogger(__name__)
 
@@ -48,17 +50,17 @@ class OfflineRun(NamedTuple):
             yield run_without_event_loop(runner.run_entry(entry, self.options.repeat))
 
     def in_chunks(
-        self, executor: Executor, files: Sequence[str], map_chunks: MapChunks | None = None
+        self, executor: Executor, files: Sequence[str], *, remotely: bool = False
     ) -> Generator[EvalResult, None, None]:
-        """The same results in the same order. map_chunks: for workers that have none of our files."""
-        size = chunk_size(len(files), executor.slots, MAX_CHUNK // self.options.repeat)
+        """The same results in the same order. remotely: by workers that have none of our files."""
+        # Every worker is to be busy until near the end.
+        size = max(1, min(MAX_CHUNK // self.options.repeat, len(files) // (executor.slots * 4)))
         chunks = (files[start : start + size] for start in range(0, len(files), size))
         # What is of this process alone stays here.
         run = self._replace(options=replace(self.options, kept=None, github=None))
-        mapped = (
-            executor.map_in_order(run.of_chunk, chunks) if map_chunks is None else map_chunks(run, executor, chunks)
-        )
-        with closing(mapped) as results:
+        with closing(
+            run.of_remote_chunks(executor, chunks) if remotely else executor.map_in_order(run.of_chunk, chunks)
+        ) as results:
             number = 0
             for chunk in results:
                 for result in chunk:
@@ -71,11 +73,47 @@ class OfflineRun(NamedTuple):
     def of_chunk(self, files: Sequence[str]) -> list[EvalResult]:
         return list(self.one_by_one(files))
 
+    def of_remote_chunks(
+        self, executor: Executor, chunks: Iterable[Sequence[str]]
+    ) -> Generator[list[EvalResult], None, None]:
+        """The results of each chunk, whose records are written here."""
+        from guarantee_email_agent.executors.executor import LocalPath
+        from guarantee_email_agent.executors.remote_work import map_remotely
+        from guarantee_email_agent.judging.record import write_files
+
+        main, scenarios = self.config.instructions.main, self.config.instructions.scenarios_dir
+        shared = [main, scenarios, main.parent / "lexicon", *_beside_scenarios(self.options.directory)]
+        # A worker has no use for a secret.
+        run = self._replace(config=replace(self.config, secrets=Secrets()))
+        paths = ([LocalPath(file) for file in files] for files in chunks)
+        for results, records in map_remotely(executor, run.of_remote_chunk, paths, self._files_of, shared):
+            if self.options.records_dir is not None:
+                write_files(self.options.records_dir, records)
+            yield results
+
+    def of_remote_chunk(self, files: Sequence[str], records_dir: Path) -> list[EvalResult]:
+        folder = None if self.options.records_dir is None else records_dir
+        return self._replace(options=replace(self.options, records_dir=folder)).of_chunk(files)
+
+    def _files_of(self, files: Sequence[str]) -> Iterator[str | Path]:
+        """The scenarios, with what they alone name: recordings and raw mails."""
+        for file in map(Path, files):
+            yield file
+            if self.recordings is not None:
+                yield self.recordings.folder / file.stem
+            with suppress(OSError, EvalError):  # the worker says so, too
+                if b"raw_file" in file.read_bytes():
+                    yield file.parent / (self.loader.load_eval_test_case(file).input.email.raw_file or file.name)
+
+
+def _beside_scenarios(suite: Path) -> Iterator[Path]:
+    """What judges may read: all in the suite's folder but scenarios, raw mails, and what is hidden."""
+    for path in suite.iterdir():
+        if path.name[0] != "." and path.suffix.lower() not in (".yaml", ".yml", ".eml"):
+            yield path
+
 
 def _replayed(recordings: SuiteRecordings, case: EvalTestCase) -> ScenarioModel:
     from guarantee_email_agent.eval.scenario_model import ReplayedModel
 
     return ReplayedModel(recordings.of_scenario(case))
-
-
-MapChunks = Callable[[OfflineRun, Executor, Iterable[Sequence[str]]], Generator[list[EvalResult], None, None]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.reporting.run_report import RunOptions
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from guarantee_email_agent.eval.scenario_model import LlmMode
     from guarantee_email_agent.store.records import KeptRun
     from guarantee_email_agent.store.stored_records import SuiteKey
+
+
+REPORT_UNWRITABLE: Final = "eval_report_unwritable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

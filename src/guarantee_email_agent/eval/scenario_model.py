@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from copy import copy
 from pathlib import Path
 from shlex import quote
 from typing import Literal, Protocol
@@ -111,12 +110,6 @@ class SuiteRecordings:
         self.folder = recordings_folder(suite)
         self.force_tool = force_tool
         self._command = command
-
-    def at(self, place: Callable[[Path], Path]) -> SuiteRecordings:
-        """The same where their folder is at another place."""
-        other = copy(self)
-        other.folder = place(self.folder)
-        return other
 
     def of_scenario(self, test_case: EvalTestCase) -> Recordings:
         name = Path(test_case.file or test_case.scenario_id).stem

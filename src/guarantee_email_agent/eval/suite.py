@@ -18,7 +18,7 @@ from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.offline_run import OfflineRun
-from guarantee_email_agent.eval.options import EvalOptions, suite_key
+from guarantee_email_agent.eval.options import REPORT_UNWRITABLE, EvalOptions, suite_key
 from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _OFFLINE_QUIET_S = 5.0
-_UNWRITABLE = "eval_report_unwritable"
 _NOT_WITH_CURVE = ("agent", "resume", "changed", "baseline", "no_regressions", "last_failed", "fail_fast")
 _Results = Generator[EvalResult, None, None]
 _Cases = Generator[Case, None, None]
@@ -91,7 +90,7 @@ def _evaluate(
     if options.report_files:
         from guarantee_email_agent.reporting.report_files import check_report_paths
 
-        check_report_paths(options.report_files, _UNWRITABLE)
+        check_report_paths(options.report_files, REPORT_UNWRITABLE)
     if options.records_dir is not None:
         from guarantee_email_agent.reporting.report_files import make_folder
 
@@ -158,18 +157,12 @@ def _evaluate(
     if options.fail_fast:
         cases = _until_failure(cases)
 
-    def write() -> None:
-        from guarantee_email_agent.reporting.stored_report import write_stored_reports
-
-        assert recorder is not None
-        write_stored_reports(recorder.file, recorder.number, options, _UNWRITABLE, reporter.totals.total)
-
     code = run_and_report(
         title,
         cases,
         len(files),
         reporter,
-        write if options.wants_reports else None,
+        options,
         progress=progress,
         began=began,
         recorder=recorder,
@@ -454,9 +447,7 @@ def _results(
     recordings = _recordings(config, options) if options.llm == "replay" else None
     run = OfflineRun(config, options, loader, keep_traces=recorder is not None, recordings=recordings)
     if cluster is not None:
-        from guarantee_email_agent.eval.shipped_run import map_shipped
-
-        return run.in_chunks(cluster, files, map_shipped)
+        return run.in_chunks(cluster, files, remotely=True)
     if (jobs := min(options.jobs, len(files))) > 1:
         from guarantee_email_agent.executors.executor import LocalProcesses
 

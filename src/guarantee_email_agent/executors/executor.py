@@ -16,9 +16,14 @@ RAY: Final = "ray"
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-
 _AHEAD: Final = 4
 """Items given out for each process, so that a slow one at the head holds up no other, and results do not pile up."""
+
+
+class LocalPath(str):
+    """Text that is a path of this machine, as every `Path` is: where it goes to another one, it is that of a copy."""
+
+    __slots__ = ()
 
 
 class WorkersLostError(AgentError):
@@ -39,14 +44,6 @@ class Executor(Protocol):
         it returns. Once the generator is closed, what is under way is given up. Raises AgentError as `work` does, and
         WorkersLostError.
         """
-
-
-def chunk_size(count: int, slots: int, largest: int) -> int:
-    """How many of `count` items are handed over at a time.
-
-    So many that the hand-over is cheap, at most `largest`, and so few that every worker is busy until near the end.
-    """
-    return max(1, min(largest, count // (slots * 4)))
 
 
 class LocalProcesses:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
@@ -18,44 +18,39 @@ _LEFT_OUT: Final = frozenset({"__pycache__", ".git"})
 
 
 class BundledFile(NamedTuple):
-    """path: absolute, as on the machine that it comes from. link: where it leads, for one that is no more than that."""
+    """path: absolute, as on the machine that it comes from. content: None for a folder. link: where it leads, for one
+    that is no more than that.
+    """
 
     path: str
-    content: bytes
+    content: bytes | None
     executable: bool = False
     link: str | None = None
 
 
-class FileBundle(NamedTuple):
-    """Copies of files and folders. A relative link stays one, with what it leads to; an absolute one is followed."""
+def bundle(paths: Iterable[str | Path]) -> list[BundledFile]:
+    """Copies of files, and of folders with all that is in them; what is neither, and what is gone, is left out.
 
-    files: tuple[BundledFile, ...] = ()
-    folders: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, paths: Iterable[str | Path]) -> FileBundle:
-        """Files, and folders with all that is in them; what is neither, and what is gone, is left out.
-
-        Raises ConfigurationError for files that cannot be read, or that are too large together.
-        """
-        files: dict[str, BundledFile] = {}
-        folders: dict[str, None] = {}
-        room = MAX_BUNDLE_BYTES
-        waiting = [os.path.abspath(path) for path in paths][::-1]
-        while waiting:
-            path = waiting.pop()
-            if path in files or path in folders:
-                continue
-            if os.path.islink(path) and not os.path.isabs(target := os.readlink(path)):
-                files[path] = BundledFile(path, b"", link=target)
-                waiting.append(os.path.normpath(os.path.join(os.path.dirname(path), target)))
-            elif os.path.isdir(path):
-                folders[path] = None
-                waiting += [os.path.join(path, name) for name in _names(path)]
-            elif os.path.isfile(path):
-                files[path] = _read(path, room)
-                room -= len(files[path].content)
-        return cls(tuple(files.values()), tuple(folders))
+    A relative link stays one, with what it leads to; an absolute one is followed. Raises ConfigurationError for files
+    that cannot be read, or that are too large together.
+    """
+    files: dict[str, BundledFile] = {}
+    room = MAX_BUNDLE_BYTES
+    waiting = [os.path.abspath(path) for path in paths][::-1]
+    while waiting:
+        path = waiting.pop()
+        if path in files:
+            continue
+        if os.path.islink(path) and not os.path.isabs(target := os.readlink(path)):
+            files[path] = BundledFile(path, b"", link=target)
+            waiting.append(os.path.normpath(os.path.join(os.path.dirname(path), target)))
+        elif os.path.isdir(path):
+            files[path] = BundledFile(path, None)
+            waiting += [os.path.join(path, name) for name in _names(path)]
+        elif os.path.isfile(path):
+            files[path] = file = _read(path, room)
+            room -= len(file.content or b"")
+    return list(files.values())
 
 
 def _names(folder: str) -> list[str]:
@@ -82,46 +77,23 @@ def _unreadable(path: str, error: OSError) -> ConfigurationError:
     return ConfigurationError(problem, "executor_file_unreadable")
 
 
-class Unpacked:
-    """Where copies of files are on this machine: below one folder, each under its whole path."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    def path(self, original: str | Path) -> Path:
-        """Where the copy of a file or folder is. original: absolute."""
-        assert os.path.isabs(original), original
-        return Path(f"{self._root}{original}")
-
-    def with_original_paths(self, value: Any) -> Any:
-        """Text, and lists and mappings of text, with the paths of the originals in place of those of the copies."""
-        if isinstance(value, str):
-            return value.replace(self._root, "")
-        if isinstance(value, dict):
-            return {name: self.with_original_paths(each) for name, each in value.items()}
-        return [self.with_original_paths(each) for each in value] if isinstance(value, list | tuple) else value
-
-
 @contextmanager
-def unpacked(*bundles: FileBundle) -> Iterator[Unpacked]:
-    """Copies that are there for as long as the context is."""
-    with tempfile.TemporaryDirectory(prefix="shipped-") as folder:
+def unpacked(files: Iterable[BundledFile]) -> Iterator[str]:
+    """The folder with the copies, each under its whole path, that is there for as long as the context is."""
+    with tempfile.TemporaryDirectory(prefix="copies-") as folder:
         root = os.path.realpath(folder)
-        for bundle in bundles:
-            for name in bundle.folders:
-                os.makedirs(f"{root}{name}", exist_ok=True)
-            for file in bundle.files:
-                _write(f"{root}{file.path}", file)
-        yield Unpacked(root)
+        for file in files:
+            _write(f"{root}{file.path}", file)
+        yield root
 
 
 def _write(place: str, file: BundledFile) -> None:
-    os.makedirs(os.path.dirname(place), exist_ok=True)
+    os.makedirs(place if file.content is None else os.path.dirname(place), exist_ok=True)
     if file.link is not None:
         if not os.path.lexists(place):
             os.symlink(file.link, place)
-        return
-    with open(place, "wb") as copy:
-        copy.write(file.content)
-        if file.executable:
-            os.fchmod(copy.fileno(), os.fstat(copy.fileno()).st_mode | stat.S_IXUSR)
+    elif file.content is not None:
+        with open(place, "wb") as copy:
+            copy.write(file.content)
+            if file.executable:
+                os.fchmod(copy.fileno(), os.fstat(copy.fileno()).st_mode | stat.S_IXUSR)

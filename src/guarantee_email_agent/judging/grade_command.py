@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
-from guarantee_email_agent.executors.executor import Executor
+from guarantee_email_agent.executors.executor import Executor, LocalPath
 from guarantee_email_agent.executors.ray_executor import connected
+from guarantee_email_agent.executors.remote_work import map_remotely
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, as_cases
-from guarantee_email_agent.judging.kept_record import INSPECT, converter
-from guarantee_email_agent.judging.pending import Pending, Terms, ToJudge
+from guarantee_email_agent.judging.grading import grade_task, validate_task
 from guarantee_email_agent.judging.record import (
     MAX_RECORD_BYTES,
+    RECORD_DIR,
     RECORD_ENDING,
     Record,
     parse_json,
@@ -33,7 +36,8 @@ from guarantee_email_agent.judging.record_files import (
     find_records,
     no_such_task,
 )
-from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, load_task, load_tasks
+from guarantee_email_agent.judging.record_reference import INSPECT, converter
+from guarantee_email_agent.judging.task import OUTPUTS_ENDING, InvalidTask, Task, discover_tasks, load_task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.report_files import check_report_paths
@@ -75,6 +79,27 @@ class GradeOptions(RunOptions):
     kept: KeptRun | None = None
 
 
+class Submission(NamedTuple):
+    """A record with its task; without a record it is the judge itself that is looked at."""
+
+    task: Task
+    record: Record | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """A verdict to come. load: reads what is to be judged, or says why that cannot be. The rest as `Graded` has it."""
+
+    task_name: str
+    load: Callable[[], Verdict | Submission]
+    index: int = 1
+    of: int = 1
+    place: RecordPlace | None = None
+
+    def graded(self, verdict: Verdict) -> Graded:
+        return Graded(self.task_name, verdict, self.index, self.of, self.place)
+
+
 def grade_command(options: GradeOptions, stream: TextStream, console: TextStream, read_stdin: ReadStdin) -> int:
     """Judge what the options name, print the outcome to `stream` and progress to `console`; the exit code.
 
@@ -89,37 +114,18 @@ def grade_command(options: GradeOptions, stream: TextStream, console: TextStream
     refuse_misplaced_reports(
         options.report_files.values(), folder=folder, file=None if file == STDIN else file, tasks=options.directory
     )
-    count, pending = _pending_verdicts(options, read_stdin)
+    count, items = _work_items(options, read_stdin)
     with connected(options.executor, options.jobs) as executor, ExitStack() as resources:
-        return _judge_all(options, pending, count, executor, stream, console, resources)
-
-
-def _judge_all(
-    options: GradeOptions,
-    pending: Iterator[Pending],
-    count: int,
-    executor: Executor | None,
-    stream: TextStream,
-    console: TextStream,
-    resources: ExitStack,
-) -> int:
-    form = options.transcript or ""
-    recorder = _recorder(options, count, resources)
-    reporter = GradeReporter(stream, measures_agent=not options.validate)
-
-    def write() -> None:
-        assert recorder is not None
-        recorder.write_reports(options, reporter.totals.total)
-
-    return run_and_report(
-        f"Validating {pluralize(count, 'task')}..." if options.validate else f"Grading {pluralize(count, 'result')}...",
-        as_cases(_results(pending, count, options, executor), options.directory, form),
-        count,
-        reporter,
-        write if options.wants_reports else None,
-        progress=Progress(console, count, "judged"),
-        recorder=recorder,
-    )
+        what = f"Validating {pluralize(count, 'task')}" if options.validate else f"Grading {pluralize(count, 'result')}"
+        return run_and_report(
+            f"{what}...",
+            as_cases(_results(items, options, executor), options.directory, options.transcript or ""),
+            count,
+            GradeReporter(stream, measures_agent=not options.validate),
+            options,
+            progress=Progress(console, count, "judged"),
+            recorder=_recorder(options, count, resources),
+        )
 
 
 def _recorder(options: GradeOptions, planned: int, resources: ExitStack) -> GradeRecorder | None:
@@ -135,26 +141,48 @@ def _recorder(options: GradeOptions, planned: int, resources: ExitStack) -> Grad
 
 
 def _results(
-    pending: Iterator[Pending], count: int, options: GradeOptions, executor: Executor | None
+    items: Iterator[WorkItem], options: GradeOptions, executor: Executor | None
 ) -> Generator[Graded, None, None]:
-    terms = Terms(timeout_s=options.timeout_s, allowed=options.allowed)
+    judge = partial(_verdict, timeout_s=options.timeout_s, allowed=options.allowed)
     if executor is None:
-        results = map_in_order(lambda each: each.judge(terms), pending, options.jobs)
+        results = map_in_order(lambda item: item.graded(judge(item.load())), items, options.jobs)
     else:
-        from guarantee_email_agent.judging.shipped_grading import map_shipped
-
-        results = map_shipped(terms, executor, pending, count)
+        results = _judged_remotely(judge, items, executor)
     with closing(results):
         for graded in results:
             logger.info("Judged %s: %s", graded.name, graded.verdict.verdict)
             yield graded
 
 
-def _pending_verdicts(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int, Iterator[Pending]]:
+def _judged_remotely(
+    judge: Callable[..., Verdict], items: Iterator[WorkItem], executor: Executor
+) -> Generator[Graded, None, None]:
+    items, sent = tee(items)  # where a record lies is of no use elsewhere
+    with closing(map_remotely(executor, judge, (item.load() for item in sent), _files_of)) as verdicts:
+        for item, (verdict, _) in zip(items, verdicts, strict=True):
+            yield item.graded(verdict)
+
+
+def _files_of(submission: Verdict | Submission) -> Iterator[str | Path]:
+    if isinstance(submission, Submission):
+        yield submission.task.directory
+        if isinstance(folder := (submission.record or {}).get(RECORD_DIR), LocalPath):
+            yield os.path.join(folder, f"{submission.task.name}{OUTPUTS_ENDING}")
+
+
+def _verdict(submission: Verdict | Submission, _: Path | None = None, **terms: Any) -> Verdict:
+    if isinstance(submission, Verdict):
+        return submission
+    if submission.record is None:
+        return validate_task(submission.task, **terms)
+    return grade_task(submission.task, submission.record, **terms)
+
+
+def _work_items(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int, Iterator[WorkItem]]:
     """How many verdicts there will be, and each as it is wanted."""
     if options.validate:
         loaded = load_tasks(options.directory)
-        return len(loaded), (Pending(task.name, partial(_to_validate, task)) for task in loaded)
+        return len(loaded), (WorkItem(task.name, partial(_validation, task)) for task in loaded)
     if options.results is not None:
         tasks = {task.name: task for task in discover_tasks(options.directory, options.results)}
         if options.transcript == INSPECT:
@@ -164,13 +192,13 @@ def _pending_verdicts(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int
         else:
             index = find_records(options.results, tasks, converter(options.transcript))
         missing = sum(not index.count_of(name) for name in tasks)
-        return index.count + len(index.problems) + missing, _pending_records(tasks, index, options.results)
+        return index.count + len(index.problems) + missing, _of_records(tasks, index, options.results)
     task = load_task(options.directory)
     record, place = _read_single_record(options, read_stdin)
-    return 1, iter([Pending(task.name, partial(ToJudge, task, record), place=place)])
+    return 1, iter([WorkItem(task.name, partial(Submission, task, record), place=place)])
 
 
-def _pending_records(tasks: dict[str, Task | InvalidTask], index: RecordIndex, results: Path) -> Iterator[Pending]:
+def _of_records(tasks: dict[str, Task | InvalidTask], index: RecordIndex, results: Path) -> Iterator[WorkItem]:
     """Every record of every task, in the order of the tasks' names; then the records that name no task."""
     for name in sorted({*tasks, *index.task_names}, key=lambda name: name.encode("utf-8", "surrogatepass")):
         of = index.count_of(name)
@@ -180,20 +208,22 @@ def _pending_records(tasks: dict[str, Task | InvalidTask], index: RecordIndex, r
                 problem = f"there is no record of this task in {printable(str(results))}"
             task = tasks[name]
             error = task.message if isinstance(task, InvalidTask) else problem
-            yield Pending(name, partial(Verdict, "error", error=error))
+            yield WorkItem(name, partial(Verdict, "error", error=error))
         for number, place in enumerate(index.places(name), 1):
-            yield Pending(name, partial(_to_judge, tasks, name, place), number, of, place)
+            yield WorkItem(name, partial(_submission, tasks, name, place), number, of, place)
     for place in index.places(None):
-        yield Pending(place.name, partial(_to_judge, tasks, None, place), place=place)
+        yield WorkItem(place.name, partial(_submission, tasks, None, place), place=place)
     for name, problem in index.problems.items():
-        yield Pending(name, partial(Verdict, "error", error=problem))
+        yield WorkItem(name, partial(Verdict, "error", error=problem))
 
 
-def _to_validate(task: Task | InvalidTask) -> Verdict | ToJudge:
-    return Verdict("error", error=task.message) if isinstance(task, InvalidTask) else ToJudge(task, None)
+def _validation(task: Task | InvalidTask) -> Verdict | Submission:
+    return Verdict("error", error=task.message) if isinstance(task, InvalidTask) else Submission(task, None)
 
 
-def _to_judge(tasks: dict[str, Task | InvalidTask], task_name: str | None, place: RecordPlace) -> Verdict | ToJudge:
+def _submission(
+    tasks: dict[str, Task | InvalidTask], task_name: str | None, place: RecordPlace
+) -> Verdict | Submission:
     """One record of many; a record without a task is an error."""
     task = None if task_name is None else tasks.get(task_name)
     if isinstance(task, InvalidTask):
@@ -206,7 +236,7 @@ def _to_judge(tasks: dict[str, Task | InvalidTask], task_name: str | None, place
         return Verdict("error", error=error.message)
     if task is None:
         return Verdict("error", error=f"{printable(place.name)}: the file was changed while it was judged")
-    return ToJudge(task, record)
+    return Submission(task, record)
 
 
 def _read_single_record(options: GradeOptions, read_stdin: ReadStdin) -> tuple[Record, RecordPlace | None]:

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.judging.kept_record import refer_to
+from guarantee_email_agent.judging.record_reference import refer_to
 from guarantee_email_agent.judging.task import TEST_FILE
 from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.reporting.report import relative_to

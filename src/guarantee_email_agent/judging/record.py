@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from guarantee_email_agent.executors.executor import LocalPath
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.judging.task import TASK_FILE, TEST_FILE, Task
 from guarantee_email_agent.reporting.report_files import as_json, is_stdout, what_is_in_the_way, write_whole
@@ -123,7 +124,7 @@ def as_record(data: object, name: str) -> Record:
 
 def with_record_dir(record: Record, path: str | Path) -> Record:
     """The record with the folder of the file that it comes from, for a judge that looks at the files beside it."""
-    return record | {RECORD_DIR: os.path.dirname(os.path.abspath(path))}
+    return record | {RECORD_DIR: LocalPath(os.path.dirname(os.path.abspath(path)))}
 
 
 class _DuplicateKeyError(Exception):
@@ -179,11 +180,21 @@ def write_record(path: str | Path, record: Mapping[str, Any]) -> None:
         raise record_error(
             str(path), f"the record cannot be written as JSON ({error})", "task_record_unwritable"
         ) from None
-    write_content(path, content)
+    _write(path, content)
 
 
-def write_content(path: str | Path, content: bytes) -> None:
-    """The same for a record as bytes. Raises TaskError(code="task_record_unwritable")."""
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Records that were made elsewhere, and what lies beside them, by their paths from the folder.
+
+    Raises TaskError(code="task_record_unwritable").
+    """
+    for name, content in files.items():
+        place = folder / name
+        place.parent.mkdir(exist_ok=True)
+        _write(place, content)
+
+
+def _write(path: str | Path, content: bytes) -> None:
     try:
         write_whole(path, content)
     except (OSError, ValueError) as error:

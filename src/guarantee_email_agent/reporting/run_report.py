@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +71,9 @@ class RunRecorder(Protocol):
 
     def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
         """Called once, after the last case. duration_s: seconds."""
+
+    def write_reports(self, options: RunOptions, ran: int) -> None:
+        """Of what was kept, once it is finished. ran: how many cases there were."""
 
 
 class RunStoppedError(Exception):
@@ -165,7 +168,7 @@ def run_and_report(
     cases: Generator[Case, None, None],
     planned: int,
     reporter: RunReporter,
-    write_reports: Callable[[], None] | None = None,
+    options: RunOptions | None = None,
     *,
     progress: Progress | None = None,
     began: float | None = None,
@@ -175,8 +178,9 @@ def run_and_report(
 
     0 if the reporter's gate is passed, else 4, also where the cases end in RunStoppedError or WorkersLostError; 130
     after Ctrl-C or SIGTERM. All end in a summary and reports of what came until then. planned: how many cases there
-    will be. write_reports: of what the recorder has kept. began: `time.perf_counter()` at the start of the run; now if
-    None. recorder: None where the run is not kept. Raises what `write_reports` raises.
+    will be. options: which reports of what the recorder has kept are wanted; none if None. began:
+    `time.perf_counter()` at the start of the run; now if None. recorder: None where nobody reads the run. Raises what
+    `RunRecorder.write_reports` raises.
     """
     began = time.perf_counter() if began is None else began
     interrupted = False
@@ -210,7 +214,7 @@ def run_and_report(
         code = EXIT_EVALUATION  # nobody interrupted it; but the gate is not decided
     if recorder is not None:
         recorder.finish(outcome, code, duration_s)
-    if write_reports is not None:
+    if recorder is not None and options is not None and options.wants_reports:
         with signals_as_ctrl_c():  # so that no half of a report is left, which may take minutes to write
-            write_reports()
+            recorder.write_reports(options, reporter.totals.total)
     return code

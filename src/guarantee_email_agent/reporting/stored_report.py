@@ -56,7 +56,7 @@ def stored_report(store: RunStore, run: StoredRun, read_record: ReadRecord = lam
 def write_stored_reports(
     file: Path, number: int, options: RunOptions, error_code: str, ran: int, read_record: ReadRecord | None = None
 ) -> None:
-    """Every report that the options name. number: of the run. ran: how many cases it had. read_record: None where none has one.
+    """Every report that the options name. number: of the run. ran: how many cases it had. read_record: None for none.
 
     Raises ConfigurationError with `error_code` for a file that cannot be written, and where not all of the run could be
     kept.

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.executors.executor import LOCAL
+from guarantee_email_agent.config.loader import read_secrets
+from guarantee_email_agent.config.settings import Config, Secrets
+from guarantee_email_agent.executors.executor import LOCAL, Executor
 from guarantee_email_agent.executors.ray_executor import connected
+from guarantee_email_agent.executors.remote_work import map_remotely
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, as_cases
-from guarantee_email_agent.judging.record import check_record_file, refuse_misplaced_reports
+from guarantee_email_agent.judging.record import check_record_file, refuse_misplaced_reports, write_files
 from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.progress import Progress
@@ -20,12 +25,13 @@ from guarantee_email_agent.reporting.report_files import check_report_paths, che
 from guarantee_email_agent.reporting.run_report import run_and_report
 from guarantee_email_agent.reporting.terminal import TextStream, pluralize
 from guarantee_email_agent.sandbox.sandbox_factory import require_sandbox
+from guarantee_email_agent.solving.output_files import OutputFiles
 from guarantee_email_agent.solving.run_limits import Interruption
 from guarantee_email_agent.solving.run_recorder import EarlierRun
-from guarantee_email_agent.solving.shipped_solving import map_shipped
 from guarantee_email_agent.solving.solve_options import SolveOptions, task_runner
 from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
 from guarantee_email_agent.solving.tools import SandboxApi
+from guarantee_email_agent.utils.clock import utc_now
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.parallel import map_in_order
 
@@ -71,26 +77,23 @@ def solve_command(
     if open_sandbox is None and works_here:
         require_sandbox(options.sandbox)
     with connected(options.executor, options.jobs) as executor, ExitStack() as resources:
-        if executor is None:
-            results = _results(runner, tasks, earlier, options.jobs)
-        else:
+        remote = None
+        if executor is not None:
             config = load_config() if options.agent == "llm" else None
-            results = map_shipped(runner, options, config, executor, tasks, earlier)
-        recorder = _recorder(options, len(tasks), resources)
-        reporter = GradeReporter(stream)
-
-        def write() -> None:
-            assert recorder is not None
-            recorder.write_reports(options, reporter.totals.total)
-
+            remote = _solved_remotely(
+                options,
+                config,
+                executor,
+                [task for task in tasks if isinstance(task, Task) and task.name not in earlier],
+            )
         return run_and_report(
             f"Solving {pluralize(len(tasks), 'task')}...{_said_of(earlier)}",
-            as_cases(results, options.directory, ""),
+            as_cases(_results(runner, tasks, earlier, options.jobs, remote), options.directory, ""),
             len(tasks),
-            reporter,
-            write if options.wants_reports else None,
+            GradeReporter(stream),
+            options,
             progress=Progress(console, len(tasks), "done"),
-            recorder=recorder,
+            recorder=_recorder(options, len(tasks), resources),
         )
 
 
@@ -113,15 +116,22 @@ def _recorder(options: SolveOptions, planned: int, resources: ExitStack) -> Grad
 
 
 def _results(
-    runner: TaskRunner, tasks: Sequence[Task | InvalidTask], earlier: dict[str, EarlierRun], jobs: int
+    runner: TaskRunner,
+    tasks: Sequence[Task | InvalidTask],
+    earlier: dict[str, EarlierRun],
+    jobs: int,
+    remote: Generator[Graded, None, None] | None,
 ) -> Generator[Graded, None, None]:
-    """The verdicts in the order of the tasks; `jobs` of them are worked on at a time, each in a sandbox of its own."""
+    """The verdicts in the order of the tasks; `jobs` of them are worked on at a time, each in a sandbox of its own.
+
+    remote: those of tasks that are worked on elsewhere; None where that is done here.
+    """
 
     def work(task: Task | InvalidTask) -> Graded:
         if isinstance(task, InvalidTask):
             return Graded(task.name, Verdict("error", error=task.message))
         if (run := earlier.get(task.name)) is None:
-            graded = runner.run(task)
+            graded = runner.run(task) if remote is None else next(remote)
         else:
             graded = runner.judge_again(task) if run.verdict is None else Graded(task.name, run.verdict)
         return replace(graded, place=runner.record_place(task.name))
@@ -132,6 +142,42 @@ def _results(
             yield graded
     except BaseException:
         # Ctrl-C reaches this thread alone.
+        runner.interrupt()
+        raise
+    finally:
+        if remote is not None:
+            remote.close()
+
+
+def _solved_remotely(
+    options: SolveOptions, config: Config | None, executor: Executor, tasks: Sequence[Task]
+) -> Generator[Graded, None, None]:
+    """The verdicts in the order of the tasks, each once its record is written here."""
+    # What is of this process alone stays here; a worker has the model's key in its own environment, or says it has not.
+    sent = replace(options, kept=None, github=None)
+    work = partial(_solve, sent, None if config is None else replace(config, secrets=Secrets()))
+    shared = () if options.script is None else (options.script,)
+    with closing(map_remotely(executor, work, tasks, lambda task: [task.directory], shared)) as results:
+        for graded, files in results:
+            if files:
+                OutputFiles(options.output_dir / f"{graded.task_name}.json").remove()
+            write_files(options.output_dir, files)
+            yield graded
+
+
+def _solve(options: SolveOptions, config: Config | None, task: Task, output_dir: Path) -> Graded:
+    """On a worker."""
+
+    def load_config() -> Config:
+        assert config is not None
+        return replace(config, secrets=read_secrets(config, os.environ))
+
+    require_sandbox(options.sandbox)
+    options = replace(options, output_dir=output_dir)
+    runner = task_runner(options, load_config, Interruption(), started=utc_now)
+    try:
+        return runner.run(task)
+    except BaseException:
         runner.interrupt()
         raise
 

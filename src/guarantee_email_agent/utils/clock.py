@@ -29,6 +29,13 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+def utc_now() -> str:
+    """ISO 8601, to the millisecond: 2026-01-18T10:00:00.000Z."""
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 class SkippingClock:
     """The machine's clock, except that sleeping takes no time: the seconds are added at once."""
 

@@ -216,16 +216,13 @@ class _WatchedSuite:
 
     def _write_reports(self, results: Sequence[EvalResult], duration_s: float) -> None:
         """As the suite is now, under an id that no run of the store has."""
-        from guarantee_email_agent.reporting.stored_report import write_stored_reports
-
         self._runs += 1
         options = replace(
             self._options, run_id=f"{self._options.run_id}-{self._runs}", github=None, kept=None, baseline=None
         )
         try:
             with ExitStack() as resources:
-                kept = keep_results(self._config, options, results, duration_s, resources)
-                write_stored_reports(kept.file, kept.number, options, "eval_report_unwritable", len(results))
+                keep_results(self._config, options, results, duration_s, resources).write_reports(options, len(results))
         except (ConfigurationError, StoreError) as error:
             warn_on_stderr(error.message)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.judging import kept_record
+from guarantee_email_agent.judging import record_reference
 from guarantee_email_agent.judging.inspect_log import find_inspect_samples
-from guarantee_email_agent.judging.kept_record import converter, refer_to, with_record
 from guarantee_email_agent.judging.record_files import Extent, RecordPlace, SingleRecordFile, find_records
+from guarantee_email_agent.judging.record_reference import converter, refer_to, with_record
 from guarantee_email_agent.store.stored_records import Transcript
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -57,9 +57,9 @@ def test_another_verdict_on_the_same_work_changes_nothing(file: Path) -> None:
     assert with_record(before).response == "42"
 
 
-@pytest.mark.parametrize("largest", [kept_record._LARGE, 0])
+@pytest.mark.parametrize("largest", [record_reference._LARGE, 0])
 def test_other_work_is_not_shown_for_what_was_judged(file: Path, monkeypatch: pytest.MonkeyPatch, largest: int) -> None:
-    monkeypatch.setattr(kept_record, "_LARGE", largest)
+    monkeypatch.setattr(record_reference, "_LARGE", largest)
     before = kept(single(file))
     assert with_record(before).response == "42"
     file.write_text(json.dumps({**RECORD, "task_result": "41"}))
