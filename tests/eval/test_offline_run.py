@@ -63,7 +63,7 @@ def test_results_and_records_are_those_of_a_run_here(
 
     elsewhere = timeless(list(run.in_chunks(executor, files, remotely=True)))
     written = {path.name: path.read_bytes() for path in records.iterdir()}
-    here = timeless(list(run.one_by_one(files)))
+    here = timeless(list(run.of_chunk(files)))
 
     assert elsewhere == here
     assert [result.passed for result in here] == [True, True, False, False, True, True]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -128,9 +128,9 @@ def test_a_file_that_is_edited_during_the_run_leaves_its_results_without_known_i
     suite.write(1)
     whole = OfflineRun.one_by_one
 
-    def edited(run: OfflineRun, files: Sequence[str]) -> Iterator[EvalResult]:
-        yield from whole(run, files)
+    def edited(run: OfflineRun, entries: Iterable[Any], count: int) -> Iterator[EvalResult]:
         (suite.folder / "new_judge.py").write_text("")
+        yield from whole(run, entries, count)
 
     monkeypatch.setattr(OfflineRun, "one_by_one", edited)
     assert suite.run() == 0

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_case_result
+from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.options import REPORT_UNWRITABLE
+from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
 from guarantee_email_agent.reporting.distinct_mails import MailCounter
 from guarantee_email_agent.reporting.run_report import RunOptions, RunOutcome
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
+from guarantee_email_agent.store.database import StoreError
 from guarantee_email_agent.store.records import Case, CaseResult, InputSet, KeptRun, NewRun
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.store.stored_records import SuiteKey
+from guarantee_email_agent.store.temporary import temporary_store
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.git_state import GitQuestion
+from guarantee_email_agent.utils.text import printable
 from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.resume import EarlierResults
 
+REPORT_UNWRITABLE: Final = "eval_report_unwritable"
 _CHECK_S: Final = 0.25
 """How often the files are looked at that verdicts depend on, where many scenarios run in that time."""
 
@@ -113,6 +123,64 @@ class EvalRecorder:
         return None if self._changed else self._inputs.set
 
 
+def begin_log(
+    config: Config,
+    options: EvalOptions,
+    files: ScenarioFiles,
+    loader: EvalLoader,
+    mails: MailCounter,
+    facts: Callable[[], Mapping[str, Any]],
+    resources: ExitStack,
+    *,
+    at_once: bool,
+) -> tuple[EvalRecorder | None, EarlierResults | None]:
+    """Who keeps the run, and what it has already; neither where nobody would read it.
+
+    Where it is not to be kept, or the store cannot be used, it is kept in a temporary file for its reports: no gate
+    rests on it, so that a warning says so. Only where results are to be taken over does it raise StoreError;
+    ConfigurationError where none can be.
+    """
+    git = GitQuestion(config.source.parent if config.source is not None else options.directory)
+    values = {name: getattr(options, name) for name in options.__dataclass_fields__}
+    inputs = VerdictInputs(config, options.directory, options.llm, options.agent, values)
+    run = new_run(config, inputs, len(files), values)
+    key = suite_key(config, options)
+    earlier = None
+    begin = partial(
+        EvalRecorder, run=run, inputs=inputs, files=files, git=git, at_once=at_once, mails=mails, facts=facts
+    )
+    if options.kept is None:
+        return begin(temporary_store(resources), is_temporary=True), None
+    try:
+        if options.resume is not None:
+            from guarantee_email_agent.eval.resume import find_earlier_results
+
+            earlier = find_earlier_results(
+                options.kept.file, options.resume, key, files, inputs.set, loader, options.repeat
+            )
+            nothing = "Nothing to resume: no run of this suite was interrupted last. A new run begins"
+            sys.stderr.write(f"{nothing if earlier is None else earlier.sentence}\n")
+            if earlier is not None and earlier.kept_ids:
+                sys.stderr.write("".join(f"incomplete: {printable(reason)}\n" for reason in inputs.set.incomplete))
+        elif options.changed:
+            from guarantee_email_agent.eval.resume import find_unchanged
+
+            if reasons := inputs.set.incomplete:
+                more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+                problem = (
+                    f"--changed takes nothing over, since what verdicts depend on is incomplete: {reasons[0]}{more}"
+                )
+                raise ConfigurationError(f"{printable(problem)}. Remove --changed", "eval_inputs_incomplete")
+            earlier = find_unchanged(options.kept.file, run.id, key, files, inputs.set, loader, options.repeat)
+        return begin(options.kept, earlier=earlier), earlier
+    except AgentError as error:
+        if options.resume is not None or options.changed or not isinstance(error, StoreError):
+            git.answer()
+            raise
+        warn_on_stderr(f"This run is not kept: {error.message}")
+        return (begin(temporary_store(resources), is_temporary=True) if options.wants_reports else None), None
+
+
 def new_run(
     config: Config,
     inputs: VerdictInputs,
@@ -137,6 +205,12 @@ def new_run(
         threshold=options["threshold"],
         require_proof=options["require_proof"],
     )
+
+
+def suite_key(config: Config, options: EvalOptions) -> SuiteKey:
+    """What runs have in common that can be compared with one of these options."""
+    suite, agent = suite_name(options.directory, config), without_password(options.agent or "")
+    return SuiteKey("eval", suite, options.only, agent, options.llm)
 
 
 def suite_name(directory: Path, config: Config) -> str:

@@ -8,35 +8,30 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, get_args
+from typing import Any, Final, Literal, TypedDict, Unpack, get_args
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_case
+from guarantee_email_agent.eval.execution import Entry, Execution
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
+from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.reporter import EvalReporter
-from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
-from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.reporting.gate import decide_gate
 from guarantee_email_agent.reporting.run_report import GateOutcome
 from guarantee_email_agent.reporting.statistics import threshold_fraction
 from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
-from guarantee_email_agent.utils.text import printable
 
 logging.getLogger("guarantee_email_agent").addHandler(logging.NullHandler())  # Python would print what nobody handles
 
-if TYPE_CHECKING:
-    from guarantee_email_agent.eval.scenario_model import ScenarioModelFactory
-
-Entry = EvalTestCase | InvalidScenario
 EvaluatedModel = Literal["offline", "live", "replay"]
 _CTRL_C_S: Final = 0.2
 
@@ -126,7 +121,7 @@ def evaluate(scenarios: str | Path | Iterable[Entry] | None = None, **options: U
     """
     suite = _suite(scenarios, **options)
     stopping = threading.Event()
-    if suite.agent is None and suite.llm != "live":
+    if suite.agent is None and suite.options.llm != "live":
         return suite.run(stopping, None)
     with ThreadPoolExecutor(1) as pool:  # its thread has no event loop yet, and gets no signals
         running = pool.submit(asyncio.run, _run(suite, stopping))
@@ -148,81 +143,42 @@ async def evaluate_async(
 
 @dataclass(frozen=True, slots=True)
 class _Suite:
-    """What `evaluate` was asked for, checked."""
+    """What `evaluate` was asked for, checked. scenarios: None for those of the folder that the options name."""
 
     config: Config
-    scenarios: str | tuple[Entry, ...]
+    options: EvalOptions
+    scenarios: tuple[Entry, ...] | str | None
     agent: str | Callable[[dict[str, Any]], object] | None
-    llm: EvaluatedModel
-    only: Sequence[str]
-    threshold: float
-    require_proof: bool
-    repeat: int
-    jobs: int
-    agent_timeout_s: float
 
     def run(self, stopping: threading.Event, loop: asyncio.AbstractEventLoop | None) -> Evaluation:
         """loop: in which an `async` agent runs. stopping: once set nothing more begins."""
         began = time.perf_counter()
         results = []
-        with closing(self._results(stopping, loop)) as coming:
+        execution = self._execution(stopping, loop)
+        with closing(execution.results(self._scenarios(execution.loader))) as coming:
             for result in coming:
                 results.append(result)
                 if stopping.is_set():
                     break
-        return Evaluation(tuple(results), self.threshold, self.require_proof, time.perf_counter() - began)
+        options = self.options
+        return Evaluation(tuple(results), options.threshold, options.require_proof, time.perf_counter() - began)
 
-    def _results(
-        self, stopping: threading.Event, loop: asyncio.AbstractEventLoop | None
-    ) -> Generator[EvalResult, None, None]:
-        make_model = self._replayed_model() if self.llm == "replay" else None
-        runner = EvalRunner(self.config, make_model=make_model)
-        if self.agent is None or self.agent == "own":
-            loader = EvalLoader(known=KnownNames.of(runner.check_instructions()))
-        else:
-            loader = EvalLoader(any_agent=True)
-        entries = self._entries(loader)
-        if self.llm == "live":
-            from guarantee_email_agent.eval.live import LiveEvaluation  # an event loop, and the SDK
-
-            live = LiveEvaluation(self.config, None, repeat=self.repeat)
-            yield from live.results(entries, len(entries), jobs=self.jobs, repeat=self.repeat, records_dir=None)
-            return
-        if self.agent is None:
-            for entry in entries:
-                yield run_without_event_loop(runner.run_entry(entry, self.repeat))
-            return
+    def _execution(self, stopping: threading.Event, loop: asyncio.AbstractEventLoop | None) -> Execution:
+        if self.agent is None or isinstance(self.agent, str):
+            return Execution.of(self.config, self.options, stopping=stopping)
         from guarantee_email_agent.eval.agents.callable_agent import CallableAgent  # mcp, and a web server
-        from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation, AgentOptions
 
         assert loop is not None
-        agent = self.agent if isinstance(self.agent, str) else CallableAgent(self.agent, loop)
-        outside = AgentEvaluation(self.config, AgentOptions(agent, timeout_s=self.agent_timeout_s), stopping)
-        yield from outside.results(entries, len(entries), jobs=self.jobs, repeat=self.repeat, records_dir=None)
+        return Execution.of(self.config, self.options, agent=CallableAgent(self.agent, loop), stopping=stopping)
 
-    def _replayed_model(self) -> ScenarioModelFactory:
-        from guarantee_email_agent.eval.scenario_model import ReplayedModel, SuiteRecordings
-
-        if not isinstance(self.scenarios, str):
-            problem = "llm='replay' needs a folder or a file of scenarios: recordings stand beside it"
-            raise ConfigurationError(problem, "eval_recordings_not_found")
-        folder = Path(self.scenarios)
-        command = f"eval --llm record --eval-dir {printable(str(folder))}"
-        recordings = SuiteRecordings(
-            folder.parent if folder.is_file() else folder, force_tool=self.config.llm.force_tool, command=command
-        )
-        recordings.check_recorded()
-        return lambda case: ReplayedModel(recordings.of_scenario(case))
-
-    def _entries(self, loader: EvalLoader) -> Sequence[Entry]:
-        if not isinstance(self.scenarios, str):
+    def _scenarios(self, loader: EvalLoader) -> Sequence[str] | Sequence[Entry]:
+        if isinstance(self.scenarios, tuple):
             return self.scenarios
-        if os.path.isfile(self.scenarios):
-            return list(loader.iter_entries([self.scenarios]))
-        files = loader.scenario_files(self.scenarios)
-        return list(
-            loader.iter_entries(select_scenarios(files, self.only, Path(self.scenarios)) if self.only else files)
-        )
+        if self.scenarios is not None:
+            return [self.scenarios]
+        folder, only = self.options.directory, self.options.only
+        files = loader.scenario_files(folder)
+        return select_scenarios(files, only, folder) if only else files
 
 
 async def _run(suite: _Suite, stopping: threading.Event) -> Evaluation:
@@ -265,9 +221,30 @@ def _suite(
     percent = loaded.eval.pass_threshold if threshold is None else threshold
     threshold_fraction(percent)
     given = loaded.eval.test_suite_path if scenarios is None else scenarios
-    found = os.fspath(given) if isinstance(given, str | os.PathLike) else _checked(given)
-    names = (only,) if isinstance(only, str) else tuple(only)
-    return _Suite(loaded, found, agent, llm, names, percent, require_proof, repeat, jobs, agent_timeout_s)
+    directory: Path = loaded.eval.test_suite_path
+    found: tuple[Entry, ...] | str | None = None
+    if not isinstance(given, str | os.PathLike):
+        found = _checked(given)
+        if llm == "replay":
+            problem = "llm='replay' needs a folder or a file of scenarios: recordings stand beside it"
+            raise ConfigurationError(problem, "eval_recordings_not_found")
+    elif os.path.isfile(given):
+        directory, found = Path(given).parent, os.fspath(given)
+    else:
+        directory = Path(given)
+    chosen = EvalOptions(
+        directory=directory,
+        threshold=percent,
+        require_proof=require_proof,
+        only=(only,) if isinstance(only, str) else tuple(only),
+        repeat=repeat,
+        # Of our own agent offline one after another: no process is started behind a caller's back.
+        jobs=1 if agent is None and llm != "live" else jobs,
+        llm=llm,
+        agent=agent if isinstance(agent, str) else None,
+        agent_timeout=agent_timeout_s,
+    )
+    return _Suite(loaded, chosen, found, agent)
 
 
 def _checked(scenarios: Iterable[Entry]) -> tuple[Entry, ...]:

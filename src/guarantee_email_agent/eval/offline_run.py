@@ -37,16 +37,18 @@ class OfflineRun(NamedTuple):
     keep_traces: bool
     recordings: SuiteRecordings | None
 
-    def one_by_one(self, files: Sequence[str]) -> Generator[EvalResult, None, None]:
-        """One result a file, as it is ready."""
+    def one_by_one(
+        self, entries: Iterable[EvalTestCase | InvalidScenario], count: int
+    ) -> Generator[EvalResult, None, None]:
+        """One result an entry, as it is ready. count: of the entries."""
         runner = EvalRunner(
             self.config,
             records_dir=self.options.records_dir,
             make_model=None if self.recordings is None else partial(_replayed, self.recordings),
             keep_traces=self.keep_traces,
         )
-        for number, entry in enumerate(self.loader.iter_entries(files), 1):
-            logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
+        for number, entry in enumerate(entries, 1):
+            logger.info("Executing %d/%d: %s", number, count, entry.scenario_id)
             yield run_without_event_loop(runner.run_entry(entry, self.options.repeat))
 
     def in_chunks(
@@ -71,7 +73,7 @@ class OfflineRun(NamedTuple):
                     yield result
 
     def of_chunk(self, files: Sequence[str]) -> list[EvalResult]:
-        return list(self.one_by_one(files))
+        return list(self.one_by_one(self.loader.iter_entries(files), len(files)))
 
     def of_remote_chunks(
         self, executor: Executor, chunks: Iterable[Sequence[str]]

@@ -1,22 +1,17 @@
-"""What a run of the suite begins with, and which earlier runs it can be compared with."""
+"""What a run of the suite begins with."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.reporting.run_report import RunOptions
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.agents.command_agent import McpTransport
     from guarantee_email_agent.eval.scenario_model import LlmMode
     from guarantee_email_agent.store.records import KeptRun
-    from guarantee_email_agent.store.stored_records import SuiteKey
-
-
-REPORT_UNWRITABLE: Final = "eval_report_unwritable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +57,3 @@ class EvalOptions(RunOptions):
     def is_deterministic(self) -> bool:
         """Whether the same mail gets the same answer each time: our own agent, and no live model."""
         return self.agent is None and self.llm in ("offline", "replay")
-
-
-def suite_key(config: Config, options: EvalOptions) -> SuiteKey:
-    """What runs have in common that can be compared with one of these options."""
-    from guarantee_email_agent.eval.eval_recorder import suite_name
-    from guarantee_email_agent.eval.verdict_inputs import without_password
-    from guarantee_email_agent.store.stored_records import SuiteKey
-
-    suite, agent = suite_name(options.directory, config), without_password(options.agent or "")
-    return SuiteKey("eval", suite, options.only, agent, options.llm)

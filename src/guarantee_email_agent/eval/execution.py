@@ -1,0 +1,174 @@
+"""How scenarios run: who answers, and where. One way for the command line, for `--watch` and for Python."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, cast
+
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
+from guarantee_email_agent.eval.offline_run import OfflineRun
+from guarantee_email_agent.eval.options import EvalOptions
+from guarantee_email_agent.eval.runner import EvalRunner, OnResult
+from guarantee_email_agent.eval.scenario_validation import KnownNames
+from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.text import printable
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.eval.agents.agent import AgentUnderTest
+    from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation
+    from guarantee_email_agent.eval.live import LiveEvaluation
+    from guarantee_email_agent.eval.scenario_model import SuiteRecordings
+    from guarantee_email_agent.executors.executor import Executor
+
+logger = logging.getLogger(__name__)
+
+Entry = EvalTestCase | InvalidScenario
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What a run of scenarios needs beside them.
+
+    outside: an agent that is reached from outside; None for our own in this process. live: its model, where that is
+    paid for. cluster: where the run goes to other machines. instructions: of our own agent, None for another one.
+    """
+
+    config: Config
+    options: EvalOptions
+    loader: EvalLoader
+    outside: AgentEvaluation | None = None
+    live: LiveEvaluation | None = None
+    recordings: SuiteRecordings | None = None
+    cluster: Executor | None = None
+    instructions: Instructions | None = None
+
+    @classmethod
+    def of(
+        cls,
+        config: Config,
+        options: EvalOptions,
+        resources: ExitStack | None = None,
+        *,
+        agent: AgentUnderTest | None = None,
+        stopping: threading.Event | None = None,
+    ) -> Self:
+        """resources: closed when the run is over, for what goes to a cluster. agent: in place of the options' one.
+        stopping: once set, nothing more begins.
+
+        Raises InstructionError for bad instruction files, and ConfigurationError for an agent, a model, recordings or a
+        cluster that cannot be used.
+        """
+        outside = _agent_evaluation(config, options, agent, stopping)
+        instructions = EvalRunner(config).check_instructions() if outside is None or outside.is_own else None
+        loader = EvalLoader(any_agent=True) if instructions is None else EvalLoader(known=KnownNames.of(instructions))
+        cluster = None if resources is None else _cluster(options, resources)
+        recordings = _recordings(config, options) if options.llm in ("record", "replay") else None
+        if options.llm == "replay" and recordings is not None:
+            recordings.check_recorded()
+        live = _live_evaluation(config, options, recordings) if options.llm in ("live", "record") else None
+        return cls(config, options, loader, outside, live, recordings, cluster, instructions)
+
+    @property
+    def is_paid_or_slow(self) -> bool:
+        """Whether each result is to be kept as soon as it is there."""
+        return (self.outside or self.live) is not None
+
+    def results(
+        self,
+        scenarios: Sequence[str] | Sequence[Entry],
+        *,
+        keep_traces: bool = False,
+        on_result: OnResult | None = None,
+        earlier: Mapping[str, Sequence[EvalResult]] | None = None,
+    ) -> Generator[EvalResult, None, None]:
+        """One for each, in order. scenarios: their files, or what was loaded of such.
+
+        on_result, earlier: as `EvalRunner` has them, of an agent outside or a live model.
+        """
+        options, count = self.options, len(scenarios)
+        named = isinstance(next(iter(scenarios), ""), str)
+        files = cast("Sequence[str]", scenarios) if named else None
+        entries = cast("Iterable[Entry]", scenarios) if files is None else self.loader.iter_entries(files)
+        if (other := self.outside or self.live) is not None:
+            return other.results(
+                entries,
+                count,
+                jobs=options.jobs,
+                repeat=options.repeat,
+                records_dir=options.records_dir,
+                on_result=on_result,
+                earlier=earlier,
+            )
+        replayed = self.recordings if options.llm == "replay" else None
+        run = OfflineRun(self.config, options, self.loader, keep_traces, replayed)
+        if files is not None and self.cluster is not None:
+            return run.in_chunks(self.cluster, files, remotely=True)
+        if files is not None and (jobs := min(options.jobs, count)) > 1:
+            from guarantee_email_agent.executors.executor import LocalProcesses
+
+            return run.in_chunks(LocalProcesses(jobs), files)
+        return run.one_by_one(entries, count)
+
+
+def _agent_evaluation(
+    config: Config, options: EvalOptions, agent: AgentUnderTest | None, stopping: threading.Event | None
+) -> AgentEvaluation | None:
+    """The run of an agent from outside; None for our own in this process. Raises ConfigurationError for none such."""
+    if options.agent is None and agent is None:
+        return None
+    if options.llm != "offline":
+        problem = "--llm is for our own agent in this process, and --agent for others. Remove one"
+        raise ConfigurationError(problem, "cli_bad_usage")
+    if options.max_cost_usd is not None:
+        problem = "--max-cost is for our own agent in this process: what --agent costs is not known here. Remove one"
+        raise ConfigurationError(problem, "cli_bad_usage")
+    from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation, AgentOptions  # mcp, and a web server
+
+    named = AgentOptions(agent or options.agent or "", options.agent_mcp, options.agent_timeout)
+    return AgentEvaluation(config, named, stopping)
+
+
+def _live_evaluation(config: Config, options: EvalOptions, recordings: SuiteRecordings | None) -> LiveEvaluation:
+    """The run against the API. recordings: where its exchanges are kept. Raises where something is missing."""
+    from guarantee_email_agent.eval.live import LiveEvaluation  # an event loop, and the SDK
+
+    logger.info("The language model is %s (%s)", config.llm.model, options.llm)
+    return LiveEvaluation(config, recordings, max_cost_usd=options.max_cost_usd, repeat=options.repeat)
+
+
+def _recordings(config: Config, options: EvalOptions) -> SuiteRecordings:
+    import shlex  # not offline
+
+    from guarantee_email_agent.eval.scenario_model import SuiteRecordings
+
+    command = ["eval", "--llm", "record"]
+    if config.source is not None and config.source != Path.cwd() / "config.yaml":
+        command += ["--config", str(config.source)]
+    if options.directory != config.eval.test_suite_path:
+        command += ["--eval-dir", str(options.directory)]
+    if options.repeat > 1:
+        command += ["--repeat", str(options.repeat)]
+    text = printable(shlex.join(command))
+    return SuiteRecordings(options.directory, force_tool=config.llm.force_tool, command=text)
+
+
+def _cluster(options: EvalOptions, resources: ExitStack) -> Executor | None:
+    """None where the run stays on this machine. Raises ConfigurationError for a cluster that cannot be used."""
+    if options.executor == "local":
+        return None
+    if options.agent is not None or options.llm in ("live", "record"):
+        # One process keeps the limits of the API and the cost; and an agent is a program of this machine.
+        what = "--agent" if options.agent is not None else f"--llm {options.llm}"
+        problem = f"{what} runs on this machine, with --jobs. Remove --executor {options.executor}"
+        raise ConfigurationError(problem, "cli_bad_usage")
+    from guarantee_email_agent.executors.ray_executor import connected
+
+    return resources.enter_context(connected(options.executor, options.jobs))
