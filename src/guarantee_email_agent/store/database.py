@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from guarantee_email_agent.files.text_file import kind_of_file
-from guarantee_email_agent.store.schema import SCHEMA_VERSION, bring_up_to_date, is_foreign, schema_version
+from guarantee_email_agent.store.schema import SCHEMA_VERSION, bring_up_to_date, is_crafted, is_foreign, schema_version
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, AgentError
 from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
 from guarantee_email_agent.utils.text import printable
@@ -134,6 +134,8 @@ class Database:
             elif version < SCHEMA_VERSION:
                 connection.close()
                 return None
+            if is_crafted(connection):
+                raise self.error("not_ours", f"its tables are not those of this program. {self._remedy}")
             connection.execute("SELECT 1 FROM runs LIMIT 1")  # damage shows now, and not in the middle of an answer
         except BaseException:
             connection.close()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.store.database import BUSY_S, Database, StoreError, storable
@@ -28,11 +28,14 @@ from guarantee_email_agent.store.stored_records import (
 )
 from guarantee_email_agent.utils.text import printable, truncate
 
+_Made = TypeVar("_Made")
 LAST: Final = "last"
 GREEN: Final = "green"
 
 _PAGE: Final = 1_000
 _PAGE_OF_CASES: Final = 200
+_MAX_BLOB: Final = 256 << 20
+"""Bytes of one text; nothing that we write comes near."""
 _MAX_SUGGESTED: Final = 20_000
 _RUN_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 _USAGE: Final = ", ".join(f"results.{name}" for name in Usage._fields)
@@ -161,7 +164,8 @@ class RunStore:
     ) -> list[StoredRun]:
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         query = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {where} ORDER BY number {order} LIMIT ?"  # noqa: S608 - our own words
-        return [self._ended_if_killed(StoredRun.of_row(row)) for row in self.rows(query, (*values, limit))]
+        found = self._made(StoredRun.of_row, self.rows(query, (*values, limit)))
+        return [self._ended_if_killed(run) for run in found]
 
     def _ended_if_killed(self, run: StoredRun) -> StoredRun:
         """A run without an outcome that no process works on was killed."""
@@ -231,19 +235,27 @@ class RunStore:
         query = """SELECT name, min(verdict = 'passed') FROM results JOIN cases ON cases.id = results.case_id
             WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position ORDER BY position"""
         found: dict[str, bool] = {}
-        ((last,),) = self.rows("SELECT max(position) FROM results WHERE run = ?", (run.number,))
-        for first in range(1, (last or 0) + 1, _PAGE):
-            page = self.rows(query, (run.number, first, first + _PAGE - 1))
-            found.update((name, bool(passed)) for name, passed in page)
+        for first, last in self._pages(run, _PAGE):
+            found.update((name, bool(passed)) for name, passed in self.rows(query, (run.number, first, last)))
         return found
 
     def places(self, run: StoredRun) -> Iterator[tuple[str, int, int]]:
         """Name, position and repetitions of each case of a run, in its order, read page by page."""
         query = """SELECT name, position, count(*) FROM results JOIN cases ON cases.id = results.case_id
             WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position ORDER BY position"""
-        ((last,),) = self.rows("SELECT max(position) FROM results WHERE run = ?", (run.number,))
-        for first in range(1, (last or 0) + 1, _PAGE):
-            yield from self.rows(query, (run.number, first, first + _PAGE - 1))
+        for first, last in self._pages(run, _PAGE):
+            yield from self.rows(query, (run.number, first, last))
+
+    def _pages(self, run: StoredRun, size: int) -> Iterator[tuple[int, int]]:
+        """The first and last position of each page of so many cases."""
+        query = """SELECT min(position), max(position) FROM (SELECT DISTINCT position FROM results
+            WHERE run = ? AND position > ? ORDER BY position LIMIT ?)"""
+        last = 0
+        while True:
+            ((first, end),) = self.rows(query, (run.number, last, size))
+            if first is None:
+                return
+            yield first, (last := end)
 
     def depended_on(self, run: int, positions: Sequence[int]) -> Iterator[tuple[int, int, int | None, bytes | None]]:
         """Position and id of every repetition of these cases, its set of inputs and the SHA-256 of its source."""
@@ -256,9 +268,8 @@ class RunStore:
 
         What results depended on is not read: `inputs` is None.
         """
-        ((last,),) = self.rows("SELECT max(position) FROM results WHERE run = ?", (run.number,))
-        for first in range(1, (last or 0) + 1, _PAGE_OF_CASES):
-            yield from self._cases_at(run, first, first + _PAGE_OF_CASES - 1)
+        for first, last in self._pages(run, _PAGE_OF_CASES):
+            yield from self._cases_at(run, first, last)
 
     def _cases_at(self, run: StoredRun, first: int, last: int) -> Iterator[Case]:
         parts = ", ".join(f"{part}.data" for part in PARTS)
@@ -266,7 +277,7 @@ class RunStore:
             WHERE results.run = ? AND results.position BETWEEN ? AND ?
             ORDER BY results.position, results.repetition"""  # noqa: S608 - our own words
         for _, rows in groupby(self.rows(query, (run.number, first, last)), key=itemgetter(7)):
-            results = tuple(self._case_result(row) for row in rows)
+            results = tuple(self._made(self._case_result, rows))
             if run.command == "eval":
                 yield Case(results)
             else:  # several records of a task are judged one by one
@@ -341,7 +352,7 @@ class RunStore:
 
     def _results(self, condition: str, order: str, values: Sequence[Any]) -> list[StoredResult]:
         query = f"SELECT {_RESULT_COLUMNS} FROM {_RESULT_TABLES} WHERE {condition} {order}"  # noqa: S608 - our own words
-        return [StoredResult.of_row(row) for row in self.rows(query, values)]
+        return self._made(StoredResult.of_row, self.rows(query, values))
 
     def checks(self, result: StoredResult) -> list[Check]:
         """The checks that failed, in their order."""
@@ -353,7 +364,8 @@ class RunStore:
         selected = ", ".join(f"(SELECT data FROM blobs WHERE id = {part})" for part in PARTS)  # noqa: S608 - our own words
         query = f"SELECT {selected} FROM results WHERE id = ?"  # noqa: S608 - our own words
         (row,) = self.rows(query, (result.id,))
-        return Transcript(None if row[0] is None else self._decompress(row[0]), *map(self._from_json, row[1:]))
+        source = None if row[0] is None else self._decompress(row[0])
+        return self._made(lambda parts: Transcript(source, *map(self._from_json, parts)), [row[1:]])[0]
 
     def inputs(self, input_set: int) -> list[Input]:
         """What results depended on, by kind and name; with their content where it is kept."""
@@ -381,17 +393,26 @@ class RunStore:
         digest: bytes = self.rows("SELECT hash FROM input_sets WHERE id = ?", (input_set,))[0][0]
         return digest
 
-    def _from_json(self, data: bytes | None) -> Any:
+    def _made(self, make: Callable[[Sequence[Any]], _Made], rows: Iterable[Sequence[Any]]) -> list[_Made]:
+        """What is made of each row; whoever wrote the file may have put anything there."""
         try:
-            return None if data is None else json.loads(self._decompress(data))
-        except (ValueError, RecursionError):
+            return [make(row) for row in rows]
+        except (ValueError, TypeError, AttributeError, RecursionError):
             raise self._database.error("corrupt", "it is damaged. Restore it from a backup") from None
 
+    def _from_json(self, data: bytes | None) -> Any:
+        return None if data is None else json.loads(self._decompress(data))
+
     def _decompress(self, data: bytes) -> bytes:
+        unpacking = zlib.decompressobj()
         try:
-            return zlib.decompress(data)
+            content = unpacking.decompress(data, _MAX_BLOB)
         except zlib.error:
             raise self._database.error("corrupt", "it is damaged. Restore it from a backup") from None
+        if not unpacking.eof:
+            problem = f"it holds a text of more than {_MAX_BLOB >> 20} MiB, or half of one. Restore it from a backup"
+            raise self._database.error("corrupt", problem)
+        return content
 
     # Whatever else is asked -------------------------------------------------------------------------------------------
 

@@ -11,6 +11,12 @@ from typing import Final
 
 APPLICATION_ID: Final = 0x47454152  # GEAR
 SCHEMA_VERSION: Final = 5
+_TABLES: Final = frozenset(
+    {
+        *("runs", "blobs", "input_sets", "inputs", "cases", "results", "checks"),
+        *("step_times", "distinct_mails", "taken_over", "mails", "run_facts"),
+    }
+)
 
 # A run; `number` counts up, so that the order of runs needs no clock. outcome is NULL until the run has ended.
 _RUNS: Final = """CREATE TABLE {table} (
@@ -183,6 +189,14 @@ def schema_version(connection: sqlite3.Connection) -> int:
     """0 of a new file. Raises sqlite3.Error."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
+
+
+def is_crafted(connection: sqlite3.Connection) -> bool:
+    """Whether other things stand in the place of our tables: a view may never come to its end. Raises sqlite3.Error."""
+    tables = connection.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND upper(sql) NOT LIKE 'CREATE VIRTUAL%'"
+    )
+    return not {name for (name,) in tables} >= _TABLES
 
 
 def is_foreign(connection: sqlite3.Connection) -> bool:
