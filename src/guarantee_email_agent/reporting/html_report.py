@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.reporting.history_chart import HistoryChart
 from guarantee_email_agent.reporting.report import SIGNS, WORDS, Report, totals_by_group
+from guarantee_email_agent.reporting.shared_causes import SharedCauses
 from guarantee_email_agent.reporting.transcript import Section, cut, sections
 from guarantee_email_agent.store.records import Case
 from guarantee_email_agent.utils.text import printable, visible
@@ -103,11 +104,13 @@ def _render_cases(environment: Environment, report: Report) -> _RenderedCases:
     whole: Callable[..., str] = getattr(macros, "case")  # noqa: B009 - a macro, of which types know nothing
     title: Callable[..., str] = getattr(macros, "title")  # noqa: B009
     done = _RenderedCases([], [], {})
-    size, has_room = 0, True
+    size, has_room, causes = 0, True, SharedCauses()
     for number, case in enumerate(report.failed_first(), 1):
         markup = ""
         if has_room:
-            markup = whole(case, number, is_open=not case.passed and number <= _MAX_OPEN)
+            # What fails for causes that stand open already is folded.
+            is_open = not case.passed and not causes.add(case) and number <= _MAX_OPEN
+            markup = whole(case, number, is_open=is_open)
             has_room = size + _size(markup) <= MAX_DETAILS_BYTES
         if not has_room:
             markup = title(case, number)

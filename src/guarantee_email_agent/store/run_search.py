@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.store.run_reader import RunStore, result_conditions
 from guarantee_email_agent.store.stored_records import ALL_RESULTS, ResultFilter, StoredResult, StoredRun
 
@@ -16,6 +17,7 @@ _GROUPS: Final = """SELECT category, language, sum(ok), count(*) FROM (
         SELECT case_id, min(verdict = 'passed') AS ok FROM results WHERE run = ? GROUP BY position)
     JOIN cases ON cases.id = case_id GROUP BY category, language ORDER BY category, language"""
 
+_NAMES_OF_CAUSE: Final = 8
 Place = tuple[int, int]
 """Of a result in its run: position and repetition."""
 
@@ -66,6 +68,14 @@ class GroupCounts(NamedTuple):
         return self.total - self.passed
 
 
+class Cause(NamedTuple):
+    """A check that failed for one reason in so many cases. names: of the first of them."""
+
+    text: str
+    count: int
+    names: Sequence[str]
+
+
 class RunSearch(RunStore):
     """Opened to read. Every method raises StoreError."""
 
@@ -94,6 +104,28 @@ class RunSearch(RunStore):
     def group_counts(self, run: StoredRun) -> list[GroupCounts]:
         """By category and language, in the order of their names."""
         return [GroupCounts(*row) for row in self.rows(_GROUPS, (run.number,))]
+
+    def causes(self, run: StoredRun, limit: int = 20) -> list[Cause]:
+        """What cases share that did not pass, the most frequent first; what is of one case alone is none."""
+        query = """SELECT checks.name, checks.reason, count(DISTINCT position) AS number FROM checks
+            JOIN results ON results.id = checks.result WHERE run = ?
+            GROUP BY 1, 2 HAVING number > 1 ORDER BY number DESC, min(position) LIMIT ?"""
+        names = """SELECT DISTINCT cases.name FROM checks JOIN results ON results.id = checks.result
+            JOIN cases ON cases.id = results.case_id
+            WHERE run = ? AND checks.name = ? AND checks.reason = ? ORDER BY position LIMIT ?"""
+        return [
+            Cause(
+                Check(name, reason).summary,
+                count,
+                [case for (case,) in self.rows(names, (run.number, name, reason, _NAMES_OF_CAUSE))],
+            )
+            for name, reason, count in self.rows(query, (run.number, limit))
+        ]
+
+    def started(self, results: Iterable[StoredResult]) -> dict[int, str]:
+        """When the runs of these results began, by their numbers."""
+        numbers = ", ".join(str(each.run) for each in results)
+        return dict(self.rows(f"SELECT number, started FROM runs WHERE number IN ({numbers})"))  # noqa: S608
 
     def page_of_results(
         self,

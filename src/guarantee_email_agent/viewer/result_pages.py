@@ -38,7 +38,8 @@ def result_page(request: Request) -> Response:
         results = store.find_case(run, request.path_params["name"])
         views = [_view(with_record(result)) for result in results[:_MAX_REPETITIONS]]
         history = store.history(results[0].name, limit=_HISTORY)
-        return site.page("result.html.jinja", run=run, results=results, views=views, history=history)
+        started = store.started(history)
+        return site.page("result.html.jinja", run=run, results=results, views=views, history=history, started=started)
 
 
 def history_page(request: Request) -> Response:
@@ -48,8 +49,10 @@ def history_page(request: Request) -> Response:
     with site.open_store() as store:
         before = Query(request.query_params).number("below")
         history = store.history(name, before=before, limit=_HISTORY_PAGE + 1)
+        started = store.started(history)
     status = 200 if history or before is not None else 404
-    return site.page("history.html.jinja", status, name=name, history=history, limit=_HISTORY_PAGE, below=before)
+    shown = {"name": name, "history": history, "started": started, "limit": _HISTORY_PAGE, "below": before}
+    return site.page("history.html.jinja", status, **shown)
 
 
 def text_page(request: Request) -> Response:

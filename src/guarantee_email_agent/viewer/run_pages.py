@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from guarantee_email_agent.reporting.history_chart import HistoryChart
+from guarantee_email_agent.store.database import StoreError
 from guarantee_email_agent.store.records import Check, Outcome, Verdict
 from guarantee_email_agent.store.run_search import GOING_ON, MAX_SCANNED, RunFilter, RunSearch
 from guarantee_email_agent.store.stored_records import ResultFilter, StoredResult, StoredRun
@@ -94,6 +95,11 @@ def run_page(request: Request) -> Response:
         row = RunRow.of(store, run)
         page = store.page_of_results(run, which, after=after, before=before, limit=_RESULTS)
         results = [_with_check(store, result) for result in page.results]
+        is_filtered = any(value is not None for value in which)
+        failed: list[ResultRow] = []
+        if not is_filtered and (after, before) == ((0, 0), None) and row.run.total > row.run.passed:
+            first = store.page_of_results(run, ResultFilter(_verdicts(NOT_PASSED)), limit=_RESULTS)
+            failed = [_with_check(store, result) for result in first.results]
         is_large = run.planned * run.repeat > MAX_SCANNED
         return site.page(
             "run.html.jinja",
@@ -105,9 +111,12 @@ def run_page(request: Request) -> Response:
             verdicts=_VERDICTS,
             groups=None if is_large else store.group_counts(run),
             others=[other for other in store.runs(run.key, limit=20) if other.number != run.number],
+            green=_green_before(store, run),
+            failed=failed,
+            causes=store.causes(run) if failed else [],
             chart=_chart(store, [run]),
             progress=_progress(site, store, row) if row.is_going_on else None,
-            is_filtered=any(value is not None for value in which),
+            is_filtered=is_filtered,
         )
 
 
@@ -142,6 +151,13 @@ def _chart(store: RunSearch, runs: Sequence[StoredRun]) -> HistoryChart | None:
     newest = runs[0]
     history = [newest, *store.runs(newest.key, before=newest.number, limit=_CHART_RUNS - 1)]
     return HistoryChart.of(history[::-1], newest.threshold)
+
+
+def _green_before(store: RunSearch, run: StoredRun) -> StoredRun | None:
+    try:
+        return store.find_green_before(run)
+    except StoreError:
+        return None
 
 
 def _with_check(store: RunSearch, result: StoredResult) -> ResultRow:
