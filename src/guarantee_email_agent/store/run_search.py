@@ -72,7 +72,7 @@ class Cause(NamedTuple):
     """A check that failed for one reason in so many cases. names: of the first of them."""
 
     text: str
-    count: int
+    cases: int
     names: Sequence[str]
 
 
