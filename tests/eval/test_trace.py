@@ -99,7 +99,7 @@ class TestRecord:
         assert (plain.passed, plain.failures) == (True, [])
 
     def test_it_is_named_after_the_scenario_s_file(self, run: Run, tmp_path: Path) -> None:
-        run(VALID, scenario_id="another_id")
+        run(VALID, scenario_id="another_id", file="evals/scenarios/valid_warranty_001.yaml")
         assert [file.name for file in (tmp_path / "records").iterdir()] == ["valid_warranty_001.json"]
 
     def test_a_scenario_s_own_judge_sees_what_is_recorded(self, run: Run, tmp_path: Path) -> None:
