@@ -76,9 +76,7 @@ class GradeRecorder:
             yield Input("record", f"{os.path.basename(record['file'])}{number}", bytes.fromhex(record["sha256"]))
 
 
-def grade_recorder(
-    kept: KeptRun | None, wanted: RunOptions, resources: ExitStack, **run: Any
-) -> GradeRecorder | None:
+def grade_recorder(kept: KeptRun | None, wanted: RunOptions, resources: ExitStack, **run: Any) -> GradeRecorder | None:
     """None where nobody reads the run.
 
     Where it is not to be kept, or the store cannot be used, which no gate rests on, it is kept in a temporary file for

@@ -77,7 +77,7 @@ def _test_case(case: Case, *, names_files: bool) -> Any:
         verdict.text = visible(_reasons(case))
         element.result = [verdict]
     taken_over = f"taken over from {shown.taken_over}" if shown.taken_over else ""
-    printed = shown.judgement.get("output") if isinstance(shown.judgement, Mapping) else None
+    printed = (shown.judgement or {}).get("output")
     if output := "\n".join(filter(None, (taken_over, printed))):
         element.system_out = visible(output)
     return element

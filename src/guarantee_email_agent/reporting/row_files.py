@@ -87,7 +87,7 @@ def as_json_lines(report: Report) -> Iterator[bytes]:
     run = {"run_id": report.run_id, "planned": report.planned, "interrupted": report.interrupted}
     no_case: Iterable[Mapping[str, Any]] = [{}] if report.interrupted and not report.totals.total else []
     rows = (
-        {"repetition": each.repetition, **report.json_case(Case((each,), case.of))}
+        {"repetition": each.repetition, **report.json_case(Case((each,)))}
         for case in report.cases
         for each in case.runs
     )
