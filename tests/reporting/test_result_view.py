@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stored_runs import StoredRuns, result
+from stored_runs import StoredRuns, result, stored_run
 
 from guarantee_email_agent.reporting.result_view import json_result, print_result
 from guarantee_email_agent.reporting.terminal import Terminal
@@ -31,16 +31,10 @@ RESPONSE = {
     "ticket_fields": {"priority": "normal"},
     "scenario_used": "valid-warranty",
 }
-CHECKS = [
-    {"name": "email_sent", "passed": True, "expected": "True", "actual": "True"},
-    {
-        "name": "ticket_created",
-        "passed": False,
-        "expected": "True",
-        "actual": "False",
-        "reason": "no ticket was created",
-    },
-]
+CHECKS = (
+    Check("email_sent", "", "True", "True", passed=True),
+    Check("ticket_created", "no ticket was created", "True", "False"),
+)
 
 
 @pytest.fixture
@@ -54,7 +48,7 @@ def shown(runs: StoredRuns, *results: CaseResult, color: bool = False) -> str:
     with RunStore(runs.file) as store:
         run = store.find_run("last")
         terminal = Terminal(stream, color=color, ascii_only=False)
-        print_result(store, run, store.results_of_case(run, results[0].name), terminal, lambda kept: kept)
+        print_result(run, store.find_case(run, results[0].name), terminal)
     return stream.getvalue()
 
 
@@ -67,7 +61,7 @@ def test_everything_that_happened_is_shown(runs: StoredRuns) -> None:
         request=MAIL,
         response=RESPONSE,
         trace=trace,
-        judgement={"checks": CHECKS},
+        checks=CHECKS,
         usage=usage,
         duration_ms=12.0,
     )
@@ -155,11 +149,7 @@ def test_a_verdict_of_a_task_shows_what_the_judge_said_and_printed(runs: StoredR
             }
         },
         {"judgement": {"verdict": "failed", "feedback": "\x1b[2J", "output": "\r\x1b[K"}},
-        {
-            "judgement": {
-                "checks": [{"name": "\x1b", "passed": False, "reason": "\x1b", "expected": "\x1b", "actual": "\x9b"}]
-            }
-        },
+        {"checks": (Check("\x1b", "\x1b", "\x1b", "\x9b"),)},
         {"description": "\x1b[2J"},
     ],
 )
@@ -169,8 +159,7 @@ def test_nothing_that_others_wrote_reaches_the_terminal_as_an_escape(runs: Store
 
 
 def test_colours_show_on_a_terminal_alone(runs: StoredRuns) -> None:
-    judged = result(1, judgement={"checks": CHECKS})
-    assert "\x1b[32m✓ email_sent: True\x1b[0m" in shown(runs, judged, color=True)
+    assert "\x1b[32m✓ email_sent: True\x1b[0m" in shown(runs, result(1, checks=CHECKS), color=True)
 
 
 def test_a_transcript_of_megabytes_is_cut(runs: StoredRuns) -> None:
@@ -185,7 +174,7 @@ def test_a_transcript_of_megabytes_is_cut(runs: StoredRuns) -> None:
 
 
 def test_what_is_no_record_of_ours_is_shown_as_far_as_it_goes(runs: StoredRuns) -> None:
-    text = shown(runs, result(1, request=["?"], response="text", trace={"read": None, "conversation": 3}, judgement=4))
+    text = shown(runs, result(1, request=["?"], response="text", trace={"read": None, "conversation": 3}))
     assert text.startswith("✓ valid_warranty_001")
 
 
@@ -203,13 +192,12 @@ def test_why_a_record_is_not_shown_is_said(runs: StoredRuns) -> None:
 
 
 def test_json_holds_the_whole_transcript(runs: StoredRuns) -> None:
-    runs.write(1, [result(1, request=MAIL, source=b"scenario", judgement={"checks": CHECKS})])
-    with RunStore(runs.file) as store:
-        run = store.find_run("last")
-        report = json.loads(
-            json.dumps(json_result(store, store.results_of_case(run, "valid_warranty_001")[0], lambda kept: kept))
-        )
-    assert (report["request"], report["source"], report["judgement"]) == (MAIL, "scenario", {"checks": CHECKS})
+    whole = result(
+        1, request=MAIL, source=b"scenario", checks=CHECKS, judgement={"feedback": "no"}, step_ms=(1.5, None)
+    )
+    report = json.loads(json.dumps(json_result(run := stored_run(), whole)))
+    assert (report["request"], report["source"], report["step_ms"]) == (MAIL, "scenario", [1.5, None])
+    assert report["judgement"] == {"feedback": "no", "checks": [each.as_dict() for each in CHECKS]}
     assert (report["run_id"], report["verdict"]) == (run.id, "passed")
 
 
@@ -218,6 +206,3 @@ def test_each_step_says_what_it_took_where_that_is_known(runs: StoredRuns) -> No
     text = shown(runs, result(1, trace=trace, step_ms=(0.0123, None, 4.25)))
     calls = [line.rpartition(")")[2] for line in text.splitlines() if "check_warranty(" in line]
     assert calls == [" 0.01 ms", "", " 4.2 ms"]
-    with RunStore(runs.file) as store:
-        (found,) = store.results(store.find_run("last"))
-        assert json_result(store, found, lambda kept: kept)["step_ms"] == [0.0123, None, 4.25]

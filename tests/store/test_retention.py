@@ -57,7 +57,7 @@ def test_what_only_old_runs_needed_goes_with_them(runs: StoredRuns) -> None:
             table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in ("runs", "results", "checks", "cases", "blobs", "input_sets", "inputs")
         }
-    assert counts == {"runs": 2, "results": 1, "checks": 1, "cases": 1, "blobs": 2, "input_sets": 1, "inputs": 1}
+    assert counts == {"runs": 2, "results": 1, "checks": 1, "cases": 1, "blobs": 3, "input_sets": 1, "inputs": 1}
     assert runs.file.stat().st_size < before
 
 

@@ -47,17 +47,9 @@ def pages(runs: StoredRuns) -> ViewedRuns:
 
 
 def scenario(verdict: Any = "passed", **changes: Any) -> Any:
-    checks = [
-        {"name": "email_sent", "passed": True, "expected": "True", "actual": "True"},
-        {
-            "name": "response_body_contains",
-            "passed": verdict == "passed",
-            "reason": "missing phrase 'covered'",
-            "expected": "'covered'",
-            "actual": "The warranty is valid.",
-        },
-    ]
-    values = {"request": MAIL, "response": RESPONSE, "trace": TRACE, "judgement": {"checks": checks}}
+    phrase = Check("response_body_contains", "missing phrase 'covered'", "'covered'", "The warranty is valid.")
+    checks = (Check("email_sent", "", "True", "True", passed=True), phrase._replace(passed=verdict == "passed"))
+    values = {"request": MAIL, "response": RESPONSE, "trace": TRACE, "checks": checks}
     return result(1, verdict, **values | changes)
 
 
@@ -207,5 +199,5 @@ def test_what_strangers_write_is_text(runs: StoredRuns, pages: ViewedRuns) -> No
     "odd", [None, "text", 5, ["a"], {"calls": "x"}, {"execution_trace": {"a": 1}, "conversation": "x"}]
 )
 def test_transcripts_of_another_shape_are_shown_all_the_same(runs: StoredRuns, pages: ViewedRuns, odd: Any) -> None:
-    runs.write(1, [result(1, request=odd, response=odd, trace=odd, judgement=odd)])
+    runs.write(1, [result(1, request=odd, response=odd, trace=odd)])
     assert pages.get(PAGE).status == 200
