@@ -91,12 +91,16 @@ def test_of_many_messages_the_first_are_shown() -> None:
 
 
 def test_why_a_record_is_not_shown_is_said() -> None:
-    assert section("Record", trace={"record": {}, "problem": "it has gone"}).text == "it has gone"
+    assert section("Record", trace={"record": {}, "problem": "it\x1b[2J has gone"}).text == "it\\x1b[2J has gone"
 
 
-def test_a_task_and_an_answer_are_plain_text() -> None:
+def test_a_task_and_an_answer_are_plain_text_beside_the_place_of_their_record() -> None:
     assert section("Task", request="Count them.", response="42").text == "Count them."
     assert section("Answer", request="Count them.", response="42").text == "42"
+    record = {"record": {"file": "/results/records.jsonl", "number": 3}}
+    assert section("Record", trace=record).text == "/results/records.jsonl, 3"
+    odd = {"read": None, "conversation": 3}
+    assert titles(request=["?"], response="text", trace=odd) == ["Task", "Answer"]
 
 
 def test_a_case_without_a_transcript_has_no_sections() -> None:
