@@ -23,11 +23,6 @@ from guarantee_email_agent.store.temporary import temporary_store
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
-
-
 def last_report(runs: StoredRuns) -> Report:
     with RunStore(runs.file) as store:
         return stored_report.stored_report(store, store.find_run("last"))

@@ -17,11 +17,6 @@ from guarantee_email_agent.store.stored_records import ResultFilter, StoredResul
 KEY = SuiteKey("eval", "evals/scenarios", llm="offline")
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
-
-
 def names(results: list[StoredResult]) -> list[str]:
     return [each.name for each in results]
 

@@ -22,11 +22,6 @@ from guarantee_email_agent.store.stored_records import SuiteKey
 END = RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.5, ("0123abc", True))
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
-
-
 def test_a_run_is_kept_as_it_was(runs: StoredRuns) -> None:
     writer = runs.begin(only_here := 7, selection=("hand_over_*",), parameters={"temperature": 0}, threshold=99.5)
     writer.add(result(1), result(2, "failed"))

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import pytest
+
 from guarantee_email_agent.store.records import CaseResult, NewRun
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.store.stored_records import StoredRun
@@ -66,3 +68,8 @@ class StoredRuns:
         writer = self.begin(number, **{"planned": len({each.name for each in results}), **changes})
         writer.add(*results)
         writer.finish(RunEnd(outcome, exit_code, "2026-01-18T10:00:01Z", 1.0, ("0123abc", False), facts=facts))
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> StoredRuns:
+    return StoredRuns(tmp_path / "runs.db")

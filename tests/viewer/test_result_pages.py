@@ -37,11 +37,6 @@ PAGE = "/runs/last/results/valid_warranty_001"
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
-
-
-@pytest.fixture
 def pages(runs: StoredRuns) -> ViewedRuns:
     return ViewedRuns(runs.file)
 
