@@ -23,7 +23,14 @@ settings.register_profile(
 settings.load_profile("without_deadline")
 
 # Of tests/support.
-pytest_plugins = ["command_line", "docker_engines", "postgresql", "shipped_instructions", "tasks_and_sandboxes"]
+pytest_plugins = [
+    "command_line",
+    "docker_engines",
+    "postgresql",
+    "shipped_instructions",
+    "stored_runs",
+    "tasks_and_sandboxes",
+]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs us in the background has us ignore Ctrl-C, and every program that we start.

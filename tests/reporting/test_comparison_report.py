@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
 from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.reporting.comparison_report import json_comparison, print_comparison
@@ -15,11 +13,6 @@ from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.store.comparison import Comparison, compare_runs
 from guarantee_email_agent.store.records import CaseResult, Input, InputSet, Usage
 from guarantee_email_agent.store.run_reader import RunStore
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
 
 
 def compare(runs: StoredRuns, before: list[CaseResult], after: list[CaseResult], **changes: Any) -> Comparison:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from guarantee_email_agent.eval.gate import GateDecision, decide_gate
 
+from guarantee_email_agent.reporting.gate import GateDecision, decide_gate
 from guarantee_email_agent.reporting.totals import Totals
 
 

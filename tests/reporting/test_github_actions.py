@@ -20,7 +20,7 @@ from guarantee_email_agent.reporting.github_actions import (
 
 class TestAnnotations:
     def test_an_error_at_the_line_of_the_scenario(self) -> None:
-        case = sample_reports.case(passed=False, locate=lambda miss: 16)
+        case = sample_reports.case(passed=False, source=b"\n" * 15 + b"response_body_contains: []\n")
         (line,) = annotate(sample_reports.report(case))
         assert line == (
             "::error title=valid_warranty_001%3A failed,file=evals/scenarios/valid_warranty_001.yaml,line=16::"
@@ -40,9 +40,7 @@ class TestAnnotations:
 
     def test_a_percent_sign_stays_one(self) -> None:
         failed = sample_reports.Check("a", "100%0Aof it, yes: all")
-        (line,) = annotate(
-            sample_reports.report(sample_reports.case(passed=False, name="a%2Cb,c", failed_checks=(failed,)))
-        )
+        (line,) = annotate(sample_reports.report(sample_reports.case(passed=False, name="a%2Cb,c", checks=(failed,))))
         assert line.startswith("::error title=a%252Cb%2Cc%3A failed,")
         assert line.endswith("::a: 100%250Aof it, yes: all")
 

@@ -13,6 +13,7 @@ import sample_reports
 from lxml import etree
 
 from guarantee_email_agent.reporting.html_report import MAX_CASES_BYTES, as_html
+from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.reporting.transcript import MAX_TEXT
 
 
@@ -49,7 +50,7 @@ def test_the_headline_the_numbers_what_they_show_and_the_totals() -> None:
 
 
 def test_harm_is_told_in_the_heading_and_in_the_body() -> None:
-    text = page(sample_reports.case(passed=False, harmful=("a machine was answered",)), sample_reports.case(2)).text
+    text = page(sample_reports.case(passed=False, harm=("a machine was answered",)), sample_reports.case(2)).text
     assert "✗ Failed, harmful valid_warranty_001" in text
     assert "harmful: a machine was answered" in text
     assert text.count("harmful") == 2
@@ -140,14 +141,12 @@ def test_the_language_of_a_reply_is_named_where_it_is_one() -> None:
 
 
 def test_several_runs_of_a_scenario_are_counted() -> None:
-    passed, failed = sample_reports.case().runs[0], sample_reports.case(passed=False).runs[0]
-    assert "1 of 2 runs passed" in page(sample_reports.case(passed=False, runs=(passed, failed))).text
+    case = sample_reports.Case((sample_reports.result(), sample_reports.result(passed=False, repetition=2)))
+    assert "1 of 2 runs passed" in page(case).text
 
 
 def test_an_empty_run() -> None:
-    empty = sample_reports.Totals()
-    text = Page(as_html(sample_reports.report(sample_reports.case(), cases=(), totals=empty))).text
-    assert "No scenario ran." in text
+    assert "No scenario ran." in page(cases=(), totals=Totals()).text
 
 
 @pytest.mark.parametrize("body", ["word " * 3_000, "x" * 15_000, "a line of a mail\n" * 900, "\n" * 15_000])

@@ -88,8 +88,9 @@ def test_what_is_known_of_the_run_are_properties() -> None:
 
 
 def test_gitlab_gets_the_file_that_it_links() -> None:
-    files = [case.get("file") for case in suite(GITLAB_CI="true").iter("testcase")]
-    assert files[0] == "evals/scenarios/valid_warranty_001.yaml"
+    named = sample_reports.case(1), sample_reports.case(2, file=str(Path("evals/a.yaml").absolute()))
+    files = [case.get("file") for case in suite(sample_reports.report(*named), GITLAB_CI="true").iter("testcase")]
+    assert files == ["evals/scenarios/valid_warranty_001.yaml", "evals/a.yaml"]
 
 
 def test_an_interrupted_run_has_an_error_more() -> None:
@@ -100,14 +101,13 @@ def test_an_interrupted_run_has_an_error_more() -> None:
 
 def test_text_that_xml_cannot_hold_is_written_out() -> None:
     failed = sample_reports.Check("crash", "\x00\x1b \ud800 \uffff <&> 日本")
-    failure = suite(
-        sample_reports.report(sample_reports.case(passed=False, file="", response=None, failed_checks=(failed,)))
-    ).find(".//failure")
+    case = sample_reports.case(passed=False, file="", response=None, checks=(failed,))
+    failure = suite(sample_reports.report(case)).find(".//failure")
     assert failure is not None
     assert failure.text == "crash: \\x00\\x1b \\ud800 \\uffff <&> 日本"
 
 
 def test_what_a_judge_printed_is_output() -> None:
-    printed = suite(sample_reports.report(sample_reports.case(output="a\nb\n"))).find(".//system-out")
+    printed = suite(sample_reports.report(sample_reports.case(judgement={"output": "a\nb\n"}))).find(".//system-out")
     assert printed is not None
     assert printed.text == "a\nb\n"

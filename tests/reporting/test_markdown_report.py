@@ -36,7 +36,7 @@ class TestWhole:
         written = text()
         assert written.startswith("## ❌ Eval failed ")
         assert "**50.0%** passed: 2 of 4, 2 failed (1 invalid files)." in written
-        assert "\n2 of 4 scenarios pass.\n" in written
+        assert "\n2 of 4 scenarios pass. If the agent" in written
 
     def test_failures_have_their_reasons_and_the_passed_are_folded(self) -> None:
         written = text()
@@ -44,7 +44,7 @@ class TestWhole:
         assert "<details><summary>Passed (2)</summary>\n\n`valid_warranty_001`, `garantie_001`\n" in written
 
     def test_harm_is_told_in_the_title_and_below_the_reasons(self) -> None:
-        failed = sample_reports.case(passed=False, harmful=("a machine was answered",))
+        failed = sample_reports.case(passed=False, harm=("a machine was answered",))
         written = as_markdown(sample_reports.report(failed)).decode()
         assert "<summary>✗ <code>valid_warranty_001</code> failed, harmful</summary>" in written
         assert "'Hello, Thank you …'\nharmful: a machine was answered\n```" in written
@@ -60,9 +60,7 @@ class TestWhole:
 
     def test_a_failure_of_many_megabytes_is_cut(self) -> None:
         failed = sample_reports.Check("agent", "x" * 5_000_000)
-        written = as_markdown(
-            sample_reports.report(sample_reports.case(passed=False, failed_checks=(failed,)))
-        ).decode()
+        written = as_markdown(sample_reports.report(sample_reports.case(passed=False, checks=(failed,)))).decode()
         assert "characters more, left out here" in written
         assert len(written) < 5_000
 
@@ -80,7 +78,7 @@ class TestStrangers:
         assert not [each for each in plain if re.search(r"[@#]\w", each)]
 
     def test_the_table_keeps_its_cells(self) -> None:
-        case = sample_reports.case(group="a | b `c` \\| d\n| e |", language="|")
+        case = sample_reports.case(category="a | b `c` \\| d\n| e |", language="|")
         written = as_markdown(
             sample_reports.report(case, sample_reports.case(2), facts=(), suite="", run_id="")
         ).decode()

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from stored_runs import StoredRuns, result
+from stored_runs import result, stored_run
 
 from guarantee_email_agent.reporting.result_view import json_result, print_result
 from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.store.records import CaseResult, Check, Usage
-from guarantee_email_agent.store.run_reader import RunStore
 
 MAIL = {
     "from": "ada@example.com",
@@ -31,34 +29,19 @@ RESPONSE = {
     "ticket_fields": {"priority": "normal"},
     "scenario_used": "valid-warranty",
 }
-CHECKS = [
-    {"name": "email_sent", "passed": True, "expected": "True", "actual": "True"},
-    {
-        "name": "ticket_created",
-        "passed": False,
-        "expected": "True",
-        "actual": "False",
-        "reason": "no ticket was created",
-    },
-]
+CHECKS = (
+    Check("email_sent", "", "True", "True", passed=True),
+    Check("ticket_created", "no ticket was created", "True", "False"),
+)
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
-
-
-def shown(runs: StoredRuns, *results: CaseResult, color: bool = False) -> str:
-    runs.write(1, results)
+def shown(*results: CaseResult, color: bool = False) -> str:
     stream = io.StringIO()
-    with RunStore(runs.file) as store:
-        run = store.find_run("last")
-        terminal = Terminal(stream, color=color, ascii_only=False)
-        print_result(store, run, store.results_of_case(run, results[0].name), terminal, lambda kept: kept)
+    print_result(stored_run(), results, Terminal(stream, color=color, ascii_only=False))
     return stream.getvalue()
 
 
-def test_everything_that_happened_is_shown(runs: StoredRuns) -> None:
+def test_everything_that_happened_is_shown() -> None:
     trace = {"read": READ | LOOKED_UP, "execution_trace": [STEP]}
     usage = Usage(calls=2, input_tokens=1_200, output_tokens=30, cost_usd=0.0042, latency_ms=900)
     whole = result(
@@ -67,12 +50,12 @@ def test_everything_that_happened_is_shown(runs: StoredRuns) -> None:
         request=MAIL,
         response=RESPONSE,
         trace=trace,
-        judgement={"checks": CHECKS},
+        checks=CHECKS,
         usage=usage,
         duration_ms=12.0,
     )
     assert (
-        shown(runs, whole)
+        shown(whole)
         == """\
 ✗ valid_warranty_001: Customer 1 - FAILED
 Mail:
@@ -111,10 +94,9 @@ Took:
     )
 
 
-def test_each_repetition_is_shown_and_equal_ones_once(runs: StoredRuns) -> None:
+def test_each_repetition_is_shown_and_equal_ones_once() -> None:
     other = {"response_body": "Another"}
     text = shown(
-        runs,
         result(1),
         result(1, repetition=2),
         result(1, "failed", repetition=3, response=other, checks=(Check("a", "b"),)),
@@ -127,7 +109,7 @@ def test_each_repetition_is_shown_and_equal_ones_once(runs: StoredRuns) -> None:
     assert lines[-1] == "2 of 3 runs passed"
 
 
-def test_a_verdict_of_a_task_shows_what_the_judge_said_and_printed(runs: StoredRuns) -> None:
+def test_a_verdict_of_a_task_shows_what_the_judge_said_and_printed() -> None:
     judged = {
         "verdict": "failed",
         "feedback": "two\nlines",
@@ -135,7 +117,7 @@ def test_a_verdict_of_a_task_shows_what_the_judge_said_and_printed(runs: StoredR
         "error": None,
         "output": "printed",
     }
-    text = shown(runs, result(1, "failed", response=None, judgement=judged), color=False)
+    text = shown(result(1, "failed", response=None, judgement=judged), color=False)
     assert (
         "Judge:\n    verdict: failed\n    feedback: two\n      lines\n    score: 3\n"
         "Printed by the judge:\n    printed\n" in text
@@ -155,69 +137,40 @@ def test_a_verdict_of_a_task_shows_what_the_judge_said_and_printed(runs: StoredR
             }
         },
         {"judgement": {"verdict": "failed", "feedback": "\x1b[2J", "output": "\r\x1b[K"}},
-        {
-            "judgement": {
-                "checks": [{"name": "\x1b", "passed": False, "reason": "\x1b", "expected": "\x1b", "actual": "\x9b"}]
-            }
-        },
+        {"checks": (Check("\x1b", "\x1b", "\x1b", "\x9b"),)},
         {"description": "\x1b[2J"},
     ],
 )
-def test_nothing_that_others_wrote_reaches_the_terminal_as_an_escape(runs: StoredRuns, place: dict[str, Any]) -> None:
-    text = shown(runs, result(1, **place))
+def test_nothing_that_others_wrote_reaches_the_terminal_as_an_escape(place: dict[str, Any]) -> None:
+    text = shown(result(1, **place))
     assert not {"\x1b", "\x9b", "\x07", "\r", "\u202e"} & set(text)
 
 
-def test_colours_show_on_a_terminal_alone(runs: StoredRuns) -> None:
-    judged = result(1, judgement={"checks": CHECKS})
-    assert "\x1b[32m✓ email_sent: True\x1b[0m" in shown(runs, judged, color=True)
+def test_colours_show_on_a_terminal_alone() -> None:
+    assert "\x1b[32m✓ email_sent: True\x1b[0m" in shown(result(1, checks=CHECKS), color=True)
 
 
-def test_a_transcript_of_megabytes_is_cut(runs: StoredRuns) -> None:
+def test_a_transcript_of_megabytes_is_cut() -> None:
     long = "x" * 5_000_000
     steps = [{"action": {"action_type": "shell", "command": long}, "feedback": {"message": long}}] * 120
-    text = shown(
-        runs, result(1, request={"body": long}, response={"response_body": long}, trace={"execution_trace": steps})
-    )
+    text = shown(result(1, request={"body": long}, response={"response_body": long}, trace={"execution_trace": steps}))
     assert len(text) < 100_000
     assert "… and 4,980,000 characters more, left out here; --json has all" in text
     assert "… and 20 more, left out here; --json has all" in text
 
 
-def test_what_is_no_record_of_ours_is_shown_as_far_as_it_goes(runs: StoredRuns) -> None:
-    text = shown(runs, result(1, request=["?"], response="text", trace={"read": None, "conversation": 3}, judgement=4))
-    assert text.startswith("✓ valid_warranty_001")
-
-
-def test_the_work_on_a_task_is_shown_with_the_place_of_its_record(runs: StoredRuns) -> None:
-    trace = {"record": {"file": "/results/records.jsonl", "number": 3}, "execution_trace": [STEP]}
-    text = shown(runs, result(1, request="Count\nthem.", response="42", trace=trace))
-    assert "Record:\n    /results/records.jsonl, 3\nTask:\n    Count\n    them.\n" in text
-    assert "Answer:\n    42\n" in text
-    assert "Calls (1):\n" in text
-
-
-def test_why_a_record_is_not_shown_is_said(runs: StoredRuns) -> None:
-    trace = {"record": {"file": "/results/count.json", "number": 0}, "problem": "it\x1b[2J has gone"}
-    assert "Record:\n    it\\x1b[2J has gone\n" in shown(runs, result(1, response=None, trace=trace))
-
-
-def test_json_holds_the_whole_transcript(runs: StoredRuns) -> None:
-    runs.write(1, [result(1, request=MAIL, source=b"scenario", judgement={"checks": CHECKS})])
-    with RunStore(runs.file) as store:
-        run = store.find_run("last")
-        report = json.loads(
-            json.dumps(json_result(store, store.results_of_case(run, "valid_warranty_001")[0], lambda kept: kept))
-        )
-    assert (report["request"], report["source"], report["judgement"]) == (MAIL, "scenario", {"checks": CHECKS})
+def test_json_holds_the_whole_transcript() -> None:
+    whole = result(
+        1, request=MAIL, source=b"scenario", checks=CHECKS, judgement={"feedback": "no"}, step_ms=(1.5, None)
+    )
+    report = json.loads(json.dumps(json_result(run := stored_run(), whole)))
+    assert (report["request"], report["source"], report["step_ms"]) == (MAIL, "scenario", [1.5, None])
+    assert report["judgement"] == {"feedback": "no", "checks": [each.as_dict() for each in CHECKS]}
     assert (report["run_id"], report["verdict"]) == (run.id, "passed")
 
 
-def test_each_step_says_what_it_took_where_that_is_known(runs: StoredRuns) -> None:
+def test_each_step_says_what_it_took_where_that_is_known() -> None:
     trace = {"execution_trace": [STEP, STEP, STEP]}
-    text = shown(runs, result(1, trace=trace, step_ms=(0.0123, None, 4.25)))
+    text = shown(result(1, trace=trace, step_ms=(0.0123, None, 4.25)))
     calls = [line.rpartition(")")[2] for line in text.splitlines() if "check_warranty(" in line]
     assert calls == [" 0.01 ms", "", " 4.2 ms"]
-    with RunStore(runs.file) as store:
-        (found,) = store.results(store.find_run("last"))
-        assert json_result(store, found, lambda kept: kept)["step_ms"] == [0.0123, None, 4.25]

@@ -3,13 +3,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import sample_reports
 
-from guarantee_email_agent.reporting.report import Run
+from guarantee_email_agent.reporting.report import Report
 from guarantee_email_agent.reporting.row_files import COLUMNS, as_csv, as_json_lines
 from guarantee_email_agent.reporting.totals import Totals
+from guarantee_email_agent.store.records import Usage
 
 
 def rows(*cases: sample_reports.Case) -> list[dict[str, str]]:
@@ -19,8 +22,9 @@ def rows(*cases: sample_reports.Case) -> list[dict[str, str]]:
 
 class TestCsv:
     def test_a_row_for_each_repetition(self) -> None:
-        misses = (sample_reports.MISSING,)
-        case = sample_reports.case(passed=False, runs=(Run("passed", 3.0), Run("failed", 1.23456, misses, 10, 0.5)))
+        usage = Usage(input_tokens=7, output_tokens=3, cost_usd=0.5)
+        failed = sample_reports.result(passed=False, repetition=2, duration_ms=1.23456, usage=usage)
+        case = sample_reports.Case((sample_reports.result(), failed))
         first, second = rows(case)
         assert (first["name"], first["repetition"], first["verdict"], first["failures"]) == (
             "valid_warranty_001",
@@ -47,11 +51,6 @@ class TestCsv:
             "taken_over": "",
         }
 
-    def test_a_run_that_was_stopped_says_so_in_each_row(self) -> None:
-        content = b"".join(as_csv(sample_reports.report(sample_reports.case(), gate="undecided", planned=9))).decode()
-        (row,) = csv.DictReader(io.StringIO(content, newline=""), strict=True)
-        assert (row["planned"], row["interrupted"]) == ("9", "true")
-
     def test_lines_end_and_quotes_double_as_rfc_4180_says(self) -> None:
         content = b"".join(as_csv(sample_reports.report(sample_reports.case(description='say "hi", twice'))))
         assert content.startswith(",".join(COLUMNS).encode() + b"\r\n")
@@ -71,11 +70,11 @@ class TestCsv:
         assert row["name"] == shown
 
     def test_an_unknown_price_is_an_empty_cell(self) -> None:
-        assert rows(sample_reports.case(runs=(Run("passed", cost_usd=None),)))[0]["cost_usd"] == ""
+        assert rows(sample_reports.case(usage=Usage(cost_usd=None)))[0]["cost_usd"] == ""
 
     def test_a_cell_holds_no_more_than_a_spreadsheet_takes(self) -> None:
         failed = sample_reports.Check("agent", "x" * 5_000_000)
-        (row,) = rows(sample_reports.case(runs=(Run("failed", failed_checks=(failed,)),)))
+        (row,) = rows(sample_reports.case(passed=False, checks=(failed,)))
         assert len(row["failures"]) < 32_767
         assert row["failures"].endswith("characters more, left out here")
 
@@ -83,23 +82,29 @@ class TestCsv:
         assert len(rows(sample_reports.hostile_case(), sample_reports.case())) == 2
 
 
-def test_json_lines_hold_any_text_one_object_a_line() -> None:
-    odd = {"text": "日本 \x1b \u2028 \ud800 \n"}
-    content = b"".join(as_json_lines(sample_reports.report(sample_reports.case()), [odd, {"b": 1}]))
-    run = {"run_id": "20260118T100000-5f3a9c1e", "planned": 1, "interrupted": False}
-    assert [json.loads(line) for line in content.split(b"\n")[:-1]] == [{**run, **odd}, {**run, "b": 1}]
+def json_lines(report: Report) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in b"".join(as_json_lines(report)).split(b"\n")[:-1]]
 
 
-def test_json_lines_of_a_run_that_was_stopped_say_so() -> None:
+def test_json_lines_hold_any_text_one_repetition_a_line() -> None:
+    odd = "日本 \x1b \u2028 \ud800 \n"
+    runs = sample_reports.result(description=odd), sample_reports.result(passed=False, repetition=2)
+    report = sample_reports.report(sample_reports.Case(runs))
+    first, second = json_lines(report)
+    assert first | {"run_id": report.run_id, "planned": 1, "interrupted": False, "repetition": 1} == first
+    assert (first["description"], first["passed"]) == (odd, True)
+    assert (second["repetition"], second["passed"], len(second["failures"])) == (2, False, 1)
+    assert "runs" not in second
+
+
+def test_every_row_says_where_a_run_was_stopped_even_before_its_first_result() -> None:
     report = sample_reports.report(sample_reports.case(), gate="undecided", planned=9)
-    row = json.loads(b"".join(as_json_lines(report, [{}])))
-    assert (row["planned"], row["interrupted"]) == (9, True)
-
-
-def test_a_run_without_a_result_says_that_it_was_interrupted() -> None:
-    report = sample_reports.report(gate="undecided", planned=9, cases=(), totals=Totals())
-    header, row = csv.reader(b"".join(as_csv(report)).decode().splitlines())
-    known = {name: value for name, value in zip(header, row, strict=True) if value}
-    assert known == {"run_id": report.run_id, "planned": "9", "interrupted": "true"}
-    line = json.loads(b"".join(as_json_lines(report, [])))
-    assert line == {"run_id": report.run_id, "planned": 9, "interrupted": True}
+    empty = replace(report, cases=(), totals=Totals())
+    known = {"run_id": report.run_id, "planned": 9, "interrupted": True}
+    (line,) = json_lines(report)
+    assert line | known == line
+    assert json_lines(empty) == [known]
+    for each in (report, empty):
+        (row,) = csv.DictReader(b"".join(as_csv(each)).decode().splitlines())
+        assert (row["run_id"], row["planned"], row["interrupted"]) == (report.run_id, "9", "true")
+    assert "".join(row.values()) == f"{report.run_id}9true"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sqlite3
-from pathlib import Path
 
-import pytest
 from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.reporting.comparison_report import describe_run
@@ -16,11 +14,6 @@ from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.store.run_writer import RunEnd
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
 
 
 def shown(runs: StoredRuns) -> list[str]:

@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from guarantee_email_agent.eval.selective import Selectivity, handling_of
+import sample_reports
 
-from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase
-
-Scenario = Callable[..., EvalTestCase]
-Make = Callable[..., EvalResult]
+from guarantee_email_agent.reporting.selective import Selectivity, handling_of
+from guarantee_email_agent.store.records import Case
 
 
-@pytest.fixture
-def result(scenario: Scenario) -> Make:
+def case(
+    used: str | None = "valid-warranty",
+    *harm: str,
+    passed: bool = True,
+    doubt: int | None = None,
+    is_ours: bool = True,
+    **actual: Any,
+) -> Case:
     """Of our agent, or of another."""
-
-    def make(
-        used: str | None = "valid-warranty",
-        *,
-        expected: str = "valid-warranty",
-        passed: bool = True,
-        doubt: int | None = None,
-        is_ours: bool = True,
-        **actual: Any,
-    ) -> EvalResult:
-        case = scenario(expected_output=EvalExpectedOutput(True, False, expected))
-        measured = {} if doubt is None else {"doubt": doubt}
-        output = {"email_sent": used is not None, "scenario_used": used, **measured, **actual}
-        return EvalResult(case, passed, [] if passed else ["a: b"], output, reading={} if is_ours else None)
-
-    return make
+    measured = {} if doubt is None else {"doubt": doubt}
+    response = {"email_sent": used is not None, "scenario_used": used, **measured, **actual}
+    trace = {"read": {} if is_ours else None}
+    return sample_reports.case(passed=passed and not harm, harm=harm, response=response, trace=trace)
 
 
-def counted(*results: EvalResult) -> Selectivity:
+def counted(*cases: Case) -> Selectivity:
     selectivity = Selectivity()
-    for result in results:
-        selectivity.add(result)
+    for each in cases:
+        selectivity.add(each)
     return selectivity
 
 
@@ -59,13 +50,13 @@ def test_what_became_of_a_mail(actual: dict[str, Any], handling: str) -> None:
     assert handling_of(actual) == handling
 
 
-def test_each_is_counted_once(result: Make) -> None:
+def test_each_is_counted_once() -> None:
     found = counted(
-        result(),
-        result(passed=False),
-        result("missing-info"),
-        result(None, hand_over_reasons=["fire"]),
-        result("out-of-scope", expected="no-reply", passed=False),
+        case(),
+        case(passed=False),
+        case("missing-info"),
+        case(None, hand_over_reasons=["fire"]),
+        case("out-of-scope", "a machine was answered"),
     )
     assert found.as_dict() == {
         "mails": 5,
@@ -90,20 +81,27 @@ def test_each_is_counted_once(result: Make) -> None:
     }
 
 
-def test_of_other_agents_the_harm_alone_is_counted(result: Make, invalid: EvalResult) -> None:
-    found = counted(result("a", expected="hand-over", passed=False, is_ours=False), result(is_ours=False), invalid)
+def test_of_other_agents_the_harm_alone_is_counted() -> None:
+    invalid = sample_reports.case(verdict="invalid", response=None)
+    found = counted(case("a", "a mail for a person was answered", is_ours=False), case(is_ours=False), invalid)
     assert (found.as_dict(), list(found.lines())) == ({}, ["Harmful: 1"])
 
 
-def test_the_curve_hands_over_what_is_in_doubt(result: Make) -> None:
+def test_harm_that_nobody_looked_for_makes_the_count_unknown() -> None:
+    unknown = sample_reports.case(passed=False, harm=None)
+    for cases in ((unknown, case("a", "a machine was answered")), (case(), unknown, case())):
+        assert (counted(*cases).harmful, dict(counted(*cases).facts())["Harmful"]) == (None, "not known")
+
+
+def test_the_curve_hands_over_what_is_in_doubt() -> None:
     found = counted(
-        result(),
-        result(doubt=0),
-        result(doubt=40),
-        result(passed=False, doubt=41),
-        result("out-of-scope", passed=False, doubt=70),
-        result("missing-info", expected="hand-over", passed=False, doubt=100),
-        result(None, doubt=100, hand_over_reasons=["fire"]),
+        case(),
+        case(doubt=0),
+        case(doubt=40),
+        case(passed=False, doubt=41),
+        case("out-of-scope", "a fault was called out of scope", doubt=70),
+        case("missing-info", "a mail for a person was answered", doubt=100),
+        case(None, doubt=100, hand_over_reasons=["fire"]),
     )
     assert [line.rstrip() for line in found.curve_lines()] == [
         "Caution Answered              Right                 Harmful answers",
@@ -121,7 +119,7 @@ def test_the_curve_hands_over_what_is_in_doubt(result: Make) -> None:
     ]
 
 
-def test_a_curve_of_no_measured_doubt_says_so(result: Make) -> None:
-    *_, row, last = counted(result()).curve_lines()
+def test_a_curve_of_no_measured_doubt_says_so() -> None:
+    *_, row, last = counted(case()).curve_lines()
     assert row.startswith("100     1 of 1 (100%)")
     assert last == "No doubt was measured, so that every caution comes to the same."

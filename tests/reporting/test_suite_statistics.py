@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import sample_reports
 
-from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
-from scenario_folder import TEMPLATES
-
-from guarantee_email_agent.eval.loader import EvalLoader
-from guarantee_email_agent.eval.models import EvalResult
-
-CASE = EvalLoader().load_eval_test_case(str(TEMPLATES / "valid_warranty_001.yaml"))
+from guarantee_email_agent.reporting.suite_statistics import SuiteStatistics
+from guarantee_email_agent.store.records import Case
 
 
-def repeated(name: str, *passed: bool) -> EvalResult:
-    case = replace(CASE, scenario_id=name)
-    return EvalResult.of_repetitions([EvalResult(case, each, [] if each else ["a: b"]) for each in passed], len(passed))
+def repeated(name: str, *passed: bool) -> Case:
+    return Case(tuple(sample_reports.result(passed=each, name=name, repetition=n) for n, each in enumerate(passed, 1)))
 
 
-def statistics(*results: EvalResult, deterministic: bool = False) -> SuiteStatistics:
+def statistics(*cases: Case, deterministic: bool = False) -> SuiteStatistics:
     found = SuiteStatistics(deterministic=deterministic)
-    for result in results:
-        found.add(result)
+    for case in cases:
+        found.add(case)
     return found
 
 
@@ -44,13 +38,8 @@ def test_deterministic_repeats_claim_no_reliability() -> None:
     assert lines[-1].endswith("these repeats say nothing of reliability.")
 
 
-def test_a_failed_run_among_others_says_which_it_was() -> None:
-    assert repeated("a", True, False, True).failures == ["run 2 of 3: a: b"]
-    assert repeated("a", False, False).failures == ["a: b"]
-
-
 def test_what_a_suite_shows_and_what_it_does_not() -> None:
-    own, failed = EvalResult(CASE, True, reading={}), EvalResult(CASE, False, ["a: b"], reading={})
+    own, failed = (sample_reports.case(passed=passed, trace={"read": {}}) for passed in (True, False))
     assert statistics(own, own).conclusion() == (
         "2 of 2 scenarios pass. The agent was built on this suite, so this shows that nothing it guards has broken; "
         "it says nothing of how often new mail goes wrong."
@@ -59,7 +48,7 @@ def test_what_a_suite_shows_and_what_it_does_not() -> None:
         "1 of 2 scenarios pass. "
         "The agent was built on this suite, so this says nothing of how often new mail goes wrong."
     )
-    assert statistics(EvalResult(CASE, True)).conclusion() == (
+    assert statistics(sample_reports.case()).conclusion() == (
         "1 of 1 scenario passes. "
         "If the agent was built on this suite, it says nothing of how often new mail goes wrong."
     )
@@ -67,11 +56,10 @@ def test_what_a_suite_shows_and_what_it_does_not() -> None:
 
 
 def test_each_group_has_its_count_with_its_rate() -> None:
-    other = replace(CASE, category="no-reply")
     found = statistics(
-        EvalResult(CASE, True, reading={"language": "de"}),
-        EvalResult(CASE, False, reading={"language": "en"}),
-        EvalResult(other, True),
+        sample_reports.case(language="de"),
+        sample_reports.case(passed=False),
+        sample_reports.case(category="no-reply", language=""),
     )
     assert list(found.group_lines(99)) == [
         "By category:",

@@ -3,51 +3,64 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from guarantee_email_agent.judging.task_report import task_report
+from stored_runs import stored_run
 
+from guarantee_email_agent.judging.grade_report import as_cases
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.report import Report
+from guarantee_email_agent.reporting.task_report import task_report
+from guarantee_email_agent.store.records import Case
 
 PASSED = Graded("six", Verdict("passed", "That is 42.", {"said": 42}, output="hello", duration_ms=5))
 FAILED = Graded("seven", Verdict("failed", "41 is wrong.\nIt is 42.", output="a\nb\n", duration_ms=6))
 ERROR = Graded("eight", Verdict("error", error="gave no verdict within 60 s", duration_ms=60_000))
 
 
-def report(*results: Graded, directory: Path = Path("tasks"), **changes: Any) -> Report:
-    known = {"planned": len(results), "interrupted": False, "measures_agent": True}
-    return task_report("grade", directory, results, 1.5, **known | changes)
+def cases(*results: Graded, tasks: Path = Path("tasks")) -> list[Case]:
+    return list(as_cases((each for each in results), tasks, ""))
+
+
+def report(*results: Graded, **run: Any) -> Report:
+    known = {"command": "grade", "suite": str(Path("tasks").absolute()), "planned": len(results)}
+    return task_report(stored_run(**known | run), cases(*results))
 
 
 def test_what_came_of_the_whole() -> None:
     made = report(FAILED, PASSED, ERROR)
-    assert (made.gate, made.verdict, made.rate) == ("failed", "Grade failed", "33.3%")
+    assert (made.gate, made.title, made.rate) == ("failed", "Grade failed: 33.3% of tasks", "33.3%")
     assert report(PASSED).gate == "passed"
     assert report().gate == "failed"
+    assert report(PASSED, planned=2, outcome="interrupted").gate == "undecided"
+    assert report(PASSED, FAILED, options={"validate": True}).rate == ""  # of judges, not of an agent
 
 
-def test_a_run_that_was_stopped() -> None:
-    assert report(PASSED, planned=2, interrupted=True).gate == "undecided"
-
-
-def test_a_check_of_judges_says_nothing_of_an_agent() -> None:
-    assert report(PASSED, FAILED, measures_agent=False).rate == ""
-
-
-def test_each_verdict_has_its_reason() -> None:
-    cases = report(FAILED, PASSED, ERROR).cases
-    assert [(case.outcome, list(map(str, case.failed_checks))) for case in cases] == [
-        ("failed", ["41 is wrong.\nIt is 42."]),
-        ("passed", []),
-        ("error", ["gave no verdict within 60 s"]),
-    ]
-    assert cases[0].output == "a\nb\n"
-    assert cases[1].judgement == {"feedback": "That is 42.", "details": {"said": 42}}
-
-
-def test_a_case_names_the_judge_that_it_comes_from(tmp_path: Path) -> None:
+def test_each_verdict_has_its_reason_and_the_judge_that_it_comes_from(tmp_path: Path) -> None:
     (tmp_path / "six").mkdir()
     (tmp_path / "six" / "test.py").touch()
-    in_folder, missing = report(PASSED, FAILED, directory=tmp_path).cases
-    alone = report(PASSED, directory=tmp_path / "six").cases[0]
-    assert in_folder.file == alone.file == str(tmp_path / "six" / "test.py")
-    assert missing.file == ""
+    made = cases(FAILED, PASSED, ERROR, tasks=tmp_path)
+    assert [(case.verdict, list(map(str, case.failed_checks)), case.shown.position) for case in made] == [
+        ("failed", ["41 is wrong.\nIt is 42."], 1),
+        ("passed", [], 2),
+        ("error", ["gave no verdict within 60 s"], 3),
+    ]
+    (alone,) = cases(PASSED, tasks=tmp_path / "six")
+    assert [case.shown.file for case in (*made, alone)] == ["", judge := str(tmp_path / "six" / "test.py"), "", judge]
+
+
+def test_records_of_one_task_are_cases_of_their_own_and_summed_up() -> None:
+    both = (Graded("six", each.verdict, index, 2) for index, each in enumerate((PASSED, FAILED), 1))
+    made = report(*both, ERROR)
+    rows = [made.json_case(case) for case in made.cases]
+    assert [(case.name, row.get("index"), row["output"]) for case, row in zip(made.cases, rows, strict=True)] == [
+        ("six (1 of 2)", 1, "hello"),
+        ("six (2 of 2)", 2, "a\nb\n"),
+        ("eight", None, ""),
+    ]
+    assert (rows[0]["eval"], rows[2]["eval"]) == (
+        {"passed": True, "feedback": "That is 42.", "details": {"said": 42}},
+        None,
+    )
+    assert made.summary["tasks"] == [
+        {"task_name": "six", "passed": False, "records_passed": 1, "records": 2},
+        {"task_name": "eight", "passed": False, "records_passed": 0, "records": 1},
+    ]

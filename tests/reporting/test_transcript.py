@@ -4,23 +4,17 @@ from typing import Any
 
 import sample_reports
 
-from guarantee_email_agent.reporting.report import Case
-from guarantee_email_agent.reporting.transcript import MAX_TEXT, Call, Section, cut
-from guarantee_email_agent.reporting.transcript import sections as sections_of
+from guarantee_email_agent.reporting.transcript import MAX_TEXT, Call, Section, cut, sections
 from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.utils.text import visible
 
 
-def sections(case: Case) -> list[Section]:
-    return list(sections_of(case.request, case.response, case.trace, case.judgement, output=case.output))
-
-
 def titles(**changes: Any) -> list[str]:
-    return [part.title for part in sections(sample_reports.case(**changes))]
+    return [part.title for part in sections(sample_reports.result(**changes))]
 
 
 def section(title: str, **changes: Any) -> Section:
-    return next(part for part in sections(sample_reports.case(**changes)) if part.title == title)
+    return next(part for part in sections(sample_reports.result(**changes)) if part.title == title)
 
 
 def test_mail_calls_reply_and_ticket_in_the_order_in_which_they_happened() -> None:
@@ -97,12 +91,16 @@ def test_of_many_messages_the_first_are_shown() -> None:
 
 
 def test_why_a_record_is_not_shown_is_said() -> None:
-    assert section("Record", trace={"record": {}, "problem": "it has gone"}).text == "it has gone"
+    assert section("Record", trace={"record": {}, "problem": "it\x1b[2J has gone"}).text == "it\\x1b[2J has gone"
 
 
-def test_a_task_and_an_answer_are_plain_text() -> None:
+def test_a_task_and_an_answer_are_plain_text_beside_the_place_of_their_record() -> None:
     assert section("Task", request="Count them.", response="42").text == "Count them."
     assert section("Answer", request="Count them.", response="42").text == "42"
+    record = {"record": {"file": "/results/records.jsonl", "number": 3}}
+    assert section("Record", trace=record).text == "/results/records.jsonl, 3"
+    odd = {"read": None, "conversation": 3}
+    assert titles(request=["?"], response="text", trace=odd) == ["Task", "Answer"]
 
 
 def test_a_case_without_a_transcript_has_no_sections() -> None:
@@ -134,41 +132,29 @@ def test_calls_stand_with_their_answers_and_once() -> None:
         "action": {"action_type": "check_warranty", "serial_number": "SN1"},
         "feedback": {"done": False, "message": '{"status": "valid"}'},
     }
-    case = sample_reports.case(trace={"execution_trace": [step]})
+    case = sample_reports.result(trace={"execution_trace": [step]})
     (calls,) = [each for each in sections(case) if each.role == "call"]
     told = Call("check_warranty", (("serial_number", "SN1"),), '{"status": "valid"}')
     assert (calls.title, calls.calls) == ("Calls (1)", (told,))
 
 
 def test_every_check_is_told_with_what_was_expected_and_what_came() -> None:
-    checks = [
-        {"name": "email_sent", "passed": True, "expected": "True", "actual": "True"},
-        {
-            "name": "response_body",
-            "passed": False,
-            "expected": "'a'",
-            "actual": "'b'\x1b",
-            "reason": "missing",
-        },
-    ]
-    case = sample_reports.case(judgement={"checks": checks, "feedback": "fine"})
+    checks = (Check("email_sent", "", "True", "True", passed=True), Check("response_body", "missing", "'a'", "'b'\x1b"))
+    case = sample_reports.result(checks=checks, judgement={"feedback": "fine"})
     told = {each.title: each for each in sections(case)}
-    assert told["Checks (1 of 2 passed)"].checks == (
-        Check("email_sent", "", "True", "True", passed=True),
-        Check("response_body", "missing", "'a'", "'b'\\x1b"),
-    )
+    assert told["Checks (1 of 2 passed)"].checks == (checks[0], checks[1]._replace(actual="'b'\\x1b"))
     assert told["Judge"].fields == (("feedback", "fine"),)
 
 
 def test_an_endless_check_is_cut() -> None:
-    checks = [{"name": "a", "passed": False, "expected": "x" * 1_000_000, "actual": "y" * 1_000_000, "reason": "z"}]
-    (told,) = [each for each in sections(sample_reports.case(judgement={"checks": checks})) if each.role == "checks"]
+    check = Check("a", "z", "x" * 1_000_000, "y" * 1_000_000)
+    (told,) = [each for each in sections(sample_reports.result(checks=(check,))) if each.role == "checks"]
     assert len(told.checks[0].expected or "") + len(told.checks[0].actual or "") < 5_000
 
 
 def test_how_the_mail_was_read_stands_behind_the_mail() -> None:
     read = {"language": "en", "topic": "warranty", "numbers": ["SN12345"], "number_kind": "serial_number"}
-    case = sample_reports.case(trace={"read": read})
+    case = sample_reports.result(trace={"read": read})
     assert [part.title for part in sections(case)][:3] == ["Mail", "Read", "Calls (2)"]
     (told,) = [part for part in sections(case) if part.title == "Read"]
     assert told.fields[:2] == (("language", "en"), ("topic", "warranty"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +12,6 @@ from guarantee_email_agent.store.database import StoreError
 from guarantee_email_agent.store.records import CaseResult, Input, InputSet
 from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.store.run_writer import RunEnd
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
 
 
 def compare(runs: StoredRuns, before: list[CaseResult], after: list[CaseResult], **changes: Any) -> Comparison:

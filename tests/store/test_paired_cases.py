@@ -17,7 +17,7 @@ from guarantee_email_agent.store.run_reader import RunStore
 def pairs(tmp_path: Path) -> Iterator[PairedCases]:
     """Of four and three cases; the second one's repetitions differ, and the third got another description."""
     runs = StoredRuns(tmp_path / "runs.db")
-    runs.write(1, [result(1), result(2), result(3, "failed", duration_ms=5.0), result(4)])
+    runs.write(1, [result(1), result(2), result(3, "failed", duration_ms=5.0, harm=None), result(4)])
     repeated = [result(2, verdict, repetition=number) for number, verdict in enumerate(("passed", "error"), 1)]
     changed = result(3, duration_ms=2.5, description="Another", usage=Usage(cost_usd=None), source=b"new")
     runs.write(2, [*repeated, changed, result(5)], "failed", 4)

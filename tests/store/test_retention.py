@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 
-import pytest
 from stored_runs import StoredRuns, new_run, result
 
 from guarantee_email_agent.store.records import Check, Input, InputSet
@@ -11,11 +9,6 @@ from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
 
 END = RunEnd("failed", 4, "2026-01-18T10:00:01Z", 1.0)
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
 
 
 def finish_one(runs: StoredRuns, number: int, keep_runs: int) -> None:
@@ -57,7 +50,7 @@ def test_what_only_old_runs_needed_goes_with_them(runs: StoredRuns) -> None:
             table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in ("runs", "results", "checks", "cases", "blobs", "input_sets", "inputs")
         }
-    assert counts == {"runs": 2, "results": 1, "checks": 1, "cases": 1, "blobs": 2, "input_sets": 1, "inputs": 1}
+    assert counts == {"runs": 2, "results": 1, "checks": 1, "cases": 1, "blobs": 3, "input_sets": 1, "inputs": 1}
     assert runs.file.stat().st_size < before
 
 

@@ -1,21 +1,20 @@
 from __future__ import annotations
 
+import sqlite3
+import zlib
 from pathlib import Path
 
 import pytest
 from stored_runs import StoredRuns, new_run, result
 
+from guarantee_email_agent.store import run_reader
 from guarantee_email_agent.store.database import StoreError
-from guarantee_email_agent.store.records import Input, InputSet
+from guarantee_email_agent.store.records import Case, CaseResult, Check, Input, InputSet, Nearest, Usage
 from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.store.stored_records import ResultFilter, StoredResult, SuiteKey
 
 KEY = SuiteKey("eval", "evals/scenarios", llm="offline")
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
 
 
 def names(results: list[StoredResult]) -> list[str]:
@@ -107,6 +106,74 @@ def test_more_results_than_a_page_come_in_order(runs: StoredRuns) -> None:
         run = store.find_run("last")
         assert [each.position for each in store.results(run)] == list(range(1, 2502))
         assert len(list(store.results(run, limit=1500))) == 1500
+
+
+WHOLE = CaseResult(
+    name="valid_warranty_001",
+    position=1,
+    verdict="failed",
+    category="valid-warranty",
+    language="de",
+    description="Customer 1",
+    file="evals/scenarios/valid_warranty_001.yaml",
+    duration_ms=3.125,
+    usage=Usage(2, 100, 20, 3, 4, None, 900),
+    checks=(
+        Check("email_sent", "", "True", "True", passed=True),
+        Check("body", "no 'a'", "'a'", "'\ud800'", phrase="a"),
+    ),
+    harm=("a machine was answered",),
+    nearest=(Nearest("a", "It is.", "It [-a-] {+is+}."),),
+    needs_review=True,
+    source=b"scenario_id: \xff",
+    request={"body": "\ud800\x00"},
+    response={"response_body": "It is.", "calls": [{"server": "mail"}]},
+    trace={"read": None, "execution_trace": [{}, {}]},
+    judgement={"feedback": "no", "details": {"checks": 1}},
+    step_ms=(1.5, None),
+    mail=b"0123456789abcdef",
+)
+
+
+@pytest.mark.parametrize("command", ["eval", "grade"])
+def test_cases_read_back_as_they_were_written(runs: StoredRuns, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_reader, "_PAGE_OF_CASES", 2)
+    of = 1 if command == "eval" else 3
+    passed = WHOLE._replace(verdict="passed", repetition=2, harm=(), checks=WHOLE.checks[:1], step_ms=(), of=of)
+    bare = [CaseResult(f"case_{number}", number, "invalid", harm=None) for number in range(2, 6)]
+    first = (WHOLE._replace(of=of), passed)
+    runs.write(1, [*first, *bare], "interrupted", 130, command=command, planned=9)
+    with RunStore(runs.file) as store:
+        read = list(store.cases(run := store.find_run("last")))
+        assert store.find_case(run, WHOLE.name) == list(first)
+        with pytest.raises(StoreError, match=r"there is no 'case_9' in the run .*did you mean"):
+            store.find_case(run, "case_9")
+    together = [first] if command == "eval" else [(each,) for each in first]
+    assert read == [Case(runs) for runs in (*together, *((each,) for each in bare))]
+    assert read[-5].name == ("valid_warranty_001" if of == 1 else "valid_warranty_001 (2 of 3)")
+
+
+def test_what_was_taken_over_reads_back_as_it_was_with_the_run_that_gave_it(runs: StoredRuns) -> None:
+    runs.write(1, [WHOLE])
+    RunWriter(runs.file, new_run(2), runs.warnings.append, take_over=[(7, 1)]).finish(RunEnd("failed", 4, "", 1.0))
+    with RunStore(runs.file) as store:
+        (case,) = store.cases(store.find_run("last"))
+    assert case == Case((WHOLE._replace(position=7, taken_over=new_run(1).id),))
+
+
+@pytest.mark.parametrize("part", ["request", "judgement"])
+@pytest.mark.parametrize(
+    "damaged",
+    [b"{}", zlib.compress(b'{"a": '), zlib.compress(b"[" * 200_000 + b"]" * 200_000)],
+    ids=["not compressed", "no JSON", "deeply nested"],
+)
+def test_a_damaged_transcript_is_one_line(runs: StoredRuns, part: str, damaged: bytes) -> None:
+    runs.write(1, [WHOLE])
+    with sqlite3.connect(runs.file) as connection:
+        connection.execute(f"UPDATE blobs SET data = ? WHERE id = (SELECT {part} FROM results)", (damaged,))
+    with RunStore(runs.file) as store, pytest.raises(StoreError, match="it is damaged") as caught:
+        list(store.cases(store.find_run("last")))
+    assert caught.value.code == "store_corrupt"
 
 
 def test_the_history_of_a_case_survives_a_new_description(runs: StoredRuns) -> None:

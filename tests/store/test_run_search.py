@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.store import run_search
 from guarantee_email_agent.store.run_search import GroupCounts, RunFilter, RunSearch
 from guarantee_email_agent.store.stored_records import ResultFilter
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
 
 
 def test_pages_of_runs_know_whether_there_are_more(runs: StoredRuns) -> None:

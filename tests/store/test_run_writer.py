@@ -22,11 +22,6 @@ from guarantee_email_agent.store.stored_records import SuiteKey
 END = RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.5, ("0123abc", True))
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
-
-
 def test_a_run_is_kept_as_it_was(runs: StoredRuns) -> None:
     writer = runs.begin(only_here := 7, selection=("hand_over_*",), parameters={"temperature": 0}, threshold=99.5)
     writer.add(result(1), result(2, "failed"))
@@ -46,16 +41,12 @@ def test_a_run_is_kept_as_it_was(runs: StoredRuns) -> None:
 
 def test_a_result_is_kept_with_checks_and_transcript(runs: StoredRuns) -> None:
     checks = (Check("email_sent", "no mail was sent", "True", "False"), Check("crash", "stopped"))
-    usage = Usage(2, 100, 20, 3, 4, 0.25, 900)
-    parts = {"request": {"body": "ü\ud800"}, "trace": {"steps": [1]}, "judgement": {"feedback": "no"}}
-    runs.write(1, [result(1, "failed", checks=checks, usage=usage, source=b"text", duration_ms=3.5, **parts)])
+    whole = result(1, "failed", checks=checks, source=b"text", request={"body": "ü\ud800"}, trace={"steps": [1]})
+    runs.write(1, [whole])
     with RunStore(runs.file) as store:
         (kept,) = store.results(store.find_run("last"))
         assert store.checks(kept) == list(checks)
-        transcript = store.transcript(kept)
-    assert (kept.name, kept.verdict, kept.usage, kept.duration_ms) == ("valid_warranty_001", "failed", usage, 3.5)
-    assert (transcript.source, transcript.response) == (b"text", {"response_body": "Reply 1"})
-    assert (transcript.request, transcript.trace, transcript.judgement) == tuple(parts.values())
+        assert store.transcript(kept) == (b"text", whole.request, whole.response, whole.trace, whole.as_judged())
 
 
 def test_names_that_no_utf8_can_hold_are_written_out(runs: StoredRuns) -> None:

@@ -12,6 +12,7 @@ import pytest
 from small_disks import run_python_on_small_disk
 from stored_runs import StoredRuns, new_run, result
 
+from guarantee_email_agent.reporting.stored_report import stored_report
 from guarantee_email_agent.store import database, schema
 from guarantee_email_agent.store.database import Database, StoreError
 from guarantee_email_agent.store.run_reader import RunStore
@@ -105,6 +106,24 @@ def test_a_run_of_the_earlier_version_goes_on_meanwhile(tmp_path: Path, monkeypa
     writer.finish(RunEnd("failed", 4, "2026-01-18T10:00:01Z", 1.0))
     with RunStore(file) as store:
         assert [(run.outcome, run.passed, run.total) for run in store.runs()] == [("passed", 1, 1), ("failed", 1, 2)]
+
+
+def test_what_version_4_did_not_keep_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = StoredRuns(tmp_path / "runs.db")
+    with monkeypatch.context() as patch:
+        for module in (schema, database):
+            patch.setattr(module, "SCHEMA_VERSION", 4)
+        patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:4])
+        runs.write(1, [result(1), result(2, "failed", harm=None)])
+        runs.write(2, [result(1), result(1, "error", repetition=2, harm=None)], command="grade")
+    assert version(runs.file) == 4
+    with RunStore(runs.file) as store:
+        graded, evaluated = store.runs()
+        assert [case.name for case in store.cases(graded)] == [f"valid_warranty_001 ({n} of 2)" for n in (1, 2)]
+        passed, failed = store.cases(evaluated)
+        assert (evaluated.facts, passed.shown.harm, failed.shown.harm) == ({}, (), None)
+        report = stored_report(store, evaluated)
+    assert (dict(report.facts)["Harmful"], report.summary["totals"]["harmful"]) == ("not known", None)
 
 
 def test_the_times_of_steps_go_with_their_results(file: Path) -> None:

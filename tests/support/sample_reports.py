@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from stored_runs import stored_run
+
 from guarantee_email_agent.reporting.report import Report
-from guarantee_email_agent.reporting.totals import Totals
+from guarantee_email_agent.reporting.suite_report import suite_report
 from guarantee_email_agent.store.records import Case, CaseResult, Check, Nearest
 
 MISSING = Check("response_body_contains", "missing phrase 'type plate'", "'type plate'", "'Hello, Thank you …'")
@@ -104,36 +107,24 @@ def report(*cases: Case, **changes: Any) -> Report:
             response=None,
         ),
     )
-    totals = Totals.of(each.verdict for each in cases)
-    values = {
-        "command": "eval",
-        "noun": "scenario",
-        "suite": "evals/scenarios",
-        "run_id": "20260118T100000-5f3a9c1e",
-        "started": "2026-01-18T10:00:00Z",
-        "duration_s": 0.41,
-        "gate": "passed" if totals.passed == totals.total else "failed",
-        "verdict": "Eval passed (≥99% threshold)" if totals.passed == totals.total else "Eval failed (<99% threshold)",
-        "totals": totals,
-        "planned": len(cases),
-        "cases": cases,
-        "rate": f"{100 * totals.passed / max(1, totals.total):.1f}%",
-        "threshold": "99",
-        "notes": ("2 of 4 scenarios pass.",),
-        "facts": (("Language model", "offline (instruction-interpreter)"), ("Version", "0.1.0")),
-        "causes": ((str(MISSING), [each.name for each in cases if MISSING in each.failed_checks]),),
-        "history": tuple(
-            Past(
-                35 - day % 3,
-                35,
-                f"2026010{day}T100000-0000000{day}",
-                f"2026-01-0{day}T10:00:00Z",
-                "failed" if day % 3 else "passed",
-            )
-            for day in range(1, 10)
-        ),
-    }
-    return Report(**values | changes)
+    run = stored_run(
+        id="20260118T100000-5f3a9c1e",
+        duration_s=0.41,
+        model="instruction-interpreter",
+        threshold=99.0,
+        planned=len(cases),
+    )
+    history = tuple(
+        Past(
+            35 - day % 3,
+            35,
+            f"2026010{day}T100000-0000000{day}",
+            f"2026-01-0{day}T10:00:00Z",
+            "failed" if day % 3 else "passed",
+        )
+        for day in range(1, 10)
+    )
+    return replace(suite_report(run, cases, history), **changes)
 
 
 def large_report(count: int, *, failed: int = 0) -> Report:

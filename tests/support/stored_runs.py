@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+import pytest
 
 from guarantee_email_agent.store.records import CaseResult, NewRun
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.store.stored_records import StoredRun
 
 
 def new_run(number: int = 1, **changes: Any) -> NewRun:
@@ -21,6 +26,13 @@ def new_run(number: int = 1, **changes: Any) -> NewRun:
         "llm": "offline",
     }
     return NewRun(**values | changes)
+
+
+def stored_run(**changes: Any) -> StoredRun:
+    """The same as it is read after its end."""
+    values: dict[str, Any] = dict.fromkeys(field.name for field in fields(StoredRun))
+    ended = {"number": 1, "outcome": "passed", "duration_s": 1.0, "facts": {}}
+    return StoredRun(**values | new_run()._asdict() | ended | changes)
 
 
 def result(position: int, verdict: Any = "passed", **changes: Any) -> CaseResult:
@@ -44,9 +56,20 @@ class StoredRuns:
         return RunWriter(self.file, new_run(number, **changes), self.warnings.append, at_once=at_once)
 
     def write(
-        self, number: int, results: Sequence[CaseResult], outcome: Any = "passed", exit_code: int = 0, **changes: Any
+        self,
+        number: int,
+        results: Sequence[CaseResult],
+        outcome: Any = "passed",
+        exit_code: int = 0,
+        facts: Mapping[str, Any] = MappingProxyType({}),
+        **changes: Any,
     ) -> None:
         """A whole run, unless more cases are `planned`."""
         writer = self.begin(number, **{"planned": len({each.name for each in results}), **changes})
         writer.add(*results)
-        writer.finish(RunEnd(outcome, exit_code, "2026-01-18T10:00:01Z", 1.0, ("0123abc", False)))
+        writer.finish(RunEnd(outcome, exit_code, "2026-01-18T10:00:01Z", 1.0, ("0123abc", False), facts=facts))
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> StoredRuns:
+    return StoredRuns(tmp_path / "runs.db")

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from stored_runs import StoredRuns, result
 from viewed_runs import ViewedRuns
 
 from guarantee_email_agent.store.records import Input, InputSet
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
 
 
 @pytest.fixture

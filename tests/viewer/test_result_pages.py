@@ -37,27 +37,14 @@ PAGE = "/runs/last/results/valid_warranty_001"
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
-
-
-@pytest.fixture
 def pages(runs: StoredRuns) -> ViewedRuns:
     return ViewedRuns(runs.file)
 
 
 def scenario(verdict: Any = "passed", **changes: Any) -> Any:
-    checks = [
-        {"name": "email_sent", "passed": True, "expected": "True", "actual": "True"},
-        {
-            "name": "response_body_contains",
-            "passed": verdict == "passed",
-            "reason": "missing phrase 'covered'",
-            "expected": "'covered'",
-            "actual": "The warranty is valid.",
-        },
-    ]
-    values = {"request": MAIL, "response": RESPONSE, "trace": TRACE, "judgement": {"checks": checks}}
+    phrase = Check("response_body_contains", "missing phrase 'covered'", "'covered'", "The warranty is valid.")
+    checks = (Check("email_sent", "", "True", "True", passed=True), phrase._replace(passed=verdict == "passed"))
+    values = {"request": MAIL, "response": RESPONSE, "trace": TRACE, "checks": checks}
     return result(1, verdict, **values | changes)
 
 
@@ -169,8 +156,8 @@ def test_five_megabytes_are_cut_with_a_link_to_the_whole(runs: StoredRuns, pages
     page = pages.get(PAGE)
     assert len(page.content) < 500_000
     assert page.text.count("4,980,000 characters more, left out here") == 2
-    assert pages.get(page.link("/texts/mail/")).content == body
-    assert pages.get(page.link("/texts/reply/")).content == body
+    assert pages.client.get(page.link("/texts/mail/")).text == body
+    assert pages.client.get(page.link("/texts/reply/")).text == body
 
 
 def test_thousands_of_calls_are_cut_with_a_link_to_all(runs: StoredRuns, pages: ViewedRuns) -> None:
@@ -207,5 +194,5 @@ def test_what_strangers_write_is_text(runs: StoredRuns, pages: ViewedRuns) -> No
     "odd", [None, "text", 5, ["a"], {"calls": "x"}, {"execution_trace": {"a": 1}, "conversation": "x"}]
 )
 def test_transcripts_of_another_shape_are_shown_all_the_same(runs: StoredRuns, pages: ViewedRuns, odd: Any) -> None:
-    runs.write(1, [result(1, request=odd, response=odd, trace=odd, judgement=odd)])
+    runs.write(1, [result(1, request=odd, response=odd, trace=odd)])
     assert pages.get(PAGE).status == 200

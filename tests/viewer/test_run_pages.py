@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from stored_runs import StoredRuns, result
@@ -12,11 +11,6 @@ from viewed_runs import Page, ViewedRuns
 
 from guarantee_email_agent.store.records import Check
 from guarantee_email_agent.store.run_writer import RunEnd
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> StoredRuns:
-    return StoredRuns(tmp_path / "runs.db")
 
 
 @pytest.fixture

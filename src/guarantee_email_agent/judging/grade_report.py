@@ -36,16 +36,17 @@ def as_cases(results: Generator[Graded, None, None], tasks: Path, form: str) -> 
                 name=graded.task_name,
                 position=position,
                 repetition=graded.index,
+                of=graded.of,
                 verdict=verdict.verdict,
                 category="tasks",
                 file=_judge_of(tasks, graded.task_name),
                 duration_ms=verdict.duration_ms,
                 checks=() if verdict.passed else (Check("", verdict.error or verdict.feedback or verdict.verdict),),
-                harm=None,
+                harm=() if verdict.passed else None,
                 trace=None if record is None else {"record": record._asdict()},
                 judgement=verdict.as_dict(),
             )
-            yield Case((result,), graded.of)
+            yield Case((result,))
 
 
 def _judge_of(tasks: Path, task_name: str) -> str:
@@ -88,7 +89,7 @@ class GradeReporter(RunReporter):
 
 def format_graded(case: Case) -> str:
     """One verdict for people: a line, and for what is no pass the reason and what the judge printed, indented."""
-    said, name = case.shown.judgement, printable(case.name)
+    said, name = case.shown.judgement or {}, printable(case.name)
     if case.passed:
         feedback = printable(" ".join(said["feedback"][:_MAX_CHARACTERS].split()))
         return f"✓ {name}: {feedback}" if feedback else f"✓ {name}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.reporting.history_chart import HistoryChart
-from guarantee_email_agent.reporting.report import SIGNS, WORDS, Report, totals_by_group
+from guarantee_email_agent.reporting.report import SIGNS, WORDS, Report, relative_to, totals_by_group
 from guarantee_email_agent.reporting.shared_causes import SharedCauses
 from guarantee_email_agent.reporting.transcript import Section, cut, sections
 from guarantee_email_agent.store.records import Case
@@ -86,6 +86,7 @@ def template_environment(*packages: str) -> Environment:
         undefined=StrictUndefined,
     )
     environment.filters |= {"printable": _one_line, "visible": _lines, "fold": _fold, "asset": Markup}
+    environment.filters["relative"] = relative_to
     environment.tests |= {"language_tag": lambda text: _LANGUAGE_TAG.fullmatch(text) is not None}
     environment.globals |= {"words": WORDS, "signs": SIGNS, "sections": _sections_of}
     return environment

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from guarantee_email_agent.reporting.report import Report, line_of
+from guarantee_email_agent.reporting.report import Report, line_of, relative_to
 from guarantee_email_agent.reporting.transcript import cut
 from guarantee_email_agent.store.records import Case
 from guarantee_email_agent.utils.text import printable, visible
@@ -70,14 +70,14 @@ def _test_case(case: Case, *, names_files: bool) -> Any:
     shown = case.shown
     element = junitparser.TestCase(printable(case.name), printable(shown.category or case.name), _seconds(case))
     if names_files and shown.file:
-        element._elem.set("file", printable(shown.file))  # noqa: SLF001 - it has no name for this
+        element._elem.set("file", printable(relative_to(shown.file)))  # noqa: SLF001 - it has no name for this
     if not case.passed:
         outcome = junitparser.Failure if case.verdict == "failed" else junitparser.Error
         verdict = outcome(_first_line(case), case.verdict)
         verdict.text = visible(_reasons(case))
         element.result = [verdict]
     taken_over = f"taken over from {shown.taken_over}" if shown.taken_over else ""
-    printed = shown.judgement.get("output") if isinstance(shown.judgement, Mapping) else None
+    printed = (shown.judgement or {}).get("output")
     if output := "\n".join(filter(None, (taken_over, printed))):
         element.system_out = visible(output)
     return element
@@ -107,6 +107,6 @@ def _reasons(case: Case) -> str:
     if isinstance(reply, str) and reply:
         lines += ["reply:", *(f"  {line}" for line in cut(reply)[0].split("\n"))]
     if shown.file and case.failed_checks:
-        lines.append(f"{shown.file}:{line_of(case, case.failed_checks[0])}")
+        lines.append(f"{relative_to(shown.file)}:{line_of(case, case.failed_checks[0])}")
     text, note = cut("\n".join(lines), 100_000)
     return f"{text}\n… {note}" if note else text

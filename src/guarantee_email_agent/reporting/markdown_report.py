@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from guarantee_email_agent.reporting.report import SIGNS, WORDS, Report, totals_by_group
+from guarantee_email_agent.reporting.report import SIGNS, WORDS, Report, relative_to, totals_by_group
 from guarantee_email_agent.reporting.transcript import cut
 from guarantee_email_agent.store.records import Case
 from guarantee_email_agent.utils.text import printable, truncate, visible
@@ -111,7 +111,7 @@ def _case(case: Case) -> str:
     text = code_block(f"{excerpt}\n… {note}" if note else excerpt) if excerpt else ""
     about = [escaped(truncate(shown.description, _MAX_NAME))] if shown.description else []
     if shown.file:
-        about.append(code_span(shown.file))
+        about.append(code_span(relative_to(shown.file)))
     name = html.escape(printable(truncate(case.name, _MAX_NAME)))
     summary = (
         f"{SIGNS[case.verdict]} <code>{name}</code> {WORDS[case.verdict].lower()}{', harmful' if case.harm else ''}"

@@ -140,4 +140,4 @@ def line_of(case: Case, check: Check) -> int:
 def relative_to(file: str, root: str = "") -> str:
     """`file` as it is named from `root`, or from the working directory where that is empty; else as it is."""
     path, folder = Path(file).absolute(), Path(root or os.curdir).absolute()
-    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else file
+    return path.relative_to(folder).as_posix() if file and path.is_relative_to(folder) else file

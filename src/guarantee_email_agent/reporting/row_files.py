@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from guarantee_email_agent.reporting.report import Report
+from guarantee_email_agent.reporting.report import Report, relative_to
 from guarantee_email_agent.reporting.transcript import cut
 from guarantee_email_agent.store.records import Case
 from guarantee_email_agent.utils.text import visible
@@ -67,7 +67,7 @@ def as_csv(report: Report) -> Iterator[bytes]:
                 "" if cost_usd is None else round(cost_usd, 6),
                 "\n".join(check.summary for check in run.failed_checks),
                 run.description,
-                run.file,
+                relative_to(run.file),
                 report.planned,
                 str(report.interrupted).lower(),
                 run.taken_over,
@@ -87,7 +87,7 @@ def as_json_lines(report: Report) -> Iterator[bytes]:
     run = {"run_id": report.run_id, "planned": report.planned, "interrupted": report.interrupted}
     no_case: Iterable[Mapping[str, Any]] = [{}] if report.interrupted and not report.totals.total else []
     rows = (
-        {"repetition": each.repetition, **report.json_case(Case((each,), case.of))}
+        {"repetition": each.repetition, **report.json_case(Case((each,)))}
         for case in report.cases
         for each in case.runs
     )

@@ -67,11 +67,11 @@ def _summary(run: StoredRun, totals: Totals, by_task: dict[str, list[int]], *, i
 def _json_case(case: Case) -> dict[str, Any]:
     """duration_ms: wall time of the judge."""
     shown = case.shown
-    said = shown.judgement
+    said = shown.judgement or {}
     returned = {"passed": case.passed, "feedback": said["feedback"], "details": said["details"]}
     return {
         "task_name": shown.name,
-        **({"index": shown.repetition} if case.of > 1 else {}),
+        **({"index": shown.repetition} if shown.of > 1 else {}),
         "verdict": case.verdict,
         "eval": None if case.verdict == "error" else returned,
         "error": said["error"],

@@ -260,10 +260,7 @@ def _ticket(response: Mapping[str, Any]) -> Iterator[Section]:
         yield Section("ticket", "Ticket", text=f"No ticket was created.{note}")
 
 
-def _judgement(judgement: Any, judged: Sequence[Check]) -> Iterator[Section]:
-    if judgement is not None and not isinstance(judgement, Mapping):
-        yield _text("judge", "Judge", _as_text(judgement))
-        judgement = None
+def _judgement(judgement: Mapping[str, Any] | None, judged: Sequence[Check]) -> Iterator[Section]:
     if named := [check for check in judged if check.name]:  # of a task the verdict is the only one
         passed_count = sum(check.passed for check in named)
         checks = tuple(map(_shown, named[:_MAX_ITEMS]))

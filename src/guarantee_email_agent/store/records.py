@@ -187,7 +187,7 @@ class CaseResult(NamedTuple):
     took. usage: of the model. checks: all, passed ones too. harm: what would have harmed somebody, in words; None where
     nobody looked. needs_review: nobody has decided yet that what is expected is right. mail: a digest of the source
     that copies of it share. step_ms: milliseconds of each step of the trace; empty where they are not known.
-    taken_over: the id of the earlier run that gave it.
+    taken_over: the id of the earlier run that gave it. of: how many records a task has, each a case of its own.
     inputs: None where it is not sure which they were, as for files that somebody edited just then.
 
     What happened, each part None where there is none: source, the file of the case as it was; request, what the agent
@@ -214,10 +214,11 @@ class CaseResult(NamedTuple):
     request: Any = None
     response: Any = None
     trace: Any = None
-    judgement: Any = None
+    judgement: Mapping[str, Any] | None = None
     step_ms: Sequence[float | None] = ()
     mail: bytes | None = None
     taken_over: str = ""
+    of: int = 1
 
     @property
     def passed(self) -> bool:
@@ -241,19 +242,16 @@ class CaseResult(NamedTuple):
             "file": self.file,
             "nearest": [each._asdict() for each in self.nearest],
             "needs_review": self.needs_review,
+            "of": self.of if self.of > 1 else None,
         }
         harm = {} if self.passed or self.harm is None else {"harmful": list(self.harm)}
         return {**(self.judgement or {}), **listed, **harm, **{name: each for name, each in known.items() if each}}
 
 
 class Case(NamedTuple):
-    """All repetitions of a case, which is as good as the worst of them.
-
-    of: how many records a task has, each of which is a case of its own.
-    """
+    """All repetitions of a case, which is as good as the worst of them."""
 
     runs: tuple[CaseResult, ...]
-    of: int = 1
 
     @property
     def shown(self) -> CaseResult:
@@ -264,7 +262,7 @@ class Case(NamedTuple):
     def name(self) -> str:
         """Of the scenario or task, with the record's number where there are several: `inventory (2 of 3)`."""
         shown = self.shown
-        return shown.name if self.of == 1 else f"{shown.name} ({shown.repetition} of {self.of})"
+        return shown.name if shown.of == 1 else f"{shown.name} ({shown.repetition} of {shown.of})"
 
     @property
     def verdict(self) -> Verdict:

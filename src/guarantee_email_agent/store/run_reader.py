@@ -280,8 +280,8 @@ class RunStore:
             results = tuple(self._made(self._case_result, rows))
             if run.command == "eval":
                 yield Case(results)
-            else:  # several records of a task are judged one by one
-                yield from (Case((result,), len(results)) for result in results)
+            else:  # several records of a task are judged one by one; earlier versions kept no count of them
+                yield from (Case((each._replace(of=max(each.of, len(results))),)) for each in results)
 
     def _case_result(self, row: Sequence[Any]) -> CaseResult:
         stored = StoredResult.of_row(row[: -1 - len(PARTS)])
@@ -317,6 +317,7 @@ class RunStore:
             step_ms=stored.step_ms or (),
             mail=mail,
             taken_over=stored.taken_over or "",
+            of=judged.pop("of", 1),
         )
 
     def find_case(self, run: StoredRun, name: str) -> list[CaseResult]:
