@@ -18,7 +18,6 @@ from certificates import make_certificate, server_context
 from company import ADDRESS, Company
 from mail_servers import MailServers
 from scripted_server import ScriptedServer
-from waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.slow
 YEAR_2200 = 7_258_118_400.0
@@ -317,36 +316,10 @@ class TestWhileItRuns:
         company.wait_for_log("(no fault of the mail)")
         warranties.start()
         company.wait_for_replies(3)
-        company.stop(agent)
-
-        assert company.tickets() == 2
-
-    def test_an_outage_is_one_over_a_kill_and_a_start_that_fails(self, company: Company) -> None:
-        warranties = StoppableWarranties(company)
-        company.configure(
-            mcp=warranties.settings,
-            agent={"poll_interval_s": 0.2, "lease_s": 40, "mail_budget_s": 30},
-            logging={"file": "agent.log"},
-        )
-        agent = company.start()
-        company.receive("first")
-        company.wait_for_replies(1)
-        warranties.stop(agent)
-        company.receive("second")
-        with closing(sqlite3.connect(company.folder / "ledger.db")) as ledger:
-            wait_until(lambda: ledger.execute("SELECT * FROM ledger_outages").fetchall(), PATIENCE_S, str)
-        company.stop(agent, by=signal.SIGKILL, code=-signal.SIGKILL)
-        assert company.run("run", "--once").returncode == 3
-        assert "warranty_api: since " in company.run("log", "--outages").stdout
-        warranties.start()
-        agent = company.start()
-        company.wait_for_replies(2)
         company.wait_for_log("INFO warranty_api (sh) is back again, after ")
         company.stop(agent)
 
-        _, *outages = company.run("log", "--outages").stdout.splitlines()
-        assert len(outages) == 1
-        assert re.match(r"warranty_api: 20\S+ \S+ to 20\S+ \S+ \(\d+ s\), 1 mail waited at most \(warranty", outages[0])
+        assert company.tickets() == 2
 
     def test_a_mistake_in_an_instruction_file_is_told_at_once_and_the_old_ones_stay(self, company: Company) -> None:
         shutil.copytree(ROOT / "instructions", company.folder / "instructions")

@@ -46,7 +46,6 @@ from guarantee_email_agent.ledger.mail_state import (
     mail_state,
     starts_in_future,
 )
-from guarantee_email_agent.ledger.outages import SeenOutages
 from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.ledger.pruning import prune
 from guarantee_email_agent.ledger.schema import LEDGER_ID, SCHEMA_VERSION
@@ -91,9 +90,8 @@ class Ledger:
     lease in full, so a side effect that follows its intent has all of it. Raises LeaseLostError from any write under a
     claim that another agent has taken over, and LedgerError (`outage`) where the database fails.
 
-    agents: which agents run. costs: of the language model. interventions: what a person does to a mail. outages: which
-    services were down. summaries: which days were told. What people read of it is in ledger_reader.py, which needs no
-    key.
+    agents: which agents run. costs: of the language model. interventions: what a person does to a mail.
+    summaries: which days were told. What people read of it is in ledger_reader.py, which needs no key.
     """
 
     def __init__(self, database: Database, schema_version: int = SCHEMA_VERSION) -> None:
@@ -102,7 +100,6 @@ class Ledger:
         self.agents = RunningAgents(database)
         self.costs = ModelCosts(database)
         self.interventions = Interventions(database)
-        self.outages = SeenOutages(database)
         self.summaries = Summaries(database)
 
     @property

@@ -14,7 +14,6 @@ from sqlalchemy import ColumnElement, Select, func, inspect, select
 from guarantee_email_agent.integrations.ports import MailMark, Outcome
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
 from guarantee_email_agent.ledger.database import LedgerError, open_database
-from guarantee_email_agent.ledger.outages import ALL_OUTAGES, RecordedOutage, united
 from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, SCHEMA_VERSION, newer_schema, older_schema, require_key
 from guarantee_email_agent.ledger.tables import CURRENT_TIME, FACT, facts, locations, mails
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -150,15 +149,6 @@ class LedgerReader:
     def agents(self) -> list[RunningAgent]:
         """The agents that run, or were killed, in the order in which they were started."""
         return [running_agent(row) for row in self._rows(ALL_AGENTS)]
-
-    def outages(self, *, since: float = 0.0, until: float | None = None) -> list[RecordedOutage]:
-        """Those of which a part lies in [since, until), the one that began first before the others."""
-        # United first: a row that lies outside may join two that do not.
-        return [
-            each
-            for each in united(self._rows(ALL_OUTAGES))
-            if (each.ended_at is None or each.ended_at >= since) and (until is None or each.began_at < until)
-        ]
 
     def find(self, prefix: str) -> LedgerRow:
         """The one mail whose key begins so. Raises NoSuchMailError for none and for several."""

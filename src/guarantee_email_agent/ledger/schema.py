@@ -13,10 +13,10 @@ from sqlalchemy.schema import CreateColumn
 from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.facts import OF_NO_MAILBOX
 from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
-from guarantee_email_agent.ledger.tables import FACT, agents, facts, locations, mails, metadata, outages
+from guarantee_email_agent.ledger.tables import FACT, agents, facts, locations, mails, metadata
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 4  # of 3 and 4 the tables in use are the same
 
 LEDGER_ID: Final = "ledger_id"
 """A fact: what a mailbox is marked with that is served with this ledger."""
@@ -45,7 +45,6 @@ def prepare_schema(database: Database, prepared: PreparedConnection, key: bytes)
     elif version == 2:
         _add_columns(connection, _ADDED_IN_3)
     agents.create(connection, checkfirst=True)
-    outages.create(connection, checkfirst=True)  # since version 4
     if connection.execute(FACT, {"name": LEDGER_ID}).one_or_none() is None:
         # made before mailboxes bore a mark of their ledger
         connection.execute(facts.insert(), {"name": LEDGER_ID, "value": _new_id()})

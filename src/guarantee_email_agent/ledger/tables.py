@@ -1,5 +1,5 @@
-"""The ledger's five tables, and every statement on them but those of conversations.py, interventions.py, agents.py,
-outages.py and pruning.py.
+"""The ledger's four tables, and every statement on them but those of conversations.py, interventions.py, agents.py
+and pruning.py.
 
 docs/ledger.md explains each column. A statement is built once: to build one anew for each mail takes four times as long
 as to execute it. Its open parameters are named in a comment behind it.
@@ -142,24 +142,6 @@ agents = Table(
     Column("outages", Text, nullable=False),
     sqlite_with_rowid=False,
 )
-
-outages = Table(
-    "ledger_outages",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("owner", Text, nullable=False),
-    Column("service", Text, nullable=False),
-    Column("part", Text, nullable=False),
-    Column("address_key", Text, nullable=False),
-    Column("code", Text, nullable=False),
-    Column("began_at", Double, nullable=False),
-    Column("seen_at", Double, nullable=False),
-    Column("ended_at", Double),
-    Column("proved", Boolean, nullable=False),
-    Column("waiting", Integer),
-    sqlite_with_rowid=False,
-)
-Index("ledger_outages_by_end", outages.c.ended_at)
 
 
 class Now(FunctionElement[float]):
