@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.ledger.database import Database, LedgerError
-from guarantee_email_agent.ledger.tables import NOW, agents, mails
+from guarantee_email_agent.ledger.tables import NOW, agents, by_dialect, mails
 
 FORGOTTEN_S: Final = 86_400.0
 """After so many seconds of silence the entry of an agent that was killed goes."""
@@ -77,7 +76,7 @@ def _save(insert: Any) -> Any:
     )
 
 
-_SAVE: Final = {"sqlite": _save(sqlite.insert), "postgresql": _save(postgresql.insert)}
+_SAVE: Final = by_dialect(_save)
 _FORGET: Final = delete(agents).where(agents.c.seen_at < NOW - FORGOTTEN_S)
 _LEAVE: Final = delete(agents).where(agents.c.owner == bindparam("at_owner"))
 _ADD_WORK: Final = (  # at_mail, seconds
@@ -90,7 +89,6 @@ _ADD_COST: Final = (  # at_mail, usd
     .where(mails.c.mail_key == bindparam("at_mail"))
     .values(cost_usd=func.coalesce(mails.c.cost_usd, 0.0) + bindparam("usd"))
 )
-_OWNERS: Final = select(agents.c.owner)
 ALL_AGENTS: Final = select(agents).order_by(agents.c.started_at, agents.c.owner)
 
 
@@ -113,7 +111,7 @@ class RunningAgents:
             ),
         }
         with self._database.write_transaction() as connection:
-            connection.execute(_SAVE, values)
+            connection.execute(_SAVE[connection.dialect.name], values)
             connection.execute(_FORGET)
             for mail_key, done in (work or {}).items():
                 connection.execute(_ADD_WORK, {"at_mail": mail_key, "seconds": done.seconds})
@@ -123,7 +121,7 @@ class RunningAgents:
     def names(self) -> list[str]:
         """Of all agents that are listed."""
         with self._database.read_transaction() as connection:
-            return [row.owner for row in connection.rows(_OWNERS)]
+            return list(connection.scalars(select(agents.c.owner)))
 
     def leave(self, owner: str) -> None:
         """This agent ends as it should: no entry stays."""

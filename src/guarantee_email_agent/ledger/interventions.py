@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import bindparam, case, null, or_, select, update
+from sqlalchemy import Connection, bindparam, case, null, or_, select, update
 
 from guarantee_email_agent.ledger.database import Database
-from guarantee_email_agent.ledger.prepared_statements import PreparedConnection, Row
 from guarantee_email_agent.ledger.tables import (
     BEFORE_SENDING,
     NOT_ADMITTED,
@@ -22,7 +21,7 @@ from guarantee_email_agent.ledger.tables import (
     RELEASING,
     STAGE_WITHOUT_REPLY,
     UNMARK_ALL,
-    in_literals,
+    AnyRow,
     locations,
     mails,
 )
@@ -35,7 +34,7 @@ PARKED: Final = frozenset({"handed_over", "quarantined", "unknown"})
 
 _AT_MAIL: Final = mails.c.mail_key == bindparam("at_mail")
 _MAIL: Final = select(mails, NOW.label("now")).where(_AT_MAIL).with_for_update()
-_PLACES: Final = select(locations.c.place, locations.c.marked_at).where(locations.c.mail_key == bindparam("at_mail"))
+_PLACES: Final = select(locations.c.place).where(locations.c.mail_key == bindparam("at_mail"))
 _HOLD: Final = (  # by_owner, lease_s, attempts_now
     update(mails)
     .where(_AT_MAIL)
@@ -43,7 +42,7 @@ _HOLD: Final = (  # by_owner, lease_s, attempts_now
         outcome=None,
         # A reply that may have left is looked for by the next claim; an intent to open a ticket is simply repeated.
         stage=case(
-            (or_(mails.c.outcome.is_(None), in_literals(mails.c.stage, "sending", "sent")), mails.c.stage),
+            (or_(mails.c.outcome.is_(None), mails.c.stage.in_(("sending", "sent"))), mails.c.stage),
             else_=STAGE_WITHOUT_REPLY,
         ),
         reason=RELEASING,
@@ -87,10 +86,7 @@ _HAND_OVER: Final = (
         changed_at=NOW,
         released_at=None,
         # A reply that may have left counts against the limits still.
-        **{
-            name: case((in_literals(mails.c.stage, *BEFORE_SENDING), null()), else_=mails.c[name])
-            for name in NOT_ADMITTED
-        },
+        **{name: case((mails.c.stage.in_(BEFORE_SENDING), null()), else_=mails.c[name]) for name in NOT_ADMITTED},
     )
 )
 
@@ -146,7 +142,7 @@ class Interventions:
         """
         values = {**_held(held), "old_reason": held.reason}
         with self._database.write_transaction() as connection:
-            if connection.execute(_GIVE_BACK, values) == 0:
+            if connection.execute(_GIVE_BACK, values).rowcount == 0:
                 return False
             if unmarked:
                 connection.execute(UNMARK_ALL, {"at_mail": held.mail_key})
@@ -202,20 +198,20 @@ class Interventions:
             attempts = row.attempts if row.outcome is None and not again else 0
             hold = {"by_owner": owner, "lease_s": lease_s, "attempts_now": attempts}
             connection.execute(_HOLD, {"at_mail": mail_key, **hold})
-            location_keys = frozenset(each.place for each in connection.rows(_PLACES, {"at_mail": mail_key}))
+            location_keys = frozenset(connection.scalars(_PLACES, {"at_mail": mail_key}))
             reason = "" if row.reason == RELEASING else row.reason
             before = row.outcome, reason, row.attempts, row.released_at
             return HeldMail(mail_key, row.fence + 1, owner, *before, location_keys)
 
 
-def _read(connection: PreparedConnection, mail_key: str) -> Row:
-    row = connection.row(_MAIL, {"at_mail": mail_key})
+def _read(connection: Connection, mail_key: str) -> AnyRow:
+    row = connection.execute(_MAIL, {"at_mail": mail_key}).one_or_none()
     if row is None:
         raise RefusedError(f"Mail {mail_key[:12]} is no longer in the ledger", "ledger_mail_gone")
     return row
 
 
-def _require_free(row: Row, has_ended: Callable[[str], bool]) -> None:
+def _require_free(row: AnyRow, has_ended: Callable[[str], bool]) -> None:
     """Raises RefusedError while somebody works on it, or its reply may be on its way."""
     left_s = _left_s(row)
     if row.owner is not None and left_s > 0 and not has_ended(row.owner):
@@ -224,12 +220,12 @@ def _require_free(row: Row, has_ended: Callable[[str], bool]) -> None:
         raise _on_its_way(row, left_s)
 
 
-def _left_s(row: Row) -> float:
+def _left_s(row: AnyRow) -> float:
     """Of a lease or a wait."""
     return float(max(min(row.since + row.span_s - row.now, row.span_s), 0.0))
 
 
-def _busy(row: Row) -> RefusedError:
+def _busy(row: AnyRow) -> RefusedError:
     return RefusedError(
         f"Mail {row.mail_key[:12]} is being worked on by {short_owner(row.owner)}. Wait for its outcome; if that "
         f"process is gone, the mail is free in {_left_s(row):.0f} s at the latest",
@@ -237,7 +233,7 @@ def _busy(row: Row) -> RefusedError:
     )
 
 
-def _on_its_way(row: Row, left_s: float | None = None) -> RefusedError:
+def _on_its_way(row: AnyRow, left_s: float | None = None) -> RefusedError:
     if row.stage == "sent":
         return RefusedError(
             f"The reply to mail {row.mail_key[:12]} has left. The agent finishes it as answered", "ledger_mail_sent"
@@ -250,7 +246,7 @@ def _on_its_way(row: Row, left_s: float | None = None) -> RefusedError:
     )
 
 
-def _ended(row: Row, remedy: str) -> RefusedError:
+def _ended(row: AnyRow, remedy: str) -> RefusedError:
     how = (
         "was only observed, and is left to people"
         if row.outcome == "observed"
@@ -259,7 +255,7 @@ def _ended(row: Row, remedy: str) -> RefusedError:
     return RefusedError(f"Mail {row.mail_key[:12]} {how}. {remedy}", "ledger_mail_ended")
 
 
-def _no_failure(row: Row) -> RefusedError:
+def _no_failure(row: AnyRow) -> RefusedError:
     if row.outcome == "unknown":
         return RefusedError(
             f"Mail {row.mail_key[:12]} may have been answered, and nobody can tell. 'release' has its reply looked for "

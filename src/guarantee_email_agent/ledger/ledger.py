@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Update
+from sqlalchemy import Connection, Update
 
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.integrations.ports import TICKET_ID, Admission, Limit, Outcome, Thread
@@ -30,6 +30,7 @@ from guarantee_email_agent.ledger.facts import (
     Summaries,
     known_first_start,
     known_loaded_settings,
+    read_fact,
     save_first_start,
     save_loaded_settings,
     valid_first_start,
@@ -46,7 +47,6 @@ from guarantee_email_agent.ledger.mail_state import (
     mail_state,
     starts_in_future,
 )
-from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.ledger.pruning import prune
 from guarantee_email_agent.ledger.schema import LEDGER_ID, SCHEMA_VERSION
 from guarantee_email_agent.ledger.tables import Delivery, Stage
@@ -55,6 +55,7 @@ from guarantee_email_agent.utils.errors import AgentError
 _HASH = re.compile(r"[0-9a-f]{32,128}")
 _TOKEN = re.compile(r"[!-~]{1,300}")
 _REASON = re.compile(r"[a-z0-9_-]{0,64}")
+_BATCH_SIZE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,27 +122,27 @@ class Ledger:
         }
         lease = {"owner": _checked("owner", owner, _TOKEN), "span_s": lease_s}
         with self._database.write_transaction() as connection:
-            known = connection.row(tables.STATE, _at(location_key))
+            known = connection.execute(tables.STATE, _at(location_key)).one_or_none()
             if known is not None and mail_key == location_key:
                 mail_key = ids["mail_key"] = known.mail_key
             elif known is not None and known.mail_key == location_key:
                 # Whoever takes it over meanwhile, by the key of before, is waited for.
-                connection.row(tables.LOCK, {"at_mail": location_key})
-                known = connection.row(tables.STATE, _at(location_key))
+                connection.execute(tables.LOCK, {"at_mail": location_key}).first()
+                known = connection.execute(tables.STATE, _at(location_key)).one_or_none()
             unread = known if known is not None and known.mail_key == location_key != mail_key else None
             if unread is not None and unread.outcome is not None:
                 return ended(unread)
             if unread is not None and isinstance(held := mail_state(unread), Busy):  # a person releases it, perhaps
                 return held
-            row = connection.row(tables.CLAIM, {**ids, **lease})
-            connection.execute(tables.SAVE_LOCATION, ids)
+            row = connection.execute(tables.CLAIM[connection.dialect.name], {**ids, **lease}).one_or_none()
+            connection.execute(tables.SAVE_LOCATION[connection.dialect.name], ids)
             if unread is not None:
                 connection.execute(tables.FORGET_PLACELESS, {"at_mail": location_key})
             if row is not None and row.fence > 1:
                 # A copy elsewhere may have lost its mark, too: once the mail has ended again, that is no news.
                 connection.execute(tables.UNMARK_ALL, {"at_mail": mail_key})
             if row is None:
-                found = connection.one(tables.STATE, _at(location_key))
+                found = connection.execute(tables.STATE, _at(location_key)).one()
                 if starts_in_future(found):
                     connection.execute(tables.RESTART_FUTURE_SPANS)
                 state = mail_state(found)
@@ -198,8 +199,9 @@ class Ledger:
         The mail's stage and tries stay as they are. sending: also where its reply may be on its way.
         """
         values = {"at_mail": _checked("mail_key", mail_key, _HASH), "at_owner": _checked("owner", owner, _TOKEN)}
+        statement = tables.FREE if sending else tables.FREE.where(tables.mails.c.stage != "sending")
         with self._database.write_transaction() as connection:
-            return connection.execute(tables.FREE, {**values, "sending": sending}) == 1
+            return connection.execute(statement, values).rowcount == 1
 
     def find_thread(self, claim: Claim, reply_message_ids: Sequence[str]) -> Thread | None:
         """The conversation in which one of these Message-IDs was a reply of ours; the mail joins it.
@@ -238,7 +240,7 @@ class Ledger:
         joined_key = None if admission.thread_key == claim.mail_key else admission.thread_key
         with self._database.write_transaction() as connection:
             self._database.lock_for_admission(connection)
-            now = float(connection.value(tables.CURRENT_TIME))
+            now = tables.current_time(connection)
             limit = limit_reached(connection, claim.mail_key, admission, limits, now)
             values: dict[str, Any] = dict(tables.NOT_ADMITTED)
             if limit is None:
@@ -249,7 +251,7 @@ class Ledger:
     def marked(self, location_key: str) -> None:
         """The mailbox now carries the mark at this location."""
         with self._database.write_transaction() as connection:
-            if connection.execute(tables.MARK, _at(location_key)) != 1:
+            if connection.execute(tables.MARK, _at(location_key)).rowcount != 1:
                 raise LedgerError(f"The ledger knows no mail at {location_key}. Claim it first", "ledger_unknown_place")
 
     def reopen(self, location_key: str, *, fence: int, listed_at: float) -> bool:
@@ -261,7 +263,8 @@ class Ledger:
         drawn up without the mark.
         """
         with self._database.write_transaction() as connection:
-            if connection.execute(tables.REOPEN, {**_at(location_key), "at_fence": fence, "listed_at": listed_at}) == 0:
+            values = {**_at(location_key), "at_fence": fence, "listed_at": listed_at}
+            if connection.execute(tables.REOPEN, values).rowcount == 0:
                 # Set while the clock was ahead: it is a minute old in a minute, and not when the clock has passed it.
                 connection.execute(tables.RESTART_FUTURE_MARK, _at(location_key))
                 return False
@@ -271,7 +274,7 @@ class Ledger:
     def state(self, location_key: str) -> MailState | None:
         """The state of the mail at this location; None for a location that the ledger has not seen."""
         with self._database.read_transaction() as connection:
-            row = connection.row(tables.STATE, _at(location_key))
+            row = connection.execute(tables.STATE, _at(location_key)).one_or_none()
         if row is None:
             return None
         if starts_in_future(row):
@@ -284,18 +287,17 @@ class Ledger:
         if self._database.clock is not None:
             return self._database.clock()
         with self._database.read_transaction() as connection:
-            return float(connection.value(tables.CURRENT_TIME))
+            return tables.current_time(connection)
 
     def id(self) -> str:
         """16 hexadecimal digits, the same for all who share this ledger, and in its back-ups."""
         with self._database.read_transaction() as connection:
-            return str(connection.value(tables.FACT, {"name": LEDGER_ID}))
+            return str(read_fact(connection, LEDGER_ID))
 
     def id_if_known(self) -> str | None:
         """The same; None in a ledger of an earlier version that had none."""
         with self._database.read_transaction() as connection:
-            known: str | None = connection.value(tables.FACT, {"name": LEDGER_ID})
-        return known
+            return read_fact(connection, LEDGER_ID)
 
     def first_start(self, mailbox_key: str) -> float:
         """When `run` was first started on this mailbox: at the first call now, and at every later one the same."""
@@ -332,16 +334,16 @@ class Ledger:
         but so it may behind any answer of `state`, and `claim` is the one that decides.
         """
         with self._database.read_transaction() as connection:
-            outcomes = {row.place: row.outcome for row in connection.rows(tables.OUTCOMES, {"places": location_keys})}
-            released = frozenset(row.place for row in connection.rows(tables.RELEASED))
+            outcomes = _outcomes(connection, location_keys)
+            released = frozenset(connection.scalars(tables.RELEASED))
         observed = frozenset(place for place, outcome in outcomes.items() if outcome == "observed")
         return InboxState(frozenset(outcomes), observed, released)
 
     def observed(self, location_keys: Sequence[str]) -> set[str]:
         """Those of these locations where a mail lies that was only observed."""
         with self._database.read_transaction() as connection:
-            rows = connection.rows(tables.OUTCOMES, {"places": location_keys})
-        return {row.place for row in rows if row.outcome == "observed"}
+            outcomes = _outcomes(connection, location_keys)
+        return {place for place, outcome in outcomes.items() if outcome == "observed"}
 
     def prune(self, older_than_days: int) -> int:
         """Forget mails that ended so long ago, as `pruning.prune` says; returns how many."""
@@ -360,16 +362,16 @@ class Ledger:
 
 
 def _write_under_claim(
-    connection: PreparedConnection,
+    connection: Connection,
     claim: Claim,
     statement: Update,
     end_state: Outcome | Literal["open"] | None = None,
     **values: Any,
 ) -> None:
     held = {"at_mail": claim.mail_key, "at_fence": claim.fence}
-    if connection.execute(statement, {**held, **values}):
+    if connection.execute(statement, {**held, **values}).rowcount:
         return
-    row = connection.row(tables.CURRENT_CLAIM, held)
+    row = connection.execute(tables.CURRENT_CLAIM, held).one_or_none()
     if row is not None and row.fence == claim.fence:
         if row.owner is not None:
             raise LedgerError(
@@ -382,6 +384,15 @@ def _write_under_claim(
         f"Mail {claim.mail_key} is no longer ours: its lease ended, and another agent claimed it. Leave it alone",
         "ledger_lease_lost",
     )
+
+
+def _outcomes(connection: Connection, location_keys: Sequence[str]) -> dict[str, Outcome | None]:
+    """Of the mails at these locations, as far as they were seen. In batches: a statement takes so many values only."""
+    outcomes: dict[str, Outcome | None] = {}
+    for start in range(0, len(location_keys), _BATCH_SIZE):
+        rows = connection.execute(tables.OUTCOMES, {"places": location_keys[start : start + _BATCH_SIZE]})
+        outcomes.update((row.place, row.outcome) for row in rows)
+    return outcomes
 
 
 def _usable_ids(reply_message_ids: Sequence[str]) -> list[str]:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Any, Final, Self, get_args
 
-from sqlalchemy import ColumnElement, Select, func, inspect, select
+from sqlalchemy import ColumnElement, Select, func, inspect, select, text
 
 from guarantee_email_agent.integrations.ports import MailMark, Outcome
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
 from guarantee_email_agent.ledger.database import LedgerError, open_database
+from guarantee_email_agent.ledger.facts import read_fact
 from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, SCHEMA_VERSION, newer_schema, older_schema, require_key
-from guarantee_email_agent.ledger.tables import CURRENT_TIME, FACT, facts, locations, mails
+from guarantee_email_agent.ledger.tables import current_time, facts, locations, mails
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 OUTCOMES: Final[tuple[Outcome, ...]] = (*get_args(MailMark), "observed")
@@ -110,7 +111,8 @@ class LedgerReader:
 
     def now(self) -> float:
         """Seconds since 1970 on the clock of all who share this ledger."""
-        return float(self._rows(CURRENT_TIME)[0][0])
+        with self._database.read_transaction() as connection:
+            return current_time(connection)
 
     def outcomes(
         self, outcomes: Sequence[Outcome], *, since: float = 0.0, until: float | None = None, limit: int
@@ -163,7 +165,7 @@ class LedgerReader:
     def require_key(self, key: bytes) -> None:
         """Raises ConfigurationError for another key than the agents', by which no location is known."""
         with self._database.read_transaction() as connection:
-            fingerprint = connection.value(FACT, {"name": KEY_FINGERPRINT})
+            fingerprint = read_fact(connection, KEY_FINGERPRINT)
         require_key(self.name, str(fingerprint), key)
 
     def at(self, location_key: str) -> LedgerRow | None:
@@ -193,14 +195,14 @@ class LedgerReader:
     def _rows(self, statement: Select[Any]) -> list[Any]:
         with self._database.read_transaction() as connection:
             if self._database.dialect == "postgresql":
-                connection.driver.execute("SET TRANSACTION READ ONLY")
-            return list(connection.sqlalchemy.execute(statement))
+                connection.execute(text("SET TRANSACTION READ ONLY"))
+            return list(connection.execute(statement))
 
     def _check(self) -> None:
         with self._database.read_transaction() as connection:
-            if not inspect(connection.sqlalchemy).has_table(facts.name):
+            if not inspect(connection).has_table(facts.name):
                 raise _missing(self.name)
-            version = connection.value(FACT, {"name": "schema_version"})
+            version = read_fact(connection, "schema_version")
         if version is None or not version.isdecimal():
             raise LedgerError(f"The ledger {self.name} is damaged. Restore it from a backup", "ledger_corrupt")
         if int(version) > SCHEMA_VERSION:
