@@ -264,7 +264,8 @@ async def open_daemon(
 
         worker = create_worker(config, services, model, ledger, key, clock, instructions)
         mailbox_key = key_of_mailbox(worker.mailbox_name, key)
-        if config.agent.answer_since == "first-start" and await asyncio.to_thread(ledger.is_first_start, mailbox_key):
+        known = await asyncio.to_thread(ledger.first_start_if_known, mailbox_key)
+        if config.agent.answer_since == "first-start" and known is None:
             await require_clock(services.mail, await asyncio.to_thread(ledger.time))
         answers = config.agent.mode != "observe"  # an observer may look at anybody's mailbox
         if answers:

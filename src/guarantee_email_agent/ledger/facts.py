@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, bindparam, delete, func, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from guarantee_email_agent.ledger.database import Database, LedgerError
-from guarantee_email_agent.ledger.tables import agents, by_dialect, current_time, facts, mails
+from guarantee_email_agent.ledger.tables import by_dialect, current_time, facts
 
 KEPT_DAYS: Final = 40
 """For which costs and told summaries are known."""
@@ -29,10 +29,6 @@ OF_NO_MAILBOX: Final = "first_start"
 """A fact (seconds since 1970) of a ledger that did not tell mailboxes apart: it goes to the first that asks."""
 
 _TAKE_OVER: Final = update(facts).where(facts.c.name == OF_NO_MAILBOX).values(name=bindparam("new_name"))
-_LAST_WRITES: Final = select(
-    select(func.max(mails.c.changed_at)).scalar_subquery().label("of_mails"),
-    select(func.max(agents.c.seen_at)).scalar_subquery().label("of_agents"),
-)
 
 Turn = Literal["first", "again", "no"]
 """Whether it is ours to tell: `again` after somebody who may have told it, and never said so; `no` where it was told,
@@ -71,35 +67,16 @@ def known_first_start(connection: Connection, mailbox_key: str) -> float | None:
     return None
 
 
-def valid_first_start(connection: Connection, mailbox_key: str) -> float | None:
-    """As `known_first_start`; None also where the next start takes its place.
-
-    One that lies in the future was saved by a clock that was ahead, and would keep every mail from being answered. But
-    where anything followed it the clock is behind now, and a first start now would have the whole past answered.
-    """
-    first, now = known_first_start(connection, mailbox_key), current_time(connection)
-    if first is None or first <= now:
-        return first
-    writes = connection.execute(_LAST_WRITES).one()
-    last = read_fact(connection, _last_start_name(mailbox_key))
-    later = (writes.of_mails, writes.of_agents, None if last is None else _moment(last))
-    return first if any(moment is not None and moment > first for moment in later) else None
-
-
 def save_first_start(connection: Connection, mailbox_key: str) -> float:
-    """As `valid_first_start`; where none does it is now, and from then on the same."""
-    name, last_name = _first_start_name(mailbox_key), _last_start_name(mailbox_key)
+    """As `known_first_start`; where it is not known it is now, and from then on the same."""
+    name = _first_start_name(mailbox_key)
     if read_fact(connection, name) is None:
         connection.execute(_TAKE_OVER, {"new_name": name})
-    now, first = current_time(connection), valid_first_start(connection, mailbox_key)
-    if first is None:
-        for each in (name, last_name):
-            write_fact(connection, each, repr(now))
-        return now
-    last = read_fact(connection, last_name)
-    if last is None or _moment(last) < now:
-        write_fact(connection, last_name, repr(now))
-    return first
+    if (first := known_first_start(connection, mailbox_key)) is not None:
+        return first
+    now = current_time(connection)
+    write_fact(connection, name, repr(now))
+    return now
 
 
 def _moment(value: str) -> float:
@@ -111,11 +88,6 @@ def _moment(value: str) -> float:
 
 def _first_start_name(mailbox_key: str) -> str:
     return f"first_start {mailbox_key}"
-
-
-def _last_start_name(mailbox_key: str) -> str:
-    """Of the latest start by the clock of its time: one that is behind does not set it back."""
-    return f"last_start {mailbox_key}"
 
 
 @dataclass(frozen=True, slots=True)

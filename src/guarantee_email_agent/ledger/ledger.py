@@ -33,7 +33,6 @@ from guarantee_email_agent.ledger.facts import (
     read_fact,
     save_first_start,
     save_loaded_settings,
-    valid_first_start,
 )
 from guarantee_email_agent.ledger.interventions import Interventions
 from guarantee_email_agent.ledger.mail_state import (
@@ -303,13 +302,8 @@ class Ledger:
         """When `run` was first started on this mailbox: at the first call now, and at every later one the same."""
         _checked("mailbox_key", mailbox_key, _HASH)
         with self._database.write_transaction() as connection:
-            self._database.lock_for_admission(connection)  # or the later of two would take the earlier for the future
+            self._database.lock_for_admission(connection)  # two at once would each save one of its own
             return save_first_start(connection, mailbox_key)
-
-    def is_first_start(self, mailbox_key: str) -> bool:
-        """Whether `first_start` is still to be saved, or to be set back to now; nothing is written."""
-        with self._database.read_transaction() as connection:
-            return valid_first_start(connection, mailbox_key) is None
 
     def first_start_if_known(self, mailbox_key: str) -> float | None:
         """The same, and nothing is written: None before the first start."""
