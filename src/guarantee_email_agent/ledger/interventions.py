@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Connection, bindparam, case, null, or_, select, update
+from sqlalchemy import Connection, Update, case, or_, select, update
 
 from guarantee_email_agent.ledger.database import Database
 from guarantee_email_agent.ledger.tables import (
@@ -32,62 +32,11 @@ BY_HAND: Final = "by_hand"
 
 PARKED: Final = frozenset({"handed_over", "quarantined", "unknown"})
 
-_AT_MAIL: Final = mails.c.mail_key == bindparam("at_mail")
-_MAIL: Final = select(mails, NOW.label("now")).where(_AT_MAIL).with_for_update()
-_PLACES: Final = select(locations.c.place).where(locations.c.mail_key == bindparam("at_mail"))
-_HOLD: Final = (  # by_owner, lease_s, attempts_now
-    update(mails)
-    .where(_AT_MAIL)
-    .values(
-        outcome=None,
-        # A reply that may have left is looked for by the next claim; an intent to open a ticket is simply repeated.
-        stage=case(
-            (or_(mails.c.outcome.is_(None), mails.c.stage.in_(("sending", "sent"))), mails.c.stage),
-            else_=STAGE_WITHOUT_REPLY,
-        ),
-        reason=RELEASING,
-        attempts=bindparam("attempts_now"),  # here, since a hold that is cut short ends by itself
-        fence=mails.c.fence + 1,
-        owner=bindparam("by_owner"),
-        since=NOW,
-        span_s=bindparam("lease_s"),
-        released_at=None,
-    )
-)
-_END_HOLD: Final = update(mails).where(
-    _AT_MAIL, mails.c.fence == bindparam("at_fence"), mails.c.owner == bindparam("at_owner")
-)
-_GIVE_BACK: Final = _END_HOLD.values(  # old_reason
-    owner=None,
-    span_s=0.0,
-    since=NOW,
-    released_at=NOW,
-    changed_at=NOW,
-    reason=bindparam("old_reason"),
-)
-_GIVE_BACK_LATER: Final = _END_HOLD.values(span_s=bindparam("delay_s"), since=NOW, released_at=NOW, changed_at=NOW)
-_PUT_BACK: Final = _END_HOLD.values(  # old_outcome, old_reason, old_attempts, old_released_at
-    owner=None,
-    span_s=0.0,
-    outcome=bindparam("old_outcome"),
-    reason=bindparam("old_reason"),
-    attempts=bindparam("old_attempts"),
-    released_at=bindparam("old_released_at"),
-)
-_HAND_OVER: Final = (
-    update(mails)
-    .where(_AT_MAIL)
-    .values(
-        outcome="handed_over",
-        reason=BY_HAND,
-        owner=None,
-        span_s=0.0,
-        fence=mails.c.fence + 1,
-        changed_at=NOW,
-        released_at=None,
-        # A reply that may have left counts against the limits still.
-        **{name: case((mails.c.stage.in_(BEFORE_SENDING), null()), else_=mails.c[name]) for name in NOT_ADMITTED},
-    )
+_NO_LEASE: Final = {"owner": None, "span_s": 0.0}
+_STAGE_OF_HELD: Final = case(
+    # A reply that may have left is looked for by the next claim; an intent to open a ticket is simply repeated.
+    (or_(mails.c.outcome.is_(None), mails.c.stage.in_(("sending", "sent"))), mails.c.stage),
+    else_=STAGE_WITHOUT_REPLY,
 )
 
 
@@ -140,9 +89,9 @@ class Interventions:
         unmarked: whether its mark is off for certain. Where it may be on still, agents do not see the mail, and another
         `release` takes it off.
         """
-        values = {**_held(held), "old_reason": held.reason}
+        given_back = {"released_at": NOW, "changed_at": NOW, "reason": held.reason}
         with self._database.write_transaction() as connection:
-            if connection.execute(_GIVE_BACK, values).rowcount == 0:
+            if connection.execute(_end_hold(held).values(**_NO_LEASE, since=NOW, **given_back)).rowcount == 0:
                 return False
             if unmarked:
                 connection.execute(UNMARK_ALL, {"at_mail": held.mail_key})
@@ -151,13 +100,13 @@ class Interventions:
     def give_back_later(self, held: HeldMail, delay_s: float) -> None:
         """A call that takes its mark off may be under way: until then nobody claims it, and nobody takes it over."""
         with self._database.write_transaction() as connection:
-            connection.execute(_GIVE_BACK_LATER, {**_held(held), "delay_s": delay_s})
+            connection.execute(_end_hold(held).values(span_s=delay_s, since=NOW, released_at=NOW, changed_at=NOW))
 
     def put_back(self, held: HeldMail) -> None:
         """Its mark was not touched: it is parked as before, or due."""
+        before = {name: getattr(held, name) for name in ("outcome", "reason", "attempts", "released_at")}
         with self._database.write_transaction() as connection:
-            names = ("outcome", "reason", "attempts", "released_at")
-            connection.execute(_PUT_BACK, _held(held) | {f"old_{name}": getattr(held, name) for name in names})
+            connection.execute(_end_hold(held).values(**_NO_LEASE, **before))
 
     def hand_over(self, mail_key: str) -> bool:
         """A person takes the mail: no agent answers it from now on. False where it was with a person already.
@@ -179,7 +128,18 @@ class Interventions:
                 raise _busy(row)
             if row.outcome is not None and row.outcome not in PARKED:
                 raise _ended(row, "Answer it by hand where you want to: nothing keeps you from it")
-            connection.execute(_HAND_OVER, {"at_mail": mail_key})
+            forgotten = NOT_ADMITTED if row.stage in BEFORE_SENDING else {}  # else it counts against the limits still
+            connection.execute(
+                _at(mail_key).values(
+                    outcome="handed_over",
+                    reason=BY_HAND,
+                    **_NO_LEASE,
+                    fence=mails.c.fence + 1,
+                    changed_at=NOW,
+                    released_at=None,
+                    **forgotten,
+                )
+            )
             # Where no mark is known of, an agent sets one; else it would take the mail for one to be tried again.
             connection.execute(UNMARK_ALL, {"at_mail": mail_key})
         return True
@@ -195,17 +155,30 @@ class Interventions:
                 raise _no_failure(row)
             if row.outcome is None:
                 _require_free(row, has_ended)
-            attempts = row.attempts if row.outcome is None and not again else 0
-            hold = {"by_owner": owner, "lease_s": lease_s, "attempts_now": attempts}
-            connection.execute(_HOLD, {"at_mail": mail_key, **hold})
-            location_keys = frozenset(connection.scalars(_PLACES, {"at_mail": mail_key}))
+            connection.execute(
+                _at(mail_key).values(
+                    outcome=None,
+                    stage=_STAGE_OF_HELD,
+                    reason=RELEASING,
+                    # Here, since a hold that is cut short ends by itself.
+                    attempts=row.attempts if row.outcome is None and not again else 0,
+                    fence=mails.c.fence + 1,
+                    owner=owner,
+                    since=NOW,
+                    span_s=lease_s,
+                    released_at=None,
+                )
+            )
+            places = select(locations.c.place).where(locations.c.mail_key == mail_key)
+            location_keys = frozenset(connection.scalars(places))
             reason = "" if row.reason == RELEASING else row.reason
             before = row.outcome, reason, row.attempts, row.released_at
             return HeldMail(mail_key, row.fence + 1, owner, *before, location_keys)
 
 
 def _read(connection: Connection, mail_key: str) -> AnyRow:
-    row = connection.execute(_MAIL, {"at_mail": mail_key}).one_or_none()
+    locked = select(mails, NOW.label("now")).where(mails.c.mail_key == mail_key).with_for_update()
+    row = connection.execute(locked).one_or_none()
     if row is None:
         raise RefusedError(f"Mail {mail_key[:12]} is no longer in the ledger", "ledger_mail_gone")
     return row
@@ -273,5 +246,9 @@ def short_owner(owner: str) -> str:
     return ":".join(owner.split(":")[:2])
 
 
-def _held(held: HeldMail) -> dict[str, Any]:
-    return {"at_mail": held.mail_key, "at_fence": held.fence, "at_owner": held.owner}
+def _at(mail_key: str) -> Update:
+    return update(mails).where(mails.c.mail_key == mail_key)
+
+
+def _end_hold(held: HeldMail) -> Update:
+    return _at(held.mail_key).where(mails.c.fence == held.fence, mails.c.owner == held.owner)

@@ -48,11 +48,10 @@ from guarantee_email_agent.ledger.mail_state import (
 )
 from guarantee_email_agent.ledger.pruning import prune
 from guarantee_email_agent.ledger.schema import LEDGER_ID, SCHEMA_VERSION
-from guarantee_email_agent.ledger.tables import Delivery, Stage
+from guarantee_email_agent.ledger.tables import TOKEN, Delivery, Stage, require_form
 from guarantee_email_agent.utils.errors import AgentError
 
 _HASH = re.compile(r"[0-9a-f]{32,128}")
-_TOKEN = re.compile(r"[!-~]{1,300}")
 _REASON = re.compile(r"[a-z0-9_-]{0,64}")
 _BATCH_SIZE = 1000
 
@@ -116,10 +115,10 @@ class Ledger:
         owner: who claims, for people to read, e.g. `host:pid`.
         """
         ids = {
-            "mail_key": _checked("mail_key", mail_key, _HASH),
-            "place": _checked("location_key", location_key, _HASH),
+            "mail_key": require_form("mail_key", mail_key, _HASH),
+            "place": require_form("location_key", location_key, _HASH),
         }
-        lease = {"owner": _checked("owner", owner, _TOKEN), "span_s": lease_s}
+        lease = {"owner": require_form("owner", owner, TOKEN), "span_s": lease_s}
         with self._database.write_transaction() as connection:
             known = connection.execute(tables.STATE, _at(location_key)).one_or_none()
             if known is not None and mail_key == location_key:
@@ -153,18 +152,18 @@ class Ledger:
 
     def intend_ticket(self, claim: Claim, ticket_key: str) -> None:
         """Write down that the ticket with this idempotency key is about to be created."""
-        self._write(claim, tables.INTEND_TICKET, ticket_key=_checked("ticket_key", ticket_key, _TOKEN))
+        self._write(claim, tables.INTEND_TICKET, ticket_key=require_form("ticket_key", ticket_key, TOKEN))
 
     def ticket_created(self, claim: Claim, ticket_id: str) -> None:
         """Write down which ticket there is."""
-        self._write(claim, tables.TICKET_CREATED, ticket_id=_checked("ticket_id", ticket_id, TICKET_ID))
+        self._write(claim, tables.TICKET_CREATED, ticket_id=require_form("ticket_id", ticket_id, TICKET_ID))
 
     def intend_send(self, claim: Claim, reply_message_id: str, *, delivery: Delivery = "send") -> None:
         """Write down that the reply with this Message-ID is about to be sent, or stored as a draft.
 
         Refused (`ledger_wrong_stage`) while an earlier sending is open: its proof leads to `finish` or `not_sent`.
         """
-        message_id = _checked("reply_message_id", reply_message_id, _TOKEN)
+        message_id = require_form("reply_message_id", reply_message_id, TOKEN)
         self._write(claim, tables.INTEND_SEND, reply_message_id=message_id, delivery=delivery)
 
     def sent(self, claim: Claim) -> None:
@@ -182,14 +181,14 @@ class Ledger:
         outcome that does not go with what may have happened: `answered` takes a reply that was to be sent, `drafted`
         one that was to be stored, and a mail whose reply may have left ends as one of these or `unknown`.
         """
-        self._write(claim, tables.FINISH[outcome], outcome, reason=_checked("reason", reason, _REASON))
+        self._write(claim, tables.FINISH[outcome], outcome, reason=require_form("reason", reason, _REASON))
 
     def release(self, claim: Claim, *, count_attempt: bool, retry_after_s: float, reason: str = "") -> None:
         """Give the mail back unfinished, to be claimed again in `retry_after_s` seconds.
 
         count_attempt: False for an outage, which is not this mail's fault. To be repeated as `finish` is.
         """
-        reason, uncounted = _checked("reason", reason, _REASON), 0 if count_attempt else 1
+        reason, uncounted = require_form("reason", reason, _REASON), 0 if count_attempt else 1
         self._write(claim, tables.RELEASE, "open", reason=reason, span_s=retry_after_s, uncounted=uncounted)
 
     def free(self, mail_key: str, owner: str, *, sending: bool) -> bool:
@@ -197,7 +196,7 @@ class Ledger:
 
         The mail's stage and tries stay as they are. sending: also where its reply may be on its way.
         """
-        values = {"at_mail": _checked("mail_key", mail_key, _HASH), "at_owner": _checked("owner", owner, _TOKEN)}
+        values = {"at_mail": require_form("mail_key", mail_key, _HASH), "at_owner": require_form("owner", owner, TOKEN)}
         statement = tables.FREE if sending else tables.FREE.where(tables.mails.c.stage != "sending")
         with self._database.write_transaction() as connection:
             return connection.execute(statement, values).rowcount == 1
@@ -235,7 +234,7 @@ class Ledger:
         """
         for name in ("sender_key", "text_key", "thread_key"):
             if (value := getattr(admission, name)) is not None:
-                _checked(name, value, _HASH)
+                require_form(name, value, _HASH)
         joined_key = None if admission.thread_key == claim.mail_key else admission.thread_key
         with self._database.write_transaction() as connection:
             self._database.lock_for_admission(connection)
@@ -300,7 +299,7 @@ class Ledger:
 
     def first_start(self, mailbox_key: str) -> float:
         """When `run` was first started on this mailbox: at the first call now, and at every later one the same."""
-        _checked("mailbox_key", mailbox_key, _HASH)
+        require_form("mailbox_key", mailbox_key, _HASH)
         with self._database.write_transaction() as connection:
             self._database.lock_for_admission(connection)  # two at once would each save one of its own
             return save_first_start(connection, mailbox_key)
@@ -312,7 +311,7 @@ class Ledger:
 
     def save_loaded_settings(self, mailbox_key: str, digests: Mapping[str, str]) -> None:
         """What the agent of this mailbox works with from now on."""
-        _checked("mailbox_key", mailbox_key, _HASH)
+        require_form("mailbox_key", mailbox_key, _HASH)
         with self._database.write_transaction() as connection:
             save_loaded_settings(connection, mailbox_key, digests)
 
@@ -390,15 +389,8 @@ def _outcomes(connection: Connection, location_keys: Sequence[str]) -> dict[str,
 
 
 def _usable_ids(reply_message_ids: Sequence[str]) -> list[str]:
-    return [each for each in dict.fromkeys(reply_message_ids) if _TOKEN.fullmatch(each)][-MAX_THREAD_IDS:]
+    return [each for each in dict.fromkeys(reply_message_ids) if TOKEN.fullmatch(each)][-MAX_THREAD_IDS:]
 
 
 def _at(location_key: str) -> dict[str, str]:
-    return {"at_location": _checked("location_key", location_key, _HASH)}
-
-
-def _checked(name: str, value: str, pattern: re.Pattern[str]) -> str:
-    """Refuse what is no hash, code or id: a customer may have written it."""
-    if not pattern.fullmatch(value):
-        raise LedgerError(f"The ledger takes no such {name}: it has to match {pattern.pattern}", "ledger_invalid_value")
-    return value
+    return {"at_location": require_form("location_key", location_key, _HASH)}

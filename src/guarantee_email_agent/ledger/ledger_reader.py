@@ -93,10 +93,7 @@ class LedgerReader:
 
     def counts(self) -> list[LedgerCount]:
         """By outcome and reason, the most first."""
-        number = func.count()
-        statement = select(mails.c.outcome, mails.c.reason, number).group_by(mails.c.outcome, mails.c.reason)
-        ordered = statement.order_by(number.desc(), mails.c.outcome, mails.c.reason)
-        return [LedgerCount(*row) for row in self._rows(ordered)]
+        return self._counts()
 
     def page(
         self, outcome: Outcome | None = None, *, unfinished: bool = False, skip: int, limit: int
@@ -118,10 +115,8 @@ class LedgerReader:
         self, outcomes: Sequence[Outcome], *, since: float = 0.0, until: float | None = None, limit: int
     ) -> list[LedgerRow]:
         """The last `limit` mails that came to one of these outcomes of [since, until); the newest last."""
-        statement = select(*_COLUMNS).where(mails.c.outcome.in_(outcomes), mails.c.changed_at >= since)
-        if until is not None:
-            statement = statement.where(mails.c.changed_at < until)
-        ordered = statement.order_by(mails.c.changed_at.desc(), mails.c.mail_key).limit(limit)
+        wanted = select(*_COLUMNS).where(mails.c.outcome.in_(outcomes), *_changed_in(since, until))
+        ordered = wanted.order_by(mails.c.changed_at.desc(), mails.c.mail_key).limit(limit)
         return [LedgerRow(*row) for row in reversed(self._rows(ordered))]
 
     def unfinished(self, limit: int) -> list[LedgerRow]:
@@ -137,16 +132,12 @@ class LedgerReader:
 
     def counts_since(self, since: float, until: float | None = None) -> list[LedgerCount]:
         """As `counts`, of the outcomes from `since` on, before `until`."""
-        number = func.count()
-        statement = select(mails.c.outcome, mails.c.reason, number).where(
-            mails.c.outcome.is_not(None), mails.c.changed_at >= since
-        )
-        if until is not None:
-            statement = statement.where(mails.c.changed_at < until)
-        grouped = statement.group_by(mails.c.outcome, mails.c.reason)
-        return [
-            LedgerCount(*row) for row in self._rows(grouped.order_by(number.desc(), mails.c.outcome, mails.c.reason))
-        ]
+        return self._counts(mails.c.outcome.is_not(None), *_changed_in(since, until))
+
+    def _counts(self, *conditions: ColumnElement[bool]) -> list[LedgerCount]:
+        number, kind = func.count(), (mails.c.outcome, mails.c.reason)
+        counted = select(*kind, number).where(*conditions).group_by(*kind).order_by(number.desc(), *kind)
+        return [LedgerCount(*row) for row in self._rows(counted)]
 
     def agents(self) -> list[RunningAgent]:
         """The agents that run, or were killed, in the order in which they were started."""
@@ -209,6 +200,10 @@ class LedgerReader:
             raise newer_schema(self.name, int(version))
         if int(version) < SCHEMA_VERSION:
             raise older_schema(self.name, int(version))
+
+
+def _changed_in(since: float, until: float | None) -> list[ColumnElement[bool]]:
+    return [mails.c.changed_at >= since, *([] if until is None else [mails.c.changed_at < until])]
 
 
 def _begins_with(prefix: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

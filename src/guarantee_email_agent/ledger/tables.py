@@ -6,6 +6,7 @@ docs/ledger.md explains each column. The open parameters of a statement are name
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -37,7 +38,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from guarantee_email_agent.integrations.ports import Outcome
-from guarantee_email_agent.ledger.database import SQLITE_CLOCK_FUNCTION
+from guarantee_email_agent.ledger.database import SQLITE_CLOCK_FUNCTION, LedgerError
 
 Stage: TypeAlias = Literal["claimed", "ticketing", "ticketed", "sending", "sent"]
 """How far the side effects of a mail may have got: written before one (`ticketing`, `sending`) and after it
@@ -45,6 +46,8 @@ Stage: TypeAlias = Literal["claimed", "ticketing", "ticketed", "sending", "sent"
 
 Delivery: TypeAlias = Literal["send", "draft"]
 """What a reply was written for. The mode may have changed since, and its proof lies elsewhere."""
+
+TOKEN: Final = re.compile(r"[!-~]{1,300}")
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
@@ -173,6 +176,13 @@ NOW: Final = Now()
 def current_time(connection: Connection) -> float:
     """Of NOW."""
     return float(connection.execute(select(NOW)).scalar_one())
+
+
+def require_form(name: str, value: str, pattern: re.Pattern[str]) -> str:
+    """Refuse what is no hash, code or id: a customer may have written it."""
+    if not pattern.fullmatch(value):
+        raise LedgerError(f"The ledger takes no such {name}: it has to match {pattern.pattern}", "ledger_invalid_value")
+    return value
 
 
 _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
