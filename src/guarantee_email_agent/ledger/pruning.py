@@ -14,9 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 from guarantee_email_agent.ledger.database import Database
 from guarantee_email_agent.ledger.facts import read_fact, write_fact
 from guarantee_email_agent.ledger.tables import LOCATIONS_OF_MAIL, current_time, locations, mails
-from guarantee_email_agent.utils.errors import ConfigurationError
 
-MIN_PRUNE_DAYS: Final = 30
 BATCH_SIZE: Final = 1000
 
 CLOCK_SEEN_AT: Final = "clock_seen_at"
@@ -49,13 +47,7 @@ def prune(database: Database, older_than_days: int) -> int:
     Only mails answered, drafted, handed over or deliberately not answered whose every known location carries the mark,
     since from then on the mark alone keeps the mail from being answered again. Parked and observed mails stay. Nothing
     is forgotten before the clock has been steady for as long, so it has to be called every few weeks at least.
-    Raises ConfigurationError for fewer than 30 days.
     """
-    if older_than_days < MIN_PRUNE_DAYS:
-        raise ConfigurationError(
-            f"The ledger keeps finished mails for {MIN_PRUNE_DAYS} days at least. Ask for that many or more",
-            "ledger_prune_too_young",
-        )
     with database.write_transaction() as connection:
         database.lock_for_admission(connection)
         now = current_time(connection)
