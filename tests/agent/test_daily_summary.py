@@ -67,7 +67,7 @@ def test_it_counts_what_was_done_and_names_what_took_long(tmp_path: Path) -> Non
     assert "Answered: 1\n" in text
     assert "Handed over: 1\n    anger: 1\n" in text
     assert f"Slowest:\n    {answered[:8]}: 12.5 s, answered, tries: 1\n" in text
-    assert "Language model: 0.2500 USD\nOutages: none\nDown now: nothing\nUnfinished now: 0\n" in text
+    assert "Language model: 0.2500 USD\nDown now: nothing\nUnfinished now: 0\n" in text
 
 
 def test_what_people_took_while_an_agent_worked_on_it_is_not_unfinished(tmp_path: Path) -> None:

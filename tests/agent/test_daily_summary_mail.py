@@ -76,7 +76,7 @@ def test_it_arrives_and_says_that_a_machine_wrote_it(desk: Desk) -> None:
     (told,) = desk.told()
     assert b"To: lead@example.com\r\n" in told or b"To: lead@example.com\n" in told
     assert b"Auto-Submitted: auto-replied" in told
-    assert b"Outages: none" in told
+    assert b"Down now: nothing" in told
 
 
 def test_with_the_mail_server_down_at_that_minute_it_comes_later_and_once(

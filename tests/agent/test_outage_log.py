@@ -130,18 +130,6 @@ def test_while_the_inbox_itself_is_down_nobody_knows_what_came(desk: Desk) -> No
     assert desk.lines()[0].endswith("1 mail waited when the inbox was last listed; what came since is not known")
 
 
-def test_of_an_outage_that_an_earlier_agent_left_it_is_told_at_once_and_how_long_it_lasted(desk: Desk) -> None:
-    desk.at(0, replace(MAIL_DOWN, since=NOW - 7200))
-    desk.at(60)
-    desk.log.is_back(replace(MODEL_DOWN, since=NOW - 7200))
-    (error,) = desk.lines()
-    assert " (2 h): it cannot be reached" in error
-    assert desk.lines(logging.INFO) == [
-        "mail (imap.example.com:993) is back again, after 2 h",
-        "llm (api.example.com) is back again, after 2 h",
-    ]
-
-
 @pytest.mark.parametrize(("once", "level"), [(True, logging.ERROR), (False, logging.WARNING)])
 def test_what_is_still_down_when_the_agent_stops_is_told(desk: Desk, once: bool, level: int) -> None:
     desk.at(1, MAIL_DOWN)

@@ -16,11 +16,9 @@ from guarantee_email_agent.agent.outages import (
     MODEL,
     SAME_OUTAGE_S,
     SENDING,
-    STARTING,
     TICKETING,
     WARRANTY_SYSTEM,
     CurrentOutages,
-    Outage,
     service_addresses,
 )
 from guarantee_email_agent.config.loader import load_config
@@ -125,96 +123,10 @@ def test_a_model_that_cannot_be_reached_stays_down_over_midnight() -> None:
     assert desk.down()
 
 
-def left(name: str, since: float) -> Outage:
-    service, _, part = name.partition(" ")
-    return Outage(service, "imap.example.com:993", "", f"{service}_unavailable", "", since, part)
-
-
-def test_what_an_earlier_agent_left_down_began_when_that_one_says() -> None:
-    desk, told = Desk(), list[Outage]()
-    desk.outages.heard_of([left(INBOX, desk.now - 7200)], [], told.append)
-    assert desk.down() == []
-    desk.fail("mail_unavailable", step="list")
-    assert [outage.since for outage in desk.outages.current] == [desk.now - 7200]
-    desk.outages.answered((INBOX,))
-    assert (desk.down(), told) == ([], [])  # it was this agent's own by then, and whoever logs has seen it
-
-
-def test_that_it_is_back_is_told_by_an_agent_that_never_saw_it_down_and_once_for_all_parts() -> None:
-    desk, told = Desk(), list[Outage]()
-    desk.outages.heard_of([left(INBOX, desk.now - 7200), left(MAILS, desk.now - 3600)], [], told.append)
-    desk.outages.answered((INBOX,))
-    assert told == []
-    desk.outages.heard_of([left(MAILS, desk.now - 3600)], [], told.append)
-    desk.outages.answered((MAILS,))
-    assert [(outage.service, outage.since) for outage in told] == [("mail", desk.now - 7200)]
-    assert desk.outages.left == frozenset()
-
-
-def test_a_part_that_is_still_down_keeps_the_service_from_being_back() -> None:
-    desk, told = Desk(), list[Outage]()
-    desk.outages.heard_of([left(INBOX, desk.now - 7200), left(MAILS, desk.now - 3600)], [], told.append)
-    desk.fail("mail_unavailable", "first")
-    desk.outages.answered((INBOX,))
-    assert told == []
-    assert [outage.since for outage in desk.outages.current] == [desk.now - 3600]
-
-
-def test_what_another_agent_finds_down_began_so_for_this_one_too_unless_it_saw_it_work() -> None:
-    """Each machine has a network of its own."""
-    desk, told = Desk(), list[Outage]()
-    began = desk.now
-    desk.now += 60
-    desk.outages.answered((WARRANTY_SYSTEM,))
-    desk.now += 60
-    desk.outages.heard_of([], [left(WARRANTY_SYSTEM, began), left(TICKETING, began)], told.append)
-    desk.fail("warranty_api_timeout", "first")
-    desk.fail("ticketing_timeout", "first")
-    assert [(each.service, each.since) for each in desk.outages.current] == [
-        (TICKETING, began),
-        (WARRANTY_SYSTEM, desk.now),
-    ]
-    desk.outages.answered((WARRANTY_SYSTEM, TICKETING))
-    assert told == []
-
-
-def test_what_others_say_later_of_its_begin_counts_too() -> None:
-    desk = Desk()
-    desk.fail("ticketing_timeout", "first")
-    desk.outages.heard_of([], [left(TICKETING, desk.now - 600)], lambda _: None)
-    assert [each.since for each in desk.outages.current] == [desk.now - 600]
-    desk.outages.heard_of([], [left(TICKETING, desk.now - 10)], lambda _: None)
-    assert [each.since for each in desk.outages.current] == [desk.now - 600]
-
-
-def test_an_agent_to_which_it_answers_takes_it_over_as_back() -> None:
-    desk, told = Desk(), list[Outage]()
-    desk.outages.answered((INBOX,))
-    desk.outages.heard_of([left(INBOX, desk.now - 7200)], [], told.append)
-    assert len(told) == 1
-
-
-def test_a_start_that_failed_elsewhere_is_over_once_the_service_answers_here() -> None:
-    desk, told = Desk(), list[Outage]()
-    desk.outages.heard_of([left(f"mail {STARTING}", desk.now - 60)], [], told.append)
-    desk.fail("mail_unavailable", "first", sending=True)
-    desk.outages.answered((INBOX,))
-    assert told == []
-    desk.outages.answered((SENDING,))
-    assert len(told) == 1
-
-
 def test_a_circuit_that_is_open_already_tells_what_opened_it() -> None:
     desk = Desk()
     desk.fail("ticketing_circuit_open", "first", cause="ticketing_timeout")
     assert desk.down() == [(TICKETING, "ticketing_timeout")]
-
-
-def test_a_connection_that_fails_at_the_start_is_a_part_of_its_service() -> None:
-    desk = Desk()
-    desk.fail("mcp_timeout", step=STARTING, service="orders")
-    (outage,) = desk.outages.current
-    assert (outage.service, outage.part, outage.address) == ("orders", "start", "orders.csv")
 
 
 def test_an_answer_by_template_does_not_bring_the_model_back() -> None:

@@ -174,6 +174,6 @@ def test_a_service_that_is_asked_since_a_reload_has_its_address(ledger: Ledger) 
         desk = Desk(ledger, with_key)
         desk.file = replace(desk.file, llm=replace(desk.file.llm, provider="anthropic"))
         assert await desk.settings.reload()
-        assert (MODEL, "api.anthropic.com") in desk.daemon.outages.addresses
+        assert desk.daemon.outages.address_of(MODEL) == "api.anthropic.com"
 
     asyncio.run(run())

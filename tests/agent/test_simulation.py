@@ -100,7 +100,7 @@ BUGS = (
     Bug(
         "a mail that is released forgets that its reply may have left",
         "ledger/interventions.py",
-        '(or_(mails.c.outcome.is_(None), in_literals(mails.c.stage, "sending", "sent")), mails.c.stage),',
+        '(or_(mails.c.outcome.is_(None), mails.c.stage.in_(("sending", "sent"))), mails.c.stage),',
         '(mails.c.outcome == "sent", mails.c.stage),',
     ),
     Bug(

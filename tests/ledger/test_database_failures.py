@@ -7,6 +7,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ from typing import Any
 import psycopg
 import pytest
 from ledgers import KEY, LOCATION, MAIL, REPLY, claimed
+from sqlalchemy import func, select
 
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.mail_state import Busy
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.mail_state import Busy, Done
 from guarantee_email_agent.ledger.opening import open_ledger, open_ledger_to_read
+from guarantee_email_agent.ledger.tables import MARK, mails
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, EXIT_FAILURE, AgentError, ConfigurationError
 
 
@@ -178,8 +182,8 @@ def test_a_full_disk_loses_nothing_that_was_written(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     written = []
     with closing(open_ledger(str(path), key=KEY)) as ledger:
-        with ledger._database.read_transaction() as connection:  # the only connection of a SQLite ledger
-            connection.driver.execute("PRAGMA max_page_count = 20")
+        with ledger._database.read_transaction() as connection:  # the only one so far
+            connection.exec_driver_sql("PRAGMA max_page_count = 20")
 
         def fill() -> None:
             for number in range(2000):
@@ -209,6 +213,48 @@ def test_a_disk_that_refuses_to_be_written(tmp_path: Path) -> None:
     assert done.stdout == "ledger_disk_error {'outage': True}\n"
     with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
         assert ledger.state("0" * 32) is not None
+
+
+def test_close_waits_for_what_was_begun(ledger_location: str, ledger_sql: Any) -> None:
+    """A thread goes on for a while after the task that waits for it was cancelled."""
+    ledger = open_ledger(ledger_location, key=KEY)
+    held = claimed(ledger)
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with ledger._database.write_transaction() as connection:
+            begun.set()
+            assert may_go_on.wait(30)
+            connection.execute(MARK, {"at_location": held.location_key})
+
+    with ThreadPoolExecutor(1) as threads:
+        writing = threads.submit(write)
+        assert begun.wait(30)
+        threading.Timer(0.3, may_go_on.set).start()
+        ledger.close()
+        assert ledger_sql.rows("SELECT count(marked_at) FROM ledger_places") == [(1,)]
+        writing.result()
+
+
+def test_a_connection_that_does_not_end_does_not_keep_it_open(tmp_path: Path) -> None:
+    ledger = open_ledger(str(tmp_path / "ledger.db"), key=KEY, lock_timeout_s=0.1)
+    with ledger._database.read_transaction() as connection:
+        ledger.close()
+        assert connection.scalar(select(func.count()).select_from(mails)) == 0
+
+
+def test_threads_that_write_at_once_all_write(ledger_location: str) -> None:
+    with closing(open_ledger(ledger_location, key=KEY)) as ledger, ThreadPoolExecutor(16) as threads:
+        keys = [f"{number:032x}" for number in range(100)]
+        claims = list(threads.map(lambda key: claimed(ledger, mail=key, location=key), keys))
+        list(threads.map(lambda claim: ledger.finish(claim, "handed_over"), claims))
+        assert all(isinstance(ledger.state(key), Done) for key in keys)
+
+
+def test_a_list_may_be_as_long_as_an_inbox(ledger: Ledger) -> None:
+    claimed(ledger)
+    listed = [f"{number:032x}" for number in range(40_000)]
+    assert ledger.inbox([*listed, LOCATION]).seen == {LOCATION}
 
 
 def test_a_server_that_is_not_there(postgresql_server: Any) -> None:
@@ -276,8 +322,8 @@ def test_settings_of_a_server_that_would_weaken_the_ledger(postgresql_server: An
     with closing(open_ledger(url, key=KEY)) as ledger:
         assert claimed(ledger).mail_key == MAIL
         with ledger._database.write_transaction() as connection:
-            assert connection.driver.execute("SHOW synchronous_commit").fetchone()[0] == "on"
-            assert connection.driver.execute("SHOW transaction_isolation").fetchone()[0] == "read committed"
+            assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
+            assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
 
 
 def test_a_connection_that_ended_while_idle_is_replaced(postgresql_server: Any, postgresql_url: str) -> None:

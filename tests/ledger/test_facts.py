@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import KEY, claimed
+from ledgers import KEY
 from postgresql import LedgerSql
 
-from guarantee_email_agent.ledger.agents import AgentReport
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
@@ -42,63 +41,13 @@ def test_the_start_of_a_ledger_for_one_inbox_is_that_of_the_first_which_asks(led
     assert ledger.first_start(INBOX) == 1000.5
 
 
-def test_a_clock_that_was_wrong_at_the_first_start_does_not_keep_mail_unanswered(
-    ledger: Ledger, ledger_sql: Any
-) -> None:
-    ledger.first_start(INBOX)
-    ledger_sql.rows("UPDATE ledger_facts SET value = '4102444800.0' WHERE name = ?", f"first_start {INBOX}")
-    first = ledger.first_start(INBOX)
-    assert first <= ledger.time()
-    assert ledger.first_start_if_known(INBOX) == first
-
-
-@pytest.mark.parametrize("follower", ["a mail", "an agent"])
-def test_a_clock_that_is_behind_does_not_set_back_what_something_followed(
-    ledger: Ledger, ledger_sql: Any, follower: str
-) -> None:
+def test_a_clock_that_is_behind_does_not_set_it_back(tmp_path: Path) -> None:
     """Else the whole past of the inbox would be answered once the clock is right."""
-    ledger.first_start(INBOX)
-    if follower == "a mail":
-        claimed(ledger)
-        ledger_sql.rows("UPDATE ledger_mails SET changed_at = 4102444900.0")
-    else:
-        ledger.agents.beat("one:1", AgentReport("1.0", "answer"))
-        ledger_sql.rows("UPDATE ledger_agents SET seen_at = 4102444900.0")
-    ledger_sql.rows("UPDATE ledger_facts SET value = '4102444800.0' WHERE name = ?", f"first_start {INBOX}")
-    assert not ledger.is_first_start(INBOX)
-    assert ledger.first_start(INBOX) == 4102444800.0
-    assert ledger.first_start_if_known(INBOX) == 4102444800.0
-    ledger.first_start(OTHER_INBOX)
-    assert not ledger.is_first_start(OTHER_INBOX)
-
-
-def test_a_later_start_follows_too(tmp_path: Path) -> None:
     now = FIRST
     with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY, now=lambda: now)) as ledger:
-        assert ledger.is_first_start(INBOX)
         assert ledger.first_start(INBOX) == FIRST
         now = FIRST - YEAR_S
-        assert ledger.is_first_start(INBOX)
-        now = FIRST + YEAR_S
-        assert ledger.first_start(INBOX) == FIRST
-        now = FIRST - YEAR_S
-        for _ in range(2):
-            assert not ledger.is_first_start(INBOX)
-            assert ledger.first_start(INBOX) == FIRST
-
-
-def test_one_that_was_set_back_is_followed_by_what_comes_after_it(tmp_path: Path) -> None:
-    now = FIRST + YEAR_S
-    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY, now=lambda: now)) as ledger:
-        ledger.first_start(INBOX)
-        now = FIRST
-        assert ledger.first_start(INBOX) == FIRST
-        now = FIRST - YEAR_S
-        assert ledger.is_first_start(INBOX)
-        now = FIRST + 1
-        assert ledger.first_start(INBOX) == FIRST
-        now = FIRST - YEAR_S
-        assert ledger.first_start(INBOX) == FIRST
+        assert (ledger.first_start(INBOX), ledger.first_start_if_known(INBOX)) == (FIRST, FIRST)
 
 
 def test_one_that_is_no_number_is_damage(ledger: Ledger, ledger_sql: Any) -> None:

@@ -2,11 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from ledgers import LEASE_S, LOCATION, MAIL, claimed
 
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.utils.errors import ConfigurationError
 
 DAY_S = 86_400.0
 OTHER_LOCATION = "c3" * 16
@@ -62,11 +60,6 @@ def test_pruning_takes_more_than_one_batch(ledger: Ledger, ledger_sql: Any) -> N
     pass_days(ledger, ledger_sql, 31)
     assert ledger.prune(30) == 2500
     assert ledger_sql.rows("SELECT count(*) FROM ledger_places") == [(0,)]
-
-
-def test_pruning_young_mails_is_refused(ledger: Ledger) -> None:
-    with pytest.raises(ConfigurationError):
-        ledger.prune(29)
 
 
 def test_a_clock_that_is_ahead_for_one_start_forgets_nothing(ledger: Ledger, ledger_sql: Any) -> None:

@@ -18,7 +18,7 @@ from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.integrations.ports import Admission
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim
-from guarantee_email_agent.ledger.mail_state import Done
+from guarantee_email_agent.ledger.mail_state import Busy, Done
 from guarantee_email_agent.ledger.opening import open_ledger, open_ledger_to_read
 from guarantee_email_agent.ledger.schema import SCHEMA_VERSION
 from guarantee_email_agent.utils.errors import AgentError
@@ -169,7 +169,6 @@ def test_a_ledger_of_version_2_gets_its_new_columns_and_keeps_its_mails(ledger_l
     for column in ("released_at", "worked_s", "cost_usd"):
         ledger_sql.rows(f"ALTER TABLE ledger_mails DROP COLUMN {column}")
     ledger_sql.rows("DROP TABLE ledger_agents")
-    ledger_sql.rows("DROP TABLE ledger_outages")
     ledger_sql.rows("UPDATE ledger_facts SET value = '2' WHERE name = 'schema_version'")
     mails = ledger_sql.rows(MAILS)
     open_ledger(ledger_location, key=KEY).close()
@@ -177,18 +176,18 @@ def test_a_ledger_of_version_2_gets_its_new_columns_and_keeps_its_mails(ledger_l
     assert structure(ledger_location) == new
 
 
-def test_a_ledger_of_version_3_gets_its_table_of_outages_and_keeps_its_mails(
-    ledger_location: str, ledger_sql: Any
+@pytest.mark.parametrize("old_version", [3, 4])
+def test_a_ledger_with_a_table_that_is_no_longer_used_keeps_its_mails(
+    ledger_location: str, ledger_sql: Any, old_version: int
 ) -> None:
     with closing(open_ledger(ledger_location, key=KEY)) as ledger:
         ledger.claim(mail(1), location_key=mail(2), owner="one:1", lease_s=LEASE_S)
-    new = structure(ledger_location)
-    ledger_sql.rows("DROP TABLE ledger_outages")
-    ledger_sql.rows("UPDATE ledger_facts SET value = '3' WHERE name = 'schema_version'")
+    ledger_sql.rows("CREATE TABLE ledger_outages (id TEXT PRIMARY KEY, owner TEXT NOT NULL)")
+    ledger_sql.rows(f"UPDATE ledger_facts SET value = '{old_version}' WHERE name = 'schema_version'")
     mails = ledger_sql.rows(MAILS)
-    open_ledger(ledger_location, key=KEY).close()
+    with closing(open_ledger(ledger_location, key=KEY)) as ledger:
+        assert isinstance(ledger.state(mail(2)), Busy)
     assert (version(ledger_sql), ledger_sql.rows(MAILS)) == (SCHEMA_VERSION, mails)
-    assert structure(ledger_location) == new
 
 
 def structure(location: str) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from guarantee_email_agent.agent.identity_key import key_of_mailbox, mailbox_name
 from guarantee_email_agent.agent.ledger_access import current_outages
-from guarantee_email_agent.agent.outage_log import summary_lines
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN, summary_message_id
@@ -216,7 +215,6 @@ def _lines(
     costs = [row.cost_usd for row in rows if row.cost_usd is not None]
     yield f"\nLanguage model: {sum(costs):.4f} USD" if costs else "\nLanguage model: no cost"
     now, open_counts = reader.now(), reader.counts()
-    yield from summary_lines(reader.outages(since=period.begin, until=period.end), clock, now)
     outages = [(agent, outage) for agent in reader.agents() for outage in current_outages(agent, now)]
     yield f"Down now: {'nothing' if not outages else ''}".rstrip()
     yield from (

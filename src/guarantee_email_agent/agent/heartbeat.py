@@ -10,7 +10,6 @@ from typing import Final
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.observer import DaemonObserver
-from guarantee_email_agent.agent.outage_history import OutageHistory
 from guarantee_email_agent.agent.outages import Outage, wall_time
 from guarantee_email_agent.agent.process_identity import has_ended
 from guarantee_email_agent.config.settings import Mode
@@ -26,13 +25,10 @@ _NO_WORK: Final = frozenset({"busy", "waiting"})
 
 
 class Heartbeat(DaemonObserver):
-    """Tells the ledger how the agent stands.
+    """Tells the ledger how the agent stands. owner: names this process there."""
 
-    owner: names this process in the ledger. history: is written with every beat.
-    """
-
-    def __init__(self, ledger: RunningAgents, owner: str, mode: Mode, history: OutageHistory | None = None) -> None:
-        self._ledger, self._owner, self._mode, self._history = ledger, owner, mode, history
+    def __init__(self, ledger: RunningAgents, owner: str, mode: Mode) -> None:
+        self._ledger, self._owner, self._mode = ledger, owner, mode
         self._waiting: int | None = None
         self._oldest_received: float | None = None
         self._outages: tuple[ReportedOutage, ...] = ()
@@ -104,12 +100,6 @@ class Heartbeat(DaemonObserver):
             logger.debug("%s", error.message)
             for mail_key, done in work.items():
                 self._add(mail_key, done)
-            return
-        if self._history is not None:
-            try:
-                await self._history.exchange()
-            except LedgerError as error:
-                logger.debug("%s", error.message)
 
     def _add(self, mail_key: str, done: Work) -> None:
         before = self._work.get(mail_key, Work(0.0, None))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from math import inf
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -33,9 +32,6 @@ LEDGER: Final = "ledger"
 MODEL: Final = "llm"
 WARRANTY_SYSTEM: Final = "warranty_api"
 TICKETING: Final = "ticketing"
-
-STARTING: Final = "start"
-"""A part of every service: the test of its connection when the agent starts."""
 
 SAME_OUTAGE_S: Final = 600.0
 """A service that fails again so soon after it answered has been down all the time: it flaps."""
@@ -81,7 +77,7 @@ class Outage:
 
     service: as its error codes begin, such as `mail`, `llm`, `ledger` or the name of a look-up. address: where it is,
     without user and password; empty where it has none. tool: the MCP tool that failed; empty where it is none.
-    reason: of `code`, as a verb phrase. since: when somebody first noticed, in seconds of `time.monotonic`, whose
+    reason: of `code`, as a verb phrase. since: when it was first noticed, in seconds of `time.monotonic`, whose
     differences no change of the clock touches; `wall_time` has it as a moment. part: of the service that fails by
     itself, such as `send`; empty where it is all of it.
     """
@@ -129,11 +125,6 @@ class CurrentOutages:
         self.use_addresses(addresses)
         self._now = now
         self._parts: dict[str, _Part] = {}
-        self._answered_at: dict[str, float] = {}
-        self._begun: dict[str, float] = {}  # outages that others know of
-        self._left: dict[str, Outage] = {}
-        self._ended_since: dict[tuple[str, str], float] = {}  # parts of what was left, while others are not back
-        self._tell_back: Callable[[Outage], None] = lambda _: None
 
     @property
     def current(self) -> tuple[Outage, ...]:
@@ -148,8 +139,7 @@ class CurrentOutages:
         return any(part.answered for part in parts)
 
     def failed(self, error: AgentError, mail_id: str | None = None) -> None:
-        """error: an outage; its `details` may name a `step` (`list`: of the inbox), a `tool`, and `sending`. For the
-        step `STARTING` they name the `service`.
+        """error: an outage; its `details` may name a `step` (`list`: of the inbox), a `tool`, and `sending`.
 
         mail_id: the mail that waits for the service; None where all is done without it that can be.
         """
@@ -163,7 +153,7 @@ class CurrentOutages:
             str(error.details.get("tool", "")),
             code,
             _reason(code, service),
-            self._began(name, now),
+            now,
             part_name,
         )
         if part is None or (part.ended_at is not None and now - part.ended_at > SAME_OUTAGE_S):
@@ -174,7 +164,6 @@ class CurrentOutages:
             tool = outage.tool or part.outage.tool
             part.outage, part.ended_at = replace(outage, tool=tool, since=part.outage.since), None
         part.answered = False
-        self._left.pop(name, None)
         if mail_id is None:
             part.waiting.clear()
         else:
@@ -182,17 +171,10 @@ class CurrentOutages:
 
     def answered(self, parts: Iterable[str]) -> None:
         """These services, or parts of one, have just done their part."""
-        names = list(parts)
-        for name in names:
-            self._answered_at[name] = self._now()
-            self._end_left(name)
+        for name in parts:
             if (part := self._parts.get(name)) is not None:
                 part.answered = True
                 self._end(part)
-        down = {outage.service for outage in self.current}
-        for service in {name.partition(" ")[0] for name in names} - down:  # a start here would find it up
-            self._answered_at[f"{service} {STARTING}"] = self._now()
-            self._end_left(f"{service} {STARTING}")
 
     def finished(self, mail_id: str, *, without: Collection[str] = ()) -> None:
         """All was done for a mail, so whatever it waited for is back; `without` names what it did without."""
@@ -211,8 +193,6 @@ class CurrentOutages:
     def forget_model(self) -> None:
         """Another model is asked from now on, or under another limit, and nothing is known of that one."""
         self._parts.pop(MODEL, None)
-        self._left.pop(MODEL, None)
-        self._begun.pop(MODEL, None)
 
     def address_of(self, name: str) -> str:
         """Where a service, or a part of one, is; empty where it has no address."""
@@ -221,58 +201,6 @@ class CurrentOutages:
     def use_addresses(self, addresses: Mapping[str, str]) -> None:
         """After a reload, which may have brought a service that was not used before."""
         self._addresses = addresses
-
-    @property
-    def addresses(self) -> frozenset[tuple[str, str]]:
-        """Of all services that are asked: their names, and where each part of them is."""
-        return frozenset((name.partition(" ")[0], address) for name, address in self._addresses.items())
-
-    def heard_of(self, left: Sequence[Outage], others: Sequence[Outage], tell_back: Callable[[Outage], None]) -> None:
-        """What earlier agents left down, and what other agents find down now; in place of what was heard before.
-
-        What this agent finds down, and has not seen work since, began when they say. tell_back: called once a service
-        that was left down answers this agent in all its parts.
-        """
-        self._tell_back = tell_back
-        self._begun = {}
-        for outage in (*left, *others):
-            self._begun[outage.name] = min(outage.since, self._begun.get(outage.name, outage.since))
-        for name, part in self._parts.items():
-            if part.ended_at is None and (since := self._began(name, part.outage.since)) < part.outage.since:
-                part.outage = replace(part.outage, since=since)
-        down = {outage.name for outage in self.current}
-        latest_first = sorted(left, key=lambda outage: outage.since, reverse=True)  # of several agents' the longest
-        self._left = {outage.name: outage for outage in latest_first if outage.name not in down}
-        places = {(outage.service, outage.address) for outage in left}
-        self._ended_since = {place: since for place, since in self._ended_since.items() if place in places}
-        for name, outage in list(self._left.items()):
-            if self.has_answered(name, outage.since):
-                self._end_left(name)
-
-    @property
-    def left(self) -> frozenset[str]:
-        """The names of what earlier agents left down, and this one knows nothing of yet."""
-        return frozenset(self._left)
-
-    def has_answered(self, name: str, since: float) -> bool:
-        """Whether a service, or a part of one, has done its part for this agent since a moment."""
-        return self._answered_at.get(name, -inf) > since
-
-    def _began(self, name: str, noticed_at: float) -> float:
-        """When an outage began that this agent noticed then."""
-        since = min(self._begun.get(name, noticed_at), noticed_at)
-        return noticed_at if self.has_answered(name, since) else since
-
-    def _end_left(self, name: str) -> None:
-        """What an earlier agent left down has answered this one."""
-        if (outage := self._left.pop(name, None)) is None:
-            return
-        place = outage.service, outage.address
-        since = min(outage.since, self._ended_since.pop(place, outage.since))
-        if any((each.service, each.address) == place for each in (*self._left.values(), *self.current)):
-            self._ended_since[place] = since  # another part of it is not back
-        else:
-            self._tell_back(replace(outage, since=since))
 
     def forget_cost_limit(self, now: float) -> None:
         """End what the cost limit began on an earlier day (UTC): a new day may cost as much again.
@@ -297,8 +225,6 @@ class CurrentOutages:
     def _part_of(self, error: AgentError) -> str:
         known = sorted({*self._addresses, WARRANTY_SYSTEM}, key=len, reverse=True)
         service = next((name for name in known if error.code.startswith(f"{name}_")), error.code.partition("_")[0])
-        if error.details.get("step") == STARTING:
-            return f"{error.details['service']} {STARTING}"
         if error.details.get("step") == "list":
             return _LISTS.get(service, service)
         return SENDING if service == MAILS and error.details.get("sending") else service

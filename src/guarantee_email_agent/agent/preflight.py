@@ -203,10 +203,10 @@ async def _check_clock(mail: MailClient, config: Config, ledger: Ledger | None, 
     by_first_start = config.agent.answer_since == "first-start"
     mailbox_key = key_of_mailbox(mailbox_name(config), key)
     now = await asyncio.to_thread(_ledger_time, ledger)
-    if by_first_start and (ledger is None or await asyncio.to_thread(ledger.is_first_start, mailbox_key)):
+    first_start = await asyncio.to_thread(ledger.first_start_if_known, mailbox_key) if ledger else None
+    if by_first_start and first_start is None:
         await require_clock(mail, now)
         return
-    first_start = await asyncio.to_thread(ledger.first_start_if_known, mailbox_key) if ledger else None
     if (since := answer_since(config.agent, now if first_start is None else first_start)) > now:
         what = "the first start" if by_first_start else "agent.answer_since"
         at = f"{LocalTime(config.summary.zone).at(since):%Y-%m-%d %H:%M:%S %z}"

@@ -20,18 +20,14 @@ from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbo
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
 from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring
 from guarantee_email_agent.agent.observer import DaemonObserver
-from guarantee_email_agent.agent.outage_history import OutageHistory
 from guarantee_email_agent.agent.outage_log import OutageLog
 from guarantee_email_agent.agent.outages import (
     MAILS,
-    STARTING,
     TICKETING,
     WARRANTY_SYSTEM,
     CurrentOutages,
-    Outage,
     service_addresses,
 )
-from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.agent.reload import SettingsReload
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
@@ -127,7 +123,6 @@ async def _run(loaded: Config, options: RunOptions) -> int:
                 (outage_log,),
                 take_over=options.take_over,
                 monitoring=monitoring,
-                tell_back=outage_log.is_back,
             ) as (daemon, services),
         ):
             started.set()
@@ -244,11 +239,8 @@ async def open_daemon(
     *,
     take_over: bool = False,
     monitoring: Monitoring | None = None,
-    tell_back: Callable[[Outage], None] = lambda _: None,
 ) -> AsyncIterator[tuple[Daemon, Services]]:
     """The daemon, and the services that it works with; everything is opened, each connection tried once.
-
-    tell_back: as in `CurrentOutages.heard_of`.
 
     Raises ConfigurationError for what is missing or bad, instructions included, and MCPConnectionError, with a line for
     each service that cannot be reached.
@@ -264,9 +256,7 @@ async def open_daemon(
         ledger = await asyncio.to_thread(open_ledger, config.ledger_location, key=key)
         stack.callback(ledger.close)
         stack.push_async_callback(services.close)
-        outages = CurrentOutages(service_addresses(config))
-        history = OutageHistory(ledger.outages, process_name(), key, outages, tell_back)
-        await _require_connections(services, config.agent.mode, instructions.load().look_ups, outages, history)
+        await _require_connections(services, config.agent.mode, instructions.load().look_ups)
         ledger_id = await asyncio.to_thread(ledger.id)
 
         async def require_ours() -> None:
@@ -274,7 +264,8 @@ async def open_daemon(
 
         worker = create_worker(config, services, model, ledger, key, clock, instructions)
         mailbox_key = key_of_mailbox(worker.mailbox_name, key)
-        if config.agent.answer_since == "first-start" and await asyncio.to_thread(ledger.is_first_start, mailbox_key):
+        known = await asyncio.to_thread(ledger.first_start_if_known, mailbox_key)
+        if config.agent.answer_since == "first-start" and known is None:
             await require_clock(services.mail, await asyncio.to_thread(ledger.time))
         answers = config.agent.mode != "observe"  # an observer may look at anybody's mailbox
         if answers:
@@ -285,11 +276,12 @@ async def open_daemon(
             observers = (*observers, *monitoring.observers)
         watchdog = monitoring.loop_watchdog if monitoring else None
         ours = require_ours if answers else None
-        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, history)
+        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode)
         await stack.enter_async_context(heartbeat.beating())
         summary = DailySummary(config, ledger, key, first_start, clock)
         await stack.enter_async_context(summary.running())
-        observers = (*observers, history, heartbeat)
+        observers = (*observers, heartbeat)
+        outages = CurrentOutages(service_addresses(config))
         daemon = Daemon(worker, clock, stop, observers, since, ours, outages, watchdog=watchdog)
         if monitoring is not None:
             scenarios = instructions.load().scenarios
@@ -302,17 +294,10 @@ def _model_circuit(daemon: Daemon) -> dict[str, CircuitBreaker]:
     return {"llm": model.circuit} if isinstance(model, ModelWithFallback) else {}
 
 
-async def _require_connections(
-    services: Services,
-    mode: Mode,
-    look_ups: Sequence[LookUp],
-    outages: CurrentOutages,
-    history: OutageHistory,
-) -> None:
+async def _require_connections(services: Services, mode: Mode, look_ups: Sequence[LookUp]) -> None:
     """look_ups: those that topics are served by; the services of others are not needed.
 
-    Raises ConfigurationError, or MCPConnectionError for services that are down: the ledger keeps since when, for the
-    start that finds them back.
+    Raises ConfigurationError, or MCPConnectionError for services that are down.
     """
     tests = {MAILS: services.mail.test_connection(mode == "drafts")}
     if any(each.is_of_warranties for each in look_ups):
@@ -324,15 +309,7 @@ async def _require_connections(
     problems = {service: problem for service, problem in found.items() if problem is not None}
     if misconfigured := [problem for problem in problems.values() if isinstance(problem, ConfigurationError)]:
         raise misconfigured[0]
-    with suppress(LedgerError):
-        await history.exchange()
-    outages.answered(f"{service} {STARTING}" for service in tests if service not in problems)
     if problems:
-        for service, problem in problems.items():
-            outages.failed(AgentError(problem.message, problem.code, {"step": STARTING, "service": service}))
-        history.outages_changed(outages.current)
-        with suppress(LedgerError):
-            await history.exchange()
         lines = [problem.message for problem in problems.values()]
         raise MCPConnectionError("\n".join(lines), next(iter(problems.values())).code)
 

@@ -1,4 +1,4 @@
-"""`log`: what became of mails, or which services were down, one a line."""
+"""`log`: what became of mails, one a line."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def add_log(commands: arguments.Commands) -> None:
         _run,
         purpose="what became of mails: outcome, scenario or reason, ticket, time",
         description="List what became of mails, the newest last, from the ledger. It knows no mail's content; "
-        "--subjects reads sender and subject from the mailbox, and keeps neither. With --outages: which services were "
-        "down, from when to when. Nothing is written.",
+        "--subjects reads sender and subject from the mailbox, and keeps neither. Nothing is written.",
         exit_codes=_EXIT_CODES,
     )
     parser.add_argument("--today", action="store_true", help="since 0:00, in the zone of the times shown")
@@ -48,7 +47,6 @@ def add_log(commands: arguments.Commands) -> None:
         "--limit", type=arguments.count, default=50, metavar="N", help="the last N of them (default: 50)"
     )
     parser.add_argument("--subjects", action="store_true", help="with sender and subject of each, from the mailbox")
-    parser.add_argument("--outages", action="store_true", help="instead of mails: which services were down, and when")
     parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write it as JSON; - is stdout")
     arguments.add_config_option(parser)
     arguments.add_verbose_option(parser)
@@ -69,7 +67,6 @@ def _moment(text: str) -> datetime:
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.agent.ledger_access import open_reader
     from guarantee_email_agent.agent.mail_history import log_report, print_log, read_headings
-    from guarantee_email_agent.agent.outage_log import outages_report, print_outages
     from guarantee_email_agent.ledger.ledger_reader import OUTCOMES
     from guarantee_email_agent.reporting.report_files import write_json_report
     from guarantee_email_agent.reporting.terminal import Terminal
@@ -77,18 +74,10 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.today and options.since is not None:
         raise ConfigurationError("log: --today and --since name two beginnings. Leave one out", "cli_bad_usage")
-    if options.outages and (options.subjects or options.outcome):
-        left_out = "--subjects" if options.subjects else "--outcome"
-        raise ConfigurationError(f"log: {left_out} is about mails, and --outages about services", "cli_bad_usage")
     config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)
     clock = LocalTime(config.summary.zone)
     with open_reader(config) as reader:
         now = reader.now()
-        if options.outages:
-            outages = reader.outages(since=_beginning(options, clock, now))[-options.limit :]
-            print_outages(outages, clock, now, Terminal(arguments.results_stream(options)))
-            write_json_report(options.json_file, lambda: outages_report(outages, clock), "log_report_unwritable")
-            return EXIT_SUCCESS
         wanted = [each for each in OUTCOMES if each in (options.outcome or OUTCOMES)]
         rows = reader.outcomes(wanted, since=_beginning(options, clock, now), limit=options.limit)
         headings = read_headings(config, reader, rows) if options.subjects else None

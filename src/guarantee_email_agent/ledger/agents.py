@@ -8,17 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import delete, func, select, update
 
 from guarantee_email_agent.config.settings import Mode
-from guarantee_email_agent.ledger.database import Database, LedgerError
-from guarantee_email_agent.ledger.tables import NOW, agents, mails
+from guarantee_email_agent.ledger.database import Database
+from guarantee_email_agent.ledger.tables import NOW, TOKEN, agents, by_dialect, mails, require_form
 
 FORGOTTEN_S: Final = 86_400.0
 """After so many seconds of silence the entry of an agent that was killed goes."""
 
-_TOKEN: Final = re.compile(r"[!-~]{1,300}")
 _CODE: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _NO_CODE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -77,20 +75,7 @@ def _save(insert: Any) -> Any:
     )
 
 
-_SAVE: Final = {"sqlite": _save(sqlite.insert), "postgresql": _save(postgresql.insert)}
-_FORGET: Final = delete(agents).where(agents.c.seen_at < NOW - FORGOTTEN_S)
-_LEAVE: Final = delete(agents).where(agents.c.owner == bindparam("at_owner"))
-_ADD_WORK: Final = (  # at_mail, seconds
-    update(mails)
-    .where(mails.c.mail_key == bindparam("at_mail"))
-    .values(worked_s=func.coalesce(mails.c.worked_s, 0.0) + bindparam("seconds"))
-)
-_ADD_COST: Final = (  # at_mail, usd
-    update(mails)
-    .where(mails.c.mail_key == bindparam("at_mail"))
-    .values(cost_usd=func.coalesce(mails.c.cost_usd, 0.0) + bindparam("usd"))
-)
-_OWNERS: Final = select(agents.c.owner)
+_SAVE: Final = by_dialect(_save)
 ALL_AGENTS: Final = select(agents).order_by(agents.c.started_at, agents.c.owner)
 
 
@@ -103,32 +88,36 @@ class RunningAgents:
     def beat(self, owner: str, report: AgentReport, work: Mapping[str, Work] | None = None) -> None:
         """Say that this agent runs, and how it fares. work: by mail key, since the last call; it is added up."""
         values = {
-            "owner": _checked(owner, _TOKEN),
-            "version": _checked(report.version, _TOKEN),
+            "owner": require_form("owner", owner, TOKEN),
+            "version": require_form("version", report.version, TOKEN),
             "mode": report.mode,
             "waiting": report.waiting,
             "oldest_received": report.oldest_received,
             "outages": json.dumps(
-                [[_checked(each.service, _CODE), _checked(each.code, _CODE), each.since] for each in report.outages]
+                [
+                    [require_form("service", each.service, _CODE), require_form("code", each.code, _CODE), each.since]
+                    for each in report.outages
+                ]
             ),
         }
         with self._database.write_transaction() as connection:
-            connection.execute(_SAVE, values)
-            connection.execute(_FORGET)
+            connection.execute(_SAVE[connection.dialect.name], values)
+            connection.execute(delete(agents).where(agents.c.seen_at < NOW - FORGOTTEN_S))
             for mail_key, done in (work or {}).items():
-                connection.execute(_ADD_WORK, {"at_mail": mail_key, "seconds": done.seconds})
+                sums = {"worked_s": func.coalesce(mails.c.worked_s, 0.0) + done.seconds}
                 if done.cost_usd is not None:
-                    connection.execute(_ADD_COST, {"at_mail": mail_key, "usd": done.cost_usd})
+                    sums["cost_usd"] = func.coalesce(mails.c.cost_usd, 0.0) + done.cost_usd
+                connection.execute(update(mails).where(mails.c.mail_key == mail_key).values(**sums))
 
     def names(self) -> list[str]:
         """Of all agents that are listed."""
         with self._database.read_transaction() as connection:
-            return [row.owner for row in connection.rows(_OWNERS)]
+            return list(connection.scalars(select(agents.c.owner)))
 
     def leave(self, owner: str) -> None:
         """This agent ends as it should: no entry stays."""
         with self._database.write_transaction() as connection:
-            connection.execute(_LEAVE, {"at_owner": owner})
+            connection.execute(delete(agents).where(agents.c.owner == owner))
 
 
 def as_code(text: str) -> str:
@@ -145,9 +134,3 @@ def running_agent(row: Any) -> RunningAgent:
     return RunningAgent(
         row.owner, row.version, row.mode, row.started_at, row.seen_at, row.waiting, row.oldest_received, outages
     )
-
-
-def _checked(value: str, pattern: re.Pattern[str]) -> str:
-    if not pattern.fullmatch(value):
-        raise LedgerError(f"The ledger takes no such entry of an agent: {pattern.pattern}", "ledger_invalid_value")
-    return value

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, func, or_, select, update
 
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.integrations.ports import Admission, Limit, Thread
-from guarantee_email_agent.ledger.prepared_statements import PreparedConnection, Row
-from guarantee_email_agent.ledger.tables import BY_TEMPLATE, NOT_ADMITTED, in_literals, is_one_of, mails
+from guarantee_email_agent.ledger.tables import BY_TEMPLATE, NOT_ADMITTED, AnyRow, mails
 
 MAX_THREAD_IDS: Final = 100
 """Message-IDs that are looked up for one mail: a sender may write as many as fit into it."""
@@ -28,11 +27,9 @@ _HOUR_S: Final = 3600.0
 _OTHER_MAIL: Final = mails.c.mail_key != bindparam("at_mail")
 _IN_THREAD: Final = or_(mails.c.mail_key == bindparam("thread_key"), mails.c.thread_key == bindparam("thread_key"))
 # A reply that is asked for proof counts, too: who answers it has had it.
-_MAY_HAVE_REPLY: Final = or_(
-    in_literals(mails.c.stage, "sending", "sent"), in_literals(mails.c.outcome, "answered", "drafted")
-)
+_MAY_HAVE_REPLY: Final = or_(mails.c.stage.in_(("sending", "sent")), mails.c.outcome.in_(("answered", "drafted")))
 # What needs no answer, such as an out-of-office notice, does not make the customer's own mail a second follow-up.
-_FOLLOWS_UP: Final = or_(mails.c.outcome.is_(None), ~in_literals(mails.c.outcome, "not_answered"))
+_FOLLOWS_UP: Final = or_(mails.c.outcome.is_(None), mails.c.outcome != "not_answered")
 _REPLIED_AT: Final = func.coalesce(mails.c.replied_at, mails.c.changed_at)
 
 _FORGET_OLD: Final = update(mails).where(mails.c.admitted_at <= bindparam("day_ago")).values(NOT_ADMITTED)
@@ -52,14 +49,13 @@ _ADMITTED: Final = select(  # at_mail, thread_key, sender_key, text_key, hour_ag
     _count_admitted(mails.c.sender_key == bindparam("sender_key")).label("address"),
     _count_admitted(mails.c.admitted_at > bindparam("hour_ago")).label("hour"),
 )
-_ANSWERED: Final = {  # at_mail, message_ids
-    dialect: select(func.coalesce(mails.c.thread_key, mails.c.mail_key).label("thread_key"))
+_ANSWERED: Final = (  # at_mail, message_ids
+    select(func.coalesce(mails.c.thread_key, mails.c.mail_key).label("thread_key"))
     .add_columns(mails.c.reason, mails.c.reply_message_id, _REPLIED_AT.label("replied_at"))
-    .where(is_answered, _MAY_HAVE_REPLY, _OTHER_MAIL)
+    .where(mails.c.reply_message_id.in_(bindparam("message_ids", expanding=True)), _MAY_HAVE_REPLY, _OTHER_MAIL)
     .order_by(_REPLIED_AT.desc(), mails.c.mail_key)
     .limit(1)
-    for dialect, is_answered in is_one_of(mails.c.reply_message_id, "message_ids").items()
-}
+)
 _MAILS_OF_THREAD: Final = select(  # at_mail, thread_key
     func.coalesce(func.sum(case((_MAY_HAVE_REPLY, 1), else_=0)), 0).label("replies"),
     func.count(case((and_(mails.c.mail_key != bindparam("thread_key"), _OTHER_MAIL, _FOLLOWS_UP), 1))).label(
@@ -75,7 +71,7 @@ _TICKET_OF_THREAD: Final = (  # thread_key
 
 
 def limit_reached(
-    connection: PreparedConnection, mail_key: str, admission: Admission, limits: ReplyLimits, now: float
+    connection: Connection, mail_key: str, admission: Admission, limits: ReplyLimits, now: float
 ) -> Limit | None:
     """Which limit the other mails admitted so far leave no room under; None if all do.
 
@@ -84,16 +80,14 @@ def limit_reached(
     """
     connection.execute(_FORGET_OLD, {"day_ago": now - _DAY_S})
     connection.execute(_RESTART_FUTURE, {"now": now})
-    counts = connection.one(
-        _ADMITTED,
-        {
-            "at_mail": mail_key,
-            "thread_key": admission.thread_key or mail_key,
-            "sender_key": admission.sender_key,
-            "text_key": admission.text_key,
-            "hour_ago": now - _HOUR_S,
-        },
-    )
+    values = {
+        "at_mail": mail_key,
+        "thread_key": admission.thread_key or mail_key,
+        "sender_key": admission.sender_key,
+        "text_key": admission.text_key,
+        "hour_ago": now - _HOUR_S,
+    }
+    counts = connection.execute(_ADMITTED, values).one()
     most: dict[Limit, int] = {
         "text": SAME_TEXT_LIMIT,
         "thread": limits.per_thread,
@@ -103,19 +97,19 @@ def limit_reached(
     return next((limit for limit, count in most.items() if getattr(counts, limit) >= count), None)
 
 
-def answered_thread(connection: PreparedConnection, mail_key: str, reply_message_ids: Sequence[str]) -> Row | None:
+def answered_thread(connection: Connection, mail_key: str, reply_message_ids: Sequence[str]) -> AnyRow | None:
     """Of the mails that one of these replies answered, the one answered last, and the key of its thread."""
-    return connection.row(_ANSWERED, {"at_mail": mail_key, "message_ids": reply_message_ids})
+    return connection.execute(_ANSWERED, {"at_mail": mail_key, "message_ids": reply_message_ids}).one_or_none()
 
 
-def describe_thread(connection: PreparedConnection, mail_key: str, answered: Row) -> Thread:
+def describe_thread(connection: Connection, mail_key: str, answered: AnyRow) -> Thread:
     """The thread of `answered` as it is for a further mail of it."""
     at_thread = {"at_mail": mail_key, "thread_key": answered.thread_key}
-    counts = connection.one(_MAILS_OF_THREAD, at_thread)
+    counts = connection.execute(_MAILS_OF_THREAD, at_thread).one()
     return Thread(
         key=answered.thread_key,
         scenario=answered.reason.removesuffix(BY_TEMPLATE),
-        ticket_id=connection.value(_TICKET_OF_THREAD, at_thread),
+        ticket_id=connection.scalar(_TICKET_OF_THREAD, at_thread),
         reply_message_id=answered.reply_message_id,
         replied_at=answered.replied_at,
         replies=counts.replies,

@@ -9,16 +9,15 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url, text
+from sqlalchemy import Connection, Engine, create_engine, event, exc, func, make_url, select, text
 from sqlalchemy.engine import URL
 
-from guarantee_email_agent.ledger.group_commit import GroupCommit, LockTimeoutError
-from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
 from guarantee_email_agent.utils.text import printable
@@ -118,41 +117,37 @@ class Database:
         self.clock = clock
         self._engine = engine
         self._secrets = secrets
-        # One connection to the file: another one would only wait for it.
-        self._shared = GroupCommit(engine, lock_timeout_s) if self.dialect == "sqlite" else None
+        self._lock_timeout_s = lock_timeout_s
+        self._open = 0
+        self._ended = threading.Condition()
         # A listener that fails while it connects raises the driver's own error.
-        self._driver_error = engine.dialect.loaded_dbapi.Error
-        self._errors: tuple[type[Exception], ...] = (exc.SQLAlchemyError, self._driver_error, LockTimeoutError)
+        self._errors = exc.DBAPIError, exc.TimeoutError, engine.dialect.loaded_dbapi.Error
 
-    def write_transaction(self) -> AbstractContextManager[PreparedConnection]:
+    def write_transaction(self) -> AbstractContextManager[Connection]:
         """One transaction that writes; it is durable when the block is left. What fails in it leaves no trace."""
-        return self._transaction(read_only=False)
+        # A transaction that turned writer halfway would fail at once where another one writes, without waiting.
+        return self._transaction("BEGIN IMMEDIATE")
 
-    def read_transaction(self) -> AbstractContextManager[PreparedConnection]:
-        """One transaction that only reads, and does not wait for the writes of other processes."""
-        return self._transaction(read_only=True)
+    def read_transaction(self) -> AbstractContextManager[Connection]:
+        """One transaction that only reads, and does not wait for those that write."""
+        return self._transaction("BEGIN")
 
     @contextmanager
-    def _transaction(self, *, read_only: bool) -> Iterator[PreparedConnection]:
+    def _transaction(self, sqlite_begin: str) -> Iterator[Connection]:
+        with self._ended:
+            self._open += 1
         try:
-            with (
-                self._pooled_transaction() if self._shared is None else self._shared.transaction(read_only=read_only)
-            ) as connection:
+            with self._engine.connect() as connection:
+                if self.dialect == "sqlite":  # its driver leaves it to us
+                    connection.exec_driver_sql(sqlite_begin)
                 yield connection
+                connection.commit()
         except self._errors as error:
             raise self._ledger_error(error) from None
-
-    @contextmanager
-    def _pooled_transaction(self) -> Iterator[PreparedConnection]:
-        with self._engine.begin() as connection:
-            prepared = PreparedConnection(connection)
-            try:
-                yield prepared
-            except self._driver_error as error:
-                # SQLAlchemy did not see it, and would put a broken connection back into the pool.
-                if self._engine.dialect.is_disconnect(error, prepared.driver, None):
-                    connection.invalidate(error)
-                raise
+        finally:
+            with self._ended:
+                self._open -= 1
+                self._ended.notify_all()
 
     def _ledger_error(self, error: Exception) -> LedgerError:
         """What a database driver raised (or SQLAlchemy around it), as one line that contains no password."""
@@ -163,24 +158,24 @@ class Database:
         elif hasattr(cause, "sqlstate"):
             code, problem = _postgresql_problem(cause)
             detail = str(cause)
-        else:  # a timeout: neither our lock nor a connection of the pool became free
-            code, problem = _LOCKED if isinstance(error, LockTimeoutError | exc.TimeoutError) else _FAILED
+        else:  # no connection of the pool became free
+            code, problem = _LOCKED
             detail = type(error).__name__
         if detail and not any(secret in detail for secret in self._secrets):
             problem += f" ({printable(detail.strip().splitlines()[0])[:_MAX_DETAIL_CHARS]})"
         return LedgerError(f"The ledger {self.name} {problem}", code, {"outage": True})
 
-    def lock_for_creation(self, connection: PreparedConnection) -> None:
+    def lock_for_creation(self, connection: Connection) -> None:
         """Hold off others who would create or change the tables, until the transaction ends."""
         self._lock_for(connection, _CREATION_LOCK)
 
-    def lock_for_admission(self, connection: PreparedConnection) -> None:
+    def lock_for_admission(self, connection: Connection) -> None:
         """Hold off others who would read the clock or count mails, and write by it, until the transaction ends."""
         self._lock_for(connection, _ADMISSION_LOCK)
 
-    def _lock_for(self, connection: PreparedConnection, number: int) -> None:
+    def _lock_for(self, connection: Connection, number: int) -> None:
         if self.dialect == "postgresql":  # SQLite's writer is alone anyway
-            connection.driver.execute("SELECT pg_advisory_xact_lock(%s)", [number])
+            connection.execute(select(func.pg_advisory_xact_lock(number)))
 
     def require_write_access(self, connection: Connection, table: str) -> None:
         """Raises LedgerError where this server or user may only read. A file is looked at by `check_sqlite_place`."""
@@ -195,9 +190,13 @@ class Database:
         raise LedgerError(f"The ledger {self.name} {problem}", code, {"outage": True})
 
     def close(self) -> None:
-        """Close every connection; the last one out of a SQLite file folds its write-ahead log into it."""
-        if self._shared is not None:
-            self._shared.close()
+        """Close every connection, once what was begun has ended or takes too long.
+
+        A thread goes on for a while after the task that waits for it was cancelled. The last connection out of a SQLite
+        file folds its write-ahead log into it.
+        """
+        with self._ended:
+            self._ended.wait_for(lambda: self._open == 0, self._lock_timeout_s)
         self._engine.dispose()
 
 
@@ -260,9 +259,7 @@ def _open_sqlite(path: Path, now: Callable[[], float], lock_timeout_s: float, re
     engine = create_engine(
         place,
         connect_args={"timeout": lock_timeout_s, "isolation_level": None},
-        # Writers wait for each other in any case: on our own lock they get the file at once, in SQLite they poll.
-        pool_size=1,
-        max_overflow=0,
+        pool_timeout=lock_timeout_s,
         hide_parameters=True,
     )
 

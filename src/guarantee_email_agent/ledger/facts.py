@@ -10,14 +10,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
-from guarantee_email_agent.ledger import tables
 from guarantee_email_agent.ledger.database import Database, LedgerError
-from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
-from guarantee_email_agent.ledger.tables import agents, facts, mails
+from guarantee_email_agent.ledger.tables import by_dialect, current_time, facts
 
 KEPT_DAYS: Final = 40
 """For which costs and told summaries are known."""
@@ -26,63 +24,59 @@ _COST: Final = "model_cost "
 _SUMMARY: Final = "summary "
 _TOLD_UNTIL: Final = "summarized until "
 _DONE: Final = "told"
-_REMOVE: Final = delete(facts).where(facts.c.name == bindparam("name"))
 _FORGET: Final = delete(facts).where(facts.c.name >= bindparam("prefix"), facts.c.name < bindparam("oldest"))
 OF_NO_MAILBOX: Final = "first_start"
 """A fact (seconds since 1970) of a ledger that did not tell mailboxes apart: it goes to the first that asks."""
 
 _TAKE_OVER: Final = update(facts).where(facts.c.name == OF_NO_MAILBOX).values(name=bindparam("new_name"))
-_LAST_WRITES: Final = select(
-    select(func.max(mails.c.changed_at)).scalar_subquery().label("of_mails"),
-    select(func.max(agents.c.seen_at)).scalar_subquery().label("of_agents"),
-)
 
 Turn = Literal["first", "again", "no"]
 """Whether it is ours to tell: `again` after somebody who may have told it, and never said so; `no` where it was told,
 or somebody is telling it."""
 
 
-def known_first_start(connection: PreparedConnection, mailbox_key: str) -> float | None:
+def _write(insert: Any) -> Any:
+    """Open: name, value."""
+    write = insert(facts)
+    return write.on_conflict_do_update(index_elements=[facts.c.name], set_={"value": write.excluded.value})
+
+
+_WRITE: Final = by_dialect(_write)
+
+
+def read_fact(connection: Connection, name: str) -> str | None:
+    """None where it is not known."""
+    value: str | None = connection.scalar(select(facts.c.value).where(facts.c.name == name))
+    return value
+
+
+def write_fact(connection: Connection, name: str, value: str) -> None:
+    """In place of what was known."""
+    connection.execute(_WRITE[connection.dialect.name], {"name": name, "value": value})
+
+
+def known_first_start(connection: Connection, mailbox_key: str) -> float | None:
     """In seconds since 1970; None before the first start. Raises LedgerError (`ledger_corrupt`) for no number.
 
     mailbox_key: a keyed hash of the mailbox's name.
     """
     for name in (_first_start_name(mailbox_key), OF_NO_MAILBOX):
-        value = connection.value(tables.FACT, {"name": name})
+        value = read_fact(connection, name)
         if value is not None:
             return _moment(value)
     return None
 
 
-def valid_first_start(connection: PreparedConnection, mailbox_key: str) -> float | None:
-    """As `known_first_start`; None also where the next start takes its place.
-
-    One that lies in the future was saved by a clock that was ahead, and would keep every mail from being answered. But
-    where anything followed it the clock is behind now, and a first start now would have the whole past answered.
-    """
-    first, now = known_first_start(connection, mailbox_key), float(connection.value(tables.CURRENT_TIME))
-    if first is None or first <= now:
-        return first
-    writes = connection.one(_LAST_WRITES)
-    last = connection.value(tables.FACT, {"name": _last_start_name(mailbox_key)})
-    later = (writes.of_mails, writes.of_agents, None if last is None else _moment(last))
-    return first if any(moment is not None and moment > first for moment in later) else None
-
-
-def save_first_start(connection: PreparedConnection, mailbox_key: str) -> float:
-    """As `valid_first_start`; where none does it is now, and from then on the same."""
-    name, last_name = _first_start_name(mailbox_key), _last_start_name(mailbox_key)
-    if connection.value(tables.FACT, {"name": name}) is None:
+def save_first_start(connection: Connection, mailbox_key: str) -> float:
+    """As `known_first_start`; where it is not known it is now, and from then on the same."""
+    name = _first_start_name(mailbox_key)
+    if read_fact(connection, name) is None:
         connection.execute(_TAKE_OVER, {"new_name": name})
-    now, first = float(connection.value(tables.CURRENT_TIME)), valid_first_start(connection, mailbox_key)
-    if first is None:
-        for each in (name, last_name):
-            connection.execute(tables.SET_FACT, {"name": each, "value": repr(now)})
-        return now
-    last = connection.value(tables.FACT, {"name": last_name})
-    if last is None or _moment(last) < now:
-        connection.execute(tables.SET_FACT, {"name": last_name, "value": repr(now)})
-    return first
+    if (first := known_first_start(connection, mailbox_key)) is not None:
+        return first
+    now = current_time(connection)
+    write_fact(connection, name, repr(now))
+    return now
 
 
 def _moment(value: str) -> float:
@@ -96,11 +90,6 @@ def _first_start_name(mailbox_key: str) -> str:
     return f"first_start {mailbox_key}"
 
 
-def _last_start_name(mailbox_key: str) -> str:
-    """Of the latest start by the clock of its time: one that is behind does not set it back."""
-    return f"last_start {mailbox_key}"
-
-
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
     """at: seconds since 1970. digests: keyed hashes, by the dotted name of a setting or the name of a file."""
@@ -109,9 +98,9 @@ class LoadedSettings:
     digests: Mapping[str, str]
 
 
-def known_loaded_settings(connection: PreparedConnection, mailbox_key: str) -> LoadedSettings | None:
+def known_loaded_settings(connection: Connection, mailbox_key: str) -> LoadedSettings | None:
     """None before the first start. Raises LedgerError (`ledger_corrupt`) for what we did not write."""
-    value = connection.value(tables.FACT, {"name": _loaded_settings_name(mailbox_key)})
+    value = read_fact(connection, _loaded_settings_name(mailbox_key))
     if value is None:
         return None
     try:
@@ -123,10 +112,10 @@ def known_loaded_settings(connection: PreparedConnection, mailbox_key: str) -> L
         ) from None
 
 
-def save_loaded_settings(connection: PreparedConnection, mailbox_key: str, digests: Mapping[str, str]) -> None:
+def save_loaded_settings(connection: Connection, mailbox_key: str, digests: Mapping[str, str]) -> None:
     """In place of what was loaded before; now, by the ledger's clock."""
-    value = json.dumps({"at": float(connection.value(tables.CURRENT_TIME)), "digests": dict(digests)})
-    connection.execute(tables.SET_FACT, {"name": _loaded_settings_name(mailbox_key), "value": value})
+    value = json.dumps({"at": current_time(connection), "digests": dict(digests)})
+    write_fact(connection, _loaded_settings_name(mailbox_key), value)
 
 
 def _loaded_settings_name(mailbox_key: str) -> str:
@@ -153,21 +142,21 @@ class ModelCosts:
             self._database.lock_for_admission(connection)  # two that read the same sum would write one of the two
             today = _today(connection)
             name = _cost_name(today)
-            connection.execute(tables.SET_FACT, {"name": name, "value": repr(_cost(connection, name) + usd)})
+            write_fact(connection, name, repr(_cost(connection, name) + usd))
             oldest = _cost_name(today - timedelta(days=KEPT_DAYS))
             connection.execute(_FORGET, {"prefix": _COST, "oldest": oldest})
 
 
-def _cost(connection: PreparedConnection, name: str) -> float:
-    value = connection.value(tables.FACT, {"name": name})
+def _cost(connection: Connection, name: str) -> float:
+    value = read_fact(connection, name)
     try:
         return 0.0 if value is None else float(value)
     except ValueError:
         raise LedgerError("The ledger's costs are damaged. Restore it from a backup", "ledger_corrupt") from None
 
 
-def _today(connection: PreparedConnection) -> datetime:
-    return datetime.fromtimestamp(float(connection.value(tables.CURRENT_TIME)), UTC)
+def _today(connection: Connection) -> datetime:
+    return datetime.fromtimestamp(current_time(connection), UTC)
 
 
 def _cost_name(day: datetime) -> str:
@@ -189,35 +178,35 @@ class Summaries:
         name = _summary_name(mailbox_key, day)
         with self._database.write_transaction() as connection:
             self._database.lock_for_admission(connection)
-            now = float(connection.value(tables.CURRENT_TIME))
+            now = current_time(connection)
             ends_at = repr(now + lease_s)
-            value = connection.value(tables.FACT, {"name": name})
+            value = read_fact(connection, name)
             if value is None:
-                connection.execute(tables.SAVE_FACT, {"name": name, "value": ends_at})
+                write_fact(connection, name, ends_at)
                 oldest = f"{_SUMMARY}{day - timedelta(days=KEPT_DAYS):%Y-%m-%d}"
                 connection.execute(_FORGET, {"prefix": _SUMMARY, "oldest": oldest})
                 return "first"
             if value == _DONE or 0.0 < float(value) - now <= lease_s:
                 return "no"
-            connection.execute(tables.SET_FACT, {"name": name, "value": ends_at})
+            write_fact(connection, name, ends_at)
             return "again"
 
     def told(self, mailbox_key: str, day: date, end: float) -> None:
         """The day was told. end: that of its period, in seconds since 1970."""
         with self._database.write_transaction() as connection:
-            connection.execute(tables.SET_FACT, {"name": _summary_name(mailbox_key, day), "value": _DONE})
-            connection.execute(tables.SET_FACT, {"name": f"{_TOLD_UNTIL}{mailbox_key}", "value": repr(end)})
+            write_fact(connection, _summary_name(mailbox_key, day), _DONE)
+            write_fact(connection, f"{_TOLD_UNTIL}{mailbox_key}", repr(end))
 
     def told_until(self, mailbox_key: str) -> float | None:
         """The end of the period that was told last; None where none was."""
         with self._database.read_transaction() as connection:
-            value = connection.value(tables.FACT, {"name": f"{_TOLD_UNTIL}{mailbox_key}"})
+            value = read_fact(connection, f"{_TOLD_UNTIL}{mailbox_key}")
         return None if value is None else float(value)
 
     def not_told(self, mailbox_key: str, day: date) -> None:
         """It is known for certain that nobody told it: whoever asks next has the first turn."""
         with self._database.write_transaction() as connection:
-            connection.execute(_REMOVE, {"name": _summary_name(mailbox_key, day)})
+            connection.execute(delete(facts).where(facts.c.name == _summary_name(mailbox_key, day)))
 
 
 def _summary_name(mailbox_key: str, day: date) -> str:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import bindparam, case, null, or_, select, update
+from sqlalchemy import Connection, Update, case, or_, select, update
 
 from guarantee_email_agent.ledger.database import Database
-from guarantee_email_agent.ledger.prepared_statements import PreparedConnection, Row
 from guarantee_email_agent.ledger.tables import (
     BEFORE_SENDING,
     NOT_ADMITTED,
@@ -22,7 +21,7 @@ from guarantee_email_agent.ledger.tables import (
     RELEASING,
     STAGE_WITHOUT_REPLY,
     UNMARK_ALL,
-    in_literals,
+    AnyRow,
     locations,
     mails,
 )
@@ -33,65 +32,11 @@ BY_HAND: Final = "by_hand"
 
 PARKED: Final = frozenset({"handed_over", "quarantined", "unknown"})
 
-_AT_MAIL: Final = mails.c.mail_key == bindparam("at_mail")
-_MAIL: Final = select(mails, NOW.label("now")).where(_AT_MAIL).with_for_update()
-_PLACES: Final = select(locations.c.place, locations.c.marked_at).where(locations.c.mail_key == bindparam("at_mail"))
-_HOLD: Final = (  # by_owner, lease_s, attempts_now
-    update(mails)
-    .where(_AT_MAIL)
-    .values(
-        outcome=None,
-        # A reply that may have left is looked for by the next claim; an intent to open a ticket is simply repeated.
-        stage=case(
-            (or_(mails.c.outcome.is_(None), in_literals(mails.c.stage, "sending", "sent")), mails.c.stage),
-            else_=STAGE_WITHOUT_REPLY,
-        ),
-        reason=RELEASING,
-        attempts=bindparam("attempts_now"),  # here, since a hold that is cut short ends by itself
-        fence=mails.c.fence + 1,
-        owner=bindparam("by_owner"),
-        since=NOW,
-        span_s=bindparam("lease_s"),
-        released_at=None,
-    )
-)
-_END_HOLD: Final = update(mails).where(
-    _AT_MAIL, mails.c.fence == bindparam("at_fence"), mails.c.owner == bindparam("at_owner")
-)
-_GIVE_BACK: Final = _END_HOLD.values(  # old_reason
-    owner=None,
-    span_s=0.0,
-    since=NOW,
-    released_at=NOW,
-    changed_at=NOW,
-    reason=bindparam("old_reason"),
-)
-_GIVE_BACK_LATER: Final = _END_HOLD.values(span_s=bindparam("delay_s"), since=NOW, released_at=NOW, changed_at=NOW)
-_PUT_BACK: Final = _END_HOLD.values(  # old_outcome, old_reason, old_attempts, old_released_at
-    owner=None,
-    span_s=0.0,
-    outcome=bindparam("old_outcome"),
-    reason=bindparam("old_reason"),
-    attempts=bindparam("old_attempts"),
-    released_at=bindparam("old_released_at"),
-)
-_HAND_OVER: Final = (
-    update(mails)
-    .where(_AT_MAIL)
-    .values(
-        outcome="handed_over",
-        reason=BY_HAND,
-        owner=None,
-        span_s=0.0,
-        fence=mails.c.fence + 1,
-        changed_at=NOW,
-        released_at=None,
-        # A reply that may have left counts against the limits still.
-        **{
-            name: case((in_literals(mails.c.stage, *BEFORE_SENDING), null()), else_=mails.c[name])
-            for name in NOT_ADMITTED
-        },
-    )
+_NO_LEASE: Final = {"owner": None, "span_s": 0.0}
+_STAGE_OF_HELD: Final = case(
+    # A reply that may have left is looked for by the next claim; an intent to open a ticket is simply repeated.
+    (or_(mails.c.outcome.is_(None), mails.c.stage.in_(("sending", "sent"))), mails.c.stage),
+    else_=STAGE_WITHOUT_REPLY,
 )
 
 
@@ -144,9 +89,9 @@ class Interventions:
         unmarked: whether its mark is off for certain. Where it may be on still, agents do not see the mail, and another
         `release` takes it off.
         """
-        values = {**_held(held), "old_reason": held.reason}
+        given_back = {"released_at": NOW, "changed_at": NOW, "reason": held.reason}
         with self._database.write_transaction() as connection:
-            if connection.execute(_GIVE_BACK, values) == 0:
+            if connection.execute(_end_hold(held).values(**_NO_LEASE, since=NOW, **given_back)).rowcount == 0:
                 return False
             if unmarked:
                 connection.execute(UNMARK_ALL, {"at_mail": held.mail_key})
@@ -155,13 +100,13 @@ class Interventions:
     def give_back_later(self, held: HeldMail, delay_s: float) -> None:
         """A call that takes its mark off may be under way: until then nobody claims it, and nobody takes it over."""
         with self._database.write_transaction() as connection:
-            connection.execute(_GIVE_BACK_LATER, {**_held(held), "delay_s": delay_s})
+            connection.execute(_end_hold(held).values(span_s=delay_s, since=NOW, released_at=NOW, changed_at=NOW))
 
     def put_back(self, held: HeldMail) -> None:
         """Its mark was not touched: it is parked as before, or due."""
+        before = {name: getattr(held, name) for name in ("outcome", "reason", "attempts", "released_at")}
         with self._database.write_transaction() as connection:
-            names = ("outcome", "reason", "attempts", "released_at")
-            connection.execute(_PUT_BACK, _held(held) | {f"old_{name}": getattr(held, name) for name in names})
+            connection.execute(_end_hold(held).values(**_NO_LEASE, **before))
 
     def hand_over(self, mail_key: str) -> bool:
         """A person takes the mail: no agent answers it from now on. False where it was with a person already.
@@ -183,7 +128,18 @@ class Interventions:
                 raise _busy(row)
             if row.outcome is not None and row.outcome not in PARKED:
                 raise _ended(row, "Answer it by hand where you want to: nothing keeps you from it")
-            connection.execute(_HAND_OVER, {"at_mail": mail_key})
+            forgotten = NOT_ADMITTED if row.stage in BEFORE_SENDING else {}  # else it counts against the limits still
+            connection.execute(
+                _at(mail_key).values(
+                    outcome="handed_over",
+                    reason=BY_HAND,
+                    **_NO_LEASE,
+                    fence=mails.c.fence + 1,
+                    changed_at=NOW,
+                    released_at=None,
+                    **forgotten,
+                )
+            )
             # Where no mark is known of, an agent sets one; else it would take the mail for one to be tried again.
             connection.execute(UNMARK_ALL, {"at_mail": mail_key})
         return True
@@ -199,23 +155,36 @@ class Interventions:
                 raise _no_failure(row)
             if row.outcome is None:
                 _require_free(row, has_ended)
-            attempts = row.attempts if row.outcome is None and not again else 0
-            hold = {"by_owner": owner, "lease_s": lease_s, "attempts_now": attempts}
-            connection.execute(_HOLD, {"at_mail": mail_key, **hold})
-            location_keys = frozenset(each.place for each in connection.rows(_PLACES, {"at_mail": mail_key}))
+            connection.execute(
+                _at(mail_key).values(
+                    outcome=None,
+                    stage=_STAGE_OF_HELD,
+                    reason=RELEASING,
+                    # Here, since a hold that is cut short ends by itself.
+                    attempts=row.attempts if row.outcome is None and not again else 0,
+                    fence=mails.c.fence + 1,
+                    owner=owner,
+                    since=NOW,
+                    span_s=lease_s,
+                    released_at=None,
+                )
+            )
+            places = select(locations.c.place).where(locations.c.mail_key == mail_key)
+            location_keys = frozenset(connection.scalars(places))
             reason = "" if row.reason == RELEASING else row.reason
             before = row.outcome, reason, row.attempts, row.released_at
             return HeldMail(mail_key, row.fence + 1, owner, *before, location_keys)
 
 
-def _read(connection: PreparedConnection, mail_key: str) -> Row:
-    row = connection.row(_MAIL, {"at_mail": mail_key})
+def _read(connection: Connection, mail_key: str) -> AnyRow:
+    locked = select(mails, NOW.label("now")).where(mails.c.mail_key == mail_key).with_for_update()
+    row = connection.execute(locked).one_or_none()
     if row is None:
         raise RefusedError(f"Mail {mail_key[:12]} is no longer in the ledger", "ledger_mail_gone")
     return row
 
 
-def _require_free(row: Row, has_ended: Callable[[str], bool]) -> None:
+def _require_free(row: AnyRow, has_ended: Callable[[str], bool]) -> None:
     """Raises RefusedError while somebody works on it, or its reply may be on its way."""
     left_s = _left_s(row)
     if row.owner is not None and left_s > 0 and not has_ended(row.owner):
@@ -224,12 +193,12 @@ def _require_free(row: Row, has_ended: Callable[[str], bool]) -> None:
         raise _on_its_way(row, left_s)
 
 
-def _left_s(row: Row) -> float:
+def _left_s(row: AnyRow) -> float:
     """Of a lease or a wait."""
     return float(max(min(row.since + row.span_s - row.now, row.span_s), 0.0))
 
 
-def _busy(row: Row) -> RefusedError:
+def _busy(row: AnyRow) -> RefusedError:
     return RefusedError(
         f"Mail {row.mail_key[:12]} is being worked on by {short_owner(row.owner)}. Wait for its outcome; if that "
         f"process is gone, the mail is free in {_left_s(row):.0f} s at the latest",
@@ -237,7 +206,7 @@ def _busy(row: Row) -> RefusedError:
     )
 
 
-def _on_its_way(row: Row, left_s: float | None = None) -> RefusedError:
+def _on_its_way(row: AnyRow, left_s: float | None = None) -> RefusedError:
     if row.stage == "sent":
         return RefusedError(
             f"The reply to mail {row.mail_key[:12]} has left. The agent finishes it as answered", "ledger_mail_sent"
@@ -250,7 +219,7 @@ def _on_its_way(row: Row, left_s: float | None = None) -> RefusedError:
     )
 
 
-def _ended(row: Row, remedy: str) -> RefusedError:
+def _ended(row: AnyRow, remedy: str) -> RefusedError:
     how = (
         "was only observed, and is left to people"
         if row.outcome == "observed"
@@ -259,7 +228,7 @@ def _ended(row: Row, remedy: str) -> RefusedError:
     return RefusedError(f"Mail {row.mail_key[:12]} {how}. {remedy}", "ledger_mail_ended")
 
 
-def _no_failure(row: Row) -> RefusedError:
+def _no_failure(row: AnyRow) -> RefusedError:
     if row.outcome == "unknown":
         return RefusedError(
             f"Mail {row.mail_key[:12]} may have been answered, and nobody can tell. 'release' has its reply looked for "
@@ -277,5 +246,9 @@ def short_owner(owner: str) -> str:
     return ":".join(owner.split(":")[:2])
 
 
-def _held(held: HeldMail) -> dict[str, Any]:
-    return {"at_mail": held.mail_key, "at_fence": held.fence, "at_owner": held.owner}
+def _at(mail_key: str) -> Update:
+    return update(mails).where(mails.c.mail_key == mail_key)
+
+
+def _end_hold(held: HeldMail) -> Update:
+    return _at(held.mail_key).where(mails.c.fence == held.fence, mails.c.owner == held.owner)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Update
+from sqlalchemy import Connection, Update
 
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.integrations.ports import TICKET_ID, Admission, Limit, Outcome, Thread
@@ -30,9 +30,9 @@ from guarantee_email_agent.ledger.facts import (
     Summaries,
     known_first_start,
     known_loaded_settings,
+    read_fact,
     save_first_start,
     save_loaded_settings,
-    valid_first_start,
 )
 from guarantee_email_agent.ledger.interventions import Interventions
 from guarantee_email_agent.ledger.mail_state import (
@@ -46,16 +46,14 @@ from guarantee_email_agent.ledger.mail_state import (
     mail_state,
     starts_in_future,
 )
-from guarantee_email_agent.ledger.outages import SeenOutages
-from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.ledger.pruning import prune
 from guarantee_email_agent.ledger.schema import LEDGER_ID, SCHEMA_VERSION
-from guarantee_email_agent.ledger.tables import Delivery, Stage
+from guarantee_email_agent.ledger.tables import TOKEN, Delivery, Stage, require_form
 from guarantee_email_agent.utils.errors import AgentError
 
 _HASH = re.compile(r"[0-9a-f]{32,128}")
-_TOKEN = re.compile(r"[!-~]{1,300}")
 _REASON = re.compile(r"[a-z0-9_-]{0,64}")
+_BATCH_SIZE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +89,8 @@ class Ledger:
     lease in full, so a side effect that follows its intent has all of it. Raises LeaseLostError from any write under a
     claim that another agent has taken over, and LedgerError (`outage`) where the database fails.
 
-    agents: which agents run. costs: of the language model. interventions: what a person does to a mail. outages: which
-    services were down. summaries: which days were told. What people read of it is in ledger_reader.py, which needs no
-    key.
+    agents: which agents run. costs: of the language model. interventions: what a person does to a mail.
+    summaries: which days were told. What people read of it is in ledger_reader.py, which needs no key.
     """
 
     def __init__(self, database: Database, schema_version: int = SCHEMA_VERSION) -> None:
@@ -102,7 +99,6 @@ class Ledger:
         self.agents = RunningAgents(database)
         self.costs = ModelCosts(database)
         self.interventions = Interventions(database)
-        self.outages = SeenOutages(database)
         self.summaries = Summaries(database)
 
     @property
@@ -119,32 +115,32 @@ class Ledger:
         owner: who claims, for people to read, e.g. `host:pid`.
         """
         ids = {
-            "mail_key": _checked("mail_key", mail_key, _HASH),
-            "place": _checked("location_key", location_key, _HASH),
+            "mail_key": require_form("mail_key", mail_key, _HASH),
+            "place": require_form("location_key", location_key, _HASH),
         }
-        lease = {"owner": _checked("owner", owner, _TOKEN), "span_s": lease_s}
+        lease = {"owner": require_form("owner", owner, TOKEN), "span_s": lease_s}
         with self._database.write_transaction() as connection:
-            known = connection.row(tables.STATE, _at(location_key))
+            known = connection.execute(tables.STATE, _at(location_key)).one_or_none()
             if known is not None and mail_key == location_key:
                 mail_key = ids["mail_key"] = known.mail_key
             elif known is not None and known.mail_key == location_key:
                 # Whoever takes it over meanwhile, by the key of before, is waited for.
-                connection.row(tables.LOCK, {"at_mail": location_key})
-                known = connection.row(tables.STATE, _at(location_key))
+                connection.execute(tables.LOCK, {"at_mail": location_key}).first()
+                known = connection.execute(tables.STATE, _at(location_key)).one_or_none()
             unread = known if known is not None and known.mail_key == location_key != mail_key else None
             if unread is not None and unread.outcome is not None:
                 return ended(unread)
             if unread is not None and isinstance(held := mail_state(unread), Busy):  # a person releases it, perhaps
                 return held
-            row = connection.row(tables.CLAIM, {**ids, **lease})
-            connection.execute(tables.SAVE_LOCATION, ids)
+            row = connection.execute(tables.CLAIM[connection.dialect.name], {**ids, **lease}).one_or_none()
+            connection.execute(tables.SAVE_LOCATION[connection.dialect.name], ids)
             if unread is not None:
                 connection.execute(tables.FORGET_PLACELESS, {"at_mail": location_key})
             if row is not None and row.fence > 1:
                 # A copy elsewhere may have lost its mark, too: once the mail has ended again, that is no news.
                 connection.execute(tables.UNMARK_ALL, {"at_mail": mail_key})
             if row is None:
-                found = connection.one(tables.STATE, _at(location_key))
+                found = connection.execute(tables.STATE, _at(location_key)).one()
                 if starts_in_future(found):
                     connection.execute(tables.RESTART_FUTURE_SPANS)
                 state = mail_state(found)
@@ -156,18 +152,18 @@ class Ledger:
 
     def intend_ticket(self, claim: Claim, ticket_key: str) -> None:
         """Write down that the ticket with this idempotency key is about to be created."""
-        self._write(claim, tables.INTEND_TICKET, ticket_key=_checked("ticket_key", ticket_key, _TOKEN))
+        self._write(claim, tables.INTEND_TICKET, ticket_key=require_form("ticket_key", ticket_key, TOKEN))
 
     def ticket_created(self, claim: Claim, ticket_id: str) -> None:
         """Write down which ticket there is."""
-        self._write(claim, tables.TICKET_CREATED, ticket_id=_checked("ticket_id", ticket_id, TICKET_ID))
+        self._write(claim, tables.TICKET_CREATED, ticket_id=require_form("ticket_id", ticket_id, TICKET_ID))
 
     def intend_send(self, claim: Claim, reply_message_id: str, *, delivery: Delivery = "send") -> None:
         """Write down that the reply with this Message-ID is about to be sent, or stored as a draft.
 
         Refused (`ledger_wrong_stage`) while an earlier sending is open: its proof leads to `finish` or `not_sent`.
         """
-        message_id = _checked("reply_message_id", reply_message_id, _TOKEN)
+        message_id = require_form("reply_message_id", reply_message_id, TOKEN)
         self._write(claim, tables.INTEND_SEND, reply_message_id=message_id, delivery=delivery)
 
     def sent(self, claim: Claim) -> None:
@@ -185,14 +181,14 @@ class Ledger:
         outcome that does not go with what may have happened: `answered` takes a reply that was to be sent, `drafted`
         one that was to be stored, and a mail whose reply may have left ends as one of these or `unknown`.
         """
-        self._write(claim, tables.FINISH[outcome], outcome, reason=_checked("reason", reason, _REASON))
+        self._write(claim, tables.FINISH[outcome], outcome, reason=require_form("reason", reason, _REASON))
 
     def release(self, claim: Claim, *, count_attempt: bool, retry_after_s: float, reason: str = "") -> None:
         """Give the mail back unfinished, to be claimed again in `retry_after_s` seconds.
 
         count_attempt: False for an outage, which is not this mail's fault. To be repeated as `finish` is.
         """
-        reason, uncounted = _checked("reason", reason, _REASON), 0 if count_attempt else 1
+        reason, uncounted = require_form("reason", reason, _REASON), 0 if count_attempt else 1
         self._write(claim, tables.RELEASE, "open", reason=reason, span_s=retry_after_s, uncounted=uncounted)
 
     def free(self, mail_key: str, owner: str, *, sending: bool) -> bool:
@@ -200,9 +196,10 @@ class Ledger:
 
         The mail's stage and tries stay as they are. sending: also where its reply may be on its way.
         """
-        values = {"at_mail": _checked("mail_key", mail_key, _HASH), "at_owner": _checked("owner", owner, _TOKEN)}
+        values = {"at_mail": require_form("mail_key", mail_key, _HASH), "at_owner": require_form("owner", owner, TOKEN)}
+        statement = tables.FREE if sending else tables.FREE.where(tables.mails.c.stage != "sending")
         with self._database.write_transaction() as connection:
-            return connection.execute(tables.FREE, {**values, "sending": sending}) == 1
+            return connection.execute(statement, values).rowcount == 1
 
     def find_thread(self, claim: Claim, reply_message_ids: Sequence[str]) -> Thread | None:
         """The conversation in which one of these Message-IDs was a reply of ours; the mail joins it.
@@ -237,11 +234,11 @@ class Ledger:
         """
         for name in ("sender_key", "text_key", "thread_key"):
             if (value := getattr(admission, name)) is not None:
-                _checked(name, value, _HASH)
+                require_form(name, value, _HASH)
         joined_key = None if admission.thread_key == claim.mail_key else admission.thread_key
         with self._database.write_transaction() as connection:
             self._database.lock_for_admission(connection)
-            now = float(connection.value(tables.CURRENT_TIME))
+            now = tables.current_time(connection)
             limit = limit_reached(connection, claim.mail_key, admission, limits, now)
             values: dict[str, Any] = dict(tables.NOT_ADMITTED)
             if limit is None:
@@ -252,7 +249,7 @@ class Ledger:
     def marked(self, location_key: str) -> None:
         """The mailbox now carries the mark at this location."""
         with self._database.write_transaction() as connection:
-            if connection.execute(tables.MARK, _at(location_key)) != 1:
+            if connection.execute(tables.MARK, _at(location_key)).rowcount != 1:
                 raise LedgerError(f"The ledger knows no mail at {location_key}. Claim it first", "ledger_unknown_place")
 
     def reopen(self, location_key: str, *, fence: int, listed_at: float) -> bool:
@@ -264,7 +261,8 @@ class Ledger:
         drawn up without the mark.
         """
         with self._database.write_transaction() as connection:
-            if connection.execute(tables.REOPEN, {**_at(location_key), "at_fence": fence, "listed_at": listed_at}) == 0:
+            values = {**_at(location_key), "at_fence": fence, "listed_at": listed_at}
+            if connection.execute(tables.REOPEN, values).rowcount == 0:
                 # Set while the clock was ahead: it is a minute old in a minute, and not when the clock has passed it.
                 connection.execute(tables.RESTART_FUTURE_MARK, _at(location_key))
                 return False
@@ -274,7 +272,7 @@ class Ledger:
     def state(self, location_key: str) -> MailState | None:
         """The state of the mail at this location; None for a location that the ledger has not seen."""
         with self._database.read_transaction() as connection:
-            row = connection.row(tables.STATE, _at(location_key))
+            row = connection.execute(tables.STATE, _at(location_key)).one_or_none()
         if row is None:
             return None
         if starts_in_future(row):
@@ -287,30 +285,24 @@ class Ledger:
         if self._database.clock is not None:
             return self._database.clock()
         with self._database.read_transaction() as connection:
-            return float(connection.value(tables.CURRENT_TIME))
+            return tables.current_time(connection)
 
     def id(self) -> str:
         """16 hexadecimal digits, the same for all who share this ledger, and in its back-ups."""
         with self._database.read_transaction() as connection:
-            return str(connection.value(tables.FACT, {"name": LEDGER_ID}))
+            return str(read_fact(connection, LEDGER_ID))
 
     def id_if_known(self) -> str | None:
         """The same; None in a ledger of an earlier version that had none."""
         with self._database.read_transaction() as connection:
-            known: str | None = connection.value(tables.FACT, {"name": LEDGER_ID})
-        return known
+            return read_fact(connection, LEDGER_ID)
 
     def first_start(self, mailbox_key: str) -> float:
         """When `run` was first started on this mailbox: at the first call now, and at every later one the same."""
-        _checked("mailbox_key", mailbox_key, _HASH)
+        require_form("mailbox_key", mailbox_key, _HASH)
         with self._database.write_transaction() as connection:
-            self._database.lock_for_admission(connection)  # or the later of two would take the earlier for the future
+            self._database.lock_for_admission(connection)  # two at once would each save one of its own
             return save_first_start(connection, mailbox_key)
-
-    def is_first_start(self, mailbox_key: str) -> bool:
-        """Whether `first_start` is still to be saved, or to be set back to now; nothing is written."""
-        with self._database.read_transaction() as connection:
-            return valid_first_start(connection, mailbox_key) is None
 
     def first_start_if_known(self, mailbox_key: str) -> float | None:
         """The same, and nothing is written: None before the first start."""
@@ -319,7 +311,7 @@ class Ledger:
 
     def save_loaded_settings(self, mailbox_key: str, digests: Mapping[str, str]) -> None:
         """What the agent of this mailbox works with from now on."""
-        _checked("mailbox_key", mailbox_key, _HASH)
+        require_form("mailbox_key", mailbox_key, _HASH)
         with self._database.write_transaction() as connection:
             save_loaded_settings(connection, mailbox_key, digests)
 
@@ -335,16 +327,16 @@ class Ledger:
         but so it may behind any answer of `state`, and `claim` is the one that decides.
         """
         with self._database.read_transaction() as connection:
-            outcomes = {row.place: row.outcome for row in connection.rows(tables.OUTCOMES, {"places": location_keys})}
-            released = frozenset(row.place for row in connection.rows(tables.RELEASED))
+            outcomes = _outcomes(connection, location_keys)
+            released = frozenset(connection.scalars(tables.RELEASED))
         observed = frozenset(place for place, outcome in outcomes.items() if outcome == "observed")
         return InboxState(frozenset(outcomes), observed, released)
 
     def observed(self, location_keys: Sequence[str]) -> set[str]:
         """Those of these locations where a mail lies that was only observed."""
         with self._database.read_transaction() as connection:
-            rows = connection.rows(tables.OUTCOMES, {"places": location_keys})
-        return {row.place for row in rows if row.outcome == "observed"}
+            outcomes = _outcomes(connection, location_keys)
+        return {place for place, outcome in outcomes.items() if outcome == "observed"}
 
     def prune(self, older_than_days: int) -> int:
         """Forget mails that ended so long ago, as `pruning.prune` says; returns how many."""
@@ -363,16 +355,16 @@ class Ledger:
 
 
 def _write_under_claim(
-    connection: PreparedConnection,
+    connection: Connection,
     claim: Claim,
     statement: Update,
     end_state: Outcome | Literal["open"] | None = None,
     **values: Any,
 ) -> None:
     held = {"at_mail": claim.mail_key, "at_fence": claim.fence}
-    if connection.execute(statement, {**held, **values}):
+    if connection.execute(statement, {**held, **values}).rowcount:
         return
-    row = connection.row(tables.CURRENT_CLAIM, held)
+    row = connection.execute(tables.CURRENT_CLAIM, held).one_or_none()
     if row is not None and row.fence == claim.fence:
         if row.owner is not None:
             raise LedgerError(
@@ -387,16 +379,18 @@ def _write_under_claim(
     )
 
 
+def _outcomes(connection: Connection, location_keys: Sequence[str]) -> dict[str, Outcome | None]:
+    """Of the mails at these locations, as far as they were seen. In batches: a statement takes so many values only."""
+    outcomes: dict[str, Outcome | None] = {}
+    for start in range(0, len(location_keys), _BATCH_SIZE):
+        rows = connection.execute(tables.OUTCOMES, {"places": location_keys[start : start + _BATCH_SIZE]})
+        outcomes.update((row.place, row.outcome) for row in rows)
+    return outcomes
+
+
 def _usable_ids(reply_message_ids: Sequence[str]) -> list[str]:
-    return [each for each in dict.fromkeys(reply_message_ids) if _TOKEN.fullmatch(each)][-MAX_THREAD_IDS:]
+    return [each for each in dict.fromkeys(reply_message_ids) if TOKEN.fullmatch(each)][-MAX_THREAD_IDS:]
 
 
 def _at(location_key: str) -> dict[str, str]:
-    return {"at_location": _checked("location_key", location_key, _HASH)}
-
-
-def _checked(name: str, value: str, pattern: re.Pattern[str]) -> str:
-    """Refuse what is no hash, code or id: a customer may have written it."""
-    if not pattern.fullmatch(value):
-        raise LedgerError(f"The ledger takes no such {name}: it has to match {pattern.pattern}", "ledger_invalid_value")
-    return value
+    return {"at_location": require_form("location_key", location_key, _HASH)}

@@ -9,14 +9,14 @@ from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Any, Final, Self, get_args
 
-from sqlalchemy import ColumnElement, Select, func, inspect, select
+from sqlalchemy import ColumnElement, Select, func, inspect, select, text
 
 from guarantee_email_agent.integrations.ports import MailMark, Outcome
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
 from guarantee_email_agent.ledger.database import LedgerError, open_database
-from guarantee_email_agent.ledger.outages import ALL_OUTAGES, RecordedOutage, united
+from guarantee_email_agent.ledger.facts import read_fact
 from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, SCHEMA_VERSION, newer_schema, older_schema, require_key
-from guarantee_email_agent.ledger.tables import CURRENT_TIME, FACT, facts, locations, mails
+from guarantee_email_agent.ledger.tables import current_time, facts, locations, mails
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 OUTCOMES: Final[tuple[Outcome, ...]] = (*get_args(MailMark), "observed")
@@ -93,10 +93,7 @@ class LedgerReader:
 
     def counts(self) -> list[LedgerCount]:
         """By outcome and reason, the most first."""
-        number = func.count()
-        statement = select(mails.c.outcome, mails.c.reason, number).group_by(mails.c.outcome, mails.c.reason)
-        ordered = statement.order_by(number.desc(), mails.c.outcome, mails.c.reason)
-        return [LedgerCount(*row) for row in self._rows(ordered)]
+        return self._counts()
 
     def page(
         self, outcome: Outcome | None = None, *, unfinished: bool = False, skip: int, limit: int
@@ -111,16 +108,15 @@ class LedgerReader:
 
     def now(self) -> float:
         """Seconds since 1970 on the clock of all who share this ledger."""
-        return float(self._rows(CURRENT_TIME)[0][0])
+        with self._database.read_transaction() as connection:
+            return current_time(connection)
 
     def outcomes(
         self, outcomes: Sequence[Outcome], *, since: float = 0.0, until: float | None = None, limit: int
     ) -> list[LedgerRow]:
         """The last `limit` mails that came to one of these outcomes of [since, until); the newest last."""
-        statement = select(*_COLUMNS).where(mails.c.outcome.in_(outcomes), mails.c.changed_at >= since)
-        if until is not None:
-            statement = statement.where(mails.c.changed_at < until)
-        ordered = statement.order_by(mails.c.changed_at.desc(), mails.c.mail_key).limit(limit)
+        wanted = select(*_COLUMNS).where(mails.c.outcome.in_(outcomes), *_changed_in(since, until))
+        ordered = wanted.order_by(mails.c.changed_at.desc(), mails.c.mail_key).limit(limit)
         return [LedgerRow(*row) for row in reversed(self._rows(ordered))]
 
     def unfinished(self, limit: int) -> list[LedgerRow]:
@@ -136,29 +132,16 @@ class LedgerReader:
 
     def counts_since(self, since: float, until: float | None = None) -> list[LedgerCount]:
         """As `counts`, of the outcomes from `since` on, before `until`."""
-        number = func.count()
-        statement = select(mails.c.outcome, mails.c.reason, number).where(
-            mails.c.outcome.is_not(None), mails.c.changed_at >= since
-        )
-        if until is not None:
-            statement = statement.where(mails.c.changed_at < until)
-        grouped = statement.group_by(mails.c.outcome, mails.c.reason)
-        return [
-            LedgerCount(*row) for row in self._rows(grouped.order_by(number.desc(), mails.c.outcome, mails.c.reason))
-        ]
+        return self._counts(mails.c.outcome.is_not(None), *_changed_in(since, until))
+
+    def _counts(self, *conditions: ColumnElement[bool]) -> list[LedgerCount]:
+        number, kind = func.count(), (mails.c.outcome, mails.c.reason)
+        counted = select(*kind, number).where(*conditions).group_by(*kind).order_by(number.desc(), *kind)
+        return [LedgerCount(*row) for row in self._rows(counted)]
 
     def agents(self) -> list[RunningAgent]:
         """The agents that run, or were killed, in the order in which they were started."""
         return [running_agent(row) for row in self._rows(ALL_AGENTS)]
-
-    def outages(self, *, since: float = 0.0, until: float | None = None) -> list[RecordedOutage]:
-        """Those of which a part lies in [since, until), the one that began first before the others."""
-        # United first: a row that lies outside may join two that do not.
-        return [
-            each
-            for each in united(self._rows(ALL_OUTAGES))
-            if (each.ended_at is None or each.ended_at >= since) and (until is None or each.began_at < until)
-        ]
 
     def find(self, prefix: str) -> LedgerRow:
         """The one mail whose key begins so. Raises NoSuchMailError for none and for several."""
@@ -173,7 +156,7 @@ class LedgerReader:
     def require_key(self, key: bytes) -> None:
         """Raises ConfigurationError for another key than the agents', by which no location is known."""
         with self._database.read_transaction() as connection:
-            fingerprint = connection.value(FACT, {"name": KEY_FINGERPRINT})
+            fingerprint = read_fact(connection, KEY_FINGERPRINT)
         require_key(self.name, str(fingerprint), key)
 
     def at(self, location_key: str) -> LedgerRow | None:
@@ -203,20 +186,24 @@ class LedgerReader:
     def _rows(self, statement: Select[Any]) -> list[Any]:
         with self._database.read_transaction() as connection:
             if self._database.dialect == "postgresql":
-                connection.driver.execute("SET TRANSACTION READ ONLY")
-            return list(connection.sqlalchemy.execute(statement))
+                connection.execute(text("SET TRANSACTION READ ONLY"))
+            return list(connection.execute(statement))
 
     def _check(self) -> None:
         with self._database.read_transaction() as connection:
-            if not inspect(connection.sqlalchemy).has_table(facts.name):
+            if not inspect(connection).has_table(facts.name):
                 raise _missing(self.name)
-            version = connection.value(FACT, {"name": "schema_version"})
+            version = read_fact(connection, "schema_version")
         if version is None or not version.isdecimal():
             raise LedgerError(f"The ledger {self.name} is damaged. Restore it from a backup", "ledger_corrupt")
         if int(version) > SCHEMA_VERSION:
             raise newer_schema(self.name, int(version))
         if int(version) < SCHEMA_VERSION:
             raise older_schema(self.name, int(version))
+
+
+def _changed_in(since: float, until: float | None) -> list[ColumnElement[bool]]:
+    return [mails.c.changed_at >= since, *([] if until is None else [mails.c.changed_at < until])]
 
 
 def _begins_with(prefix: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

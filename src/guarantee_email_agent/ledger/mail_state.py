@@ -7,7 +7,7 @@ from math import inf
 from typing import TypeAlias
 
 from guarantee_email_agent.integrations.ports import Outcome
-from guarantee_email_agent.ledger.prepared_statements import Row
+from guarantee_email_agent.ledger.tables import AnyRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,13 @@ class InboxState:
     released: frozenset[str]
 
 
-def ended(row: Row) -> Done:
+def ended(row: AnyRow) -> Done:
     marked = row.marked_at is not None
     kept = row.ticket_id, row.reply_message_id, row.created_at, row.fence
     return Done(row.mail_key, row.outcome, row.reason, marked, *kept)
 
 
-def mail_state(row: Row) -> MailState:
+def mail_state(row: AnyRow) -> MailState:
     if row.outcome is not None:
         return ended(row)
     remaining_s = min(row.since + row.span_s - row.now, row.span_s)
@@ -92,6 +92,6 @@ def mail_state(row: Row) -> MailState:
     return Waiting(row.mail_key, remaining_s, row.attempts, row.reason)
 
 
-def starts_in_future(row: Row) -> bool:
+def starts_in_future(row: AnyRow) -> bool:
     """Whether the clock went back since its lease or wait began."""
     return row.outcome is None and bool(row.since > row.now)

@@ -58,9 +58,9 @@ def open_ledger_to_read(
             return None
     database = open_database(location, now, lock_timeout_s, read_only=True)
     with _closed_where_it_fails(database), database.read_transaction() as connection:
-        version = read_schema_version(database, connection.sqlalchemy, key)
+        version = read_schema_version(database, connection, key)
         if version is not None:
-            database.require_write_access(connection.sqlalchemy, mails.name)
+            database.require_write_access(connection, mails.name)
     if version is None:
         database.close()
         return None

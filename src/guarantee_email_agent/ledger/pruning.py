@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import Connection, bindparam, delete, select
 
-from guarantee_email_agent.ledger import tables
 from guarantee_email_agent.ledger.database import Database
-from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
-from guarantee_email_agent.ledger.tables import LOCATIONS_OF_MAIL, in_literals, locations, mails
-from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.ledger.facts import read_fact, write_fact
+from guarantee_email_agent.ledger.tables import LOCATIONS_OF_MAIL, current_time, locations, mails
 
-MIN_PRUNE_DAYS: Final = 30
 BATCH_SIZE: Final = 1000
 
 CLOCK_SEEN_AT: Final = "clock_seen_at"
@@ -34,7 +31,7 @@ _PRUNE: Final = delete(mails).where(  # before
     mails.c.mail_key.in_(
         select(mails.c.mail_key)
         .where(
-            in_literals(mails.c.outcome, "answered", "drafted", "handed_over", "not_answered"),
+            mails.c.outcome.in_(("answered", "drafted", "handed_over", "not_answered")),
             mails.c.changed_at < bindparam("before"),
             LOCATIONS_OF_MAIL.exists(),
             ~LOCATIONS_OF_MAIL.where(locations.c.marked_at.is_(None)).exists(),
@@ -50,40 +47,34 @@ def prune(database: Database, older_than_days: int) -> int:
     Only mails answered, drafted, handed over or deliberately not answered whose every known location carries the mark,
     since from then on the mark alone keeps the mail from being answered again. Parked and observed mails stay. Nothing
     is forgotten before the clock has been steady for as long, so it has to be called every few weeks at least.
-    Raises ConfigurationError for fewer than 30 days.
     """
-    if older_than_days < MIN_PRUNE_DAYS:
-        raise ConfigurationError(
-            f"The ledger keeps finished mails for {MIN_PRUNE_DAYS} days at least. Ask for that many or more",
-            "ledger_prune_too_young",
-        )
     with database.write_transaction() as connection:
         database.lock_for_admission(connection)
-        now = float(connection.value(tables.CURRENT_TIME))
+        now = current_time(connection)
         before = now - older_than_days * _DAY_S
         if _steady_since(connection, now) > before:
             return 0
     total, count = 0, 1
     while count:  # in batches: everybody else waits for each
         with database.write_transaction() as connection:
-            count = connection.execute(_PRUNE, {"before": before})
+            count = connection.execute(_PRUNE, {"before": before}).rowcount
         total += count
     return total
 
 
-def _steady_since(connection: PreparedConnection, now: float) -> float:
+def _steady_since(connection: Connection, now: float) -> float:
     """When the clock was set last, as far as looks at it can tell; this one is written down."""
     seen_at, since = _moment(connection, CLOCK_SEEN_AT), _moment(connection, CLOCK_STEADY_SINCE)
     if seen_at is None or since is None or not -_LONGEST_STEP_BACK_S <= now - seen_at <= _LONGEST_PAUSE_S:
         since = now
-        connection.execute(tables.SET_FACT, {"name": CLOCK_STEADY_SINCE, "value": repr(now)})
-    connection.execute(tables.SET_FACT, {"name": CLOCK_SEEN_AT, "value": repr(now)})
+        write_fact(connection, CLOCK_STEADY_SINCE, repr(now))
+    write_fact(connection, CLOCK_SEEN_AT, repr(now))
     return since
 
 
-def _moment(connection: PreparedConnection, name: str) -> float | None:
+def _moment(connection: Connection, name: str) -> float | None:
     """None also for what is no number: it is written anew, and nothing is forgotten too early."""
     try:
-        return float(connection.value(tables.FACT, {"name": name}))
-    except (TypeError, ValueError):
+        return float(read_fact(connection, name) or "")
+    except ValueError:
         return None

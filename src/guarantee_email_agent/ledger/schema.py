@@ -11,12 +11,11 @@ from sqlalchemy import CheckConstraint, Connection, inspect, select, update
 from sqlalchemy.schema import CreateColumn
 
 from guarantee_email_agent.ledger.database import Database, LedgerError
-from guarantee_email_agent.ledger.facts import OF_NO_MAILBOX
-from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
-from guarantee_email_agent.ledger.tables import FACT, agents, facts, locations, mails, metadata, outages
+from guarantee_email_agent.ledger.facts import OF_NO_MAILBOX, read_fact
+from guarantee_email_agent.ledger.tables import agents, facts, locations, mails, metadata
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 4  # of 3 and 4 the tables in use are the same
 
 LEDGER_ID: Final = "ledger_id"
 """A fact: what a mailbox is marked with that is served with this ledger."""
@@ -30,10 +29,9 @@ _ADDED_SINCE_1: Final = (*_ADDED_IN_2, *_ADDED_IN_3)
 _CHECKS_OF_2: Final = ("ledger_mails_outcome", "ledger_mails_delivery")
 
 
-def prepare_schema(database: Database, prepared: PreparedConnection, key: bytes) -> None:
+def prepare_schema(database: Database, connection: Connection, key: bytes) -> None:
     """Create the tables, or check that the existing ones are a ledger made with `key`, and bring them up to date."""
-    database.lock_for_creation(prepared)
-    connection = prepared.sqlalchemy
+    database.lock_for_creation(connection)
     version = read_schema_version(database, connection, key)
     if version is None:
         metadata.create_all(connection)
@@ -45,8 +43,7 @@ def prepare_schema(database: Database, prepared: PreparedConnection, key: bytes)
     elif version == 2:
         _add_columns(connection, _ADDED_IN_3)
     agents.create(connection, checkfirst=True)
-    outages.create(connection, checkfirst=True)  # since version 4
-    if connection.execute(FACT, {"name": LEDGER_ID}).one_or_none() is None:
+    if read_fact(connection, LEDGER_ID) is None:
         # made before mailboxes bore a mark of their ledger
         connection.execute(facts.insert(), {"name": LEDGER_ID, "value": _new_id()})
     # A disk without room and a user without rights show here, and not with the first mail.

@@ -1,39 +1,36 @@
-"""The ledger's five tables, and every statement on them but those of conversations.py, interventions.py, agents.py,
-outages.py and pruning.py.
+"""The ledger's four tables, and every statement on them but those of conversations.py, interventions.py, agents.py
+and pruning.py.
 
-docs/ledger.md explains each column. A statement is built once: to build one anew for each mail takes four times as long
-as to execute it. Its open parameters are named in a comment behind it.
+docs/ledger.md explains each column. The open parameters of a statement are named in a comment behind it.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
-    Boolean,
     CheckConstraint,
     Column,
-    ColumnElement,
+    Connection,
     Double,
     ForeignKey,
     Index,
     Integer,
     MetaData,
+    Row,
     Table,
     Text,
     Update,
     and_,
-    any_,
     bindparam,
     case,
     delete,
     func,
-    literal_column,
     or_,
     select,
-    true,
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -41,7 +38,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from guarantee_email_agent.integrations.ports import Outcome
-from guarantee_email_agent.ledger.database import SQLITE_CLOCK_FUNCTION
+from guarantee_email_agent.ledger.database import SQLITE_CLOCK_FUNCTION, LedgerError
 
 Stage: TypeAlias = Literal["claimed", "ticketing", "ticketed", "sending", "sent"]
 """How far the side effects of a mail may have got: written before one (`ticketing`, `sending`) and after it
@@ -49,6 +46,10 @@ Stage: TypeAlias = Literal["claimed", "ticketing", "ticketed", "sending", "sent"
 
 Delivery: TypeAlias = Literal["send", "draft"]
 """What a reply was written for. The mode may have changed since, and its proof lies elsewhere."""
+
+TOKEN: Final = re.compile(r"[!-~]{1,300}")
+
+AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 BY_TEMPLATE: Final = "_by_template"
 """Ends the reason of a mail that a template answered while the language model was down; the scenario stands before."""
@@ -143,24 +144,6 @@ agents = Table(
     sqlite_with_rowid=False,
 )
 
-outages = Table(
-    "ledger_outages",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("owner", Text, nullable=False),
-    Column("service", Text, nullable=False),
-    Column("part", Text, nullable=False),
-    Column("address_key", Text, nullable=False),
-    Column("code", Text, nullable=False),
-    Column("began_at", Double, nullable=False),
-    Column("seen_at", Double, nullable=False),
-    Column("ended_at", Double),
-    Column("proved", Boolean, nullable=False),
-    Column("waiting", Integer),
-    sqlite_with_rowid=False,
-)
-Index("ledger_outages_by_end", outages.c.ended_at)
-
 
 class Now(FunctionElement[float]):
     """Seconds since 1970 on the one clock of all who share a ledger, when the statement runs (after it got its locks).
@@ -190,6 +173,18 @@ def _compile_for_postgresql(_element: Now, _compiler: Any, **_options: Any) -> s
 NOW: Final = Now()
 
 
+def current_time(connection: Connection) -> float:
+    """Of NOW."""
+    return float(connection.execute(select(NOW)).scalar_one())
+
+
+def require_form(name: str, value: str, pattern: re.Pattern[str]) -> str:
+    """Refuse what is no hash, code or id: a customer may have written it."""
+    if not pattern.fullmatch(value):
+        raise LedgerError(f"The ledger takes no such {name}: it has to match {pattern.pattern}", "ledger_invalid_value")
+    return value
+
+
 _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 RELEASING: Final = "releasing"
 """The reason of a mail while its mark is being taken off."""
@@ -204,26 +199,13 @@ _IS_DUE: Final = or_(mails.c.span_s == 0, mails.c.since + mails.c.span_s <= NOW)
 _AT_LOCATION: Final = locations.c.place == bindparam("at_location")
 
 
-def in_literals(column: ColumnElement[str], *values: str) -> ColumnElement[bool]:
-    return column.in_([literal_column(f"'{value}'") for value in values])
-
-
-def is_one_of(column: ColumnElement[str], name: str) -> dict[str, ColumnElement[bool]]:
-    """By dialect: whether it is in a list of any length, which is one parameter of that name."""
-    listed = func.json_each(bindparam(name, type_=JSON)).table_valued("value")
-    return {
-        "sqlite": column.in_(select(listed.c.value)),
-        "postgresql": column == any_(bindparam(name, type_=postgresql.ARRAY(Text))),
-    }
-
-
 def _under_claim(stages: tuple[Stage, ...], **values: Any) -> Update:
     """A write under the mail's latest claim, at one of `stages`; it renews the lease. Open: at_mail, at_fence."""
     held = and_(
         mails.c.mail_key == bindparam("at_mail"),
         mails.c.fence == bindparam("at_fence"),
         mails.c.owner.is_not(None),
-        in_literals(mails.c.stage, *stages),
+        mails.c.stage.in_(stages),
     )
     return update(mails).where(held).values(since=NOW, changed_at=NOW, **values)
 
@@ -233,7 +215,7 @@ def _finish(outcome: Outcome, *stages: Stage, **values: Any) -> Update:
 
 
 def _finish_replied(outcome: Outcome, delivery: Delivery) -> Update:
-    intended = and_(_HAS_REPLY_INTENT, mails.c.delivery == literal_column(f"'{delivery}'"))
+    intended = and_(_HAS_REPLY_INTENT, mails.c.delivery == delivery)
     return _finish(outcome, *_STAGES, stage="sent", replied_at=_INTENDED_AT).where(intended)
 
 
@@ -263,12 +245,11 @@ FINISH: Final[dict[Outcome, Update]] = {  # reason
     "quarantined": _finish_without_reply("quarantined"),
     "unknown": _finish("unknown", *BEFORE_SENDING, "sending"),
 }
-FREE: Final = (  # at_mail, at_owner, sending
+FREE: Final = (  # at_mail, at_owner
     update(mails)
     .where(
         mails.c.mail_key == bindparam("at_mail"),
         mails.c.owner == bindparam("at_owner"),
-        or_(mails.c.stage != literal_column("'sending'"), bindparam("sending", type_=Boolean) == true()),
     )
     .values(owner=None, span_s=0.0, since=NOW, changed_at=NOW)
 )
@@ -294,14 +275,14 @@ REOPEN: Final = (  # listed_at, at_fence
         )
         .scalar_subquery(),
         mails.c.fence == bindparam("at_fence"),
-        in_literals(mails.c.outcome, "handed_over", "quarantined", "unknown"),
+        mails.c.outcome.in_(("handed_over", "quarantined", "unknown")),
     )
     # A mail that was unknown and then handed over by hand may have been answered: its proof is looked for once more.
     .values(
         outcome=None,
         stage=case(
             (
-                and_(in_literals(mails.c.outcome, "handed_over"), ~in_literals(mails.c.stage, *BEFORE_SENDING)),
+                and_(mails.c.outcome == "handed_over", mails.c.stage.not_in(BEFORE_SENDING)),
                 mails.c.stage,
             ),
             else_=STAGE_WITHOUT_REPLY,
@@ -312,15 +293,15 @@ REOPEN: Final = (  # listed_at, at_fence
     )
 )
 
-CURRENT_TIME: Final = select(NOW)
 STATE: Final = (
     select(mails, locations.c.place, locations.c.marked_at, NOW.label("now")).join(locations).where(_AT_LOCATION)
 )
 # Whoever asks compares the outcomes: with a condition SQLite goes through all mails of that outcome for each location.
-OUTCOMES: Final = {  # places
-    dialect: select(locations.c.place, mails.c.outcome).join(mails).where(is_listed)
-    for dialect, is_listed in is_one_of(locations.c.place, "places").items()
-}
+OUTCOMES: Final = (  # places
+    select(locations.c.place, mails.c.outcome)
+    .join(mails)
+    .where(locations.c.place.in_(bindparam("places", expanding=True)))
+)
 
 RELEASED: Final = (
     select(locations.c.place).join(mails).where(mails.c.released_at.is_not(None), mails.c.outcome.is_(None), _IS_DUE)
@@ -331,6 +312,11 @@ LOCK: Final = select(mails.c.mail_key).where(mails.c.mail_key == bindparam("at_m
 LOCATIONS_OF_MAIL: Final = select(locations.c.place).where(locations.c.mail_key == mails.c.mail_key)
 # Of a mail that could not be read at first: nothing that lies anywhere is known by it any more.
 FORGET_PLACELESS: Final = delete(mails).where(mails.c.mail_key == bindparam("at_mail"), ~LOCATIONS_OF_MAIL.exists())
+
+
+def by_dialect(build: Callable[[Any], Any]) -> dict[str, Any]:
+    """A statement that begins with the `insert` of each database, which alone knows conflicts."""
+    return {"sqlite": build(sqlite.insert), "postgresql": build(postgresql.insert)}
 
 
 def _claim(insert: Any) -> Any:
@@ -344,7 +330,7 @@ def _claim(insert: Any) -> Any:
             "attempts": mails.c.attempts + 1,
             "fence": mails.c.fence + 1,
             "released_at": None,
-            "reason": case((in_literals(mails.c.reason, RELEASING), literal_column("''")), else_=mails.c.reason),
+            "reason": case((mails.c.reason == RELEASING, ""), else_=mails.c.reason),
             **{name: claim.excluded[name] for name in ("owner", "since", "span_s", "changed_at")},
         },
         where=and_(mails.c.outcome.is_(None), _IS_DUE),
@@ -361,20 +347,5 @@ def _save_location(insert: Any) -> Any:
     )
 
 
-def _save_fact(insert: Any) -> Any:
-    """Remember what is not known yet. Open: name, value."""
-    return insert(facts).on_conflict_do_nothing(index_elements=[facts.c.name])
-
-
-def _set_fact(insert: Any) -> Any:
-    """In place of what was known. Open: name, value."""
-    save = insert(facts)
-    return save.on_conflict_do_update(index_elements=[facts.c.name], set_={"value": save.excluded.value})
-
-
-# The ones that the databases word differently, by dialect.
-CLAIM: Final = {"sqlite": _claim(sqlite.insert), "postgresql": _claim(postgresql.insert)}
-SAVE_LOCATION: Final = {"sqlite": _save_location(sqlite.insert), "postgresql": _save_location(postgresql.insert)}
-SAVE_FACT: Final = {"sqlite": _save_fact(sqlite.insert), "postgresql": _save_fact(postgresql.insert)}
-SET_FACT: Final = {"sqlite": _set_fact(sqlite.insert), "postgresql": _set_fact(postgresql.insert)}
-FACT: Final = select(facts.c.value).where(facts.c.name == bindparam("name"))
+CLAIM: Final = by_dialect(_claim)
+SAVE_LOCATION: Final = by_dialect(_save_location)

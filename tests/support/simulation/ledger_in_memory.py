@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import create_engine, event
 from sqlalchemy.pool import StaticPool
 
 from guarantee_email_agent.ledger.database import SQLITE_CLOCK_FUNCTION, Database
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.ledger.prepared_statements import PreparedConnection
 from guarantee_email_agent.ledger.schema import prepare_schema
 
 KEY: Final = b"a key for simulations"
@@ -19,25 +17,6 @@ _TABLES: Final = ("ledger_mails", "ledger_places")  # in the order in which rows
 
 BackUp: TypeAlias = dict[str, list[tuple[Any, ...]]]
 """The rows of each table."""
-
-
-class _DatabaseInMemory(Database):
-    """Every transaction on one open connection: to check one out of a pool takes longer than most statements."""
-
-    def __init__(self, engine: Engine, clock: Callable[[], float]) -> None:
-        super().__init__(engine, "in memory", (), 10.0, clock)
-        self._connection = PreparedConnection(engine.connect())
-
-    @contextmanager
-    def _transaction(self, *, read_only: bool) -> Iterator[PreparedConnection]:
-        driver = self._connection.driver
-        driver.execute("BEGIN")
-        try:
-            yield self._connection
-        except BaseException:
-            driver.execute("ROLLBACK")
-            raise
-        driver.execute("COMMIT")
 
 
 class KnownMail(NamedTuple):
@@ -61,10 +40,10 @@ class LedgerInMemory:
             connection.create_function(SQLITE_CLOCK_FUNCTION, 0, lambda: self.now())
             connection.execute("PRAGMA foreign_keys = ON")
 
-        self._database = _DatabaseInMemory(engine, lambda: self.now())
-        with self._database.write_transaction() as connection:
-            prepare_schema(self._database, connection, KEY)
-        self.ledger = Ledger(self._database)
+        database = Database(engine, "in memory", (), 10.0, lambda: self.now())
+        with database.write_transaction() as connection:
+            prepare_schema(database, connection, KEY)
+        self.ledger = Ledger(database)
 
     def reset(self, now: Callable[[], float]) -> None:
         self.now = now
