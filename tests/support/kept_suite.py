@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,8 @@ class KeptSuite(ScenarioFolder):
         """The same, with what it printed."""
         whole = OfflineRun.one_by_one
 
-        def stopped(run: OfflineRun, files: Sequence[str]) -> Iterator[EvalResult]:
-            yield from islice(whole(run, files), count)
+        def stopped(run: OfflineRun, entries: Iterable[Any], total: int) -> Iterator[EvalResult]:
+            yield from islice(whole(run, entries, total), count)
             raise KeyboardInterrupt
 
         with pytest.MonkeyPatch.context() as patch:
