@@ -151,6 +151,13 @@ class TestProblems:
             ("llm: {timeout_s: 0}", ":1: llm.timeout_s: must be above 0 and at most 600, not 0"),
             ("llm: {temperature: 1.5}", ":1: llm.temperature: must be at least 0 and at most 1, not 1.5"),
             (
+                "\nsummary: {at: '07:00'}",
+                (
+                    ":2: summary: is no setting any more: remove it, and have cron mail what `log --summary --since "
+                    "yesterday` prints; times are in the zone $TZ"
+                ),
+            ),
+            (
                 "agent: {own_addresses: ['Me <me@a.com>']}",
                 ":1: agent.own_addresses: must list bare addresses such as support@example.com, not 'Me <me@a.com>'",
             ),

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from guarantee_email_agent.agent.changed_settings import differences, digests, is_of_run, is_setting, needs_restart
-from guarantee_email_agent.agent.daily_summary import check_summary_file, require_summary_file
 from guarantee_email_agent.agent.file_owners import owned_by_their_folders
 from guarantee_email_agent.agent.identity_key import (
     key_of_location,
@@ -100,11 +99,6 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         with report.checking("Log"):
             open_log_file(config.logging.file).close()
             report.passed("Log", str(config.logging.file))
-    if config.summary.file is not None:
-        with report.checking("Summary"):
-            require_summary_file(config)
-            check_summary_file(config.summary.file)
-            report.passed("Summary", str(config.summary.file))
     if config.metrics.enabled:
         with report.checking("Metrics"):  # the agent that runs may have the port and the socket
             require_packages(config.metrics)
@@ -209,7 +203,7 @@ async def _check_clock(mail: MailClient, config: Config, ledger: Ledger | None, 
     first_start = await asyncio.to_thread(ledger.first_start_if_known, mailbox_key) if ledger else None
     if (since := answer_since(config.agent, now if first_start is None else first_start)) > now:
         what = "the first start" if by_first_start else "agent.answer_since"
-        at = f"{LocalTime(config.summary.zone).at(since):%Y-%m-%d %H:%M:%S %z}"
+        at = f"{LocalTime().at(since):%Y-%m-%d %H:%M:%S %z}"
         report.weak("Clock", f"{what}, {at}, lies in the future: only mails that come after it will be answered")
 
 
@@ -218,7 +212,7 @@ def _report_changes(config: Config, ledger: Ledger, key: bytes, report: _Report)
     loaded = ledger.loaded_settings(key_of_mailbox(mailbox_name(config), key))
     if loaded is None:
         return
-    at = f"{LocalTime(config.summary.zone).at(loaded.at):%Y-%m-%d %H:%M:%S %z}"
+    at = f"{LocalTime().at(loaded.at):%Y-%m-%d %H:%M:%S %z}"
     different = differences(loaded.digests, digests(config, key))
     names = [name for name in different if is_of_run(name, config)]
     if not names:

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, Final
 
 from guarantee_email_agent.agent.daemon import Daemon
-from guarantee_email_agent.agent.daily_summary import DailySummary, require_summary_file
 from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
@@ -253,7 +252,6 @@ async def open_daemon(
     Raises ConfigurationError for what is missing or bad, instructions included, and MCPConnectionError, with a line for
     each service that cannot be reached.
     """
-    require_summary_file(config)
     clock = SystemClock()
     instructions = checked_instructions(config)
     async with AsyncExitStack() as stack:
@@ -287,8 +285,6 @@ async def open_daemon(
         ours = require_ours if answers else None
         heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, history)
         await stack.enter_async_context(heartbeat.beating())
-        summary = DailySummary(config, ledger, key, first_start, clock)
-        await stack.enter_async_context(summary.running())
         observers = (*observers, history, heartbeat)
         daemon = Daemon(worker, clock, stop, observers, since, ours, outages, watchdog=watchdog)
         if monitoring is not None:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, WarrantySettings, look_ups_problem
 from guarantee_email_agent.config.mailbox_settings import MarkFolders, MarkKind, OAuthSettings
 from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
-from guarantee_email_agent.config.operation_settings import MetricsSettings, StoreSettings, SummarySettings
+from guarantee_email_agent.config.operation_settings import MetricsSettings, StoreSettings
 from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.files.fields import not_blank, number, setting
@@ -366,17 +366,11 @@ class Config:
     store: StoreSettings = setting(StoreSettings(), "Where runs of `eval`, `grade` and `solve` are kept.")
     agent: AgentSettings = setting(AgentSettings(), "How the agent watches its mailbox.")
     metrics: MetricsSettings = setting(MetricsSettings(), "Figures and health, for monitoring.")
-    summary: SummarySettings = setting(SummarySettings(), "What the agent says of each day.")
     tasks: Tasks = setting(Tasks(), "What tasks may ask for.")
     logging: Logging = setting(Logging(), "Where diagnostics go.")
     secrets: Secrets = field(default_factory=Secrets, repr=False, metadata={"key": None})
     # The file that this was read from; None if there was none. No part of what two configurations have in common.
     source: Path | None = field(default=None, compare=False, metadata={"key": None})
-
-    def __post_init__(self) -> None:
-        own = (self.mailbox.from_address, *self.agent.own_addresses)
-        if self.summary.to is not None and self.summary.to.casefold() in {each.casefold() for each in own if each}:
-            raise ValueError(f"has summary.to: {self.summary.to}, an address of the agent itself; name a person's")
 
     @property
     def ledger_location(self) -> str:

@@ -1,5 +1,5 @@
-"""Why code leaves a mail to a person before any model is asked: an answer to our summary, words, the language, a
-follow-up, an unproved sender, a limit.
+"""Why code leaves a mail to a person before any model is asked: words, the language, a follow-up, an unproved sender,
+a limit.
 """
 
 from __future__ import annotations
@@ -7,14 +7,13 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 
-from guarantee_email_agent.email.conversation import answered_message_ids, text_fingerprint
-from guarantee_email_agent.email.identity import admission_key, is_summary_id
+from guarantee_email_agent.email.conversation import text_fingerprint
+from guarantee_email_agent.email.identity import admission_key
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.instructions.hand_over_lexicon import (
     FOLLOW_UP,
     LANGUAGE,
-    SUMMARY_REPLY,
     UNVERIFIED_SENDER,
 )
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -36,8 +35,6 @@ async def hand_over_reasons(
     history: what the agent did before; None where every mail is the first. identity_key: see `identity`.
     """
     email, thread = mail.email, mail.thread
-    if any(map(is_summary_id, answered_message_ids(email))):
-        return (SUMMARY_REPLY,)
     words = text_fingerprint(email)
     # What a conversation with a colleague is about may stand in its subject alone.
     text = f"{email.subject if thread is None else email.own_subject}\n\n{email.new_text}"
