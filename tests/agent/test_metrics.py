@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from mailbox_in_memory import INSTRUCTIONS
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from virtual_time import VirtualClock
 
@@ -61,7 +62,7 @@ class Observed:
         return self.series(name).get(())
 
     def samples(self) -> Iterator[object]:
-        for family in text_string_to_metric_families(self.metrics.exposition().decode()):
+        for family in text_string_to_metric_families(generate_latest(self.metrics.registry).decode()):
             yield from family.samples
 
 
@@ -145,7 +146,7 @@ class TestMails:
             WorkResult("failed", reason="anna", mail_key="a1b2c3d4", ticket_id="TICKET-000042", error=error),
             ended("handed_over", reason="injury", mail_key="a1b2c3d4"),
         )
-        told = observed.metrics.exposition().decode()
+        told = generate_latest(observed.metrics.registry).decode()
         assert [word for word in ("anna", "a1b2c3d4", "TICKET", "injury", "1768729425") if word in told] == []
 
 

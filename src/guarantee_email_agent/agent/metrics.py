@@ -16,7 +16,6 @@ from prometheus_client import (
     Histogram,
     ProcessCollector,
     disable_created_metrics,
-    generate_latest,
 )
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -52,13 +51,13 @@ class WatchedDaemon(Protocol):
 
 
 class Metrics(DaemonObserver):
-    """Counts what happens. `exposition` is what `/metrics` answers."""
+    """Counts what happens. registry: what `/metrics` tells."""
 
     def __init__(self, config: Callable[[], Config], health: Health, now: Callable[[], float] = time.time) -> None:
         """config: the settings that are in use now. now: seconds since 1970."""
         # When each counter began: a second series for every one, which Prometheus ignores.
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        self._registry = registry = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         self._now = now
         self._live = LiveFigures(config, health)
         self._scenarios: set[str] = set()
@@ -134,10 +133,6 @@ class Metrics(DaemonObserver):
             if scenario.templates or outcome == "observed":  # what would be handed over is observed, too
                 self._mails.labels(outcome, self._scenario(scenario.name))
 
-    def exposition(self) -> bytes:
-        """Prometheus' text format 0.0.4."""
-        return generate_latest(self._registry)
-
     def _scenario(self, name: str) -> str:
         if name not in self._scenarios:
             if len(self._scenarios) >= MAX_SCENARIOS:
@@ -161,10 +156,11 @@ class LiveFigures(Collector):
         self._known: set[str] = set()
 
     def outages_changed(self, outages: Sequence[Outage]) -> None:
-        self._down = {}
-        for outage in outages:
-            self._down[outage.service] = min(outage.since, self._down.get(outage.service, outage.since))
-        self._known |= self._down.keys()
+        longest_last = sorted(outages, key=lambda outage: -outage.since)
+        self._down = {
+            outage.service: outage.since for outage in longest_last
+        }  # at once, for whoever reads it meanwhile
+        self._known = self._known | self._down.keys()
 
     def collect(self) -> Iterator[Metric]:
         config = self.config()

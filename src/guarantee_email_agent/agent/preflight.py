@@ -22,7 +22,7 @@ from guarantee_email_agent.agent.identity_key import (
 )
 from guarantee_email_agent.agent.inbox import answer_since, count_inbox, inbox_filter, require_clock
 from guarantee_email_agent.agent.mail_model import check_price
-from guarantee_email_agent.agent.monitoring import check_places, require_packages, shown_places
+from guarantee_email_agent.agent.monitoring import check_place, require_packages, shown_place
 from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
 from guarantee_email_agent.agent.startup import connection_problem, require_owner
 from guarantee_email_agent.config.loader import built_in_files, load_config
@@ -99,11 +99,11 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         with report.checking("Log"):
             open_log_file(config.logging.file).close()
             report.passed("Log", str(config.logging.file))
-    if config.metrics.enabled:
-        with report.checking("Metrics"):  # the agent that runs may have the port and the socket
+    if (place := config.metrics.place) is not None:
+        with report.checking("Metrics"):  # the agent that runs may have the port
             require_packages(config.metrics)
-            check_places(config.metrics)
-            report.passed("Metrics", ", ".join(shown_places(config.metrics)))
+            check_place(*place)
+            report.passed("Metrics", shown_place(*place))
     warranty_needed = True
     with report.checking("Instructions"):
         instructions = instruction_files(config).load()

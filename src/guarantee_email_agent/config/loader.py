@@ -19,7 +19,10 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 
 MAX_CONFIG_BYTES: Final = 1_000_000
 
+_LISTEN: Final = "write metrics.listen, such as 127.0.0.1:9464, in its place"
 _REMOVED: Final = {
+    **dict.fromkeys(("metrics.port", "metrics.address", "metrics.socket"), _LISTEN),
+    "metrics.host_names": "remove it, any name will do",
     "summary": "remove it, and have cron mail what `log --summary --since yesterday` prints; times are in the zone $TZ",
 }
 """What to do about a key of an earlier version."""
