@@ -44,7 +44,7 @@ class TestSystemdUnit:
 
     def test_it_tells_systemd_how_the_agent_is(self) -> None:
         lines = set(UNIT.read_text().splitlines())
-        assert lines >= {"Type=notify", "NotifyAccess=main", "WatchdogSec=60", "ExecReload=/bin/kill -HUP $MAINPID"}
+        assert lines >= {"Type=notify", "NotifyAccess=main", "WatchdogSec=60"}
 
 
 class TestContainer:

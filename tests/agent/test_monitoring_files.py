@@ -41,7 +41,7 @@ def queries(panel: Any) -> list[str]:
 def told_metrics() -> set[str]:
     """Every series that an agent may tell."""
     config, clock = Config(llm=Llm(max_cost_per_day=5.0)), VirtualClock()
-    metrics = Metrics(lambda: config, Health(clock, LoopWatchdog(clock), lambda: HealthLimits.of(config)))
+    metrics = Metrics(config, Health(clock, LoopWatchdog(clock), HealthLimits.of(config)))
     metrics.inbox_listed(1, 1.0)
     metrics.watch(SimpleNamespace(in_progress=0), lambda: {"mail": CircuitBreaker("mail", clock)})
     metrics.outages_changed([Outage("mail", "", "", "mail_timeout", "gives no answer", 1.0)])

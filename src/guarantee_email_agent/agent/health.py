@@ -69,21 +69,18 @@ class Health(DaemonObserver):
         self,
         clock: Clock,
         watchdog: LoopWatchdog,
-        limits: Callable[[], HealthLimits],
+        limits: HealthLimits,
         is_stopping: Callable[[], bool] = bool,
     ) -> None:
-        """limits: those of the settings that are in use now."""
         self._limits = limits
         self._clock = clock
         self._watchdog = watchdog
         self._inbox_seen_at: float | None = None
-        self._stuck_s = 0.0  # the largest so far: a mail is finished with the settings that it began with
         self._down: tuple[str, ...] = ()
         self._is_stopping = is_stopping
 
     def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:  # noqa: ARG002 - a DaemonObserver
         self._inbox_seen_at = self._clock.monotonic()
-        self._keep_largest_limit()
 
     def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a DaemonObserver
         # The list of a full inbox is worked off for hours before the next one; each mark shows the mailbox, too.
@@ -91,17 +88,13 @@ class Health(DaemonObserver):
             self._inbox_seen_at = self._clock.monotonic()
 
     def outages_changed(self, outages: Sequence[Outage]) -> None:
-        needed = (outage.service for outage in outages if outage.service != MODEL or self._limits().needs_model)
+        needed = (outage.service for outage in outages if outage.service != MODEL or self._limits.needs_model)
         self._down = tuple(dict.fromkeys(needed))
-
-    def _keep_largest_limit(self) -> None:
-        self._stuck_s = max(self._stuck_s, self._limits().stuck_s)
 
     @property
     def stuck(self) -> str | None:
         """Why the agent should be started anew; None while its main loop gets round."""
-        self._keep_largest_limit()
-        if (overdue_s := self._watchdog.overdue_s) <= self._stuck_s:
+        if (overdue_s := self._watchdog.overdue_s) <= self._limits.stuck_s:
             return None
         return f"the main loop has not got round for {overdue_s:.0f} s"
 
@@ -113,6 +106,6 @@ class Health(DaemonObserver):
             problems.append("the agent is being stopped")
         if self._inbox_seen_at is None:
             problems.append("the inbox has not been listed yet")
-        elif (silent_s := self._clock.monotonic() - self._inbox_seen_at) > self._limits().silent_s:
+        elif (silent_s := self._clock.monotonic() - self._inbox_seen_at) > self._limits.silent_s:
             problems.append(f"the inbox was last listed {silent_s:.0f} s ago")
         return problems + [f"{service} is down" for service in self._down]

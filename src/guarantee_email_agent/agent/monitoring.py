@@ -37,14 +37,13 @@ _PROBLEMS: Final = {
 class Monitoring:
     """Watches a daemon for as long as it runs.
 
-    observers, loop_watchdog: for the daemon and its main loop. current_config: the settings that are in use now.
+    observers, loop_watchdog: for the daemon and its main loop.
     """
 
     def __init__(self, config: Config, clock: Clock, notifier: ServiceNotifier, stop: asyncio.Event) -> None:
         """stop: once it is set, no mail is started. Raises ConfigurationError where a package is missing."""
-        self.current_config: Callable[[], Config] = lambda: config
         self.loop_watchdog = LoopWatchdog(clock)
-        self.health = Health(clock, self.loop_watchdog, lambda: HealthLimits.of(self.current_config()), stop.is_set)
+        self.health = Health(clock, self.loop_watchdog, HealthLimits.of(config), stop.is_set)
         self.notifier = notifier
         self.observers: tuple[DaemonObserver, ...] = (self.health, ServiceStatus(notifier))
         self._settings = config.metrics
@@ -54,22 +53,16 @@ class Monitoring:
             require_packages(config.metrics)
             from guarantee_email_agent.agent.metrics import Metrics
 
-            self._metrics = Metrics(lambda: self.current_config(), self.health)
+            self._metrics = Metrics(config, self.health)
             self.observers = (*self.observers, self._metrics)
 
-    def watch(
-        self,
-        daemon: WatchedDaemon,
-        circuits: Callable[[], Mapping[str, CircuitBreaker]],
-        scenarios: Iterable[ScenarioInstruction],
-    ) -> None:
-        """What the metrics look at, as in `Metrics.watch` and `Metrics.expect`."""
+    def watch(self, daemon: WatchedDaemon, circuits: Callable[[], Mapping[str, CircuitBreaker]]) -> None:
+        """As `Metrics.watch`."""
         if self._metrics is not None:
             self._metrics.watch(daemon, circuits)
-            self._metrics.expect(scenarios)
 
     def expect(self, scenarios: Iterable[ScenarioInstruction]) -> None:
-        """As `Metrics.expect`, once others are in use, or the settings have changed."""
+        """As `Metrics.expect`, once others are in use."""
         if self._metrics is not None:
             self._metrics.expect(scenarios)
 

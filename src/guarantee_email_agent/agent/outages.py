@@ -126,7 +126,7 @@ class CurrentOutages:
     def __init__(
         self, addresses: Mapping[str, str] = MappingProxyType({}), now: Callable[[], float] = time.monotonic
     ) -> None:
-        self.use_addresses(addresses)
+        self._addresses = addresses
         self._now = now
         self._parts: dict[str, _Part] = {}
         self._answered_at: dict[str, float] = {}
@@ -208,19 +208,9 @@ class CurrentOutages:
         for part in self._parts.values():
             self._keep_waiting(part, part.waiting.intersection(mail_ids))
 
-    def forget_model(self) -> None:
-        """Another model is asked from now on, or under another limit, and nothing is known of that one."""
-        self._parts.pop(MODEL, None)
-        self._left.pop(MODEL, None)
-        self._begun.pop(MODEL, None)
-
     def address_of(self, name: str) -> str:
         """Where a service, or a part of one, is; empty where it has no address."""
         return self._addresses.get(name, self._addresses.get(name.partition(" ")[0], ""))
-
-    def use_addresses(self, addresses: Mapping[str, str]) -> None:
-        """After a reload, which may have brought a service that was not used before."""
-        self._addresses = addresses
 
     @property
     def addresses(self) -> frozenset[tuple[str, str]]:
@@ -283,7 +273,8 @@ class CurrentOutages:
         if part is None or part.outage.code != OVER_COST_LIMIT:
             return
         if (now - (self._now() - part.outage.since)) // DAY_S < now // DAY_S:
-            self.forget_model()  # one that begins soon after midnight is another one
+            for known in (self._parts, self._left, self._begun):
+                known.pop(MODEL, None)  # one that begins soon after midnight is another one
 
     def _keep_waiting(self, part: _Part, mail_ids: set[str]) -> None:
         if part.waiting and not mail_ids:

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from guarantee_email_agent.agent.changed_settings import differences, digests, is_of_run, is_setting, needs_restart
 from guarantee_email_agent.agent.file_owners import owned_by_their_folders
 from guarantee_email_agent.agent.identity_key import (
     key_of_location,
@@ -21,6 +20,7 @@ from guarantee_email_agent.agent.identity_key import (
     mailbox_name,
 )
 from guarantee_email_agent.agent.inbox import answer_since, count_inbox, inbox_filter, require_clock
+from guarantee_email_agent.agent.loaded_settings import differences, digests, is_of_run, is_setting
 from guarantee_email_agent.agent.mail_model import check_price
 from guarantee_email_agent.agent.monitoring import check_place, require_packages, shown_place
 from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
@@ -53,7 +53,7 @@ from guarantee_email_agent.utils.errors import (
     LLMError,
 )
 from guarantee_email_agent.utils.local_time import LocalTime
-from guarantee_email_agent.utils.logging import open_log_file
+from guarantee_email_agent.utils.log_file import open_log_file
 from guarantee_email_agent.utils.text import printable
 
 _CLOCK = SystemClock()
@@ -208,7 +208,7 @@ async def _check_clock(mail: MailClient, config: Config, ledger: Ledger | None, 
 
 
 def _report_changes(config: Config, ledger: Ledger, key: bytes, report: _Report) -> None:
-    """What differs from what the last start, or reload, of an agent on this mailbox took."""
+    """What differs from what an agent on this mailbox took last."""
     loaded = ledger.loaded_settings(key_of_mailbox(mailbox_name(config), key))
     if loaded is None:
         return
@@ -217,11 +217,10 @@ def _report_changes(config: Config, ledger: Ledger, key: bytes, report: _Report)
     names = [name for name in different if is_of_run(name, config)]
     if not names:
         report.passed("Changes", f"none since an agent loaded everything, {at}")
-    restart = [name for name in names if is_setting(name) and needs_restart(name)]
-    if reloaded := [name for name in names if name not in restart]:
-        report.weak("Changes", f"since {at}, for SIGHUP or a restart to take over: {', '.join(reloaded)}")
-    if restart:
-        report.weak("Changes", f"since {at}, for a restart to take over: {', '.join(restart)}")
+    if files := [name for name in names if not is_setting(name)]:
+        report.weak("Changes", f"since {at}, for an agent to take over: {', '.join(files)}")
+    if settings := [name for name in names if is_setting(name)]:
+        report.weak("Changes", f"since {at}, for a restart to take over: {', '.join(settings)}")
 
 
 def _report_policy(config: Config, report: _Report) -> None:

@@ -1,4 +1,4 @@
-"""The worker of a configuration, with its model and its instructions: made at the start, and anew at a reload."""
+"""The worker of a configuration, with its model and its instructions."""
 
 from __future__ import annotations
 

@@ -1,50 +1,63 @@
-"""What a running agent takes over, and how `check` knows what changed."""
+"""How `check` knows what changed since an agent loaded it."""
 
 from __future__ import annotations
 
+import asyncio
 import io
 import shutil
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from mailbox_in_memory import INSTRUCTIONS
+from mailbox_in_memory import INSTRUCTIONS, KEY, MailboxInMemory, Tickets, Warranties, worker_on
 from steered_desk import SteeredDesk
 
-from guarantee_email_agent.agent.changed_settings import (
-    changed_settings,
-    differences,
-    digests,
-    is_setting,
-    merged,
-    needs_restart,
-)
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox, mailbox_name
+from guarantee_email_agent.agent.loaded_settings import differences, digests, flat_settings, is_setting, note_loaded
 from guarantee_email_agent.agent.preflight import check_all
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
 
 
 def config(folder: Path, text: str) -> Config:
     (folder / "config.yaml").write_text(text)
-    return load_config(None, {}, folder)
+    return load_config(None, {"LEDGER_KEY": "hush"}, folder)
 
 
-def test_what_the_servers_were_started_with_stays(tmp_path: Path) -> None:
-    old = config(tmp_path, "")
-    new = config(
-        tmp_path,
-        "agent: {mode: drafts, ledger: other.db, max_mail_bytes: 5000, concurrency: 2, limits: {per_hour: 7}}\n"
-        "llm: {max_tokens: 99}\nlogging: {level: DEBUG}\nmailbox: {maildir: elsewhere}\n",
-    )
-    used = merged(old, new)
-    taken_over = ("agent.concurrency", "agent.limits.per_hour", "llm.max_tokens", "logging.level")
-    assert changed_settings(old, used) == taken_over
-    left = changed_settings(used, new)
-    assert left == ("agent.ledger", "agent.max_mail_bytes", "agent.mode", "mailbox.maildir")
-    assert all(map(needs_restart, left))
-    assert not any(map(needs_restart, taken_over))
+LOOK_UP = "look_ups: {orders: {topics: [order-status], number: order_number, pattern: '[0-9]{5}', labels: [order], "
+
+
+def changed(old: Config, new: Config) -> tuple[str, ...]:
+    return differences(flat_settings(old), flat_settings(new))
+
+
+def test_settings_are_named_as_they_stand_in_the_file(tmp_path: Path) -> None:
+    old = config(tmp_path, "agent: {limits: {per_hour: 1}}")
+    new = config(tmp_path, "agent: {limits: {per_hour: 2}}\nmailbox: {imap: {host: imap.example.com}}")
+    assert changed(old, new) == ("agent.limits.per_hour", "mailbox.imap.host")
+    assert changed(old, old) == ()
+
+
+def test_the_settings_of_a_look_up_bear_its_name(tmp_path: Path) -> None:
+    old = config(tmp_path, LOOK_UP + "table: a.csv}}")
+    new = config(tmp_path, LOOK_UP + "table: b.csv}}")
+    assert changed(old, new) == ("look_ups.orders.table",)
+    assert "look_ups.orders.table" in changed(old, config(tmp_path, ""))
+
+
+def test_no_secret_is_a_setting(tmp_path: Path) -> None:
+    assert "hush" not in str(flat_settings(config(tmp_path, "")))
+
+
+def test_what_is_written_down_is_what_was_loaded(tmp_path: Path, ledger: Ledger) -> None:
+    worker = worker_on(MailboxInMemory(), ledger, Warranties(), Tickets())
+    loaded = config(tmp_path, "agent: {concurrency: 2}")
+    asyncio.run(note_loaded(worker, loaded))
+    noted = ledger.loaded_settings(key_of_mailbox(worker.mailbox_name, KEY))
+    assert noted is not None
+    assert noted.digests == digests(loaded, KEY)
 
 
 def test_digests_tell_a_changed_setting_and_changed_new_and_missing_files(tmp_path: Path) -> None:
@@ -88,3 +101,19 @@ def test_check_leaves_out_what_counts_for_nothing(tmp_path: Path, monkeypatch: p
     check_all(tmp_path / "config.yaml", out, inbox=False)
     (line,) = [line for line in out.getvalue().splitlines() if " Changes: " in line]
     assert "Changes: none since an agent loaded everything, 2" in line
+
+
+def test_check_tells_settings_that_need_a_restart_from_files_that_need_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    desk = SteeredDesk(tmp_path)
+    key = identity_key(desk.config)
+    with desk.ledger() as ledger:
+        before = {**digests(desk.config, key), "agent.concurrency": "0" * 12, "instructions/main.md": "0" * 12}
+        ledger.save_loaded_settings(key_of_mailbox(mailbox_name(desk.config), key), before)
+    out = io.StringIO()
+    check_all(tmp_path / "config.yaml", out, inbox=False)
+    files, settings = [line for line in out.getvalue().splitlines() if " Changes: " in line]
+    assert files.endswith(", for an agent to take over: instructions/main.md")
+    assert settings.endswith(", for a restart to take over: agent.concurrency")
