@@ -239,12 +239,6 @@ class TestAtTheStart:
         assert names >= {"agent.log", "tickets.db", "mailbox/.Sent/cur", "mailbox/.Drafts/cur"}
         assert {path.stat().st_uid for path in made} == {NOBODY}
 
-    def test_a_lease_that_ends_before_the_work(self, company: Company) -> None:
-        company.configure(agent={"lease_s": 10, "mail_budget_s": 20})
-        done = company.run("run", "--once")
-        assert done.returncode == 2
-        assert "agent.lease_s" in done.stderr
-
     def test_a_demo_in_a_folder_beside_us(self, company: Company) -> None:
         done = company.run("run", "--demo", "new/demo")
         assert done.returncode == 0, done.stderr
@@ -299,7 +293,7 @@ class TestWhileItRuns:
         warranties = StoppableWarranties(company)
         company.configure(
             mcp=warranties.settings,
-            agent={"poll_interval_s": 0.2, "lease_s": 40, "mail_budget_s": 30, "max_attempts": 1},
+            agent={"poll_interval_s": 0.2, "mail_budget_s": 30, "max_attempts": 1},
             logging={"file": "agent.log"},
         )
         agent = company.start()
@@ -320,7 +314,7 @@ class TestWhileItRuns:
         warranties = StoppableWarranties(company)
         company.configure(
             mcp=warranties.settings,
-            agent={"poll_interval_s": 0.2, "lease_s": 40, "mail_budget_s": 30},
+            agent={"poll_interval_s": 0.2, "mail_budget_s": 30},
             logging={"file": "agent.log"},
         )
         agent = company.start()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.mail_worker import lease_s
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import MODEL, Outage
 from guarantee_email_agent.config.settings import Config
@@ -56,7 +57,7 @@ class HealthLimits:
         """From the time that each step may take by the configuration: a slow service alone reaches none of them."""
         agent, calls_s = config.agent, CALLS_OF_A_ROUND * config.mcp.gmail.timeout_s
         return cls(
-            stuck_s=agent.lease_s + calls_s + MARGIN_S,
+            stuck_s=lease_s(agent.mail_budget_s, config.mailbox.copy_wait_s) + calls_s + MARGIN_S,
             silent_s=agent.poll_interval_s + agent.mail_budget_s + calls_s + MARGIN_S,
             needs_model=config.llm.when_down == "wait",
         )

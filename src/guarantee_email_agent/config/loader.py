@@ -23,6 +23,9 @@ _LISTEN: Final = "write metrics.listen, such as 127.0.0.1:9464, in its place"
 _REMOVED: Final = {
     **dict.fromkeys(("metrics.port", "metrics.address", "metrics.socket"), _LISTEN),
     "metrics.host_names": "remove it, any name will do",
+    "agent.lease_s": "remove it, it follows from agent.mail_budget_s and mailbox.copy_wait_s",
+    "llm.max_attempts": "remove it, a call is tried three times",
+    "warranty.grace_days": "remove it, there are 30",
     "summary": "remove it, and have cron mail what `log --summary --since yesterday` prints; times are in the zone $TZ",
 }
 """What to do about a key of an earlier version."""

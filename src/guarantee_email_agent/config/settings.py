@@ -213,7 +213,6 @@ class Llm:
     )
     max_tokens: int = number(1024, "Most tokens of one answer.", 1, 100_000)
     timeout_s: float = number(15.0, "Seconds that one call may take.", 0, 600, above=True)
-    max_attempts: int = number(3, "Tries of one call, the first included.", 1, 10)
     requests_per_minute: float | None = number(
         None, "Requests that may be sent in a minute; by default what the API's headers say.", 0, 1_000_000, above=True
     )
@@ -299,7 +298,6 @@ class AgentSettings:
     )
     concurrency: int = number(4, "Mails in progress at a time.", 1, 100)
     max_attempts: int = number(3, "Tries of one mail, after which it is left for a person.", 1, 100)
-    lease_s: float = number(180.0, "Seconds after which a mail claimed by a crashed agent is free again.", 1, 86_400)
     mail_budget_s: float = number(60.0, "Seconds that one mail may take, all retries included.", 0, 3600, above=True)
     poll_interval_s: float = number(30.0, "Seconds between two polls of the inbox.", 0, 86_400, above=True)
     max_mail_bytes: int = number(25_000_000, "Largest mail that is read, in bytes.", 1000, 100_000_000)

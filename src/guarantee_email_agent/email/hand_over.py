@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from typing import Final
 
 from guarantee_email_agent.email.conversation import text_fingerprint
 from guarantee_email_agent.email.identity import admission_key
@@ -74,10 +75,12 @@ def scenario_code(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "_", name.lower())[:64]
 
 
-def contradicts(
-    answer: LookUpAnswer, look_up: LookUp, instructions: Instructions, today: date | None, grace_days: int
-) -> bool:
-    """Whether a warranty is `valid` though it ended more than `grace_days` ago, or `expired` before its end.
+GRACE: Final = timedelta(days=30)
+"""A warranty that is still `valid` so long after its end may be so for goodwill; later, somebody should look."""
+
+
+def contradicts(answer: LookUpAnswer, look_up: LookUp, instructions: Instructions, today: date | None) -> bool:
+    """Whether a warranty is `valid` though it ended longer than `GRACE` ago, or `expired` before its end.
 
     A coverage that no instruction file knows counts the same: what it says is not known. today: when the mail came;
     None where nobody knows, and nothing can be compared.
@@ -92,7 +95,7 @@ def contradicts(
         return False
     ends = list(possible_dates(written))
     if answer.status == "valid":
-        return any(today > end + timedelta(days=grace_days) for end in ends)
+        return any(today > end + GRACE for end in ends)
     return any(today <= end for end in ends)
 
 

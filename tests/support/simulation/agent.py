@@ -41,14 +41,13 @@ SETTINGS: Final = AgentSettings(
     answer_since="all",
     limits=ReplyLimits(per_address=REPLIES_TO_ONE_ADDRESS),
     max_attempts=MAX_ATTEMPTS,
-    lease_s=180.0,
     mail_budget_s=60.0,
     poll_interval_s=3000.0,
 )
 OTHER_SETTINGS: Final = (
     SETTINGS,
-    replace(SETTINGS, lease_s=600.0, max_attempts=MAX_ATTEMPTS + 2),
-    replace(SETTINGS, lease_s=120.0, concurrency=1, poll_interval_s=60.0),
+    replace(SETTINGS, mail_budget_s=300.0, max_attempts=MAX_ATTEMPTS + 2),
+    replace(SETTINGS, mail_budget_s=40.0, concurrency=1, poll_interval_s=60.0),
 )
 """What the administrator may change."""
 
