@@ -32,11 +32,15 @@ def test_it_counts_what_was_done_and_names_what_took_long(
     with desk.ledger() as ledger:
         ledger.agents.beat("one:1", AgentReport("1.0", "answer"), {answered: Work(12.5, 0.25)})
     text = summary(capsys, "--since", "yesterday")
-    assert re.match(r"From \d{4}-\d\d-\d\d 00:00:00 to ", text)
-    assert "Answered: 1\n" in text
-    assert "Handed over: 1\n    anger: 1\n" in text
-    assert f"Slowest:\n    {answered[:8]}: 12.5 s, answered, tries: 1\n" in text
-    assert "Language model: 0.2500 USD\nOutages: none\nDown now: nothing\nUnfinished now: 0\n" in text
+    period, _, rest = text.partition("\n")
+    assert re.fullmatch(r"From \d{4}-\d\d-\d\d 00:00:00 to \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(.+\)\.", period)
+    assert rest == (
+        "\nAnswered: 1\nDrafted: 0\nHanded over: 1\n    anger: 1\nNot answered: 0\n"
+        "Quarantined: 0\nUnknown: 0\nObserved: 0\n"
+        f"\nSlowest:\n    {answered[:8]}: 12.5 s, answered, tries: 1\n"
+        "\nLanguage model: 0.2500 USD\nOutages: none\nDown now: nothing\nUnfinished now: 0\n"
+        "Left to a person after a failure, of all days: 0\n"
+    )
 
 
 def test_what_was_done_afterwards_is_not_counted(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:

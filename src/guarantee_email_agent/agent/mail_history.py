@@ -108,12 +108,14 @@ def _summary(reader: LedgerReader, begin: float, end: float, clock: LocalTime) -
     slowest = sorted((row for row in rows if row.worked_s), key=lambda row: -(row.worked_s or 0.0))[:SLOWEST]
     if slowest:
         short = reader.short_keys(row.mail_key for row in slowest)
-        yield "\nSlowest:"
+        yield ""
+        yield "Slowest:"
         yield from (
             f"    {short[row.mail_key]}: {row.worked_s:.1f} s, {row.outcome}, tries: {row.attempts}" for row in slowest
         )
     costs = [row.cost_usd for row in rows if row.cost_usd is not None]
-    yield f"\nLanguage model: {sum(costs):.4f} USD" if costs else "\nLanguage model: no cost"
+    yield ""
+    yield f"Language model: {sum(costs):.4f} USD" if costs else "Language model: no cost"
     now, open_counts = reader.now(), reader.counts()
     yield from summary_lines(reader.outages(since=begin, until=end), clock, now)
     outages = [(agent, outage) for agent in reader.agents() for outage in current_outages(agent, now)]
