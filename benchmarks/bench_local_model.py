@@ -113,7 +113,7 @@ def main(arguments: Sequence[str]) -> int:
     _print("with the model", with_model, len(cases))
 
     del server  # what ends it
-    down = replace(config, llm=replace(config.llm, when_down="template", max_attempts=1, timeout_s=5))
+    down = replace(config, llm=replace(config.llm, when_down="template", timeout_s=5))
     files = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir)
     without = asyncio.run(_answer_all(down, files, cases, show=False))
     _print("with the model gone, llm.when_down: template", without, len(cases))

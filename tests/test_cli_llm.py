@@ -168,7 +168,6 @@ def _next_line(process: subprocess.Popen[str]) -> str:
 
 
 def test_a_dead_api_is_a_failed_suite_that_says_why(desk: LiveDesk) -> None:
-    (desk.folder / "config.yaml").write_text("llm:\n  max_attempts: 1\n")
     desk.server.stop()
     done = desk.run("--llm", "live")
     assert done.returncode == 4

@@ -231,20 +231,6 @@ class TestRun:
 
         inbox.run_until(stuck())
 
-    def test_other_settings_need_not_wait_for_the_end_of_a_long_interval(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger)
-        worker = inbox.daemon.worker
-        inbox.daemon.worker = replace(worker, settings=replace(worker.settings, poll_interval_s=3600))
-
-        async def reloaded() -> None:
-            while not inbox.observer.lists:
-                await asyncio.sleep(0.02)
-            inbox.mailbox.mails["first"] = mail("first")
-            inbox.daemon.use(worker)
-            await asyncio.wait_for(inbox.answered(), 30)
-
-        inbox.run_until(reloaded())
-
     def test_an_inbox_that_cannot_be_listed_is_asked_again(
         self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -299,7 +285,6 @@ class TestAnotherLedger:
             while times_asked < 2:
                 await asyncio.sleep(0.02)
             inbox.mailbox.mails["first"] = mail("first")
-            inbox.daemon.use(inbox.daemon.worker)
             while ["mail_unavailable"] not in inbox.observer.down:
                 await asyncio.sleep(0.02)
             assert inbox.mailbox.marks == {}
@@ -307,6 +292,8 @@ class TestAnotherLedger:
             await inbox.answered()
 
         inbox.daemon._require_ours = require_ours
+        worker = inbox.daemon.worker
+        inbox.daemon.worker = replace(worker, settings=replace(worker.settings, poll_interval_s=0.05))
         inbox.run_until(known_again())
 
     def test_ends_a_drain_with_the_mails_in_progress(self, inbox: Inbox) -> None:

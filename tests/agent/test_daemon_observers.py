@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from daemon_in_memory import DownModel, Inbox
@@ -82,30 +81,6 @@ class TestObservers:
         assert inbox.drain()
         assert inbox.daemon.finished == {"handed_over": 2}
         assert inbox.observer.down[-1] == ["llm_cost_limit"]
-
-    def test_see_that_nothing_is_known_of_another_model(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, "first")
-        inbox.use_model(DownModel(), shipped_interpreter())
-        assert inbox.drain()
-        (outage,) = inbox.daemon.outages.current
-        inbox.daemon.use(inbox.daemon.worker)
-        assert inbox.observer.down[-1] == ["llm_unreachable"]
-        inbox.daemon.use(inbox.daemon.worker, other_model=True)
-        assert inbox.observer.down[-1] == []
-        assert not inbox.daemon.outages.is_proved_back(outage)
-
-    def test_do_not_see_that_a_model_fails_which_was_replaced_meanwhile(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, "first")
-
-        class ReplacedModel(DownModel):
-            async def create(self, **request: Any) -> Any:
-                inbox.daemon.use(inbox.daemon.worker, other_model=True)
-                return await super().create(**request)
-
-        inbox.use_model(ReplacedModel(), shipped_interpreter())
-        assert inbox.drain()
-        assert inbox.daemon.finished == {"answered": 1}
-        assert inbox.daemon.outages.current == ()
 
     def test_do_not_see_a_service_back_that_a_hand_over_did_not_ask(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")

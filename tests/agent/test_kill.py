@@ -123,7 +123,7 @@ def drafts(company: Company) -> list[str]:
 
 
 class TestMaildir:
-    AGENT: ClassVar = {"poll_interval_s": 0.2, "lease_s": 3, "mail_budget_s": 2.5, "max_attempts": 50}
+    AGENT: ClassVar = {"poll_interval_s": 0.2, "mail_budget_s": 2.5, "max_attempts": 50}
 
     def test_killed_at_every_step(self, company: Company, plan: Path) -> None:
         company.configure(mcp=behind_proxies(plan, ("--maildir", "mailbox", "--from", ADDRESS)), agent=self.AGENT)
@@ -219,7 +219,7 @@ class TestMaildir:
 class TestImap:
     """Dovecot and Postfix; what reached the customers' mailbox counts."""
 
-    AGENT: ClassVar = {"poll_interval_s": 0.2, "lease_s": 9, "mail_budget_s": 6, "max_attempts": 50}
+    AGENT: ClassVar = {"poll_interval_s": 0.2, "mail_budget_s": 6, "max_attempts": 50}
 
     @staticmethod
     def arguments(mail_servers: MailServers) -> tuple[str, ...]:

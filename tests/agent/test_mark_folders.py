@@ -52,7 +52,7 @@ class ExchangeDesk:
                 "smtp": {"host": "localhost", "port": servers.smtps_port},
                 "copy_wait_s": 2,
             },
-            agent={"poll_interval_s": 0.2, "lease_s": 9, "mail_budget_s": 6, "max_attempts": 50},
+            agent={"poll_interval_s": 0.2, "mail_budget_s": 6, "max_attempts": 50},
         )
 
     def _answer(self, request: bytes) -> bytes | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from mailbox_in_memory import INSTRUCTIONS
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from virtual_time import VirtualClock
 
@@ -16,7 +17,7 @@ from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdo
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.metrics import MAX_SCENARIOS, Metrics
 from guarantee_email_agent.agent.outages import Outage
-from guarantee_email_agent.config.settings import Config, Mode
+from guarantee_email_agent.config.settings import AgentSettings, Config, Llm, Mode
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.integrations.ports import InboxEntry, Outcome
 from guarantee_email_agent.utils.circuit_breaker import FAILURES, CircuitBreaker
@@ -38,12 +39,8 @@ class Observed:
 
     def __init__(self, config: Config) -> None:
         clock = VirtualClock()
-        self.config = config
-        self.health = Health(clock, LoopWatchdog(clock), lambda: HealthLimits.of(self.config))
-        self.metrics = Metrics(lambda: self.config, self.health, lambda: NOW)
-
-    def use(self, mode: Mode) -> None:
-        self.config = replace(self.config, agent=replace(self.config.agent, mode=mode))
+        self.health = Health(clock, LoopWatchdog(clock), HealthLimits.of(config))
+        self.metrics = Metrics(config, self.health, lambda: NOW)
 
     def work(self, *results: WorkResult) -> None:
         for number, result in enumerate(results):
@@ -61,7 +58,7 @@ class Observed:
         return self.series(name).get(())
 
     def samples(self) -> Iterator[object]:
-        for family in text_string_to_metric_families(self.metrics.exposition().decode()):
+        for family in text_string_to_metric_families(generate_latest(self.metrics.registry).decode()):
             yield from family.samples
 
 
@@ -94,15 +91,15 @@ class TestMails:
         assert observed.series("mails_total")["answered", "valid-warranty"] == 0
 
     @pytest.mark.parametrize(("mode", "outcome"), [("answer", "answered"), ("drafts", "drafted")])
-    def test_no_other_outcome_of_a_scenario_is_expected(self, observed: Observed, mode: Mode, outcome: str) -> None:
-        observed.use(mode)
+    def test_no_other_outcome_of_a_scenario_is_expected(self, mode: Mode, outcome: str) -> None:
+        observed = Observed(Config(agent=AgentSettings(mode=mode)))
         observed.metrics.expect(SCENARIOS)
         of_scenarios = {labels for labels in observed.series("mails_total") if labels[1]}
         answering = {each.name for each in SCENARIOS} - {"hand-over", "no-reply"}
         assert of_scenarios == {(outcome, name) for name in answering}
 
-    def test_an_observer_would_also_hand_over(self, observed: Observed) -> None:
-        observed.use("observe")
+    def test_an_observer_would_also_hand_over(self) -> None:
+        observed = Observed(Config(agent=AgentSettings(mode="observe")))
         observed.metrics.expect(SCENARIOS)
         assert observed.series("mails_total")["observed", "hand-over"] == 0
 
@@ -145,7 +142,7 @@ class TestMails:
             WorkResult("failed", reason="anna", mail_key="a1b2c3d4", ticket_id="TICKET-000042", error=error),
             ended("handed_over", reason="injury", mail_key="a1b2c3d4"),
         )
-        told = observed.metrics.exposition().decode()
+        told = generate_latest(observed.metrics.registry).decode()
         assert [word for word in ("anna", "a1b2c3d4", "TICKET", "injury", "1768729425") if word in told] == []
 
 
@@ -162,7 +159,7 @@ class TestModel:
 
     def test_the_limit_where_there_is_one(self, observed: Observed) -> None:
         assert observed.value("llm_max_cost_per_day_dollars") is None
-        observed.config = replace(Config(), llm=replace(Config().llm, max_cost_per_day=5.0))
+        observed = Observed(Config(llm=Llm(max_cost_per_day=5.0)))
         assert observed.value("llm_max_cost_per_day_dollars") == 5
 
 

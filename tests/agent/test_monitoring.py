@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+import urllib.request
 from collections.abc import Coroutine, Iterator
-from dataclasses import replace
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from running_prometheus import free_port
 from virtual_time import VirtualClock, run_in_virtual_time
 
 from guarantee_email_agent.agent.health import HealthLimits
 from guarantee_email_agent.agent.health_probe import HealthAnswer, ask_health
-from guarantee_email_agent.agent.listeners import listen_on_port
-from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring, require_packages
+from guarantee_email_agent.agent.monitoring import Monitoring, check_place, open_monitoring, require_packages
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier
 from guarantee_email_agent.config.operation_settings import MetricsSettings
 from guarantee_email_agent.config.settings import Config
@@ -28,18 +29,18 @@ Result = TypeVar("Result")
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Config:
-    return Config(metrics=MetricsSettings(socket=tmp_path / "metrics.sock"))
+def config() -> Config:
+    return listening(f"127.0.0.1:{free_port()}")
 
 
 @pytest.fixture
 def taken_port() -> Iterator[int]:
-    with listen_on_port("127.0.0.1", 0) as listener:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]
 
 
-def with_metrics(config: Config, **settings: object) -> Config:
-    return replace(config, metrics=replace(config.metrics, **settings))
+def listening(place: str) -> Config:
+    return Config(metrics=MetricsSettings(place))
 
 
 def opened(config: Config, *, listens: bool = True) -> Any:
@@ -73,72 +74,64 @@ class TestPages:
         assert run(ask()) == HealthAnswer(True, "ok")
 
     def test_its_metrics(self, config: Config) -> None:
-        async def ask() -> bytes:
+        def get() -> tuple[str, str]:
+            with urllib.request.urlopen(f"http://{config.metrics.listen}/metrics", timeout=30) as answer:
+                return answer.headers["Content-Type"], answer.read().decode()
+
+        async def ask() -> tuple[str, str]:
             async with opened(config):
-                reader, writer = await asyncio.open_unix_connection(str(config.metrics.socket))
-                writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                answer = await reader.read()
-                writer.close()
-                return answer
+                return await asyncio.to_thread(get)
 
-        head, _, body = run(ask()).partition(b"\r\n\r\n")
-        assert b"Content-Type: text/plain; version=0.0.4; charset=utf-8" in head
-        assert b"\nguarantee_email_agent_ready 0.0\n" in body
+        kind, text = run(ask())
+        assert kind.startswith("text/plain; version=")
+        assert "\nguarantee_email_agent_ready 0.0\n" in text
 
 
-class TestPlaces:
-    def test_they_are_gone_afterwards(self, config: Config, tmp_path: Path) -> None:
+class TestPlace:
+    @pytest.mark.parametrize("problem", [None, KeyError])
+    def test_it_is_free_afterwards(self, config: Config, problem: type[Exception] | None) -> None:
         async def open_and_close() -> None:
             async with opened(config):
-                assert (tmp_path / "metrics.sock").is_socket()
+                if problem is not None:
+                    raise problem
 
-        run(open_and_close())
-        assert list(tmp_path.iterdir()) == []
+        with nullcontext() if problem is None else pytest.raises(problem):
+            run(open_and_close())
+        assert config.metrics.place is not None
+        with socket.create_server(config.metrics.place):
+            pass
 
-    def test_so_they_are_after_an_agent_that_failed(self, config: Config, tmp_path: Path) -> None:
-        async def open_and_fail() -> None:
-            async with opened(config):
-                raise KeyError
-
-        with pytest.raises(KeyError):
-            run(open_and_fail())
-        assert list(tmp_path.iterdir()) == []
-
-    def test_a_port_that_is_taken_keeps_the_agent_from_starting(self, config: Config, taken_port: int) -> None:
+    def test_one_that_is_taken_keeps_the_agent_from_starting(self, taken_port: int) -> None:
         async def start() -> None:
-            async with opened(with_metrics(config, port=taken_port)):
+            async with opened(listening(f"127.0.0.1:{taken_port}")):
                 pass
 
-        with pytest.raises(ConfigurationError, match=f"port {taken_port} of 127.0.0.1"):
+        with pytest.raises(
+            ConfigurationError, match=rf"metrics\.listen: port {taken_port} of 127.0.0.1 .*another prog"
+        ):
             run(start())
-        assert config.metrics.socket is not None
-        assert not config.metrics.socket.exists()
+        check_place("127.0.0.1", taken_port)  # an agent that runs is not in the way of `check`
 
-    def test_a_run_that_is_over_soon_takes_no_port(self, config: Config, taken_port: int) -> None:
+    def test_a_run_that_is_over_soon_takes_none(self, taken_port: int) -> None:
         async def start() -> None:
-            async with opened(with_metrics(config, port=taken_port), listens=False):
+            async with opened(listening(f"127.0.0.1:{taken_port}"), listens=False):
                 pass
 
         run(start())
 
-    def test_whoever_opens_it_to_others_is_told(self, config: Config, caplog: pytest.LogCaptureFixture) -> None:
-        with socket.socket() as free:
-            free.bind(("0.0.0.0", 0))
-            port = free.getsockname()[1]
-
+    def test_whoever_opens_it_to_others_is_told(self, caplog: pytest.LogCaptureFixture) -> None:
         async def start() -> None:
-            async with opened(with_metrics(config, port=port, address="0.0.0.0")):
+            async with opened(listening(f"0.0.0.0:{free_port()}")):
                 pass
 
         run(start())
         assert "Whoever reaches 0.0.0.0 may read the metrics" in caplog.text
 
 
-@pytest.mark.parametrize("package", ["h11", "prometheus_client"])
-def test_without_a_package_of_the_extra(config: Config, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
+def test_without_the_package_of_the_extra(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(
-        ConfigurationError, match=rf"metrics need the package {package}.*guarantee-email-agent\[metrics\]"
+        ConfigurationError, match=r"metrics need the package prometheus_client.*guarantee-email-agent\[metrics\]"
     ):
         require_packages(config.metrics)
     require_packages(MetricsSettings())

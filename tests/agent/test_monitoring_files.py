@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from company import Company
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from running_prometheus import JOB, free_port, program, running_prometheus
 from virtual_time import VirtualClock
@@ -40,11 +41,11 @@ def queries(panel: Any) -> list[str]:
 def told_metrics() -> set[str]:
     """Every series that an agent may tell."""
     config, clock = Config(llm=Llm(max_cost_per_day=5.0)), VirtualClock()
-    metrics = Metrics(lambda: config, Health(clock, LoopWatchdog(clock), lambda: HealthLimits.of(config)))
+    metrics = Metrics(config, Health(clock, LoopWatchdog(clock), HealthLimits.of(config)))
     metrics.inbox_listed(1, 1.0)
     metrics.watch(SimpleNamespace(in_progress=0), lambda: {"mail": CircuitBreaker("mail", clock)})
     metrics.outages_changed([Outage("mail", "", "", "mail_timeout", "gives no answer", 1.0)])
-    told = metrics.exposition().decode()
+    told = generate_latest(metrics.registry).decode()
     return {sample.name for family in text_string_to_metric_families(told) for sample in family.samples} | {
         f"{PREFIX}_step_duration_seconds_bucket"
     }
@@ -106,7 +107,7 @@ class TestRules:
 @pytest.mark.slow
 def test_a_real_prometheus_has_data_for_each_panel(company: Company, tmp_path: Path) -> None:
     port = free_port()
-    company.configure(metrics={"port": port})
+    company.configure(metrics={"listen": f"127.0.0.1:{port}"})
     agent = company.start()
     with running_prometheus(tmp_path, RULES, port) as prometheus:
         wait_until(lambda: prometheus.query(f"{PREFIX}_ready == 1"))

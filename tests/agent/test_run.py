@@ -170,7 +170,7 @@ class TestWatching:
         assert company.tickets() == 40
         assert (company.folder / "ledger.db").exists() == (shared == "sqlite")
 
-    def test_sighup_goes_on_in_a_new_log_file(self, company: Company) -> None:
+    def test_a_log_that_was_moved_is_begun_anew_and_sighup_ends_as_sigterm_does(self, company: Company) -> None:
         log = company.folder / "agent.log"
         company.configure(
             agent={"poll_interval_s": 0.2},
@@ -181,10 +181,9 @@ class TestWatching:
         company.receive("first")
         company.wait_for_log("Email answered: first")
         log.rename(company.folder / "agent.log.1")
-        agent.send_signal(signal.SIGHUP)
         company.receive("second")
         company.wait_for_log("Email answered: second")
-        company.stop(agent)
+        company.stop(agent, by=signal.SIGHUP)
 
         assert "second" not in (company.folder / "agent.log.1").read_text()
 

@@ -27,7 +27,7 @@ class Desk:
         server = {"command": sys.executable, "args": [str(PROGRAM), "answers.json"]}
         company.configure(
             mcp={"warranty_api": server, "ticketing_system": server},
-            agent={"poll_interval_s": 0.2, "lease_s": 20, "mail_budget_s": 10, "max_attempts": 1},
+            agent={"poll_interval_s": 0.2, "mail_budget_s": 10, "max_attempts": 1},
         )
         self.answer()
 

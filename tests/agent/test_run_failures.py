@@ -62,13 +62,8 @@ class TestAtTheStart:
         (company.folder / "mailbox").rename(company.folder / "elsewhere")
         assert "mailbox" in refusal(company, 3)
 
-    @pytest.mark.parametrize(
-        "metrics",
-        [{"port": 9464, "address": "192.0.2.1"}, {"socket": "missing/metrics.sock"}, {"socket": "config.yaml"}],
-        ids=["another machine's address", "no folder for the socket", "a file that is no socket"],
-    )
-    def test_a_place_for_metrics_that_no_agent_can_have(self, company: Company, metrics: dict[str, object]) -> None:
-        company.configure(metrics=metrics)
+    def test_an_address_for_metrics_that_is_another_machines(self, company: Company) -> None:
+        company.configure(metrics={"listen": "192.0.2.1:9464"})
         done, checked = company.run("run"), company.run("check")
         assert (done.returncode, checked.returncode) == (2, 2)
         (line,) = done.stderr.splitlines()
@@ -242,12 +237,6 @@ class TestAtTheStart:
         assert names >= {"agent.log", "tickets.db", "mailbox/.Sent/cur", "mailbox/.Drafts/cur"}
         assert {path.stat().st_uid for path in made} == {NOBODY}
 
-    def test_a_lease_that_ends_before_the_work(self, company: Company) -> None:
-        company.configure(agent={"lease_s": 10, "mail_budget_s": 20})
-        done = company.run("run", "--once")
-        assert done.returncode == 2
-        assert "agent.lease_s" in done.stderr
-
     def test_a_demo_in_a_folder_beside_us(self, company: Company) -> None:
         done = company.run("run", "--demo", "new/demo")
         assert done.returncode == 0, done.stderr
@@ -302,7 +291,7 @@ class TestWhileItRuns:
         warranties = StoppableWarranties(company)
         company.configure(
             mcp=warranties.settings,
-            agent={"poll_interval_s": 0.2, "lease_s": 40, "mail_budget_s": 30, "max_attempts": 1},
+            agent={"poll_interval_s": 0.2, "mail_budget_s": 30, "max_attempts": 1},
             logging={"file": "agent.log"},
         )
         agent = company.start()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,18 +43,6 @@ class TestMessages:
         notifier.alive()
         notifier.stopping()
         assert told(manager) == ["READY=1", "WATCHDOG=1", "STOPPING=1"]
-
-    def test_a_reload_has_the_time_by_which_systemd_tells_it_from_others(
-        self, notifier: ServiceNotifier, manager: socket.socket
-    ) -> None:
-        before = time.clock_gettime(time.CLOCK_MONOTONIC)
-        notifier.reloading()
-        (message,) = told(manager)
-        first, _, moment = message.partition("\n")
-        assert first == "RELOADING=1"
-        name, _, usec = moment.partition("=")
-        assert name == "MONOTONIC_USEC"
-        assert before - 1 <= int(usec) / 1e6 <= time.clock_gettime(time.CLOCK_MONOTONIC)
 
     def test_an_abstract_socket(self) -> None:
         name = f"guarantee-email-agent-test-{os.getpid()}"

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from contextlib import closing
 from pathlib import Path
 
 from ledgers import KEY, LOCATION, claimed
+from mailbox_in_memory import INSTRUCTIONS
 
-from guarantee_email_agent.agent.startup import KEPT_DAYS, prune_each_day
+from guarantee_email_agent.agent.startup import KEPT_DAYS, prune_each_day, watch_instructions
+from guarantee_email_agent.agent.worker_setup import CheckedInstructions
+from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.ledger.opening import open_ledger
 
 DAY_S = 86_400.0
@@ -48,3 +53,20 @@ def test_an_agent_that_is_never_restarted_remembers_mails_for_a_year(tmp_path: P
 
 def test_an_agent_that_is_never_restarted_forgets_mails_after_a_year(tmp_path: Path) -> None:
     assert not remembered_after(KEPT_DAYS + 1, tmp_path)
+
+
+def test_edited_instructions_are_told_of_between_mails(tmp_path: Path) -> None:
+    folder = tmp_path / "instructions"
+    shutil.copytree(INSTRUCTIONS, folder)
+    source = CheckedInstructions(InstructionFiles(folder / "main.md", folder / "scenarios"))
+
+    async def run() -> Instructions:
+        told: asyncio.Queue[Instructions] = asyncio.Queue()
+        watching = asyncio.create_task(watch_instructions(source, 0.01, told.put))
+        await asyncio.sleep(0)
+        (folder / "main.md").write_text(f"{(folder / 'main.md').read_text()}\nBe kind.\n")
+        found = await asyncio.wait_for(told.get(), 30)
+        watching.cancel()
+        return found
+
+    assert asyncio.run(run()).main_body.endswith("Be kind.")

@@ -158,7 +158,13 @@ class TestLog:
 
     @pytest.mark.parametrize(
         "options",
-        [["--since", "yesterday"], ["--today", "--since", "2026-01-01"], ["--outcome", "lost"], ["--limit", "0"]],
+        [
+            ["--since", "tomorrow"],
+            ["--today", "--since", "2026-01-01"],
+            ["--outcome", "lost"],
+            ["--limit", "0"],
+            ["--summary"],
+        ],
     )
     def test_bad_usage(self, desk: SteeredDesk, options: list[str]) -> None:
         desk.ended("first", "handed_over")

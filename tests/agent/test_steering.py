@@ -278,7 +278,7 @@ def test_under_another_key_no_mail_is_known_by_its_id_in_the_mailbox(
 
 @pytest.mark.parametrize("command", ["status", "log", "release first", "retry first", "hand-over first"])
 def test_the_log_of_the_agent_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    """Made by root between two signals of `logrotate`, it could not be written by the agent's user."""
+    """Made by root once `logrotate` has moved the old one, it could not be written by the agent's user."""
     monkeypatch.chdir(tmp_path)
     desk = SteeredDesk(tmp_path, logging={"file": "missing/agent.log"})
     desk.ended("first", "quarantined")

@@ -44,18 +44,18 @@ class TestWhichFile:
         assert config.mcp.gmail.built_in
 
     def test_config_yaml_in_the_working_directory(self, cwd: Path) -> None:
-        config = load(cwd, "llm: {max_attempts: 5}")
-        assert (config.llm.max_attempts, config.source) == (5, cwd / "config.yaml")
+        config = load(cwd, "llm: {max_tokens: 5}")
+        assert (config.llm.max_tokens, config.source) == (5, cwd / "config.yaml")
 
     def test_config_path_wins_over_the_working_directory(self, cwd: Path) -> None:
-        (cwd / "other.yaml").write_text("llm: {max_attempts: 6}")
-        config = load(cwd, "llm: {max_attempts: 5}", {"CONFIG_PATH": "other.yaml"})
-        assert config.llm.max_attempts == 6
+        (cwd / "other.yaml").write_text("llm: {max_tokens: 6}")
+        config = load(cwd, "llm: {max_tokens: 5}", {"CONFIG_PATH": "other.yaml"})
+        assert config.llm.max_tokens == 6
 
     def test_explicit_path_wins_over_config_path(self, cwd: Path) -> None:
-        (cwd / "given.yaml").write_text("llm: {max_attempts: 7}")
+        (cwd / "given.yaml").write_text("llm: {max_tokens: 7}")
         config = load_config(Path("given.yaml"), {"CONFIG_PATH": "none.yaml"}, cwd)
-        assert config.llm.max_attempts == 7
+        assert config.llm.max_tokens == 7
 
     def test_empty_config_path_counts_as_unset(self, cwd: Path) -> None:
         assert load(cwd, environ={"CONFIG_PATH": ""}).source is None
@@ -147,9 +147,24 @@ class TestProblems:
             ("a: 1\n---\nb: 1\n", ": holds more than one YAML document; keep one"),
             ("llm: offline\n", ":1: llm: must be a mapping of keys to values, not the text 'offline'"),
             ("llm: {max_token: 5}", ":1: llm.max_token: unknown key 'max_token' – did you mean 'max_tokens'?"),
-            ("llm: {max_attempts: 0}", ":1: llm.max_attempts: must be at least 1 and at most 10, not 0"),
+            ("llm: {max_tokens: 0}", ":1: llm.max_tokens: must be at least 1 and at most 100000, not 0"),
             ("llm: {timeout_s: 0}", ":1: llm.timeout_s: must be above 0 and at most 600, not 0"),
             ("llm: {temperature: 1.5}", ":1: llm.temperature: must be at least 0 and at most 1, not 1.5"),
+            *(
+                (f"{section}: {{{key}: 3}}", f":1: {section}.{key}: is no setting any more: remove it, {instead}")
+                for section, key, instead in (
+                    ("agent", "lease_s", "it follows from agent.mail_budget_s and mailbox.copy_wait_s"),
+                    ("llm", "max_attempts", "a call is tried three times"),
+                    ("warranty", "grace_days", "there are 30"),
+                )
+            ),
+            (
+                "\nsummary: {at: '07:00'}",
+                (
+                    ":2: summary: is no setting any more: remove it, and have cron mail what `log --summary --since "
+                    "yesterday` prints; times are in the zone $TZ"
+                ),
+            ),
             (
                 "agent: {own_addresses: ['Me <me@a.com>']}",
                 ":1: agent.own_addresses: must list bare addresses such as support@example.com, not 'Me <me@a.com>'",
@@ -296,9 +311,9 @@ class TestSecrets:
 
     def test_problems_of_dotenv_and_config_are_reported_together(self, cwd: Path) -> None:
         (cwd / ".env").write_text("# x\nhidden\n")
-        assert refusal(cwd, "llm: {max_attempts: 0}").message.splitlines() == [
+        assert refusal(cwd, "llm: {max_tokens: 0}").message.splitlines() == [
             ".env:2: must be NAME=value, a comment or empty",
-            "config.yaml:1: llm.max_attempts: must be at least 1 and at most 10, not 0",
+            "config.yaml:1: llm.max_tokens: must be at least 1 and at most 100000, not 0",
         ]
 
     def test_folder_named_dotenv_is_a_python_environment(self, cwd: Path) -> None:

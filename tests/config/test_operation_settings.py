@@ -17,27 +17,35 @@ def load(folder: Path, settings: str) -> MetricsSettings:
 
 
 def test_nowhere_by_default(tmp_path: Path) -> None:
-    assert not load_config(None, {}, tmp_path).metrics.enabled
+    assert load_config(None, {}, tmp_path).metrics.place is None
 
 
-def test_the_socket_lies_beside_the_configuration(tmp_path: Path) -> None:
-    settings = load(tmp_path, "socket: run/metrics.sock")
-    assert (settings.socket, settings.enabled) == (tmp_path / "run" / "metrics.sock", True)
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "0.0.0.0", "::", "10.0.0.7"])
-def test_any_address_of_a_machine_may_be_named(tmp_path: Path, address: str) -> None:
-    assert load(tmp_path, f'port: 9464, address: "{address}"').address == address
+@pytest.mark.parametrize(
+    ("listen", "place"),
+    [
+        ("127.0.0.1:9464", ("127.0.0.1", 9464)),
+        ("[::1]:9464", ("::1", 9464)),
+        ("[::]:65535", ("::", 65_535)),
+        ("10.0.0.7:80", ("10.0.0.7", 80)),
+    ],
+)
+def test_any_address_of_a_machine_may_be_named(tmp_path: Path, listen: str, place: tuple[str, int]) -> None:
+    assert load(tmp_path, f'listen: "{listen}"').place == place
 
 
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ("port: 0", "metrics.port: must be at least 1 and at most 65535, not 0"),
-        ("port: 70000", "metrics.port: must be at least 1 and at most 65535, not 70000"),
-        ("address: localhost", "metrics.address: must be an IP address of this machine such as 127.0.0.1"),
-        ("host_names: ['agent:9464']", "metrics.host_names: must list names of this machine without a port"),
-        ("prot: 9464", "did you mean 'port'?"),
+        *(
+            (
+                f'listen: "{listen}"',
+                "metrics.listen: must be an IP address of this machine and a port such as 127.0.0.1:",
+            )
+            for listen in ("localhost:9464", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:70000", "::1:9464", "300.0.0.1:80")
+        ),
+        ("listen: 9464", "metrics.listen: is the number 9464, not text"),
+        ("port: 9464", "metrics.port: is no setting any more: write metrics.listen, such as 127.0.0.1:9464, in its p"),
+        ("host_names: [agent]", "metrics.host_names: is no setting any more: remove it"),
     ],
 )
 def test_anything_else_is_one_line(tmp_path: Path, settings: str, problem: str) -> None:

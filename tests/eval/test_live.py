@@ -35,7 +35,7 @@ class LiveSuite(ScenarioFolder):
 
     def __init__(self, folder: Path, server: MessagesServer) -> None:
         config = load_config(cwd=TEMPLATES, environ={"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": server.url})
-        super().__init__(folder / "scenarios", replace(config, llm=replace(config.llm, max_attempts=1), source=None))
+        super().__init__(folder / "scenarios", replace(config, source=None))
         self.recordings = folder / "recordings"
         self.server = server
         self.take("valid_warranty_001")
@@ -60,6 +60,12 @@ class LiveSuite(ScenarioFolder):
     def recorded(self) -> dict[str, bytes]:
         files = (path for path in self.recordings.rglob("*") if path.is_file())
         return {str(path.relative_to(self.recordings)): path.read_bytes() for path in files}
+
+
+@pytest.fixture(autouse=True)
+def _one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each call, so that requests can be counted as calls."""
+    monkeypatch.setattr("guarantee_email_agent.llm.anthropic_client.MAX_ATTEMPTS", 1)
 
 
 @pytest.fixture

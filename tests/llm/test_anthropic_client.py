@@ -151,13 +151,13 @@ def test_what_can_heal_is_tried_again(server: MessagesServer, reply: Reply) -> N
 def test_waits_as_long_as_the_server_asks(server: MessagesServer) -> None:
     server.replies = [error_reply(429, retry_after="7"), error_reply(529, retry_after_ms="1500"), answer()]
     clock = Waits()
-    ask(anthropic_config(server.url, max_attempts=1), clock)
+    ask(anthropic_config(server.url), clock)
     assert sum(clock.asked) == pytest.approx(8.5)
 
 
 def test_a_refusal_for_now_is_no_attempt_and_asked_again_by_nobody_else(server: MessagesServer) -> None:
     server.replies = [*[error_reply(429, retry_after="20")] * 6, *[error_reply(529, retry_after="20")] * 6, answer()]
-    ask(anthropic_config(server.url, max_attempts=1))
+    ask(anthropic_config(server.url))
     assert len(server.requests) == 13  # the SDK has retries of its own
 
 
@@ -178,9 +178,9 @@ def test_garbage_is_a_short_pause(server: MessagesServer, text: str) -> None:
 
 def test_attempts_that_fail_count_also_between_refusals(server: MessagesServer) -> None:
     refused = error_reply(429, retry_after="1")
-    server.replies = [refused, error_reply(500), refused, error_reply(500), refused, answer()]
-    error = failure(anthropic_config(server.url, max_attempts=2))
-    assert (error.code, error.details["attempts"], len(server.requests)) == ("llm_unavailable", 2, 4)
+    server.replies = [refused, error_reply(500), refused, error_reply(500), error_reply(500), refused, answer()]
+    error = failure(anthropic_config(server.url))
+    assert (error.code, error.details["attempts"], len(server.requests)) == ("llm_unavailable", 3, 5)
 
 
 def test_a_call_waits_300_s_in_all_for_refusals(server: MessagesServer) -> None:
@@ -213,8 +213,8 @@ def test_clients_with_one_limiter_share_pauses_and_what_headers_tell(server: Mes
 def test_waits_longer_each_time_where_the_server_asks_nothing(server: MessagesServer) -> None:
     server.replies = [error_reply(500)]
     clock = Waits()
-    failure(anthropic_config(server.url, max_attempts=4), clock)
-    assert clock.asked == [0.5, 1.0, 2.0]
+    failure(anthropic_config(server.url), clock)
+    assert clock.asked == [0.5, 1.0]
 
 
 @pytest.mark.parametrize(("asked", "allowed"), [(20, {"max_wait_s": 15.0}), (3600, {})])
@@ -234,9 +234,9 @@ def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer, asked: in
         (error_reply(503, "Maintenance"), "llm_unavailable", "HTTP 503: Maintenance"),
     ],
 )
-def test_gives_up_after_the_configured_attempts(server: MessagesServer, reply: Reply, code: str, says: str) -> None:
+def test_gives_up_after_three_attempts(server: MessagesServer, reply: Reply, code: str, says: str) -> None:
     server.replies = [reply]
-    error = failure(anthropic_config(server.url, max_attempts=3))
+    error = failure(anthropic_config(server.url))
     assert (error.code, error.details["retryable"], error.details["attempts"]) == (code, True, 3)
     assert says in error.message
     assert len(server.requests) == 3
@@ -279,13 +279,13 @@ def test_a_setting_that_was_not_sent_is_not_to_blame(server: MessagesServer, sai
 
 def test_silence_ends_at_the_timeout(server: MessagesServer) -> None:
     server.replies = [Reply(b"{}", hangs=True)]
-    error = failure(anthropic_config(server.url, timeout_s=0.2, max_attempts=2))
-    assert (error.code, error.details["attempts"]) == ("llm_timeout", 2)
+    error = failure(anthropic_config(server.url, timeout_s=0.1))
+    assert (error.code, error.details["attempts"]) == ("llm_timeout", 3)
 
 
 def test_an_answer_that_trickles_ends_at_the_timeout(server: MessagesServer) -> None:
     server.replies = [Reply(b"{}", length=1_000_000, trickles=True)]
-    error = failure(anthropic_config(server.url, timeout_s=0.3, max_attempts=1))
+    error = failure(anthropic_config(server.url, timeout_s=0.3))
     assert error.code == "llm_timeout"
     assert error.message == "The model API gave no answer within 0.3 s"
 

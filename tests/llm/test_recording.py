@@ -248,7 +248,7 @@ def outcome_of(answer: Any) -> str:
 
 
 def ask_api(server: MessagesServer, request: dict[str, Any]) -> tuple[Any, Exchange]:
-    config = anthropic_config(server.url, max_attempts=1)
+    config = anthropic_config(server.url)
 
     async def ask() -> tuple[Any, Exchange]:
         async with aclosing(anthropic_model(config)) as model:

@@ -29,7 +29,7 @@ class SteeredDesk:
         for part in ("cur", "new", "tmp"):
             (self.inbox / part).mkdir(parents=True)
         (self.inbox / "dovecot-keywords").write_text(_KEYWORDS)
-        settings = {"mailbox": {"from_address": "support@example.com"}, "summary": {"zone": "UTC"}, **sections}
+        settings = {"mailbox": {"from_address": "support@example.com"}, **sections}
         (folder / "config.yaml").write_text(json.dumps(settings))
 
     @property

@@ -15,7 +15,6 @@ from guarantee_email_agent.utils.logging import (
     add_log_fields,
     configure_logging,
     log_fields,
-    reopen_log_files,
 )
 
 logger = logging.getLogger(f"{ROOT}.somewhere")
@@ -153,7 +152,6 @@ def test_a_log_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:
     set_up(file=log)
     logger.info("before")
     log.rename(tmp_path / "agent.log.1")
-    reopen_log_files()
     logger.info("after")
 
     assert (tmp_path / "agent.log.1").read_text().endswith("INFO before\n")
@@ -168,7 +166,6 @@ def test_a_log_that_cannot_be_begun_anew_says_so_and_stops_nobody(
     set_up(file=log)
     log.unlink()
     log.parent.rmdir()
-    reopen_log_files()
     logger.info("one")
     logger.info("two")
 

@@ -85,20 +85,6 @@ class Daemon:
         self._failures = 0  # for an outage, in a row
         self._paused_until = 0.0
         self._warned_of_length = False
-        self._models = 0  # that were replaced
-        self._reloaded = asyncio.Event()
-
-    def use(self, worker: MailWorker, answer_since: float | None = None, *, other_model: bool = False) -> None:
-        """Have another worker do the mails that are started from now on. answer_since: None to keep what it was.
-
-        other_model: whether it asks another language model, or under other limits.
-        """
-        self.worker = worker
-        self.answer_since = self.answer_since if answer_since is None else answer_since
-        if other_model:
-            self._models += 1
-            self._notifier.model_replaced()
-        self._reloaded.set()
 
     async def drain(self) -> bool:
         """Process every mail once; whether each came to an outcome, or is gone.
@@ -305,10 +291,9 @@ class Daemon:
             await self._wait(tasks=self._tasks.values())
 
     async def _work(self, entry: InboxEntry, listed_at: float, *, is_new: bool) -> None:
-        model = self._models
         try:
             result = await self.worker.work(entry, listed_at, is_new=is_new)
-            self._record(entry, result, of_this_model=model == self._models)
+            self._record(entry, result)
         except Exception as error:
             # A bug of ours in one mail must not stop all others.
             logger.error("Email %s is left unprocessed: unexpected %s", entry.id, type(error).__name__)
@@ -336,8 +321,8 @@ class Daemon:
         else:
             self._not_before[mail] = self._clock.monotonic() + max(retry_s, 1.0)
 
-    def _record(self, entry: InboxEntry, result: WorkResult, *, of_this_model: bool = True) -> None:
-        self._notifier.mail_worked(entry, result, of_this_model=of_this_model)
+    def _record(self, entry: InboxEntry, result: WorkResult) -> None:
+        self._notifier.mail_worked(entry, result)
         self.unfinished.pop(entry.id, None)
         if result.ended is not None:
             self.finished[result.ended] += 1
@@ -364,11 +349,10 @@ class Daemon:
             self._not_before[entry.id] = inf
 
     async def _wait_for_work(self) -> None:
-        """Until the inbox may hold something new, a mail is done or may be tried again, or settings changed."""
+        """Until the inbox may hold something new, or a mail is done or may be tried again."""
         due_s = min(self._not_before.values(), default=inf) - self._clock.monotonic()
         timeout_s = max(0.1, min(self.worker.settings.poll_interval_s, due_s))
-        await self._wait(self._wait_for_mail(), self._reloaded.wait(), tasks=self._tasks.values(), timeout_s=timeout_s)
-        self._reloaded.clear()
+        await self._wait(self._wait_for_mail(), tasks=self._tasks.values(), timeout_s=timeout_s)
 
     async def _wait_for_mail(self) -> None:
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.agent.mail_worker import lease_s
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import MODEL, Outage
 from guarantee_email_agent.config.settings import Config
@@ -56,7 +57,7 @@ class HealthLimits:
         """From the time that each step may take by the configuration: a slow service alone reaches none of them."""
         agent, calls_s = config.agent, CALLS_OF_A_ROUND * config.mcp.gmail.timeout_s
         return cls(
-            stuck_s=agent.lease_s + calls_s + MARGIN_S,
+            stuck_s=lease_s(agent.mail_budget_s, config.mailbox.copy_wait_s) + calls_s + MARGIN_S,
             silent_s=agent.poll_interval_s + agent.mail_budget_s + calls_s + MARGIN_S,
             needs_model=config.llm.when_down == "wait",
         )
@@ -69,21 +70,18 @@ class Health(DaemonObserver):
         self,
         clock: Clock,
         watchdog: LoopWatchdog,
-        limits: Callable[[], HealthLimits],
+        limits: HealthLimits,
         is_stopping: Callable[[], bool] = bool,
     ) -> None:
-        """limits: those of the settings that are in use now."""
         self._limits = limits
         self._clock = clock
         self._watchdog = watchdog
         self._inbox_seen_at: float | None = None
-        self._stuck_s = 0.0  # the largest so far: a mail is finished with the settings that it began with
         self._down: tuple[str, ...] = ()
         self._is_stopping = is_stopping
 
     def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:  # noqa: ARG002 - a DaemonObserver
         self._inbox_seen_at = self._clock.monotonic()
-        self._keep_largest_limit()
 
     def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a DaemonObserver
         # The list of a full inbox is worked off for hours before the next one; each mark shows the mailbox, too.
@@ -91,17 +89,13 @@ class Health(DaemonObserver):
             self._inbox_seen_at = self._clock.monotonic()
 
     def outages_changed(self, outages: Sequence[Outage]) -> None:
-        needed = (outage.service for outage in outages if outage.service != MODEL or self._limits().needs_model)
+        needed = (outage.service for outage in outages if outage.service != MODEL or self._limits.needs_model)
         self._down = tuple(dict.fromkeys(needed))
-
-    def _keep_largest_limit(self) -> None:
-        self._stuck_s = max(self._stuck_s, self._limits().stuck_s)
 
     @property
     def stuck(self) -> str | None:
         """Why the agent should be started anew; None while its main loop gets round."""
-        self._keep_largest_limit()
-        if (overdue_s := self._watchdog.overdue_s) <= self._stuck_s:
+        if (overdue_s := self._watchdog.overdue_s) <= self._limits.stuck_s:
             return None
         return f"the main loop has not got round for {overdue_s:.0f} s"
 
@@ -113,6 +107,6 @@ class Health(DaemonObserver):
             problems.append("the agent is being stopped")
         if self._inbox_seen_at is None:
             problems.append("the inbox has not been listed yet")
-        elif (silent_s := self._clock.monotonic() - self._inbox_seen_at) > self._limits().silent_s:
+        elif (silent_s := self._clock.monotonic() - self._inbox_seen_at) > self._limits.silent_s:
             problems.append(f"the inbox was last listed {silent_s:.0f} s ago")
         return problems + [f"{service} is down" for service in self._down]

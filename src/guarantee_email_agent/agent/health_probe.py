@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import socket
-import time
 from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
 from typing import Final, Literal
 
 from guarantee_email_agent.config.operation_settings import MetricsSettings
@@ -12,8 +11,6 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable, truncate
 
 TIMEOUT_S: Final = 5.0
-"""For everything, so that a health check of ten seconds always gets a sentence."""
-
 MAX_ANSWER_BYTES: Final = 65_536
 MAX_SHOWN_CHARS: Final = 500
 _THIS_MACHINE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to ask what listens on all addresses
@@ -30,59 +27,27 @@ class HealthAnswer:
 def ask_health(
     settings: MetricsSettings, page: Literal["/healthz", "/readyz"], timeout_s: float = TIMEOUT_S
 ) -> HealthAnswer:
-    """timeout_s: seconds for everything. Raises ConfigurationError where the settings name nobody to ask."""
-    if not settings.enabled:
+    """timeout_s: seconds without a byte. Raises ConfigurationError where the settings name nobody to ask."""
+    if (place := settings.place) is None:
         raise ConfigurationError(
-            "metrics.port and metrics.socket are not set, so that nobody can be asked. Set one of them",
-            "metrics_not_configured",
+            "metrics.listen is not set, so that nobody can be asked. Set it", "metrics_not_configured"
         )
-    deadline = time.monotonic() + timeout_s
+    address, port = place
+    connection = HTTPConnection(_THIS_MACHINE.get(address, address), port, timeout=timeout_s)
     try:
-        with _connect(settings, timeout_s) as agent:
-            agent.sendall(f"GET {page} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-            return _answer(_read_all(agent, deadline))
+        connection.request("GET", page)
+        answer = connection.getresponse()
+        body = answer.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
     except TimeoutError:
         return HealthAnswer(False, f"no answer within {timeout_s:g} s")
+    except HTTPException:
+        return HealthAnswer(False, "what answers there is no agent")
     except OSError as error:
-        return HealthAnswer(False, f"no agent answers at {_place(settings)}: {error.strerror or error}")
-
-
-def _connect(settings: MetricsSettings, timeout_s: float) -> socket.socket:
-    if settings.socket is None:
-        assert settings.port is not None
-        return socket.create_connection(
-            (_THIS_MACHINE.get(settings.address, settings.address), settings.port), timeout_s
-        )
-    agent = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        agent.settimeout(timeout_s)
-        agent.connect(str(settings.socket))
-    except BaseException:
-        agent.close()
-        raise
-    return agent
-
-
-def _read_all(agent: socket.socket, deadline: float) -> bytes:
-    received = b""
-    while len(received) < MAX_ANSWER_BYTES:
-        if (left_s := deadline - time.monotonic()) <= 0:
-            raise TimeoutError
-        agent.settimeout(left_s)
-        if not (more := agent.recv(MAX_ANSWER_BYTES)):
-            break
-        received += more
-    return received
-
-
-def _answer(received: bytes) -> HealthAnswer:
-    head, _, body = received.decode("utf-8", "replace").partition("\r\n\r\n")
-    version, _, status = head.partition("\r\n")[0].partition(" ")
-    if not version.startswith("HTTP/1") or "content-type: text/html" in head.lower():
+        return HealthAnswer(False, f"no agent answers at {address} port {port}: {error.strerror or error}")
+    finally:
+        connection.close()
+    if (answer.getheader("Content-Type") or "").lower().startswith("text/html"):
         return HealthAnswer(False, "what answers there is no agent")
     lines = printable("; ".join(body.split("\n")).strip("; "))
-    return HealthAnswer(status.startswith("200"), truncate(lines, MAX_SHOWN_CHARS) or f"HTTP {printable(status)}")
-
-
-def _place(settings: MetricsSettings) -> str:
-    return f"{settings.address} port {settings.port}" if settings.socket is None else str(settings.socket)
+    shown = truncate(lines, MAX_SHOWN_CHARS) or f"HTTP {answer.status} {printable(answer.reason)}".strip()
+    return HealthAnswer(answer.status == 200, shown)

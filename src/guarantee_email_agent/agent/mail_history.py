@@ -1,18 +1,21 @@
-"""`log`: what became of mails, one a line, by the ledger; subjects and senders from the mailbox, on demand."""
+"""`log`: what became of mails, one a line or summed up; subjects and senders from the mailbox, on demand."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
+from guarantee_email_agent.agent.ledger_access import current_outages
+from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow
+from guarantee_email_agent.ledger.interventions import short_owner
+from guarantee_email_agent.ledger.ledger_reader import OUTCOMES, LedgerReader, LedgerRow
 from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, ProcessingError
@@ -21,6 +24,10 @@ from guarantee_email_agent.utils.text import printable, truncate
 
 MAX_READ_BYTES: Final = 2_000_000
 _MAX_SHOWN_CHARS: Final = 100
+SLOWEST: Final = 5
+MAX_MAILS: Final = 100_000
+"""Of a summary, from which the slowest are found."""
+
 _HEADERS_END: Final = re.compile(rb"\r?\n\r?\n")
 
 
@@ -76,6 +83,52 @@ def log_report(rows: Iterable[LedgerRow], headings: Headings | None, clock: Loca
         }
         for row in rows
     ]
+
+
+def print_summary(reader: LedgerReader, begin: float, end: float, clock: LocalTime, terminal: Terminal) -> None:
+    """What was done in [begin, end), in seconds since 1970, and what waits now: it holds nothing a customer wrote.
+
+    Raises LedgerError.
+    """
+    for line in _summary(reader, begin, end, clock):
+        terminal.line(line)
+
+
+def _summary(reader: LedgerReader, begin: float, end: float, clock: LocalTime) -> Iterator[str]:
+    counts = reader.counts_since(begin, end)
+    rows = reader.outcomes(OUTCOMES, since=begin, until=end, limit=MAX_MAILS)
+    yield f"From {clock.text(begin)} to {clock.text(end)} ({clock.zone_at(end)})."
+    yield ""
+    for outcome in OUTCOMES:
+        group = [count for count in counts if count.outcome == outcome]
+        yield f"{outcome.replace('_', ' ').capitalize()}: {sum(count.mails for count in group)}"
+        if outcome in ("handed_over", "quarantined", "unknown"):
+            yield from (f"    {count.reason or 'no reason'}: {count.mails}" for count in group)
+    slowest = sorted((row for row in rows if row.worked_s), key=lambda row: -(row.worked_s or 0.0))[:SLOWEST]
+    if slowest:
+        short = reader.short_keys(row.mail_key for row in slowest)
+        yield ""
+        yield "Slowest:"
+        yield from (
+            f"    {short[row.mail_key]}: {row.worked_s:.1f} s, {row.outcome}, tries: {row.attempts}" for row in slowest
+        )
+    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+    yield ""
+    yield f"Language model: {sum(costs):.4f} USD" if costs else "Language model: no cost"
+    now, open_counts = reader.now(), reader.counts()
+    outages = [(agent, outage) for agent in reader.agents() for outage in current_outages(agent, now)]
+    yield f"Down now: {'nothing' if not outages else ''}".rstrip()
+    yield from (
+        f"    {outage.service} since {clock.text(outage.since)} ({outage.code}; {short_owner(agent.owner)})"
+        for agent, outage in outages
+    )
+    unfinished = [row for row in reader.unfinished(MAX_MAILS) if row.reason != NOT_WAITING]  # that one is with people
+    seen = (
+        f", the oldest first seen {duration(now - min(row.created_at for row in unfinished))} ago" if unfinished else ""
+    )
+    yield f"Unfinished now: {len(unfinished)}{seen}"
+    failed = sum(count.mails for count in open_counts if count.outcome in ("quarantined", "unknown"))
+    yield f"Left to a person after a failure, of all days: {failed}"
 
 
 def read_headings(config: Config, reader: LedgerReader, rows: Iterable[LedgerRow]) -> Headings:

@@ -52,14 +52,19 @@ _TOO_LARGE = "mail_too_large"
 _HELD_BACK = "llm_rate_limited"
 
 
+def lease_s(mail_budget_s: float, copy_wait_s: float) -> float:
+    """Seconds after which a mail claimed by a crashed agent is free again: longer than one at work can take."""
+    return 1.5 * (mail_budget_s + copy_wait_s)
+
+
 @dataclass(frozen=True, slots=True)
 class MailWorker:
     """Works on single mails, any number of them concurrently.
 
-    copy_wait_s: seconds after which a reply not found counts as not sent; lease_s has to be longer than that and
-    mail_budget_s together. mailbox_name: ids are unique in one mailbox only, and agents on several may share a ledger.
-    owner: names this process in the ledger. exclusive: held for mails that could crash the process, large ones and
-    those that failed. has_live_model: then an answer without it is marked as one by template.
+    copy_wait_s: seconds after which a reply not found counts as not sent. mailbox_name: ids are unique in one mailbox
+    only, and agents on several may share a ledger. owner: names this process in the ledger. exclusive: held for mails
+    that could crash the process, large ones and those that failed. has_live_model: then an answer without it is marked
+    as one by template.
     max_cost_usd: of the language model in a day. answer_cache: of a live model, for mails that are tried again.
     unsaved_cost, unreleased: what could not be written while the ledger was down: costs, and claims that end.
     """
@@ -77,6 +82,11 @@ class MailWorker:
     answer_cache: AnswerCache = field(default_factory=AnswerCache)
     unsaved_cost: UnsavedCost = field(default_factory=UnsavedCost)
     unreleased: dict[str, Claim] = field(default_factory=dict)
+
+    @property
+    def lease_s(self) -> float:
+        """As the function of this name."""
+        return lease_s(self.settings.mail_budget_s, self.copy_wait_s)
 
     async def work(self, entry: InboxEntry, listed_at: float, *, is_new: bool = False) -> WorkResult:
         """Process one mail; without an outcome it stays in the inbox as it was. Raises nothing that is an AgentError.
@@ -110,7 +120,7 @@ class MailWorker:
         """The result of a mail that is left as it is, for the next try."""
         if isinstance(error, LeaseLostError):
             logger.warning("Email %s was taken over by another agent; nothing more is done here", entry.id)
-            return WorkResult("busy", self.settings.lease_s)
+            return WorkResult("busy", self.lease_s)
         if error.code == MAIL_NOT_FOUND:
             logger.info("Email %s is no longer in the inbox", entry.id)
             return WorkResult("gone")
@@ -142,7 +152,7 @@ class MailWorker:
             else:
                 mail, key = self._identify(raw, location_key)
             claim = await asyncio.to_thread(
-                self.ledger.claim, key, location_key=location_key, owner=self.owner, lease_s=self.settings.lease_s
+                self.ledger.claim, key, location_key=location_key, owner=self.owner, lease_s=self.lease_s
             )
             if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
                 return replace(await self._resume(entry, location_key, claim, listed_at), mail_key=key)
@@ -162,7 +172,7 @@ class MailWorker:
             state.mail_key,
             location_key=location_key,
             owner=self.owner,
-            lease_s=self.settings.lease_s,
+            lease_s=self.lease_s,
         )
         if not isinstance(claim, Claim):  # another agent was faster
             return WorkResult("busy", NEIGHBOUR_CHECK_S)
@@ -292,7 +302,7 @@ class MailWorker:
         """The result of a mail whose reply an earlier try sent, or may have sent; None if none was sent."""
         if self._observes and claim.previous not in ("new", "claimed"):
             logger.warning("Email %s was begun in another mode; it is left for that", entry.id)
-            return await self._outcomes.release(claim, "other_mode", self.settings.lease_s, counts=False, waits=True)
+            return await self._outcomes.release(claim, "other_mode", self.lease_s, counts=False, waits=True)
         is_draft = claim.delivery == "draft"
         if claim.previous == "sending":
             message_id = str(claim.reply_message_id)

@@ -16,7 +16,6 @@ from prometheus_client import (
     Histogram,
     ProcessCollector,
     disable_created_metrics,
-    generate_latest,
 )
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -52,13 +51,13 @@ class WatchedDaemon(Protocol):
 
 
 class Metrics(DaemonObserver):
-    """Counts what happens. `exposition` is what `/metrics` answers."""
+    """Counts what happens. registry: what `/metrics` tells."""
 
-    def __init__(self, config: Callable[[], Config], health: Health, now: Callable[[], float] = time.time) -> None:
-        """config: the settings that are in use now. now: seconds since 1970."""
+    def __init__(self, config: Config, health: Health, now: Callable[[], float] = time.time) -> None:
+        """now: seconds since 1970."""
         # When each counter began: a second series for every one, which Prometheus ignores.
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        self._registry = registry = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         self._now = now
         self._live = LiveFigures(config, health)
         self._scenarios: set[str] = set()
@@ -129,14 +128,10 @@ class Metrics(DaemonObserver):
 
     def expect(self, scenarios: Iterable[ScenarioInstruction]) -> None:
         """Those in use: series of the replies that they may give begin with 0, so that their first mails show, too."""
-        outcome = REPLIES[self._live.config().agent.mode]
+        outcome = REPLIES[self._live.config.agent.mode]
         for scenario in scenarios:
             if scenario.templates or outcome == "observed":  # what would be handed over is observed, too
                 self._mails.labels(outcome, self._scenario(scenario.name))
-
-    def exposition(self) -> bytes:
-        """Prometheus' text format 0.0.4."""
-        return generate_latest(self._registry)
 
     def _scenario(self, name: str) -> str:
         if name not in self._scenarios:
@@ -149,7 +144,7 @@ class Metrics(DaemonObserver):
 class LiveFigures(Collector):
     """What is read at the moment at which somebody asks. A figure that nobody knows yet is left out."""
 
-    def __init__(self, config: Callable[[], Config], health: Health) -> None:
+    def __init__(self, config: Config, health: Health) -> None:
         self.waiting: int | None = None
         self.oldest_received: float | None = None
         self.listed_at: float | None = None
@@ -161,13 +156,14 @@ class LiveFigures(Collector):
         self._known: set[str] = set()
 
     def outages_changed(self, outages: Sequence[Outage]) -> None:
-        self._down = {}
-        for outage in outages:
-            self._down[outage.service] = min(outage.since, self._down.get(outage.service, outage.since))
-        self._known |= self._down.keys()
+        longest_last = sorted(outages, key=lambda outage: -outage.since)
+        self._down = {
+            outage.service: outage.since for outage in longest_last
+        }  # at once, for whoever reads it meanwhile
+        self._known = self._known | self._down.keys()
 
     def collect(self) -> Iterator[Metric]:
-        config = self.config()
+        config = self.config
         info = GaugeMetricFamily(f"{PREFIX}_info", "Always 1.", labels=("version", "mode", "llm"))
         info.add_metric((__version__, config.agent.mode, config.llm.provider), 1)
         yield info

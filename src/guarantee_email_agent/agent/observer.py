@@ -63,13 +63,10 @@ class ObserverNotifier:
         self.outages.failed(error)
         self._tell_of_outages()
 
-    def mail_worked(self, entry: InboxEntry, result: WorkResult, *, of_this_model: bool = True) -> None:
-        """Keep what this mail shows of the services, and tell everybody.
-
-        of_this_model: whether it was begun with the language model that is in use now.
-        """
+    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:
+        """Keep what this mail shows of the services, and tell everybody."""
         before = self.outages.current
-        self.outages.answered(result.answered_by if of_this_model else result.answered_by - {MODEL})
+        self.outages.answered(result.answered_by)
         error = result.error
         failed_model = error is not None and error.code.startswith(f"{MODEL}_")
         if result.disposition in _OUTCOMES:
@@ -79,19 +76,11 @@ class ObserverNotifier:
                 self.outages.given_up(entry.id)
             self.outages.answered((MAILS, LEDGER))
         self._tell(lambda observer: observer.mail_worked(entry, result))
-        if failed_model and not of_this_model:
-            self._tell_of_outages(before)
-        elif error is not None and (result.disposition == "outage" or error.details.get("outage")):
+        if error is not None and (result.disposition == "outage" or error.details.get("outage")):
             self.outages.failed(error, entry.id if result.disposition == "outage" else None)
             self._tell_of_outages()
         else:
             self._tell_of_outages(before)
-
-    def model_replaced(self) -> None:
-        """What is known of the language model was the other one's."""
-        before = self.outages.current
-        self.outages.forget_model()
-        self._tell_of_outages(before)
 
     def _tell_of_outages(self, before: Sequence[Outage] | None = None) -> None:
         """before: nothing is told where it is so still."""

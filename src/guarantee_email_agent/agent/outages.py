@@ -122,7 +122,7 @@ class CurrentOutages:
     def __init__(
         self, addresses: Mapping[str, str] = MappingProxyType({}), now: Callable[[], float] = time.monotonic
     ) -> None:
-        self.use_addresses(addresses)
+        self._addresses = addresses
         self._now = now
         self._parts: dict[str, _Part] = {}
 
@@ -190,17 +190,9 @@ class CurrentOutages:
         for part in self._parts.values():
             self._keep_waiting(part, part.waiting.intersection(mail_ids))
 
-    def forget_model(self) -> None:
-        """Another model is asked from now on, or under another limit, and nothing is known of that one."""
-        self._parts.pop(MODEL, None)
-
     def address_of(self, name: str) -> str:
         """Where a service, or a part of one, is; empty where it has no address."""
         return self._addresses.get(name, self._addresses.get(name.partition(" ")[0], ""))
-
-    def use_addresses(self, addresses: Mapping[str, str]) -> None:
-        """After a reload, which may have brought a service that was not used before."""
-        self._addresses = addresses
 
     def forget_cost_limit(self, now: float) -> None:
         """End what the cost limit began on an earlier day (UTC): a new day may cost as much again.
@@ -211,7 +203,7 @@ class CurrentOutages:
         if part is None or part.outage.code != OVER_COST_LIMIT:
             return
         if (now - (self._now() - part.outage.since)) // DAY_S < now // DAY_S:
-            self.forget_model()  # one that begins soon after midnight is another one
+            del self._parts[MODEL]  # one that begins soon after midnight is another one
 
     def _keep_waiting(self, part: _Part, mail_ids: set[str]) -> None:
         if part.waiting and not mail_ids:

@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from guarantee_email_agent.agent.changed_settings import differences, digests, is_of_run, is_setting, needs_restart
-from guarantee_email_agent.agent.daily_summary import check_summary_file, require_summary_file
 from guarantee_email_agent.agent.file_owners import owned_by_their_folders
 from guarantee_email_agent.agent.identity_key import (
     key_of_location,
@@ -22,8 +20,9 @@ from guarantee_email_agent.agent.identity_key import (
     mailbox_name,
 )
 from guarantee_email_agent.agent.inbox import answer_since, count_inbox, inbox_filter, require_clock
+from guarantee_email_agent.agent.loaded_settings import differences, digests, is_of_run, is_setting
 from guarantee_email_agent.agent.mail_model import check_price
-from guarantee_email_agent.agent.monitoring import check_places, require_packages, shown_places
+from guarantee_email_agent.agent.monitoring import check_place, require_packages, shown_place
 from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
 from guarantee_email_agent.agent.startup import connection_problem, require_owner
 from guarantee_email_agent.config.loader import built_in_files, load_config
@@ -54,7 +53,7 @@ from guarantee_email_agent.utils.errors import (
     LLMError,
 )
 from guarantee_email_agent.utils.local_time import LocalTime
-from guarantee_email_agent.utils.logging import open_log_file
+from guarantee_email_agent.utils.log_file import open_log_file
 from guarantee_email_agent.utils.text import printable
 
 _CLOCK = SystemClock()
@@ -100,16 +99,11 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         with report.checking("Log"):
             open_log_file(config.logging.file).close()
             report.passed("Log", str(config.logging.file))
-    if config.summary.file is not None:
-        with report.checking("Summary"):
-            require_summary_file(config)
-            check_summary_file(config.summary.file)
-            report.passed("Summary", str(config.summary.file))
-    if config.metrics.enabled:
-        with report.checking("Metrics"):  # the agent that runs may have the port and the socket
+    if (place := config.metrics.place) is not None:
+        with report.checking("Metrics"):  # the agent that runs may have the port
             require_packages(config.metrics)
-            check_places(config.metrics)
-            report.passed("Metrics", ", ".join(shown_places(config.metrics)))
+            check_place(*place)
+            report.passed("Metrics", shown_place(*place))
     warranty_needed = True
     with report.checking("Instructions"):
         instructions = instruction_files(config).load()
@@ -209,25 +203,24 @@ async def _check_clock(mail: MailClient, config: Config, ledger: Ledger | None, 
         return
     if (since := answer_since(config.agent, now if first_start is None else first_start)) > now:
         what = "the first start" if by_first_start else "agent.answer_since"
-        at = f"{LocalTime(config.summary.zone).at(since):%Y-%m-%d %H:%M:%S %z}"
+        at = f"{LocalTime().at(since):%Y-%m-%d %H:%M:%S %z}"
         report.weak("Clock", f"{what}, {at}, lies in the future: only mails that come after it will be answered")
 
 
 def _report_changes(config: Config, ledger: Ledger, key: bytes, report: _Report) -> None:
-    """What differs from what the last start, or reload, of an agent on this mailbox took."""
+    """What differs from what an agent on this mailbox took last."""
     loaded = ledger.loaded_settings(key_of_mailbox(mailbox_name(config), key))
     if loaded is None:
         return
-    at = f"{LocalTime(config.summary.zone).at(loaded.at):%Y-%m-%d %H:%M:%S %z}"
+    at = f"{LocalTime().at(loaded.at):%Y-%m-%d %H:%M:%S %z}"
     different = differences(loaded.digests, digests(config, key))
     names = [name for name in different if is_of_run(name, config)]
     if not names:
         report.passed("Changes", f"none since an agent loaded everything, {at}")
-    restart = [name for name in names if is_setting(name) and needs_restart(name)]
-    if reloaded := [name for name in names if name not in restart]:
-        report.weak("Changes", f"since {at}, for SIGHUP or a restart to take over: {', '.join(reloaded)}")
-    if restart:
-        report.weak("Changes", f"since {at}, for a restart to take over: {', '.join(restart)}")
+    if files := [name for name in names if not is_setting(name)]:
+        report.weak("Changes", f"since {at}, for an agent to take over: {', '.join(files)}")
+    if settings := [name for name in names if is_setting(name)]:
+        report.weak("Changes", f"since {at}, for a restart to take over: {', '.join(settings)}")
 
 
 def _report_policy(config: Config, report: _Report) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import time
 from collections.abc import Mapping, Sequence
 from typing import Final, get_args
 
@@ -42,15 +41,8 @@ class ServiceNotifier:
         return cls(environ.get("NOTIFY_SOCKET") or None, watchdog_s or None)
 
     def ready(self) -> None:
-        """The agent has started, or has reloaded its configuration."""
+        """The agent has started."""
         self._send("READY=1")
-
-    def reloading(self) -> None:
-        """The configuration is about to be read anew; `ready` says that it is done."""
-        usec = (
-            time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
-        )  # by it systemd tells this reload from an earlier one
-        self._send(f"RELOADING=1\nMONOTONIC_USEC={usec}")
 
     def stopping(self) -> None:
         self._send("STOPPING=1")

@@ -8,16 +8,14 @@ import os
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 from guarantee_email_agent.agent.daemon import Daemon
-from guarantee_email_agent.agent.daily_summary import DailySummary, require_summary_file
 from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
+from guarantee_email_agent.agent.loaded_settings import note_loaded
 from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outage_log import OutageLog
@@ -28,10 +26,11 @@ from guarantee_email_agent.agent.outages import (
     CurrentOutages,
     service_addresses,
 )
-from guarantee_email_agent.agent.reload import SettingsReload
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
+from guarantee_email_agent.email.processor import InstructionSource
+from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.services import Services, create_services
@@ -49,7 +48,6 @@ from guarantee_email_agent.utils.errors import (
     IntegrationError,
     MCPConnectionError,
 )
-from guarantee_email_agent.utils.logging import reopen_log_files
 from guarantee_email_agent.utils.process import forbid_core_files
 
 logger = logging.getLogger(__name__)
@@ -65,85 +63,53 @@ MODE_NOTES: Final[Mapping[Mode, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """once: drain the inbox, then exit. take_over: serve the mailbox also where another ledger did.
+def run_agent(config: Config, loaded: Config, *, once: bool = False, take_over: bool = False) -> int:
+    """The exit code. loaded: without what the command line says in its place.
 
-    load: reads the configuration anew. override: what the command line says in its place. set_up_logging: as its
-    section `logging` says. hung_up: whether SIGHUP came before the event loop did.
-    """
-
-    load: Callable[[], Config]
-    override: Callable[[Config], Config]
-    set_up_logging: Callable[[Config], None]
-    hung_up: Callable[[], bool] = bool
-    once: bool = False
-    take_over: bool = False
-
-
-def run_agent(loaded: Config, options: RunOptions) -> int:
-    """The exit code. loaded: by `options.load`.
+    once: drain the inbox, then exit. take_over: serve the mailbox also where another ledger did.
 
     Raises ConfigurationError and MCPConnectionError for what keeps the agent from starting.
     """
     forbid_core_files()
-    return asyncio.run(_run(loaded, options))
+    return asyncio.run(_run(config, loaded, once=once, take_over=take_over))
 
 
-async def _run(loaded: Config, options: RunOptions) -> int:
-    config = options.override(loaded)
-    stop, started, hung_up = asyncio.Event(), asyncio.Event(), asyncio.Event()
+async def _run(config: Config, loaded: Config, *, once: bool, take_over: bool) -> int:
+    stop, started = asyncio.Event(), asyncio.Event()
     loop, main_task = asyncio.get_running_loop(), asyncio.current_task()
     notifier = ServiceNotifier.from_environment(os.environ)
 
-    def on_sigterm() -> None:
+    def end() -> None:
         stop.set()
         notifier.stopping()
         logger.info("Stopping: no new mail is started, mails in progress are finished")
         if main_task is not None and not started.is_set():
             main_task.cancel()
 
-    loop.add_signal_handler(signal.SIGTERM, on_sigterm)
-
-    def on_sighup() -> None:
-        reopen_log_files()
-        hung_up.set()
-
-    # Not the loop's own handler: once that is gone, a late SIGHUP would kill the process.
-    signal.signal(signal.SIGHUP, partial(_call_in_loop, loop, on_sighup))
-    if options.hung_up():
-        on_sighup()
+    loop.add_signal_handler(signal.SIGTERM, end)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as by `nohup`
+        loop.add_signal_handler(signal.SIGHUP, end)
     outage_log = OutageLog()
+    outage_log.templates = lambda: config.llm.when_down == "template"
     try:
         async with (
-            open_monitoring(config, SystemClock(), notifier, stop, listens=not options.once) as monitoring,
-            open_daemon(
-                config,
-                stop,
-                (outage_log,),
-                take_over=options.take_over,
-                monitoring=monitoring,
-            ) as (daemon, services),
+            open_monitoring(config, SystemClock(), notifier, stop, listens=not once) as monitoring,
+            open_daemon(config, stop, (outage_log,), take_over=take_over, monitoring=monitoring) as (daemon, _),
         ):
             started.set()
             notifier.ready()
-            settings = SettingsReload(
-                loaded,
-                daemon,
-                services,
-                options.load,
-                options.set_up_logging,
-                options.override,
-                keeps_note=not options.once,
-            )
-            outage_log.templates = lambda: settings.config.llm.when_down == "template"
             outage_log.is_proved_back = daemon.outages.is_proved_back
-            monitoring.current_config = lambda: settings.config
-            settings.tell_scenarios = monitoring.expect
-            await settings.note()
-            async with _in_background(_take_over_changes(settings, hung_up, stop, notifier)):
-                code = await _watch(daemon, options.once)
-            outage_log.stopped(once=options.once)
+
+            async def take_note(instructions: Instructions) -> None:
+                monitoring.expect(instructions.scenarios)
+                if not once:
+                    await note_loaded(daemon.worker, loaded)
+
+            source = daemon.worker.processor.instructions
+            await take_note(source.load())
+            async with _in_background(watch_instructions(source, config.agent.poll_interval_s, take_note)):
+                code = await _watch(daemon, once)
+            outage_log.stopped(once=once)
             return code
     except asyncio.CancelledError:
         if stop.is_set() and not started.is_set():
@@ -151,23 +117,17 @@ async def _run(loaded: Config, options: RunOptions) -> int:
         raise
 
 
-def _call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None], *_signal: object) -> None:
-    with suppress(RuntimeError):  # the loop has ended
-        loop.call_soon_threadsafe(callback)
-
-
-async def _take_over_changes(
-    settings: SettingsReload, hung_up: asyncio.Event, stop: asyncio.Event, notifier: ServiceNotifier
+async def watch_instructions(
+    source: InstructionSource, interval_s: float, changed: Callable[[Instructions], Awaitable[None]]
 ) -> None:
-    """Until it is cancelled. SIGHUPs that come while one is dealt with are dealt with together after it."""
-    async with aclosing(settings), _in_background(settings.watch_instructions()):
-        while True:
-            await hung_up.wait()
-            hung_up.clear()
-            if not stop.is_set():
-                notifier.reloading()
-                await settings.reload()
-                notifier.ready()
+    """Look at the files between mails, too, so that a mistake in one is told before a customer waits for it."""
+    used = source.load()
+    while True:
+        await asyncio.sleep(interval_s)
+        if (found := source.load()) is not used:
+            used = found
+            logger.info("Changed instruction files are in use from now on")
+            await changed(found)
 
 
 @asynccontextmanager
@@ -245,7 +205,6 @@ async def open_daemon(
     Raises ConfigurationError for what is missing or bad, instructions included, and MCPConnectionError, with a line for
     each service that cannot be reached.
     """
-    require_summary_file(config)
     clock = SystemClock()
     instructions = checked_instructions(config)
     async with AsyncExitStack() as stack:
@@ -278,14 +237,11 @@ async def open_daemon(
         ours = require_ours if answers else None
         heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode)
         await stack.enter_async_context(heartbeat.beating())
-        summary = DailySummary(config, ledger, key, first_start, clock)
-        await stack.enter_async_context(summary.running())
         observers = (*observers, heartbeat)
         outages = CurrentOutages(service_addresses(config))
         daemon = Daemon(worker, clock, stop, observers, since, ours, outages, watchdog=watchdog)
         if monitoring is not None:
-            scenarios = instructions.load().scenarios
-            monitoring.watch(daemon, lambda: services.circuits | _model_circuit(daemon), scenarios)
+            monitoring.watch(daemon, lambda: services.circuits | _model_circuit(daemon))
         yield daemon, services
 
 

@@ -1,4 +1,4 @@
-"""The worker of a configuration, with its model and its instructions: made at the start, and anew at a reload."""
+"""The worker of a configuration, with its model and its instructions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
 from guarantee_email_agent.llm.provider import language_model
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import ConfigurationError, InstructionError
+from guarantee_email_agent.utils.errors import InstructionError
 
 logger = logging.getLogger(__name__)
 
@@ -90,15 +90,8 @@ def create_worker(
     clock: Clock,
     instructions: InstructionSource,
 ) -> MailWorker:
-    """Raises ConfigurationError for limits that contradict each other."""
+    """Raises ConfigurationError for a limit of costs without a known price."""
     copy_wait_s = config.mailbox.copy_wait_s if config.mailbox.imap.host else 0.0
-    needed_s = config.agent.mail_budget_s + copy_wait_s
-    if config.agent.lease_s <= needed_s:
-        raise ConfigurationError(
-            f"agent.lease_s is {config.agent.lease_s:g}, but one mail may take {needed_s:g} s (agent.mail_budget_s and "
-            "mailbox.copy_wait_s): another agent would claim it meanwhile. Make agent.lease_s longer",
-            "config_invalid_value",
-        )
     check_price(config.llm)
     address = config.mailbox.from_address
     processor = EmailProcessor(

@@ -13,7 +13,7 @@ _EXIT_CODES = """\
 exit codes:
   0    it lives; with --ready: mail can be answered; with --if-configured: there is nobody to ask
   1    it does not, or nobody answers in time; the line says why; or the output could not be written
-  2    bad usage or configuration, or one without metrics.port and metrics.socket: there is nobody to ask
+  2    bad usage or configuration, or one without metrics.listen: there is nobody to ask
   130  interrupted
 """
 
@@ -34,7 +34,7 @@ def add_health(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--if-configured",
         action="store_true",
-        help="without metrics.port and metrics.socket, where there is nobody to ask, end with 0",
+        help="without metrics.listen, where there is nobody to ask, end with 0",
     )
     arguments.add_config_option(parser)
 
@@ -44,7 +44,7 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.config.loader import load_config
 
     settings = load_config(options.config).metrics
-    if options.if_configured and not settings.enabled:
+    if options.if_configured and settings.place is None:
         answer = HealthAnswer(True, "metrics are off, so that there is nobody to ask")
     else:
         answer = ask_health(settings, "/readyz" if options.ready else "/healthz")

@@ -1,9 +1,9 @@
-"""`log`: what became of mails, one a line."""
+"""`log`: what became of mails, one a line or summed up."""
 
 from __future__ import annotations
 
 import argparse
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,13 +33,18 @@ def add_log(commands: arguments.Commands) -> None:
         _run,
         purpose="what became of mails: outcome, scenario or reason, ticket, time",
         description="List what became of mails, the newest last, from the ledger. It knows no mail's content; "
-        "--subjects reads sender and subject from the mailbox, and keeps neither. Nothing is written.",
+        "--subjects reads sender and subject from the mailbox, and keeps neither. With --summary: how many mails "
+        "came to which outcome, and what waits now. Nothing is written.",
         exit_codes=_EXIT_CODES,
     )
     parser.add_argument("--today", action="store_true", help="since 0:00, in the zone of the times shown")
     parser.add_argument(
-        "--since", type=_moment, metavar="WHEN", help="since 2026-01-31 or '2026-01-31 14:00', in the same zone"
+        "--since",
+        type=_moment,
+        metavar="WHEN",
+        help="since yesterday (0:00), today, 2026-01-31 or '2026-01-31 14:00', in the same zone",
     )
+    parser.add_argument("--until", type=_moment, metavar="WHEN", help="what was done before then (default: until now)")
     parser.add_argument(
         "--outcome", action="append", choices=_OUTCOMES, help="only mails that ended so; may be repeated"
     )
@@ -47,26 +52,35 @@ def add_log(commands: arguments.Commands) -> None:
         "--limit", type=arguments.count, default=50, metavar="N", help="the last N of them (default: 50)"
     )
     parser.add_argument("--subjects", action="store_true", help="with sender and subject of each, from the mailbox")
+    parser.add_argument(
+        "--summary", action="store_true", help="instead of single mails: what was done in all, and what waits now"
+    )
     parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write it as JSON; - is stdout")
     arguments.add_config_option(parser)
     arguments.add_verbose_option(parser)
 
 
-def _moment(text: str) -> datetime:
+_DAYS_AGO = {"today": 0, "yesterday": 1}
+
+
+def _moment(text: str) -> datetime | int:
+    """Days before today where it is one of those words."""
+    if text in _DAYS_AGO:
+        return _DAYS_AGO[text]
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         moment = None
     if moment is None or moment.year < 1971:
         raise argparse.ArgumentTypeError(
-            f"'{printable(text[:40])}' is no date. Write it as 2026-01-31 or '2026-01-31 14:00'"
+            f"'{printable(text[:40])}' is no date. Write it as 2026-01-31, '2026-01-31 14:00', today or yesterday"
         )
     return moment
 
 
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.agent.ledger_access import open_reader
-    from guarantee_email_agent.agent.mail_history import log_report, print_log, read_headings
+    from guarantee_email_agent.agent.mail_history import log_report, print_log, print_summary, read_headings
     from guarantee_email_agent.ledger.ledger_reader import OUTCOMES
     from guarantee_email_agent.reporting.report_files import write_json_report
     from guarantee_email_agent.reporting.terminal import Terminal
@@ -74,12 +88,27 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.today and options.since is not None:
         raise ConfigurationError("log: --today and --since name two beginnings. Leave one out", "cli_bad_usage")
+    if options.summary:
+        of_lists = ("subjects", "outcome", "json_file")
+        if (found := next((name for name in of_lists if getattr(options, name)), None)) is not None:
+            left_out = found.removesuffix("_file")
+            raise ConfigurationError(f"log: --{left_out} is for a list. Leave it or --summary out", "cli_bad_usage")
+        if options.since is None and not options.today:
+            raise ConfigurationError("log: --summary of when? Add --since yesterday, or a date", "cli_bad_usage")
     config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)
-    clock = LocalTime(config.summary.zone)
+    clock = LocalTime()
     with open_reader(config) as reader:
         now = reader.now()
+        since = _seconds(0 if options.today else options.since, clock, now) or 0.0
+        until = _seconds(options.until, clock, now)
+        if options.summary:
+            end = now if until is None else min(until, now)
+            if since >= end:
+                raise ConfigurationError("log: no time has passed from --since to --until", "cli_bad_usage")
+            print_summary(reader, since, end, clock, Terminal(arguments.results_stream(options)))
+            return EXIT_SUCCESS
         wanted = [each for each in OUTCOMES if each in (options.outcome or OUTCOMES)]
-        rows = reader.outcomes(wanted, since=_beginning(options, clock, now), limit=options.limit)
+        rows = reader.outcomes(wanted, since=since, until=until, limit=options.limit)
         headings = read_headings(config, reader, rows) if options.subjects else None
         short = reader.short_keys(row.mail_key for row in rows)
     print_log(rows, short, headings, clock, now, Terminal(arguments.results_stream(options)))
@@ -87,11 +116,10 @@ def _run(options: argparse.Namespace) -> int:
     return EXIT_SUCCESS
 
 
-def _beginning(options: argparse.Namespace, clock: LocalTime, now: float) -> float:
-    """In seconds since 1970."""
-    if options.today:
-        return clock.seconds(clock.at(now).date())
-    if options.since is None:
-        return 0.0
-    moment: datetime = options.since
+def _seconds(moment: datetime | int | None, clock: LocalTime, now: float) -> float | None:
+    """Since 1970. moment: as `_moment` reads it."""
+    if moment is None:
+        return None
+    if isinstance(moment, int):
+        return clock.seconds(clock.at(now).date() - timedelta(days=moment))
     return moment.timestamp() if moment.tzinfo else clock.seconds(moment.date(), moment.time())

@@ -8,7 +8,6 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.arguments import MODES
@@ -16,15 +15,12 @@ from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.process import gc_paused
 
-if TYPE_CHECKING:
-    from guarantee_email_agent.config.settings import Config
-
 logger = logging.getLogger(__name__)
 
 
 _EXIT_CODES = """\
 exit codes:
-  0    stopped by SIGTERM; with --once: each mail came to an outcome
+  0    stopped by SIGTERM or SIGHUP; with --once: each mail came to an outcome
   1    with --once: a mail has no outcome; the ledger cannot be opened for now
   2    configuration error: bad configuration, missing secret, bad instruction file, bad usage
   3    a mail, warranty or ticketing server could not be started or reached
@@ -38,9 +34,8 @@ def add_run(commands: arguments.Commands) -> None:
         "run",
         _run,
         purpose="watch the inbox and answer mail until stopped",
-        description="Watch the inbox and answer warranty mail. SIGTERM: finish the mails in progress, then exit; "
-        "SIGINT: stop now; SIGHUP: reopen the log file, and take over what changed in configuration and instructions. "
-        "Either way no mail is lost, and none is answered twice.",
+        description="Watch the inbox and answer warranty mail. SIGTERM, SIGHUP: finish the mails in progress, then "
+        "exit; SIGINT: stop now. Either way no mail is lost, and none is answered twice.",
         exit_codes=_EXIT_CODES,
     )
     arguments.add_config_option(parser)
@@ -84,35 +79,21 @@ def _run(options: argparse.Namespace) -> int:
 
         return demonstrate(Path(options.demo) if options.demo else None, BrokenPipeSafeStream(sys.stdout))
 
-    hangups: list[int] = []
-    signal.signal(signal.SIGHUP, lambda number, _: hangups.append(number))
     with gc_paused():
-        from guarantee_email_agent.agent.startup import RunOptions, run_agent
+        from guarantee_email_agent.agent.startup import run_agent
     from guarantee_email_agent.config.loader import load_config
-
-    def load() -> Config:
-        return load_config(options.config)
-
-    def override(config: Config) -> Config:
-        if options.mode is not None:
-            config = replace(config, agent=replace(config.agent, mode=options.mode))
-        return replace(config, logging=replace(config.logging, level="DEBUG")) if options.verbose else config
-
-    loaded = load()
-    config = override(loaded)
-    _set_up_logging(config)
-    if (notice := arguments.built_in_files_notice(config)) is not None:
-        logger.info("%s", notice)
-    how = RunOptions(load, override, _set_up_logging, lambda: bool(hangups), options.once, options.take_over)
-    try:
-        return run_agent(loaded, how)
-    finally:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nothing is left to reload, and the exit code stays as it is
-        signal.signal(signal.SIGTERM, lambda *_: None)  # nor to stop
-
-
-def _set_up_logging(config: Config) -> None:
     from guarantee_email_agent.utils.logging import configure_logging
 
-    settings = config.logging
-    configure_logging(settings.level, settings.level, settings.file, settings.json, split_console=True)
+    config = loaded = load_config(options.config)
+    if options.mode is not None:
+        config = replace(config, agent=replace(config.agent, mode=options.mode))
+    log = config.logging
+    level = "DEBUG" if options.verbose else log.level
+    configure_logging(level, level, log.file, log.json, split_console=True)
+    if (notice := arguments.built_in_files_notice(config)) is not None:
+        logger.info("%s", notice)
+    try:
+        return run_agent(config, loaded, once=options.once, take_over=options.take_over)
+    finally:
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)  # nothing is left to stop, and the exit code stays as it is

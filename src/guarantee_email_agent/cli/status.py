@@ -44,7 +44,7 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.utils.local_time import LocalTime
 
     config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)
-    clock = LocalTime(config.summary.zone)
+    clock = LocalTime()
     with open_reader(config) as reader:
         status = read_status(reader)
     print_status(status, clock, Terminal(arguments.results_stream(options)))

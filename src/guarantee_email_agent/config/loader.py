@@ -19,6 +19,17 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 
 MAX_CONFIG_BYTES: Final = 1_000_000
 
+_LISTEN: Final = "write metrics.listen, such as 127.0.0.1:9464, in its place"
+_REMOVED: Final = {
+    **dict.fromkeys(("metrics.port", "metrics.address", "metrics.socket"), _LISTEN),
+    "metrics.host_names": "remove it, any name will do",
+    "agent.lease_s": "remove it, it follows from agent.mail_budget_s and mailbox.copy_wait_s",
+    "llm.max_attempts": "remove it, a call is tried three times",
+    "warranty.grace_days": "remove it, there are 30",
+    "summary": "remove it, and have cron mail what `log --summary --since yesterday` prints; times are in the zone $TZ",
+}
+"""What to do about a key of an earlier version."""
+
 _SECRET_KEY: Final = re.compile(r"api_?key|passw|secret|credential|token|^key$|^auth(orization)?$", re.IGNORECASE)
 
 
@@ -137,6 +148,8 @@ def _issue(problem: Problem, source: _Source) -> _Issue:
     key = problem.path[-1] if problem.path else ""
     if problem.kind == "unknown" and isinstance(key, str) and _SECRET_KEY.search(key) and "max" not in key:
         code, message = "config_secret_in_file", _where_secrets_belong(problem)
+    if problem.kind == "unknown" and (remedy := _REMOVED.get(dotted_path(problem.path))) is not None:
+        code, message = "config_removed_key", f"is no setting any more: {remedy}"
     return _Issue(code, source.name, problem.line, dotted_path(problem.path), message)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
 from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL, AnswerForm, OwnTool, look_up_tool
-from guarantee_email_agent.files.fields import not_blank, number, setting
+from guarantee_email_agent.files.fields import not_blank, setting
 from guarantee_email_agent.files.problems import ProblemsError, suggestion
 
 MAX_FACTS: Final = 8
@@ -125,9 +125,6 @@ class WarrantySettings:
     """What is known of serial numbers and of warranties."""
 
     serial_number: SerialNumberSettings = setting(SerialNumberSettings(), "How a serial number is known.")
-    grace_days: int = number(
-        30, "Days after its end for which a warranty may still be `valid`; later, the mail is handed over.", 0, 3650
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What whoever operates the agent sets: metrics and health, the daily summary, and where runs are kept."""
+"""What whoever operates the agent sets: metrics and health, and where runs are kept."""
 
 from __future__ import annotations
 
@@ -11,96 +11,43 @@ from typing import Final
 
 from guarantee_email_agent.files.fields import number, setting
 
-MAX_SOCKET_PATH_BYTES: Final = 107
-"""unix(7): `sun_path` has 108 bytes, the last of which is 0."""
-
-_HOST_NAME: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(\.(?!-)[a-z0-9-]{1,63})*", re.IGNORECASE | re.ASCII)
+_PLACE: Final = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<v4>[0-9.]+)):(?P<port>[0-9]{1,5})")
 
 
-def _ip_address(value: str) -> str | None:
+def _place(value: str) -> tuple[str, int] | None:
     from ipaddress import ip_address  # 5 ms that a command without this setting saves
 
+    if (match := _PLACE.fullmatch(value)) is None or not 1 <= int(match["port"]) <= 65_535:
+        return None
+    address = match["v6"] or match["v4"]
     try:
-        ip_address(value)
+        ip_address(address)
     except ValueError:
-        return f"must be an IP address of this machine such as 127.0.0.1, ::1 or 0.0.0.0, not {value!r}"
-    return None
+        return None
+    return address, int(match["port"])
 
 
-def _host_names(names: tuple[str, ...]) -> str | None:
-    wrong = next((name for name in names if not _HOST_NAME.fullmatch(name)), None)
-    return None if wrong is None else f"must list names of this machine without a port, such as agent, not {wrong!r}"
+def _check_place(value: str) -> str | None:
+    if _place(value) is not None:
+        return None
+    return f'must be an IP address of this machine and a port such as 127.0.0.1:9464 or "[::1]:9464", not {value!r}'
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsSettings:
     """Where `run` can be asked for its figures (`/metrics`) and its health (`/healthz`, `/readyz`)."""
 
-    port: int | None = number(
-        None, "TCP port on which a running agent tells its metrics and its health; `null`: none.", 1, 65_535
-    )
-    address: str = setting(
-        "127.0.0.1",
-        "Where it listens: this machine alone, unless you name another address, such as `0.0.0.0` in a container.",
-        _ip_address,
-    )
-    host_names: tuple[str, ...] = setting(
-        (), "Names by which the port may be asked, besides `localhost` and IP addresses.", _host_names
-    )
-    socket: Path | None = setting(
-        None, "Unix socket that tells the same, to the agent's own user and root only; `null`: none."
+    listen: str | None = setting(
+        None,
+        "Where a running agent tells its metrics and its health: `127.0.0.1:9464` for this machine alone, "
+        "`0.0.0.0:9464` in a container; `null`: nowhere.",
+        _check_place,
     )
 
     @property
-    def enabled(self) -> bool:
-        """Whether there is anything to ask."""
-        return self.port is not None or self.socket is not None
-
-
-_TIME: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
-_ADDRESS: Final = re.compile(r"[^\s@<>,]+@[^\s@<>,]+")
-
-
-def _time(value: str) -> str | None:
-    return None if _TIME.fullmatch(value) else f'must be a time of day in quotes, such as "07:00", not {value!r}'
-
-
-def _address(value: str) -> str | None:
-    return None if _ADDRESS.fullmatch(value) else f"must be a bare address such as lead@example.com, not {value!r}"
-
-
-def _zone(value: str) -> str | None:
-    from zoneinfo import ZoneInfo  # only where a zone is named
-
-    try:
-        ZoneInfo(value)
-    except (KeyError, ValueError, OSError):
-        return f"is no time zone of this machine: {value!r}. Write one such as Europe/Berlin or UTC"
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class SummarySettings:
-    """What the agent did in a day, once a day. There is none unless `to` or `file` is set."""
-
-    at: str = setting("07:00", "When a day ends and its summary is written: hours and minutes, in quotes.", _time)
-    zone: str | None = setting(
-        None,
-        "Time zone of `at`, and of the times that `status`, `log` and `check` show; by default the machine's.",
-        _zone,
-    )
-    to: str | None = setting(
-        None, "Address that it is mailed to; none of the agent's own. Not together with `file`.", _address
-    )
-    file: Path | None = setting(
-        None,
-        "File that it is written to; `{date}` in its name becomes the date, else each replaces the one before. "
-        "Not together with `to`.",
-    )
-
-    def __post_init__(self) -> None:
-        if self.to is not None and self.file is not None:
-            raise ValueError("has both 'to' and 'file'; keep one of them")
+    def place(self) -> tuple[str, int] | None:
+        """An IP address and a port; None where there is nobody to ask."""
+        return None if self.listen is None else _place(self.listen)
 
 
 FILE_NAME: Final = "runs.db"

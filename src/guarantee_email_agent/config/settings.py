@@ -11,7 +11,7 @@ from typing import Final, Literal
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, WarrantySettings, look_ups_problem
 from guarantee_email_agent.config.mailbox_settings import MarkFolders, MarkKind, OAuthSettings
 from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
-from guarantee_email_agent.config.operation_settings import MetricsSettings, StoreSettings, SummarySettings
+from guarantee_email_agent.config.operation_settings import MetricsSettings, StoreSettings
 from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.files.fields import not_blank, number, setting
@@ -213,7 +213,6 @@ class Llm:
     )
     max_tokens: int = number(1024, "Most tokens of one answer.", 1, 100_000)
     timeout_s: float = number(15.0, "Seconds that one call may take.", 0, 600, above=True)
-    max_attempts: int = number(3, "Tries of one call, the first included.", 1, 10)
     requests_per_minute: float | None = number(
         None, "Requests that may be sent in a minute; by default what the API's headers say.", 0, 1_000_000, above=True
     )
@@ -299,7 +298,6 @@ class AgentSettings:
     )
     concurrency: int = number(4, "Mails in progress at a time.", 1, 100)
     max_attempts: int = number(3, "Tries of one mail, after which it is left for a person.", 1, 100)
-    lease_s: float = number(180.0, "Seconds after which a mail claimed by a crashed agent is free again.", 1, 86_400)
     mail_budget_s: float = number(60.0, "Seconds that one mail may take, all retries included.", 0, 3600, above=True)
     poll_interval_s: float = number(30.0, "Seconds between two polls of the inbox.", 0, 86_400, above=True)
     max_mail_bytes: int = number(25_000_000, "Largest mail that is read, in bytes.", 1000, 100_000_000)
@@ -366,17 +364,11 @@ class Config:
     store: StoreSettings = setting(StoreSettings(), "Where runs of `eval`, `grade` and `solve` are kept.")
     agent: AgentSettings = setting(AgentSettings(), "How the agent watches its mailbox.")
     metrics: MetricsSettings = setting(MetricsSettings(), "Figures and health, for monitoring.")
-    summary: SummarySettings = setting(SummarySettings(), "What the agent says of each day.")
     tasks: Tasks = setting(Tasks(), "What tasks may ask for.")
     logging: Logging = setting(Logging(), "Where diagnostics go.")
     secrets: Secrets = field(default_factory=Secrets, repr=False, metadata={"key": None})
     # The file that this was read from; None if there was none. No part of what two configurations have in common.
     source: Path | None = field(default=None, compare=False, metadata={"key": None})
-
-    def __post_init__(self) -> None:
-        own = (self.mailbox.from_address, *self.agent.own_addresses)
-        if self.summary.to is not None and self.summary.to.casefold() in {each.casefold() for each in own if each}:
-            raise ValueError(f"has summary.to: {self.summary.to}, an address of the agent itself; name a person's")
 
     @property
     def ledger_location(self) -> str:

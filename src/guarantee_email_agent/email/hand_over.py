@@ -1,20 +1,20 @@
-"""Why code leaves a mail to a person before any model is asked: an answer to our summary, words, the language, a
-follow-up, an unproved sender, a limit.
+"""Why code leaves a mail to a person before any model is asked: words, the language, a follow-up, an unproved sender,
+a limit.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from typing import Final
 
-from guarantee_email_agent.email.conversation import answered_message_ids, text_fingerprint
-from guarantee_email_agent.email.identity import admission_key, is_summary_id
+from guarantee_email_agent.email.conversation import text_fingerprint
+from guarantee_email_agent.email.identity import admission_key
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.instructions.hand_over_lexicon import (
     FOLLOW_UP,
     LANGUAGE,
-    SUMMARY_REPLY,
     UNVERIFIED_SENDER,
 )
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -36,8 +36,6 @@ async def hand_over_reasons(
     history: what the agent did before; None where every mail is the first. identity_key: see `identity`.
     """
     email, thread = mail.email, mail.thread
-    if any(map(is_summary_id, answered_message_ids(email))):
-        return (SUMMARY_REPLY,)
     words = text_fingerprint(email)
     # What a conversation with a colleague is about may stand in its subject alone.
     text = f"{email.subject if thread is None else email.own_subject}\n\n{email.new_text}"
@@ -77,10 +75,12 @@ def scenario_code(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "_", name.lower())[:64]
 
 
-def contradicts(
-    answer: LookUpAnswer, look_up: LookUp, instructions: Instructions, today: date | None, grace_days: int
-) -> bool:
-    """Whether a warranty is `valid` though it ended more than `grace_days` ago, or `expired` before its end.
+GRACE: Final = timedelta(days=30)
+"""A warranty that is still `valid` so long after its end may be so for goodwill; later, somebody should look."""
+
+
+def contradicts(answer: LookUpAnswer, look_up: LookUp, instructions: Instructions, today: date | None) -> bool:
+    """Whether a warranty is `valid` though it ended longer than `GRACE` ago, or `expired` before its end.
 
     A coverage that no instruction file knows counts the same: what it says is not known. today: when the mail came;
     None where nobody knows, and nothing can be compared.
@@ -95,7 +95,7 @@ def contradicts(
         return False
     ends = list(possible_dates(written))
     if answer.status == "valid":
-        return any(today > end + timedelta(days=grace_days) for end in ends)
+        return any(today > end + GRACE for end in ends)
     return any(today <= end for end in ends)
 
 

@@ -7,13 +7,11 @@ write somebody else's.
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import Final
 
 from guarantee_email_agent.email.parsing.email import Email
 
 DEFAULT_DOMAIN: Final = "guarantee-email-agent.invalid"
-_SUMMARY_ID: Final = re.compile(r"<summary-\d{4}-\d\d-\d\d-[0-9a-f]{32}@")
 
 
 def mail_identity(email: Email, key: bytes = b"") -> str:
@@ -38,17 +36,6 @@ def content_identity(content: bytes, key: bytes = b"") -> str:
 def reply_message_id(identity: str, domain: str = DEFAULT_DOMAIN) -> str:
     """The one Message-ID that a reply to this mail can have, so that a reply sent before a crash is found again."""
     return f"<reply-{identity}@{domain}>"
-
-
-def summary_message_id(mailbox_name: str, day: str, key: bytes, domain: str = DEFAULT_DOMAIN) -> str:
-    """The one Message-ID of a day's summary, whichever agent sends it. day: as 2026-01-31."""
-    identity = content_identity(f"summary {mailbox_name} {day}".encode("utf-8", "surrogatepass"), key)
-    return f"<summary-{day}-{identity}@{domain}>"
-
-
-def is_summary_id(message_id: str) -> bool:
-    """Whether it has the form of one: who answers that is no customer with a question."""
-    return _SUMMARY_ID.match(message_id) is not None
 
 
 def admission_key(kind: str, value: str, key: bytes) -> str:

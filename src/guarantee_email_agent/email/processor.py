@@ -165,8 +165,8 @@ class EmailProcessor:
         progress.step = "check_warranty" if triage.look_up is None or triage.look_up.is_of_warranties else "look_up"
         answer = await self._look_up(mail, triage, progress)
 
-        today, grace_days = day_of_mail(email.received, arrived_at), self.policy.grace_days
-        if answer and triage.look_up and contradicts(answer, triage.look_up, instructions, today, grace_days):
+        today = day_of_mail(email.received, arrived_at)
+        if answer and triage.look_up and contradicts(answer, triage.look_up, instructions, today):
             await self._hand_over(mail, (CONTRADICTION,), instructions, progress)
             return
 

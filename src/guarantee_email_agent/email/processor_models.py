@@ -40,7 +40,6 @@ class AnswerPolicy:
     authserv_id: str | None = None
     trusted_forms: frozenset[str] = frozenset()
     own_addresses: frozenset[str] = frozenset()
-    grace_days: int = 30
     caution: int = 70
     """0 to 100: a mail with more doubt than 100 - caution goes to a person."""
 
@@ -53,7 +52,6 @@ class AnswerPolicy:
             sender_check=agent.sender_check,
             authserv_id=agent.authserv_id,
             trusted_forms=frozenset(map(str.lower, agent.trusted_forms)),
-            grace_days=config.warranty.grace_days,
             own_addresses=frozenset((*agent.own_addresses, *((address,) if address else ()))),
             caution=agent.caution,
         )

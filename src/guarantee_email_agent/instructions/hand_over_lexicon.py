@@ -24,8 +24,6 @@ CONVERSATIONS = "conversations"
 MAX_WORDS_APART = 12
 FOLLOW_UP = "follow-up"
 """The reason, found by code, for a customer's further mail that is no answer to our question."""
-SUMMARY_REPLY = "summary-reply"
-"""The reason, found by code, for what a person writes in answer to the agent's own summary of a day."""
 UNVERIFIED_SENDER = "unverified-sender"
 """The reason, found by code, for a mail whose sender is not proved."""
 LANGUAGE = "language"
@@ -34,7 +32,7 @@ CONTRADICTION = "contradiction"
 """The reason, found by code, for facts of a service that cannot all be true."""
 UNEXPLAINED = "unexplained"
 """The reason, found by code, for a mail of which too much is not understood."""
-REASONS_OF_CODE = (FOLLOW_UP, SUMMARY_REPLY, UNVERIFIED_SENDER, LANGUAGE, CONTRADICTION, UNEXPLAINED)
+REASONS_OF_CODE = (FOLLOW_UP, UNVERIFIED_SENDER, LANGUAGE, CONTRADICTION, UNEXPLAINED)
 
 _REASON_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n[ \t]*\n")

@@ -1,4 +1,4 @@
-"""What the ledger knows beside mails, as facts by their name: first starts, loaded settings, costs, told summaries.
+"""What the ledger knows beside mails, as facts by their name: first starts, loaded settings, costs.
 
 When `run` was first started is known of each mailbox: what came before is nothing that the agent was to answer. Several
 mailboxes may share a ledger, and one ledger may be taken from a trial to the real inbox.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final, Literal
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
@@ -18,21 +18,14 @@ from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.tables import by_dialect, current_time, facts
 
 KEPT_DAYS: Final = 40
-"""For which costs and told summaries are known."""
+"""For which costs are known."""
 
 _COST: Final = "model_cost "
-_SUMMARY: Final = "summary "
-_TOLD_UNTIL: Final = "summarized until "
-_DONE: Final = "told"
 _FORGET: Final = delete(facts).where(facts.c.name >= bindparam("prefix"), facts.c.name < bindparam("oldest"))
 OF_NO_MAILBOX: Final = "first_start"
 """A fact (seconds since 1970) of a ledger that did not tell mailboxes apart: it goes to the first that asks."""
 
 _TAKE_OVER: Final = update(facts).where(facts.c.name == OF_NO_MAILBOX).values(name=bindparam("new_name"))
-
-Turn = Literal["first", "again", "no"]
-"""Whether it is ours to tell: `again` after somebody who may have told it, and never said so; `no` where it was told,
-or somebody is telling it."""
 
 
 def _write(insert: Any) -> Any:
@@ -161,53 +154,3 @@ def _today(connection: Connection) -> datetime:
 
 def _cost_name(day: datetime) -> str:
     return f"{_COST}{day:%Y-%m-%d}"
-
-
-class Summaries:
-    """Which days were told in a summary: one agent tells a day, once, over crashes and restarts.
-
-    day: the one on which the period ends. mailbox_key: a keyed hash. Raises LedgerError where the database
-    fails.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def begin(self, mailbox_key: str, day: date, lease_s: float) -> Turn:
-        """Ask for the turn, and have it for so many seconds."""
-        name = _summary_name(mailbox_key, day)
-        with self._database.write_transaction() as connection:
-            self._database.lock_for_admission(connection)
-            now = current_time(connection)
-            ends_at = repr(now + lease_s)
-            value = read_fact(connection, name)
-            if value is None:
-                write_fact(connection, name, ends_at)
-                oldest = f"{_SUMMARY}{day - timedelta(days=KEPT_DAYS):%Y-%m-%d}"
-                connection.execute(_FORGET, {"prefix": _SUMMARY, "oldest": oldest})
-                return "first"
-            if value == _DONE or 0.0 < float(value) - now <= lease_s:
-                return "no"
-            write_fact(connection, name, ends_at)
-            return "again"
-
-    def told(self, mailbox_key: str, day: date, end: float) -> None:
-        """The day was told. end: that of its period, in seconds since 1970."""
-        with self._database.write_transaction() as connection:
-            write_fact(connection, _summary_name(mailbox_key, day), _DONE)
-            write_fact(connection, f"{_TOLD_UNTIL}{mailbox_key}", repr(end))
-
-    def told_until(self, mailbox_key: str) -> float | None:
-        """The end of the period that was told last; None where none was."""
-        with self._database.read_transaction() as connection:
-            value = read_fact(connection, f"{_TOLD_UNTIL}{mailbox_key}")
-        return None if value is None else float(value)
-
-    def not_told(self, mailbox_key: str, day: date) -> None:
-        """It is known for certain that nobody told it: whoever asks next has the first turn."""
-        with self._database.write_transaction() as connection:
-            connection.execute(delete(facts).where(facts.c.name == _summary_name(mailbox_key, day)))
-
-
-def _summary_name(mailbox_key: str, day: date) -> str:
-    return f"{_SUMMARY}{day:%Y-%m-%d} {mailbox_key}"

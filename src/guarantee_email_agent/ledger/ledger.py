@@ -27,7 +27,6 @@ from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.facts import (
     LoadedSettings,
     ModelCosts,
-    Summaries,
     known_first_start,
     known_loaded_settings,
     read_fact,
@@ -90,7 +89,7 @@ class Ledger:
     claim that another agent has taken over, and LedgerError (`outage`) where the database fails.
 
     agents: which agents run. costs: of the language model. interventions: what a person does to a mail.
-    summaries: which days were told. What people read of it is in ledger_reader.py, which needs no key.
+    What people read of it is in ledger_reader.py, which needs no key.
     """
 
     def __init__(self, database: Database, schema_version: int = SCHEMA_VERSION) -> None:
@@ -99,7 +98,6 @@ class Ledger:
         self.agents = RunningAgents(database)
         self.costs = ModelCosts(database)
         self.interventions = Interventions(database)
-        self.summaries = Summaries(database)
 
     @property
     def name(self) -> str:

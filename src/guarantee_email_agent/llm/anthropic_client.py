@@ -30,6 +30,7 @@ MAX_WAIT_S: Final = 300.0
 """The longest that a call waits in all because the API asks it to, if nobody says otherwise."""
 
 BACKOFF: Final = Backoff(0.5, longest_s=8.0)
+MAX_ATTEMPTS: Final = 3
 _MAX_API_MESSAGE: Final = 300
 # The last API version whose requests may hold a temperature; from 2026-10-21 on every one is refused for it.
 _VERSION_WITH_TEMPERATURE: Final = "2023-06-01"
@@ -194,7 +195,7 @@ class AnthropicModel(ModelClient):
             except LLMError as error:
                 error.details["attempts"] = attempt
                 wait_s = error.details.get("retry_after_s", BACKOFF.delay_s(attempt))
-                if not error.details["retryable"] or attempt == self.llm.max_attempts or wait_s > self.max_wait_s:
+                if not error.details["retryable"] or attempt == MAX_ATTEMPTS or wait_s > self.max_wait_s:
                     raise
                 await self.clock.sleep(wait_s)
                 attempt, place, not_before = attempt + 1, None, -inf

@@ -6,12 +6,11 @@ import io
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable, visible
 
 ROOT = "guarantee_email_agent"
@@ -68,39 +67,6 @@ class JsonFormatter(logging.Formatter):
         return line if line.isprintable() else json.dumps(event)
 
 
-class LogFile(logging.FileHandler):
-    """Reports once, on stderr, that it cannot be written; a log must neither end a run nor fall silent unseen."""
-
-    _is_reported = False
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - as logging has it
-        if not self._is_reported:
-            self._is_reported = True
-            reason = getattr(sys.exception(), "strerror", None) or "unknown reason"
-            sys.stderr.write(f"logging.file: cannot write {self.baseFilename} ({reason}); the run goes on without it\n")
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            super().emit(record)
-        except OSError:  # reopening after SIGHUP is outside the library's own handling
-            self.handleError(record)
-
-    def close(self) -> None:
-        with suppress(OSError):  # what could not be written cannot be written now
-            super().close()
-
-
-def open_log_file(file: Path) -> LogFile:
-    """Makes the file where it is missing. Raises ConfigurationError for one that cannot be written."""
-    try:
-        return LogFile(file, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(
-            f"logging.file: cannot write {file} ({error.strerror}). Name a file in a folder that can be written",
-            "config_log_file",
-        ) from None
-
-
 def configure_logging(
     level: str, console_level: str, file: Path | None, as_json: bool, *, split_console: bool = False
 ) -> None:
@@ -112,6 +78,8 @@ def configure_logging(
     console_level = "DEBUG" if level == "DEBUG" else console_level
     handlers = list(_console(console_level, split_console))
     if file is not None:
+        from guarantee_email_agent.utils.log_file import open_log_file  # 10 ms that most commands save
+
         handlers.append(open_log_file(file))
         handlers[-1].setLevel(level)
     root = logging.getLogger(ROOT)
@@ -144,10 +112,3 @@ def _console(level: str, split: bool) -> Iterator[logging.Handler]:
         yield results
         errors.setLevel(max(errors.level, logging.WARNING))
     yield errors
-
-
-def reopen_log_files() -> None:
-    """Go on in a new file where somebody moved the old one away, as `logrotate` does."""
-    for handler in logging.getLogger(ROOT).handlers:
-        if isinstance(handler, logging.FileHandler):
-            handler.close()  # the next record opens it anew

@@ -1,12 +1,11 @@
-"""What administrators do in a history: restart agents in another mode, send SIGHUP, lose a ledger and restore it."""
+"""What administrators do in a history: restart agents with other settings, lose a ledger and restore it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.config.settings import Mode
-from simulation.agent import OTHER_SETTINGS
+from simulation.agent import OTHER_SETTINGS, SETTINGS
 from simulation.ledger_in_memory import BackUp
 
 if TYPE_CHECKING:
@@ -16,15 +15,15 @@ RESTORE_S: Final = 60.0
 """From the loss of a ledger until another one lies there: longer than what was begun before can take."""
 
 _RESTART_S: Final = 60.0
-_RELOAD_RATE: Final = 0.7
 
 
 class Administration:
-    """mode: of agents that start now. is_ledger_lost: and not restored yet. lost_ledgers: how many there were."""
+    """mode, settings: of agents that start now. is_ledger_lost: and not restored yet. lost_ledgers: how many."""
 
     def __init__(self, history: History) -> None:
         self._history = history
         self.mode = history.conditions.modes[0]
+        self.settings = SETTINGS
         self.is_ledger_lost = False
         self.lost_ledgers = 0
         self._back_up: BackUp = {}
@@ -34,31 +33,29 @@ class Administration:
         random, conditions = history.random, history.conditions
         for mode in conditions.modes[1:]:
             history.later(random.random() * random.choice((10.0, 100.0, 1000.0)), self._switch_mode, mode)
-        for _ in range(conditions.reloads):
-            history.later(random.random() * random.choice((5.0, 50.0, 500.0)), self._reload)
+        for _ in range(conditions.changes):
+            history.later(random.random() * random.choice((5.0, 50.0, 500.0)), self._change_settings)
         if conditions.restores:
             back_up_s = random.random() * random.choice((5.0, 50.0))
             history.later(back_up_s, self._make_back_up)
             history.later(back_up_s + random.random() * random.choice((5.0, 50.0, 500.0)), self._lose_ledger)
 
     def _switch_mode(self, mode: Mode) -> None:
-        """Agents are stopped one by one, and come back in the other mode: for a while both are there."""
-        history = self._history
-        history.note("the mode is now", mode)
+        self._history.note("the mode is now", mode)
         self.mode = mode
+        self._restart_agents()
+
+    def _change_settings(self) -> None:
+        self.settings = self._history.random.choice(OTHER_SETTINGS)
+        self._history.note("other settings")
+        self._restart_agents()
+
+    def _restart_agents(self) -> None:
+        """One by one: for a while there are some with the settings from before beside others."""
+        history = self._history
         for agent in history.agents.values():
             if agent.process.alive:
                 history.later(history.random.random() * _RESTART_S, history.stop, agent.process)
-
-    def _reload(self) -> None:
-        """SIGHUP, in the midst of a mail, perhaps: some agents have other settings than the rest from now on."""
-        history = self._history
-        for agent in history.agents.values():
-            if agent.process.alive and agent.daemon is not None and history.random.random() < _RELOAD_RATE:
-                worker = agent.daemon.worker
-                settings = replace(history.random.choice(OTHER_SETTINGS), mode=worker.settings.mode)
-                history.note(agent.process.name, "is reloaded")
-                agent.daemon.use(replace(worker, settings=settings))
 
     def _make_back_up(self) -> None:
         self._history.note("the ledger is backed up")

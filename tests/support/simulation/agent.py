@@ -13,7 +13,7 @@ from guarantee_email_agent.agent import mail_worker
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.mail_worker import MailWorker
-from guarantee_email_agent.config.settings import AgentSettings, Mode, ReplyLimits
+from guarantee_email_agent.config.settings import AgentSettings, ReplyLimits
 from guarantee_email_agent.email import processor as mail_processor
 from guarantee_email_agent.email.identity import mail_identity
 from guarantee_email_agent.email.parsing.email import Email
@@ -41,16 +41,15 @@ SETTINGS: Final = AgentSettings(
     answer_since="all",
     limits=ReplyLimits(per_address=REPLIES_TO_ONE_ADDRESS),
     max_attempts=MAX_ATTEMPTS,
-    lease_s=180.0,
     mail_budget_s=60.0,
     poll_interval_s=3000.0,
 )
 OTHER_SETTINGS: Final = (
     SETTINGS,
-    replace(SETTINGS, lease_s=600.0, max_attempts=MAX_ATTEMPTS + 2),
-    replace(SETTINGS, lease_s=120.0, concurrency=1, poll_interval_s=60.0),
+    replace(SETTINGS, mail_budget_s=300.0, max_attempts=MAX_ATTEMPTS + 2),
+    replace(SETTINGS, mail_budget_s=40.0, concurrency=1, poll_interval_s=60.0),
 )
-"""What the administrator may change while agents run."""
+"""What the administrator may change."""
 
 
 class _LoadedInstructions:
@@ -120,7 +119,8 @@ def location_of(mail_id: str) -> str:
     return key_of_location(_MAILBOX_NAME, mail_id, KEY)
 
 
-def create_daemon(history: History, ledger: Ledger, owner: str, stop: asyncio.Event, mode: Mode) -> Daemon:
+def create_daemon(history: History, ledger: Ledger, owner: str, stop: asyncio.Event) -> Daemon:
+    mode = history.administration.mode
     mailbox = SimulatedMailbox(history)
     processor = EmailProcessor(
         mail=mailbox,
@@ -133,6 +133,6 @@ def create_daemon(history: History, ledger: Ledger, owner: str, stop: asyncio.Ev
         policy=AnswerPolicy(mode),
         identity_key=KEY,
     )
-    settings = replace(SETTINGS, mode=mode)
+    settings = replace(history.administration.settings, mode=mode)
     worker = MailWorker(mailbox, ledger, processor, settings, COPY_WAIT_S, _MAILBOX_NAME, owner)
     return Daemon(worker, history.clock, stop)

@@ -47,7 +47,7 @@ class Conditions:
 
     letters, outages, clock_jumps, interventions: how many. keeps_proof: whether the mailbox can tell what was sent.
     pauses: whether processes may stand still. steers: whether people release, retry and take over mails.
-    modes: `agent.mode` of the agents, one after the other. reloads: how often they get SIGHUP, with other settings.
+    modes: `agent.mode` of the agents, one after the other. changes: how often they get other settings.
     stale_lists: whether the inbox may be listed as it was, or in part. forgets_marks: whether marks may get lost.
     restores: whether the ledger is lost, and restored from a back-up.
     """
@@ -62,7 +62,7 @@ class Conditions:
     pauses: bool
     steers: bool
     modes: tuple[Mode, ...]
-    reloads: int
+    changes: int
     stale_lists: bool
     forgets_marks: bool
     restores: bool
@@ -84,7 +84,7 @@ def draw_conditions(random: Random) -> Conditions:
         pauses=random.random() < 0.4,
         steers=steers,
         modes=modes,
-        reloads=random.choice((0, 0, 0, 0, 1, 2)),
+        changes=random.choice((0, 0, 0, 0, 1, 2)),
         stale_lists=random.random() < 0.15,
         forgets_marks=random.random() < 0.1,
         # What people did is forgotten. Of replies and drafts that are forgotten only a proof is left, each elsewhere.

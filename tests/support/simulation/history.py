@@ -176,7 +176,7 @@ class History:
         self.loop.create_task(self._run_agent(process, stop), context=context)
 
     async def _run_agent(self, process: Process, stop: asyncio.Event) -> None:
-        daemon = create_daemon(self, self.ledger.ledger, f"host:{process.name}", stop, self.administration.mode)
+        daemon = create_daemon(self, self.ledger.ledger, f"host:{process.name}", stop)
         self.agents[process.name].daemon = daemon
         try:
             await daemon.run()

@@ -1,34 +1,36 @@
-"""Which settings changed, by name and never by value: what SIGHUP takes over, and digests for `check`."""
+"""What an agent loaded, as digests by name and never by value, so that `check` can tell what changed since."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.config.settings import Config, Secrets
+from guarantee_email_agent.agent.identity_key import key_of_mailbox
+from guarantee_email_agent.agent.mail_worker import MailWorker
+from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.lexicon import FOLDER
+from guarantee_email_agent.utils.errors import AgentError
 
-_TAKEN_OVER: Final = ("agent.", "instructions.", "llm.", "logging.")
-_NEEDS_RESTART: Final = ("agent.ledger", "agent.max_mail_bytes", "agent.mode")
-"""Of the sections that are taken over: the servers of the agent were started by them."""
+logger = logging.getLogger(__name__)
 
 _FILE: Final = ".md"
 _OF_OTHER_COMMANDS: Final = ("eval.", "store.", "tasks.")
 
 
-def merged(old: Config, new: Config) -> Config:
-    """`old` with all of `new` that a running agent can take over."""
-    agent = replace(new.agent, ledger=old.agent.ledger, max_mail_bytes=old.agent.max_mail_bytes, mode=old.agent.mode)
-    return replace(old, agent=agent, instructions=new.instructions, llm=new.llm, logging=new.logging)
-
-
-def needs_restart(setting: str) -> bool:
-    """setting: a dotted name."""
-    return setting in _NEEDS_RESTART or not setting.startswith(_TAKEN_OVER)
+async def note_loaded(worker: MailWorker, loaded: Config) -> None:
+    """Write down what is in use now. loaded: as it stands in the file, since `check` knows no other command line."""
+    key = worker.processor.identity_key
+    found = await asyncio.to_thread(digests, loaded, key)
+    try:
+        await asyncio.to_thread(worker.ledger.save_loaded_settings, key_of_mailbox(worker.mailbox_name, key), found)
+    except AgentError as error:  # it is for `check` alone
+        logger.warning("`check` cannot tell later what has changed: %s", error.code)
 
 
 def is_setting(name: str) -> bool:
@@ -51,7 +53,7 @@ def digests(config: Config, key: bytes) -> dict[str, str]:
     return {name: hmac.digest(key, value, "sha256").hex()[:12] for name, value in (settings | _files(config)).items()}
 
 
-def differences(before: Mapping[str, str | None], now: Mapping[str, str | None]) -> tuple[str, ...]:
+def differences(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Names whose values or digests differ."""
     return tuple(name for name in sorted({*before, *now}) if before.get(name) != now.get(name))
 
@@ -73,18 +75,8 @@ def _markdown(folder: Path) -> Iterable[Path]:
 
 
 def flat_settings(config: Config) -> dict[str, str]:
-    """Each setting as text, by its dotted name; secrets are none."""
+    """Each setting as text, by its dotted name as it stands in the documentation; secrets are none."""
     return dict(_flat(config, ""))
-
-
-def changed_settings(old: Config, new: Config) -> tuple[str, ...]:
-    """Dotted names of the settings that differ, as they stand in the documentation."""
-    return differences(flat_settings(old), flat_settings(new))
-
-
-def changed_secrets(old: Secrets, new: Secrets) -> tuple[str, ...]:
-    """The names of environment variables that differ."""
-    return differences(_variables(old), _variables(new))
 
 
 def _flat(section: Any, prefix: str) -> Iterator[tuple[str, str]]:
@@ -102,10 +94,3 @@ def _flat_value(value: Any, name: str) -> Iterator[tuple[str, str]]:
             yield from _flat_value(item, f"{name}.{key}")
     else:
         yield name, str(dict(value)) if isinstance(value, Mapping) else str(value)
-
-
-def _variables(secrets: Secrets) -> dict[str, str | None]:
-    named = {
-        each.name.upper(): getattr(secrets, each.name) for each in fields(secrets) if each.name != "mcp_environment"
-    }
-    return {**named, **secrets.mcp_environment}

@@ -1,0 +1,77 @@
+"""The summary of a time: what it counts, and what it refuses to count."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from steered_desk import SteeredDesk
+
+from guarantee_email_agent.agent.outbox import NOT_WAITING
+from guarantee_email_agent.cli import run
+from guarantee_email_agent.ledger.agents import AgentReport, Work
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteeredDesk:
+    monkeypatch.chdir(tmp_path)
+    return SteeredDesk(tmp_path)
+
+
+def summary(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    assert run(["log", "--summary", *options]) == 0
+    return capsys.readouterr().out
+
+
+def test_it_counts_what_was_done_and_names_what_took_long(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answered = desk.ended("first", "answered", "valid-warranty")
+    desk.ended("angry", "handed_over", "anger")
+    with desk.ledger() as ledger:
+        ledger.agents.beat("one:1", AgentReport("1.0", "answer"), {answered: Work(12.5, 0.25)})
+    text = summary(capsys, "--since", "yesterday")
+    period, _, rest = text.partition("\n")
+    assert re.fullmatch(r"From \d{4}-\d\d-\d\d 00:00:00 to \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(.+\)\.", period)
+    assert rest == (
+        "\nAnswered: 1\nDrafted: 0\nHanded over: 1\n    anger: 1\nNot answered: 0\n"
+        "Quarantined: 0\nUnknown: 0\nObserved: 0\n"
+        f"\nSlowest:\n    {answered[:8]}: 12.5 s, answered, tries: 1\n"
+        "\nLanguage model: 0.2500 USD\nOutages: none\nDown now: nothing\nUnfinished now: 0\n"
+        "Left to a person after a failure, of all days: 0\n"
+    )
+
+
+def test_what_was_done_afterwards_is_not_counted(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.ended("first", "answered", "valid-warranty")
+    text = summary(capsys, "--since", "2026-01-30", "--until", "2026-01-31 07:00")
+    assert text.startswith("From 2026-01-30 00:00:00 to 2026-01-31 07:00:00 (")
+    assert "Answered: 0\n" in text
+
+
+def test_what_people_took_while_an_agent_worked_on_it_is_not_unfinished(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk.ledger() as ledger:
+        for name, reason in (("taken", NOT_WAITING), ("waits", "timeout")):
+            ledger.release(desk.claim(ledger, name), count_attempt=False, retry_after_s=0, reason=reason)
+    assert "Unfinished now: 1, the oldest first seen " in summary(capsys, "--since", "today")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ([], "--summary of when? Add --since yesterday, or a date"),
+        (["--today", "--json", "-"], "--json is for a list. Leave it or --summary out"),
+        (["--today", "--outcome", "answered"], "--outcome is for a list"),
+        (["--since", "2999-01-01"], "no time has passed from --since to --until"),
+        (["--since", "today", "--until", "yesterday"], "no time has passed from --since to --until"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str], options: list[str], problem: str
+) -> None:
+    desk.ended("first", "handed_over")
+    assert run(["log", "--summary", *options]) == 2
+    assert problem in capsys.readouterr().err
