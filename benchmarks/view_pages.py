@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 import run_store
 
-from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.runlog.run_reader import RunStore
 
 REPEAT = 20
 

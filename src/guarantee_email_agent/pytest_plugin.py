@@ -109,7 +109,7 @@ class _ScenarioItem(pytest.Item):
         from contextlib import nullcontext
 
         from guarantee_email_agent.eval.reporter import EvalReporter
-        from guarantee_email_agent.reporting.github_actions import github_step
+        from guarantee_email_agent.runlog.views.github_actions import github_step
         from guarantee_email_agent.utils.text import printable
 
         stream = io.StringIO()

@@ -15,7 +15,7 @@ from guarantee_email_agent.eval.models import (
     EvalTestCase,
     InvalidScenario,
 )
-from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.runlog.records import Check
 
 
 @pytest.fixture

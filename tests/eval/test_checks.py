@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.checks import check_agent_report, check_completed, check_recipients, find_phrase
 from guarantee_email_agent.eval.models import EvalExpectedOutput, ExpectedCall, ForbiddenCall
-from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.runlog.records import Check
 
 _SIGNS = "aB1 \n\t\u00a0ß*_`~\u00ad\u0301\u200b\u2019"
 GOOD: dict[str, Any] = {

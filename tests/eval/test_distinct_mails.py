@@ -13,7 +13,7 @@ from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.distinct_mails import mail_fingerprint
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, PreviousReply
-from guarantee_email_agent.reporting.distinct_mails import DistinctMails, MailCounter
+from guarantee_email_agent.runlog.distinct_mails import DistinctMails, MailCounter
 
 FIRST = EvalLoader().load_eval_test_case(TEMPLATES / "valid_warranty_001.yaml")
 BODY = "Hello,\n\nmy washer SN12345 leaks. Is it covered?\n\nRegards\nKim Larsen\n"

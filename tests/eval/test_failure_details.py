@@ -12,8 +12,8 @@ from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.failure_details import explain
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult
-from guarantee_email_agent.reporting.shared_causes import SharedCauses
-from guarantee_email_agent.store.records import Case
+from guarantee_email_agent.runlog.records import Case
+from guarantee_email_agent.runlog.shared_causes import SharedCauses
 
 SCENARIO = EvalLoader().load_eval_test_case(TEMPLATES / "valid_warranty_001.yaml")
 REPLY = """\

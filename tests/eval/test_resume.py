@@ -12,8 +12,8 @@ from command_line import MODULE, environment
 from kept_suite import KeptSuite
 from scenario_folder import failing
 
-from guarantee_email_agent.store.database import StoreError
-from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.runlog.database import StoreError
+from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 

@@ -11,7 +11,7 @@ from kept_suite import KeptSuite
 from scenario_folder import ROOT, failing
 
 from guarantee_email_agent.eval.stale import StaleVerdicts, find_stale
-from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.utils.errors import AgentError
 
 

@@ -12,7 +12,7 @@ from scenario_folder import ROOT, broken, failing
 
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.offline_run import OfflineRun
-from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.runlog.run_reader import RunStore
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import pytest
 
 from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
 from guarantee_email_agent.judging.record_reference import with_record
-from guarantee_email_agent.reporting.comparison_report import json_comparison, print_comparison
-from guarantee_email_agent.reporting.terminal import Terminal
-from guarantee_email_agent.store.comparison import compare_runs
-from guarantee_email_agent.store.records import KeptRun
-from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.runlog.comparison import compare_runs
+from guarantee_email_agent.runlog.records import KeptRun
+from guarantee_email_agent.runlog.run_reader import RunStore
+from guarantee_email_agent.runlog.views.comparison_report import json_comparison, print_comparison
+from guarantee_email_agent.utils.terminal import Terminal
 
 JUDGE = """\
 def test(result):

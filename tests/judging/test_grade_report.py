@@ -5,7 +5,7 @@ from pathlib import Path
 
 from guarantee_email_agent.judging.grade_report import GradeReporter, as_cases, format_graded
 from guarantee_email_agent.judging.verdict import Graded, Verdict
-from guarantee_email_agent.store.records import Case
+from guarantee_email_agent.runlog.records import Case
 
 PASSED = Graded("six", Verdict("passed", "That is 42.", {"said": 42}, output="hello", duration_ms=5))
 FAILED = Graded("seven", Verdict("failed", "41 is wrong.\nIt is 42.", output="a\nb\n", duration_ms=6))

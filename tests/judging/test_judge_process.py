@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from guarantee_email_agent.files.report_files import as_json
 from guarantee_email_agent.judging.verdict import Verdict
-from guarantee_email_agent.reporting.report_files import as_json
 
 pytestmark = pytest.mark.parametrize("pool", ["forked", "fresh"], indirect=True, scope="module")
 OK = 'return {"passed": True, "feedback": "fine"}'

@@ -13,7 +13,7 @@ from guarantee_email_agent.judging import record_reference
 from guarantee_email_agent.judging.inspect_log import find_inspect_samples
 from guarantee_email_agent.judging.record_files import Extent, RecordPlace, SingleRecordFile, find_records
 from guarantee_email_agent.judging.record_reference import converter, refer_to, with_record
-from guarantee_email_agent.store.stored_records import Transcript
+from guarantee_email_agent.runlog.stored_records import Transcript
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 RECORD = {

@@ -12,9 +12,9 @@ from scenario_folder import BUILT_IN, ScenarioFolder
 
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.offline_run import OfflineRun
-from guarantee_email_agent.store.records import KeptRun
-from guarantee_email_agent.store.run_reader import RunStore
-from guarantee_email_agent.store.stored_records import StoredResult
+from guarantee_email_agent.runlog.records import KeptRun
+from guarantee_email_agent.runlog.run_reader import RunStore
+from guarantee_email_agent.runlog.stored_records import StoredResult
 
 
 class KeptSuite(ScenarioFolder):

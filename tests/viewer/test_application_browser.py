@@ -15,8 +15,8 @@ from running_view import RunningView, running_view
 from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.ledger.opening import open_ledger
-from guarantee_email_agent.store.records import Check, Input, InputSet
-from guarantee_email_agent.store.run_writer import RunEnd
+from guarantee_email_agent.runlog.records import Check, Input, InputSet
+from guarantee_email_agent.runlog.run_writer import RunEnd
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"

@@ -6,7 +6,7 @@ import pytest
 from stored_runs import StoredRuns, result
 from viewed_runs import ViewedRuns
 
-from guarantee_email_agent.store.records import Input, InputSet
+from guarantee_email_agent.runlog.records import Input, InputSet
 
 
 @pytest.fixture

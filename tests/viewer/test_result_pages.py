@@ -12,7 +12,7 @@ from viewed_runs import ViewedRuns
 
 from guarantee_email_agent.judging.record_files import Extent, RecordPlace, SingleRecordFile
 from guarantee_email_agent.judging.record_reference import refer_to
-from guarantee_email_agent.store.records import Check, Usage
+from guarantee_email_agent.runlog.records import Check, Usage
 
 MAIL = {"from": "jane@example.com", "subject": "Kettle", "body": "Is SN12345 under warranty?"}
 RESPONSE = {

@@ -9,8 +9,8 @@ import pytest
 from stored_runs import StoredRuns, result
 from viewed_runs import Page, ViewedRuns
 
-from guarantee_email_agent.store.records import Check
-from guarantee_email_agent.store.run_writer import RunEnd
+from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.runlog.run_writer import RunEnd
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import OUTCOMES, LedgerReader, LedgerRow
-from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, ProcessingError
 from guarantee_email_agent.utils.local_time import LocalTime, duration
+from guarantee_email_agent.utils.terminal import Terminal
 from guarantee_email_agent.utils.text import printable, truncate
 
 MAX_READ_BYTES: Final = 2_000_000

@@ -40,7 +40,6 @@ from guarantee_email_agent.ledger.opening import open_ledger_to_read
 from guarantee_email_agent.ledger.schema import SCHEMA_VERSION
 from guarantee_email_agent.llm.provider import check_connection, language_model, mail_limiter
 from guarantee_email_agent.llm.rate_limit import LimitKind
-from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import (
     EXIT_CONFIGURATION,
@@ -54,6 +53,7 @@ from guarantee_email_agent.utils.errors import (
 )
 from guarantee_email_agent.utils.local_time import LocalTime
 from guarantee_email_agent.utils.log_file import open_log_file
+from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 
 _CLOCK = SystemClock()

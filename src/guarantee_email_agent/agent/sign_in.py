@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.integrations.server_launch import name_oauth_settings, require_oauth_client
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
-from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError
+from guarantee_email_agent.utils.terminal import Terminal
 from guarantee_email_agent.utils.text import printable
 
 _TO_CORRECT = ("mail_auth", "mail_port")

@@ -25,9 +25,9 @@ from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError, s
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.mail_state import Done
 from guarantee_email_agent.ledger.opening import open_ledger
-from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
+from guarantee_email_agent.utils.terminal import Terminal
 from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)

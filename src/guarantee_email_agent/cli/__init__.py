@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run_as_step(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.reporting.github_actions import github_step
+    from guarantee_email_agent.runlog.views.github_actions import github_step
 
     try:
         with github_step(os.environ, results_stream(options)) as options.github:

@@ -89,7 +89,7 @@ def given_look_ups(options: argparse.Namespace, config: Config) -> LookUpSource:
 
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.eval.answer_command import AnswerOptions, answer_mail
-    from guarantee_email_agent.reporting.report_files import is_stdout
+    from guarantee_email_agent.files.report_files import is_stdout
 
     config = arguments.load_config_and_log(options.config, options.verbose)
     source = given_look_ups(options, config)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from guarantee_email_agent.config.operation_settings import StoreSettings
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.config.task_allowance import TaskAllowance
-    from guarantee_email_agent.store.records import KeptRun
-    from guarantee_email_agent.store.run_reader import RunStore
+    from guarantee_email_agent.runlog.records import KeptRun
+    from guarantee_email_agent.runlog.run_reader import RunStore
 
 Options = TypeVar("Options", bound="DataclassInstance")
 
@@ -181,7 +181,7 @@ def kept_run(settings: StoreSettings, source: Path | None, *, keep: bool) -> Kep
     from datetime import UTC, datetime
 
     from guarantee_email_agent.config.operation_settings import run_store_file
-    from guarantee_email_agent.store.records import KeptRun
+    from guarantee_email_agent.runlog.records import KeptRun
 
     return KeptRun(run_store_file(settings, source), settings.keep_runs, lambda: iso_time(datetime.now(UTC)))
 
@@ -190,8 +190,8 @@ def kept_run_beside(config: Config | None, *, keep: bool) -> KeptRun | None:
     """The same for a command that need not have a configuration: without one, what `eval` would read here counts."""
     if config is None and keep:
         from guarantee_email_agent.config.loader import load_config
-        from guarantee_email_agent.reporting.terminal import warn_on_stderr
         from guarantee_email_agent.utils.errors import ConfigurationError
+        from guarantee_email_agent.utils.terminal import warn_on_stderr
 
         try:
             config = load_config()
@@ -203,7 +203,7 @@ def kept_run_beside(config: Config | None, *, keep: bool) -> KeptRun | None:
 def open_run_store(options: argparse.Namespace) -> RunStore:
     """That of the configuration, to be read. Raises StoreError where there is none."""
     from guarantee_email_agent.config.operation_settings import run_store_file
-    from guarantee_email_agent.store.run_reader import RunStore
+    from guarantee_email_agent.runlog.run_reader import RunStore
 
     config = load_config_and_log(options.config, options.verbose)
     return RunStore(run_store_file(config.store, config.source))
@@ -212,7 +212,7 @@ def open_run_store(options: argparse.Namespace) -> RunStore:
 def results_stream(options: argparse.Namespace) -> BrokenPipeSafeStream:
     """Where results for people go: to stdout, unless a report is written there."""
     if paths := [path for form in REPORT_FORMS if (path := getattr(options, f"{form}_file", None)) is not None]:
-        from guarantee_email_agent.reporting.report_files import is_stdout
+        from guarantee_email_agent.files.report_files import is_stdout
 
         if any(map(is_stdout, paths)):
             return BrokenPipeSafeStream(sys.stderr)

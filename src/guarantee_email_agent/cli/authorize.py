@@ -51,8 +51,8 @@ def add_authorize(commands: arguments.Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.agent.sign_in import sign_in
-    from guarantee_email_agent.reporting.terminal import Terminal
     from guarantee_email_agent.utils.process import forbid_core_files
+    from guarantee_email_agent.utils.terminal import Terminal
 
     config = arguments.load_config_and_log(options.config, options.verbose)
     forbid_core_files()

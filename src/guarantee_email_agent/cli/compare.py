@@ -42,10 +42,10 @@ def add_compare(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.reporting.comparison_report import MAX_REPLIES, json_comparison, print_comparison
-    from guarantee_email_agent.reporting.report_files import write_json_report
-    from guarantee_email_agent.reporting.terminal import Terminal
-    from guarantee_email_agent.store.comparison import compare_runs, find_pair
+    from guarantee_email_agent.files.report_files import write_json_report
+    from guarantee_email_agent.runlog.comparison import compare_runs, find_pair
+    from guarantee_email_agent.runlog.views.comparison_report import MAX_REPLIES, json_comparison, print_comparison
+    from guarantee_email_agent.utils.terminal import Terminal
 
     with arguments.open_run_store(options) as store:
         pair = find_pair(store, options.baseline, options.run_name)

@@ -45,7 +45,7 @@ def _folder(text: str) -> Path:
 
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.config.built_in_files import fill_starter_folder
-    from guarantee_email_agent.reporting.terminal import Terminal, pluralize
+    from guarantee_email_agent.utils.terminal import Terminal, pluralize
     from guarantee_email_agent.utils.text import printable
 
     arguments.log_to_console(verbose=False)

@@ -81,10 +81,10 @@ def _moment(text: str) -> datetime | int:
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.agent.ledger_access import open_reader
     from guarantee_email_agent.agent.mail_history import log_report, print_log, print_summary, read_headings
+    from guarantee_email_agent.files.report_files import write_json_report
     from guarantee_email_agent.ledger.ledger_reader import OUTCOMES
-    from guarantee_email_agent.reporting.report_files import write_json_report
-    from guarantee_email_agent.reporting.terminal import Terminal
     from guarantee_email_agent.utils.local_time import LocalTime
+    from guarantee_email_agent.utils.terminal import Terminal
 
     if options.today and options.since is not None:
         raise ConfigurationError("log: --today and --since name two beginnings. Leave one out", "cli_bad_usage")

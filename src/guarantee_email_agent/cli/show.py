@@ -10,9 +10,9 @@ from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.store.records import CaseResult
-    from guarantee_email_agent.store.run_reader import RunStore
-    from guarantee_email_agent.store.stored_records import StoredRun
+    from guarantee_email_agent.runlog.records import CaseResult
+    from guarantee_email_agent.runlog.run_reader import RunStore
+    from guarantee_email_agent.runlog.stored_records import StoredRun
 
 _EXIT_CODES = """\
 exit codes:
@@ -51,16 +51,16 @@ def add_show(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from guarantee_email_agent.files.report_files import Content, as_json, check_report_paths, write_reports
     from guarantee_email_agent.judging.record_reference import with_record
-    from guarantee_email_agent.reporting.comparison_report import json_run
-    from guarantee_email_agent.reporting.report_files import Content, as_json, check_report_paths, write_reports
-    from guarantee_email_agent.reporting.report_formats import write_report_files
-    from guarantee_email_agent.reporting.result_view import json_result, print_result
-    from guarantee_email_agent.reporting.run_report import RunOptions
-    from guarantee_email_agent.reporting.run_view import json_run_report, print_run, print_runs
-    from guarantee_email_agent.reporting.stored_report import stored_report
-    from guarantee_email_agent.reporting.terminal import Terminal
+    from guarantee_email_agent.runlog.views.comparison_report import json_run
+    from guarantee_email_agent.runlog.views.report_formats import write_report_files
+    from guarantee_email_agent.runlog.views.result_view import json_result, print_result
+    from guarantee_email_agent.runlog.views.run_report import RunOptions
+    from guarantee_email_agent.runlog.views.run_view import json_run_report, print_run, print_runs
+    from guarantee_email_agent.runlog.views.stored_report import stored_report
     from guarantee_email_agent.utils.errors import ConfigurationError
+    from guarantee_email_agent.utils.terminal import Terminal
     from guarantee_email_agent.utils.text import printable
 
     if len(options.names) > 2 or (options.list and options.names):
@@ -102,7 +102,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _find(store: RunStore, names: list[str]) -> tuple[StoredRun, list[CaseResult]]:
     """The run and the results of one case of it; none where the whole run is meant. Raises StoreError."""
-    from guarantee_email_agent.store.database import StoreError
+    from guarantee_email_agent.runlog.database import StoreError
 
     if len(names) == 2:
         run = store.find_run(names[0])

@@ -39,9 +39,9 @@ def add_status(commands: arguments.Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.agent.ledger_access import open_reader
     from guarantee_email_agent.agent.status import print_status, read_status, status_report
-    from guarantee_email_agent.reporting.report_files import write_json_report
-    from guarantee_email_agent.reporting.terminal import Terminal
+    from guarantee_email_agent.files.report_files import write_json_report
     from guarantee_email_agent.utils.local_time import LocalTime
+    from guarantee_email_agent.utils.terminal import Terminal
 
     config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)
     clock = LocalTime()

@@ -58,7 +58,7 @@ def add_hand_over(commands: arguments.Commands) -> None:
 def _add_command(commands: arguments.Commands, action: Action, purpose: str, description: str) -> None:
     def run(options: argparse.Namespace) -> int:
         from guarantee_email_agent.agent.steering import steer
-        from guarantee_email_agent.reporting.terminal import Terminal
+        from guarantee_email_agent.utils.terminal import Terminal
 
         config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)
         steer(config, action, options.mail, Terminal(BrokenPipeSafeStream(sys.stdout)))

@@ -18,11 +18,11 @@ from guarantee_email_agent.eval.mail_file import read_mail_file
 from guarantee_email_agent.eval.models import PreviousReply
 from guarantee_email_agent.eval.previous_reply import with_previous_reply
 from guarantee_email_agent.eval.runner import run_without_event_loop
+from guarantee_email_agent.files.report_files import as_json, check_writable, write_report
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.integrations.look_ups import instruction_files
-from guarantee_email_agent.reporting.report_files import as_json, check_writable, write_report
-from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from guarantee_email_agent.reporting.comparison_report import MAX_REPLIES, print_comparison
-from guarantee_email_agent.reporting.terminal import Terminal, TextStream
-from guarantee_email_agent.store.comparison import compare_runs
-from guarantee_email_agent.store.database import StoreError
-from guarantee_email_agent.store.records import Case
-from guarantee_email_agent.store.run_reader import GREEN, LAST, RunStore
-from guarantee_email_agent.store.stored_records import StoredRun, SuiteKey
+from guarantee_email_agent.runlog.comparison import compare_runs
+from guarantee_email_agent.runlog.database import StoreError
+from guarantee_email_agent.runlog.records import Case
+from guarantee_email_agent.runlog.run_reader import GREEN, LAST, RunStore
+from guarantee_email_agent.runlog.stored_records import StoredRun, SuiteKey
+from guarantee_email_agent.runlog.views.comparison_report import MAX_REPLIES, print_comparison
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.terminal import Terminal, TextStream
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.options import EvalOptions

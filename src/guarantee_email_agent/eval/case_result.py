@@ -13,8 +13,8 @@ from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
-from guarantee_email_agent.reporting.word_diff import diff_words
-from guarantee_email_agent.store.records import NO_USAGE, Case, CaseResult, Check, Nearest, Usage
+from guarantee_email_agent.runlog.records import NO_USAGE, Case, CaseResult, Check, Nearest, Usage
+from guarantee_email_agent.runlog.views.word_diff import diff_words
 
 _PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n|\n(?=\s*[-*•])")
 _SENTENCE_BREAK: Final = re.compile(r"(?<=[.!?])\s+")

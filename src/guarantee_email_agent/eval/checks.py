@@ -18,8 +18,8 @@ from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.tool_mocks import has_arguments
 from guarantee_email_agent.files.fields import number
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.reporting.terminal import pluralize
-from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import printable, truncate
 
 if TYPE_CHECKING:

@@ -18,16 +18,16 @@ from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
-from guarantee_email_agent.reporting.distinct_mails import MailCounter
-from guarantee_email_agent.reporting.run_report import RunOptions, RunOutcome
-from guarantee_email_agent.reporting.terminal import warn_on_stderr
-from guarantee_email_agent.store.database import StoreError
-from guarantee_email_agent.store.records import Case, CaseResult, InputSet, KeptRun, NewRun
-from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
-from guarantee_email_agent.store.stored_records import SuiteKey
-from guarantee_email_agent.store.temporary import temporary_store
+from guarantee_email_agent.runlog.database import StoreError
+from guarantee_email_agent.runlog.distinct_mails import MailCounter
+from guarantee_email_agent.runlog.records import Case, CaseResult, InputSet, KeptRun, NewRun
+from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.runlog.stored_records import SuiteKey
+from guarantee_email_agent.runlog.temporary import temporary_store
+from guarantee_email_agent.runlog.views.run_report import RunOptions, RunOutcome
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.git_state import GitQuestion
+from guarantee_email_agent.utils.terminal import warn_on_stderr
 from guarantee_email_agent.utils.text import printable
 from guarantee_email_agent.utils.version import __version__
 
@@ -107,7 +107,7 @@ class EvalRecorder:
             warn_on_stderr("Instruction, lexicon or judge files were edited during the run: its results may differ")
 
     def write_reports(self, options: RunOptions, ran: int) -> None:
-        from guarantee_email_agent.reporting.stored_report import write_stored_reports  # every form of report
+        from guarantee_email_agent.runlog.views.stored_report import write_stored_reports  # every form of report
 
         write_stored_reports(self._kept.file, self._writer.number, options, REPORT_UNWRITABLE, ran)
 

@@ -24,10 +24,9 @@ from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidS
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.selection import select_scenarios
-from guarantee_email_agent.reporting.gate import decide_gate
-from guarantee_email_agent.reporting.run_report import GateOutcome
-from guarantee_email_agent.reporting.statistics import threshold_fraction
-from guarantee_email_agent.reporting.totals import Totals
+from guarantee_email_agent.runlog.gate import GateOutcome, decide_gate
+from guarantee_email_agent.runlog.statistics import threshold_fraction
+from guarantee_email_agent.runlog.totals import Totals
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
 
 logging.getLogger("guarantee_email_agent").addHandler(logging.NullHandler())  # Python would print what nobody handles

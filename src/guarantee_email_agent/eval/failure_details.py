@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from guarantee_email_agent.eval.checks import find_phrase
-from guarantee_email_agent.store.records import Case
+from guarantee_email_agent.runlog.records import Case
 
 _MAX_REPLY_CHARS: Final = 4_000
 

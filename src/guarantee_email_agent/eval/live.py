@@ -22,13 +22,13 @@ from guarantee_email_agent.llm.port import LanguageModel, ModelClient
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.rate_limit import RECHECK_S, RateLimiter
 from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage
-from guarantee_email_agent.reporting.progress import Progress, duration
-from guarantee_email_agent.reporting.run_report import RunStoppedError
-from guarantee_email_agent.reporting.suite_report import describe_usage
-from guarantee_email_agent.reporting.terminal import pluralize
-from guarantee_email_agent.store.records import Usage
+from guarantee_email_agent.runlog.records import Usage
+from guarantee_email_agent.runlog.views.run_report import RunStoppedError
+from guarantee_email_agent.runlog.views.suite_report import describe_usage
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import LLMError
+from guarantee_email_agent.utils.progress import Progress, duration
+from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)

@@ -27,9 +27,9 @@ from guarantee_email_agent.eval.scenario import (
     PreviousReply,
     ScenarioSettings,
 )
-from guarantee_email_agent.reporting.terminal import format_outcome
-from guarantee_email_agent.reporting.totals import Outcome
-from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.runlog.totals import Outcome
+from guarantee_email_agent.utils.terminal import format_outcome
 
 if TYPE_CHECKING:
     from guarantee_email_agent.llm.usage import ModelUsage

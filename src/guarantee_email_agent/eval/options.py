@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from guarantee_email_agent.reporting.run_report import RunOptions
+from guarantee_email_agent.runlog.views.run_report import RunOptions
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.agents.command_agent import McpTransport
     from guarantee_email_agent.eval.scenario_model import LlmMode
-    from guarantee_email_agent.store.records import KeptRun
+    from guarantee_email_agent.runlog.records import KeptRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

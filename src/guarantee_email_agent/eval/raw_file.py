@@ -12,7 +12,7 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.checks import format_value
 from guarantee_email_agent.eval.models import EvalEmail, PreviousReply
-from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.errors import ProcessingError
 
 

@@ -18,10 +18,10 @@ from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
 from guarantee_email_agent.llm.usage import ModelUsage
-from guarantee_email_agent.store.database import StoreError
-from guarantee_email_agent.store.records import Case, Check, InputSet
-from guarantee_email_agent.store.run_reader import RunStore
-from guarantee_email_agent.store.stored_records import StoredResult, StoredRun, SuiteKey
+from guarantee_email_agent.runlog.database import StoreError
+from guarantee_email_agent.runlog.records import Case, Check, InputSet
+from guarantee_email_agent.runlog.run_reader import RunStore
+from guarantee_email_agent.runlog.stored_records import StoredResult, StoredRun, SuiteKey
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 LAST_INTERRUPTED = ""

@@ -44,7 +44,7 @@ from guarantee_email_agent.eval.scenario_values import (
     check_time,
 )
 from guarantee_email_agent.files.fields import none_is_default, not_blank, number
-from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.text import printable
 
 INVALID_FILE: Final = "Invalid eval file"

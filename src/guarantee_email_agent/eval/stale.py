@@ -12,12 +12,12 @@ from guarantee_email_agent.eval.eval_recorder import suite_name
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.resume import file_content, has_source
 from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, changed_inputs
-from guarantee_email_agent.reporting.comparison_report import describe_run
-from guarantee_email_agent.reporting.terminal import Terminal, pluralize
-from guarantee_email_agent.store.records import InputSet
-from guarantee_email_agent.store.run_reader import LAST, RunStore
-from guarantee_email_agent.store.stored_records import StoredRun
+from guarantee_email_agent.runlog.records import InputSet
+from guarantee_email_agent.runlog.run_reader import LAST, RunStore
+from guarantee_email_agent.runlog.stored_records import StoredRun
+from guarantee_email_agent.runlog.views.comparison_report import describe_run
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import printable
 
 _MAX_NAMES = 20

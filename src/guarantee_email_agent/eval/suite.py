@@ -20,12 +20,12 @@ from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
-from guarantee_email_agent.reporting.distinct_mails import MailCounter
-from guarantee_email_agent.reporting.progress import Progress
-from guarantee_email_agent.reporting.run_report import run_and_report
-from guarantee_email_agent.reporting.terminal import TextStream, pluralize
-from guarantee_email_agent.store.records import Case
+from guarantee_email_agent.runlog.distinct_mails import MailCounter
+from guarantee_email_agent.runlog.records import Case
+from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, ConfigurationError
+from guarantee_email_agent.utils.progress import Progress
+from guarantee_email_agent.utils.terminal import TextStream, pluralize
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.baseline import Baseline
@@ -210,11 +210,11 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
 def _check_report_places(options: EvalOptions) -> None:
     if options.report_files:
         from guarantee_email_agent.eval.eval_recorder import REPORT_UNWRITABLE
-        from guarantee_email_agent.reporting.report_files import check_report_paths
+        from guarantee_email_agent.files.report_files import check_report_paths
 
         check_report_paths(options.report_files, REPORT_UNWRITABLE)
     if options.records_dir is not None:
-        from guarantee_email_agent.reporting.report_files import make_folder
+        from guarantee_email_agent.files.report_files import make_folder
 
         make_folder(options.records_dir, "--records", "eval_records_unwritable")
         if options.report_files:

@@ -19,8 +19,8 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.files.python_code import NOTHING, FollowedCode
 from guarantee_email_agent.files.text_file import FileSignature, file_signature
 from guarantee_email_agent.llm.port import OFFLINE_MODEL
-from guarantee_email_agent.store.program_inputs import code_inputs, digest_of_folder, incomplete, program_inputs
-from guarantee_email_agent.store.records import Input, InputSet
+from guarantee_email_agent.runlog.program_inputs import code_inputs, digest_of_folder, incomplete, program_inputs
+from guarantee_email_agent.runlog.records import Input, InputSet
 
 AGENT_OPTIONS: Final = ("agent_mcp", "agent_timeout")
 _MAX_KEPT: Final = 1 << 20

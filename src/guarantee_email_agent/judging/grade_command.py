@@ -16,6 +16,7 @@ from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowa
 from guarantee_email_agent.executors.executor import Executor, LocalPath
 from guarantee_email_agent.executors.ray_executor import connected
 from guarantee_email_agent.executors.remote_work import map_remotely
+from guarantee_email_agent.files.report_files import check_report_paths
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, as_cases
 from guarantee_email_agent.judging.grading import grade_task, validate_task
 from guarantee_email_agent.judging.record import (
@@ -39,17 +40,16 @@ from guarantee_email_agent.judging.record_files import (
 from guarantee_email_agent.judging.record_reference import INSPECT, converter
 from guarantee_email_agent.judging.task import OUTPUTS_ENDING, InvalidTask, Task, discover_tasks, load_task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
-from guarantee_email_agent.reporting.progress import Progress
-from guarantee_email_agent.reporting.report_files import check_report_paths
-from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
-from guarantee_email_agent.reporting.terminal import TextStream, pluralize
+from guarantee_email_agent.runlog.views.run_report import RunOptions, run_and_report
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.parallel import map_in_order
+from guarantee_email_agent.utils.progress import Progress
+from guarantee_email_agent.utils.terminal import TextStream, pluralize
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from guarantee_email_agent.judging.grade_recorder import GradeRecorder
-    from guarantee_email_agent.store.records import KeptRun
+    from guarantee_email_agent.runlog.records import KeptRun
 
 logger = logging.getLogger(__name__)
 

@@ -14,14 +14,14 @@ from guarantee_email_agent.judging.grade_report import UNWRITABLE
 from guarantee_email_agent.judging.judge_dependencies import follow_judges
 from guarantee_email_agent.judging.record_reference import with_record
 from guarantee_email_agent.judging.task import TEST_FILE
-from guarantee_email_agent.reporting.run_report import RunOptions, RunOutcome
-from guarantee_email_agent.reporting.terminal import warn_on_stderr
-from guarantee_email_agent.store.database import StoreError
-from guarantee_email_agent.store.program_inputs import code_inputs, incomplete, program_inputs
-from guarantee_email_agent.store.records import Case, CaseResult, Input, InputSet, KeptRun, NewRun
-from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
-from guarantee_email_agent.store.temporary import temporary_store
+from guarantee_email_agent.runlog.database import StoreError
+from guarantee_email_agent.runlog.program_inputs import code_inputs, incomplete, program_inputs
+from guarantee_email_agent.runlog.records import Case, CaseResult, Input, InputSet, KeptRun, NewRun
+from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.runlog.temporary import temporary_store
+from guarantee_email_agent.runlog.views.run_report import RunOptions, RunOutcome
 from guarantee_email_agent.utils.git_state import GitQuestion
+from guarantee_email_agent.utils.terminal import warn_on_stderr
 from guarantee_email_agent.utils.version import __version__
 
 _MAX_BYTES: Final = 1 << 20
@@ -51,7 +51,7 @@ class GradeRecorder:
 
     def write_reports(self, options: RunOptions, ran: int) -> None:
         """Of the run, once it is finished. ran: how many verdicts there were."""
-        from guarantee_email_agent.reporting.stored_report import write_stored_reports  # every form of report
+        from guarantee_email_agent.runlog.views.stored_report import write_stored_reports  # every form of report
 
         read_record = with_record if options.html_file is not None else None
         write_stored_reports(self._file, self._writer.number, options, UNWRITABLE, ran, read_record)

@@ -10,11 +10,11 @@ from typing import Final
 from guarantee_email_agent.judging.record_reference import refer_to
 from guarantee_email_agent.judging.task import TEST_FILE
 from guarantee_email_agent.judging.verdict import Graded
-from guarantee_email_agent.reporting.report import relative_to
-from guarantee_email_agent.reporting.run_report import RunReporter
-from guarantee_email_agent.reporting.task_report import WANTED_PERCENT
-from guarantee_email_agent.reporting.terminal import Terminal, TextStream
-from guarantee_email_agent.store.records import Case, CaseResult, Check
+from guarantee_email_agent.runlog.records import Case, CaseResult, Check
+from guarantee_email_agent.runlog.views.report import relative_to
+from guarantee_email_agent.runlog.views.run_report import RunReporter
+from guarantee_email_agent.runlog.views.task_report import WANTED_PERCENT
+from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 
 UNWRITABLE: Final = "task_report_unwritable"

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.executors.executor import LocalPath
+from guarantee_email_agent.files.report_files import as_json, is_stdout, what_is_in_the_way, write_whole
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.judging.task import TASK_FILE, TEST_FILE, Task
-from guarantee_email_agent.reporting.report_files import as_json, is_stdout, what_is_in_the_way, write_whole
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.text import printable, truncate
 

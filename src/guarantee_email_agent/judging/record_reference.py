@@ -18,7 +18,7 @@ from guarantee_email_agent.judging.record_files import (
     RecordPlace,
     SingleRecordFile,
 )
-from guarantee_email_agent.store.records import CaseResult
+from guarantee_email_agent.runlog.records import CaseResult
 from guarantee_email_agent.utils.errors import AgentError, TaskError
 from guarantee_email_agent.utils.text import printable
 

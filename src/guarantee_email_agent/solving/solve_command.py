@@ -16,14 +16,12 @@ from guarantee_email_agent.config.settings import Config, Secrets
 from guarantee_email_agent.executors.executor import LOCAL, Executor
 from guarantee_email_agent.executors.ray_executor import connected
 from guarantee_email_agent.executors.remote_work import map_remotely
+from guarantee_email_agent.files.report_files import check_report_paths, check_writable, make_folder
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, as_cases
 from guarantee_email_agent.judging.record import check_record_file, refuse_misplaced_reports, write_files
 from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
-from guarantee_email_agent.reporting.progress import Progress
-from guarantee_email_agent.reporting.report_files import check_report_paths, check_writable, make_folder
-from guarantee_email_agent.reporting.run_report import run_and_report
-from guarantee_email_agent.reporting.terminal import TextStream, pluralize
+from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.sandbox.sandbox_factory import require_sandbox
 from guarantee_email_agent.solving.output_files import OutputFiles
 from guarantee_email_agent.solving.run_limits import Interruption
@@ -34,6 +32,8 @@ from guarantee_email_agent.solving.tools import SandboxApi
 from guarantee_email_agent.utils.clock import utc_now
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.parallel import map_in_order
+from guarantee_email_agent.utils.progress import Progress
+from guarantee_email_agent.utils.terminal import TextStream, pluralize
 
 if TYPE_CHECKING:
     from guarantee_email_agent.judging.grade_recorder import GradeRecorder

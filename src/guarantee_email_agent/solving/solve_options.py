@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
-from guarantee_email_agent.reporting.run_report import RunOptions
+from guarantee_email_agent.runlog.views.run_report import RunOptions
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.sandbox import SandboxKind, usual_limits
 from guarantee_email_agent.sandbox.sandbox_factory import open_sandbox as open_real_sandbox
@@ -24,7 +24,7 @@ from guarantee_email_agent.solving.tools import SandboxApi
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.store.records import KeptRun
+    from guarantee_email_agent.runlog.records import KeptRun
 
 AgentKind = Literal["llm", "script", "command", "human"]
 JUDGE_MARGIN_S: Final = 3600.0

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from guarantee_email_agent.store.database import StoreError
+from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.utils.errors import AgentError
 from guarantee_email_agent.viewer.comparison_page import comparison_page
 from guarantee_email_agent.viewer.inbox_page import inbox_page

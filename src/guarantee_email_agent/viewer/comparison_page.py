@@ -8,9 +8,7 @@ from typing import Final, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from guarantee_email_agent.reporting.comparison_report import alike_replies, shown_setting, verb_of_change
-from guarantee_email_agent.reporting.word_diff import diff_lines
-from guarantee_email_agent.store.comparison import (
+from guarantee_email_agent.runlog.comparison import (
     Changes,
     Comparison,
     ContentChange,
@@ -18,10 +16,12 @@ from guarantee_email_agent.store.comparison import (
     compare_runs,
     find_pair,
 )
-from guarantee_email_agent.store.paired_cases import CaseChange
-from guarantee_email_agent.store.run_reader import GREEN, LAST
-from guarantee_email_agent.store.run_search import MAX_SCANNED
-from guarantee_email_agent.store.stored_records import CaseOutcome, StoredRun
+from guarantee_email_agent.runlog.paired_cases import CaseChange
+from guarantee_email_agent.runlog.run_reader import GREEN, LAST
+from guarantee_email_agent.runlog.run_search import MAX_SCANNED
+from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
+from guarantee_email_agent.runlog.views.comparison_report import alike_replies, shown_setting, verb_of_change
+from guarantee_email_agent.runlog.views.word_diff import diff_lines
 from guarantee_email_agent.viewer.query import Query
 from guarantee_email_agent.viewer.run_pages import RunRow
 from guarantee_email_agent.viewer.site import Site

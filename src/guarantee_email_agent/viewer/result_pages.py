@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from guarantee_email_agent.judging.record_reference import with_record
-from guarantee_email_agent.reporting.transcript import Section, sections
-from guarantee_email_agent.store.records import CaseResult
+from guarantee_email_agent.runlog.records import CaseResult
+from guarantee_email_agent.runlog.views.transcript import Section, sections
 from guarantee_email_agent.viewer.query import Query, QueryError
 from guarantee_email_agent.viewer.site import Site
 

@@ -9,11 +9,11 @@ from typing import Final, NamedTuple, get_args
 from starlette.requests import Request
 from starlette.responses import Response
 
-from guarantee_email_agent.reporting.history_chart import HistoryChart
-from guarantee_email_agent.store.database import StoreError
-from guarantee_email_agent.store.records import Check, Outcome, Verdict
-from guarantee_email_agent.store.run_search import GOING_ON, MAX_SCANNED, RunFilter, RunSearch
-from guarantee_email_agent.store.stored_records import ResultFilter, StoredResult, StoredRun
+from guarantee_email_agent.runlog.database import StoreError
+from guarantee_email_agent.runlog.records import Check, Outcome, Verdict
+from guarantee_email_agent.runlog.run_search import GOING_ON, MAX_SCANNED, RunFilter, RunSearch
+from guarantee_email_agent.runlog.stored_records import ResultFilter, StoredResult, StoredRun
+from guarantee_email_agent.runlog.views.history_chart import HistoryChart
 from guarantee_email_agent.viewer.query import Query
 from guarantee_email_agent.viewer.site import Site
 

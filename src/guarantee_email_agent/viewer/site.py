@@ -14,10 +14,10 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup
 from starlette.responses import Response
 
-from guarantee_email_agent.reporting.html_report import template_environment, template_source
-from guarantee_email_agent.reporting.statistics import format_percentage
-from guarantee_email_agent.reporting.word_diff import split_changes
-from guarantee_email_agent.store.run_search import RunSearch
+from guarantee_email_agent.runlog.run_search import RunSearch
+from guarantee_email_agent.runlog.statistics import format_percentage
+from guarantee_email_agent.runlog.views.html_report import template_environment, template_source
+from guarantee_email_agent.runlog.views.word_diff import split_changes
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -13,10 +13,10 @@ from mcp_by_hand import write_program
 from scenario_folder import BUILT_IN, ScenarioFolder
 
 from guarantee_email_agent.eval.agents.evaluation import AgentOptions, find_agent
-from guarantee_email_agent.reporting.result_view import print_result
-from guarantee_email_agent.reporting.terminal import Terminal
-from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.runlog.run_reader import RunStore
+from guarantee_email_agent.runlog.views.result_view import print_result
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.terminal import Terminal
 
 HEALTHY = """
 found = call("orders", "get_order", id="A-1")["structuredContent"]

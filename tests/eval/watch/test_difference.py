@@ -10,7 +10,7 @@ import pytest
 
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.watch.difference import Difference
-from guarantee_email_agent.reporting.terminal import Terminal
+from guarantee_email_agent.utils.terminal import Terminal
 
 Outcome = Callable[..., EvalResult]
 

@@ -17,8 +17,8 @@ from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.watch.suite_watch import refuse_unwatchable, watch_suite
 from guarantee_email_agent.eval.watch.watched_files import SETTLE_S
-from guarantee_email_agent.store.records import KeptRun
-from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.runlog.records import KeptRun
+from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.utils.errors import ConfigurationError, InstructionError
 
 Save = Callable[[], object]

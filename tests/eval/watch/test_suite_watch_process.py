@@ -13,7 +13,7 @@ import pytest
 from command_line import MODULE, TIMEOUT_S, Run, WriteSuite, environment
 from scenario_folder import failing
 
-from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.runlog.run_reader import RunStore
 
 
 class Watching:

@@ -16,10 +16,10 @@ from tasks_and_sandboxes import MakeTask, terminate_once
 from guarantee_email_agent import cli
 from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.judging.record_reference import with_record
+from guarantee_email_agent.runlog.records import KeptRun
+from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.solving import solve_command
 from guarantee_email_agent.solving.run_limits import RunLimits
-from guarantee_email_agent.store.records import KeptRun
-from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 
 

@@ -30,7 +30,7 @@ from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
-from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError, TaskError
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.text import printable, truncate

@@ -11,7 +11,7 @@ from typing import Final
 
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.watch.watched_files import WatchedFile
-from guarantee_email_agent.store.records import Input
+from guarantee_email_agent.runlog.records import Input
 
 _BETWEEN_PHRASES: Final = re.compile(r"[,;:\n]")
 _WORDS: Final = re.compile(r"[^\W_]+")

@@ -28,13 +28,13 @@ from guarantee_email_agent.eval.watch.watched_files import (
     changed_files,
     find_files,
 )
-from guarantee_email_agent.reporting.progress import Progress
-from guarantee_email_agent.reporting.report import relative_to
-from guarantee_email_agent.reporting.report_files import is_stdout
-from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize, warn_on_stderr
-from guarantee_email_agent.store.database import StoreError
-from guarantee_email_agent.store.records import Input
+from guarantee_email_agent.files.report_files import is_stdout
+from guarantee_email_agent.runlog.database import StoreError
+from guarantee_email_agent.runlog.records import Input
+from guarantee_email_agent.runlog.views.report import relative_to
 from guarantee_email_agent.utils.errors import EXIT_INTERRUPTED, AgentError, ConfigurationError
+from guarantee_email_agent.utils.progress import Progress
+from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize, warn_on_stderr
 from guarantee_email_agent.utils.text import printable
 
 _FIRST_PART_S: Final = 0.1

@@ -1,0 +1,223 @@
+"""The file of the run store: opened, checked, made where it is missing; whatever fails comes out as one StoreError."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from guarantee_email_agent.files.text_file import kind_of_file
+from guarantee_email_agent.runlog.schema import SCHEMA_VERSION, bring_up_to_date, is_crafted, is_foreign, schema_version
+from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, AgentError
+from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
+from guarantee_email_agent.utils.text import printable
+
+BUSY_S: Final = 30.0
+"""How long a write waits for the writes of other runs."""
+
+_WRITERS_REMEDY: Final = "Name another file in store.file, or leave the runs unkept with --no-store"
+_READERS_REMEDY: Final = "Name another file in store.file, or restore this one from a backup"
+_PROBLEMS: Final = {
+    "locked": ("locked", "another program has been writing to it for too long. End what holds it"),
+    "disk_full": ("disk_full", "the disk is full. Make room"),
+    "read_only": ("read_only", "it is read-only. {remedy}"),
+    "denied": ("read_only", "permission denied. {remedy}"),
+    "cannot_open": ("cannot_open", "it cannot be opened. {remedy}"),
+    "not_a_database": ("corrupt", "it is no database, or damaged. {remedy}"),
+    "corrupt": ("corrupt", "it is damaged. Restore it from a backup, or move it away: a new one is then begun"),
+    "io_error": ("disk_error", "the disk reports an error. Check the disk and its space"),
+    "other": ("failed", "it failed"),
+}
+
+
+def storable(values: Iterable[Any]) -> tuple[Any, ...]:
+    """`values` as SQLite takes them: what no UTF-8 can hold (a file name of other bytes) is written out."""
+    return tuple(
+        value.encode(errors="backslashreplace").decode() if isinstance(value, str) and not value.isascii() else value
+        for value in values
+    )
+
+
+class StoreError(AgentError):
+    """The run store cannot be used; `code` is `store_locked`, `store_disk_full`, `store_newer_schema` …"""
+
+    exit_code: ClassVar[int] = EXIT_CONFIGURATION
+
+
+class Database:
+    """One connection. Threads may share it, one at a time."""
+
+    def __init__(self, file: Path, *, create: bool, busy_s: float = BUSY_S) -> None:
+        """create: make the file, with its folder, where it is missing. busy_s: how long to wait for other programs.
+
+        Raises StoreError.
+        """
+        self.file = file
+        self._busy_s = busy_s
+        self._remedy = _WRITERS_REMEDY if create else _READERS_REMEDY
+        self._refuse_what_is_no_file()
+        if create:
+            self._create_file()
+        elif not os.path.lexists(file):
+            raise self._no_store()
+        with self._errors():
+            connection = self._connect(writes=create)
+        if connection is None:
+            self._bring_up_to_date()
+            with self._errors():
+                connection = self._connect(writes=False)
+            assert connection is not None
+        self.connection = connection
+        self._identity = self._identity_of_file()
+
+    def _no_store(self) -> StoreError:
+        return self.error(
+            "not_found", "there is no run store. 'eval', 'grade' and 'solve' make it, or correct store.file"
+        )
+
+    def _refuse_what_is_no_file(self) -> None:
+        try:
+            kind = kind_of_file(self.file)
+        except (OSError, ValueError) as error:
+            raise self.error("cannot_open", f"{getattr(error, 'strerror', None) or error}. {self._remedy}") from None
+        if kind is not None:
+            raise self.error("cannot_open", f"it is {kind}. {self._remedy}")
+
+    def _create_file(self) -> None:
+        """For its owner alone: captured mails may stand in it."""
+        if os.path.exists(self.file):
+            return
+        try:
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError):  # another run was first, or it is a link to what is not there
+                os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise self.error("cannot_create", f"it cannot be made ({error.strerror}). {self._remedy}") from None
+
+    def _bring_up_to_date(self) -> None:
+        """For who reads a file of an earlier version."""
+        try:
+            with self._errors():
+                connection = self._connect(writes=True)
+        except StoreError as error:
+            if error.code not in ("store_read_only", "store_cannot_open"):
+                raise
+            problem = "an earlier version wrote it, and it cannot be brought up to date, since it is read-only"
+            raise self.error("older_schema", f"{problem}. Copy it, and name the copy in store.file") from None
+        assert connection is not None
+        connection.close()
+
+    def _connect(self, *, writes: bool) -> sqlite3.Connection | None:
+        """None where it is only to be read, and an earlier version wrote it."""
+        connection = self._open_to_write() if writes else self._open_to_read()
+        try:
+            if is_foreign(connection):
+                raise self.error("not_ours", f"it is another program's database. {self._remedy}")
+            version = schema_version(connection)
+            if version > SCHEMA_VERSION:
+                problem = f"a newer version wrote it (schema {version}; this one knows {SCHEMA_VERSION})"
+                raise self.error("newer_schema", f"{problem}. Update this program, or name another file in store.file")
+            if writes:
+                if not version:  # once there are tables it is too late
+                    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                enable_wal(connection, self._busy_s)
+                connection.execute("PRAGMA synchronous = NORMAL")
+                if version < SCHEMA_VERSION:
+                    connection.execute("BEGIN IMMEDIATE")
+                    bring_up_to_date(connection)
+                    connection.execute("COMMIT")
+            elif not version:  # who made it was killed before there was a table
+                raise self._no_store()
+            elif version < SCHEMA_VERSION:
+                connection.close()
+                return None
+            if is_crafted(connection):
+                raise self.error("not_ours", f"its tables are not those of this program. {self._remedy}")
+            connection.execute("SELECT 1 FROM runs LIMIT 1")  # damage shows now, and not in the middle of an answer
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _open_to_write(self) -> sqlite3.Connection:
+        # The file has been made. A URI takes a module that takes 2 ms to load.
+        return _open(os.path.abspath(self.file), self._busy_s)
+
+    def _open_to_read(self) -> sqlite3.Connection:
+        place = f"{self.file.absolute().as_uri()}?mode=ro"
+        connection = _open(place, self._busy_s, uri=True)
+        try:
+            schema_version(connection)
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if not self._has_no_room_beside(error):
+                raise
+            # SQLite would have its -wal and -shm there. Nobody writes to it, so it needs none.
+            connection = _open(f"{place}&immutable=1", self._busy_s, uri=True)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _has_no_room_beside(self, error: sqlite3.Error) -> bool:
+        """Whether the file is whole, but stands on a read-only or full disk, where SQLite can put nothing beside it."""
+        place = self.file.resolve()
+        try:
+            if os.path.getsize(f"{place}-wal") > 0:
+                return False
+        except OSError:
+            pass
+        if sqlite_error_kind(error) == "cannot_open":
+            return not os.access(place.parent, os.W_OK)
+        return error.sqlite_errorname == "SQLITE_IOERR_SHMSIZE"
+
+    @contextmanager
+    def transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
+        """What is written in it stands as a whole or not at all. kind: `DEFERRED` to read. Raises StoreError."""
+        with self._errors():
+            self.connection.execute(f"BEGIN {kind}")
+            try:
+                yield self.connection
+                self.connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # some errors have rolled it back
+                    self.connection.execute("ROLLBACK")
+                raise
+
+    def check_in_place(self) -> None:
+        """Raise StoreError where the file was deleted or replaced: what is written then goes where nobody looks."""
+        if self._identity_of_file() != self._identity:
+            problem = "it was deleted or replaced while the run went on. Leave it alone until its runs are over"
+            raise self.error("replaced", problem)
+
+    def _identity_of_file(self) -> tuple[int, int] | None:
+        try:
+            status = os.stat(self.file)
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            code, text = _PROBLEMS[sqlite_error_kind(error)]
+            problem = text.format(remedy=self._remedy)
+            raise self.error(code, problem if code != "failed" else f"{problem} ({error})") from None
+
+    def error(self, code: str, problem: str) -> StoreError:
+        return StoreError(f"{printable(str(self.file))}: {problem}", f"store_{code}", {"file": str(self.file)})
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self.connection.close()
+
+
+def _open(place: str, busy_s: float, *, uri: bool = False) -> sqlite3.Connection:
+    return sqlite3.connect(
+        place, uri=uri, timeout=busy_s, isolation_level=None, check_same_thread=False, cached_statements=64
+    )

@@ -1,0 +1,55 @@
+"""The gate of the suite: passed, failed or inconclusive, and why. Whatever shows a run asks here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from guarantee_email_agent.runlog.statistics import Threshold, meets_threshold, threshold_text
+from guarantee_email_agent.runlog.totals import Totals
+from guarantee_email_agent.utils.terminal import pluralize
+
+GateOutcome = Literal["passed", "failed", "inconclusive"]
+"""inconclusive: the rate is reached, and only a proof that was asked for is missing."""
+
+
+class GateDecision(NamedTuple):
+    """why: in a few words, such as `<99% threshold`."""
+
+    gate: GateOutcome
+    why: str
+
+    @property
+    def passes(self) -> bool:
+        return self.gate == "passed"
+
+
+def decide_gate(
+    totals: Totals,
+    threshold: Threshold,
+    *,
+    require_proof: bool,
+    fail_fast: bool = False,
+    planned: int | None = None,
+    regressions: Sequence[str] = (),
+) -> GateDecision:
+    """Whether the pass rate reaches `threshold` percent. No suite yields a proof, so one that is required is missing.
+
+    fail_fast: whether the first failure fails the run, whatever the rate. planned: how many scenarios a whole run has;
+    as many as there are if None. regressions: what is worse than in the baseline and must not be.
+    """
+    wanted = threshold_text(threshold)
+    failed_at_once = fail_fast and totals.passed < totals.total
+    if failed_at_once and planned is not None and totals.total < planned:
+        ran = f"{totals.total} of {pluralize(planned, 'scenario')} ran"
+        return GateDecision("failed", f"stopped at the first failure, {ran}")
+    if not meets_threshold(totals.passed, totals.total, threshold):
+        return GateDecision("failed", f"<{wanted}% threshold")
+    if regressions:
+        return GateDecision("failed", f"{pluralize(len(regressions), 'regression')} since the baseline")
+    if failed_at_once:
+        return GateDecision("failed", "stopped at a failure")
+    if require_proof:
+        why = "a suite that the agent was built on proves no rate on new mail"
+        return GateDecision("inconclusive", why)
+    return GateDecision("passed", f"≥{wanted}% threshold")

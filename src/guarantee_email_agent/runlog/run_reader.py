@@ -1,0 +1,467 @@
+"""Reads the run store: runs, their results, one result with its transcript, the history of one case."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.runlog.database import BUSY_S, Database, StoreError, storable
+from guarantee_email_agent.runlog.owners import RunOwners
+from guarantee_email_agent.runlog.records import INCOMPLETE, PARTS, Case, CaseResult, Check, Input, Nearest, Usage
+from guarantee_email_agent.runlog.schema import RUN_COUNTS
+from guarantee_email_agent.runlog.stored_records import (
+    ALL_RESULTS,
+    CaseOutcome,
+    ResultFilter,
+    StoredResult,
+    StoredRun,
+    SuiteKey,
+    Transcript,
+)
+from guarantee_email_agent.utils.text import printable, truncate
+
+_Made = TypeVar("_Made")
+LAST: Final = "last"
+GREEN: Final = "green"
+
+_PAGE: Final = 1_000
+_PAGE_OF_CASES: Final = 200
+_MAX_BLOB: Final = 256 << 20
+"""Bytes of one text; nothing that we write comes near."""
+_MAX_SUGGESTED: Final = 20_000
+_RUN_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
+_USAGE: Final = ", ".join(f"results.{name}" for name in Usage._fields)
+_RUN_COLUMNS: Final = ", ".join(field.name for field in fields(StoredRun))
+_RUN_TABLES: Final = """runs LEFT JOIN distinct_mails ON distinct_mails.run = runs.number
+    LEFT JOIN run_facts ON run_facts.run = runs.number"""
+_RESULT_COLUMNS: Final = f"""results.id, results.run, runs.id, cases.name, cases.category, cases.language,
+    cases.description, results.position, results.repetition, results.verdict, results.duration_ms,
+    results.input_set, blobs.hash, step_times.milliseconds, taken_over.run, {_USAGE}"""
+_RESULT_TABLES: Final = """results JOIN runs ON runs.number = results.run JOIN cases ON cases.id = results.case_id
+    LEFT JOIN blobs ON blobs.id = results.source LEFT JOIN step_times ON step_times.result = results.id
+    LEFT JOIN taken_over ON taken_over.result = results.id"""
+_CASE_TABLES: Final = " ".join(
+    [_RESULT_TABLES, "LEFT JOIN mails ON mails.source = results.source"]
+    + [f"LEFT JOIN blobs AS {part} ON {part}.id = results.{part}" for part in PARTS]
+)
+
+
+class RunStore:
+    """Opened to read; a run may be written meanwhile. Every method raises StoreError."""
+
+    def __init__(self, file: Path, *, busy_s: float = BUSY_S) -> None:
+        """busy_s: how long to wait for a writer that lets nobody read."""
+        self._database = Database(file, create=False, busy_s=busy_s)
+        self._owners = RunOwners.beside(file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._database.close()
+
+    # Runs ------------------------------------------------------------------------------------------------------------
+
+    def runs(
+        self, key: SuiteKey | None = None, *, command: str | None = None, before: int | None = None, limit: int = 50
+    ) -> list[StoredRun]:
+        """The newest first. key, command: only such ones. before: only those below this number, for the next page."""
+        conditions, values = _conditions(key)
+        if command is not None:
+            conditions.append("command = ?")
+            values.append(command)
+        if before is not None:
+            conditions.append("number < ?")
+            values.append(before)
+        return self._runs(conditions, values, limit)
+
+    def find_run(self, name: str, key: SuiteKey | None = None) -> StoredRun:
+        """By its id or the unique beginning of one; `last` for the newest, `green` for the newest that passed its gate.
+
+        key: which runs `last` and `green` choose among. Raises StoreError (`store_no_such_run`, `store_ambiguous_run`).
+        """
+        shown = printable(truncate(name, 60))
+        if name in (LAST, GREEN):
+            found = self._last(key, passed=name == GREEN)
+            if found is None:
+                which = "run has passed its gate" if name == GREEN else "run is kept"
+                of_suite = "" if key is None else f" of {printable(key.suite)}"
+                raise self._database.error("no_such_run", f"no {which}{of_suite} yet")
+            return found
+        if not _RUN_ID.fullmatch(name):
+            problem = f"'{shown}' is no id of a run. Write one such as 20260118T100000-5f3a9c1e, {LAST} or {GREEN}"
+            raise self._database.error("no_such_run", problem)
+        # Ids hold no character beyond '~'.
+        runs = self._runs(["id >= ? AND id < ?"], [name, f"{name}\x7f"], 3)
+        if exact := [run for run in runs if run.id == name]:
+            return exact[0]
+        if len(runs) > 1:
+            several = ", ".join(run.id for run in runs[:2])
+            raise self._database.error("ambiguous_run", f"{shown} is the beginning of several runs: {several} …")
+        if not runs:
+            ids = [LAST, GREEN, *(run.id for run in self.runs())]
+            hint = suggestion(name, ids) or ". 'show --list' has those that are kept"
+            raise self._database.error("no_such_run", f"there is no run {shown}{hint}")
+        return runs[0]
+
+    def run(self, number: int) -> StoredRun:
+        """By its number, which there must be."""
+        return self._runs(["number = ?"], [number], 1)[0]
+
+    def find_green_before(self, run: StoredRun) -> StoredRun:
+        """The newest earlier run of the same suite that passed its gate. Raises StoreError for none."""
+        conditions, values = _conditions(run.key)
+        found = self._runs([*conditions, "outcome = 'passed'", "number < ?"], [*values, run.number], 1)
+        if not found:
+            problem = f"no run of {printable(run.suite)} has passed its gate before {run.id}. Name a run by its id"
+            raise self._database.error("no_such_run", problem)
+        return found[0]
+
+    def find_complete(self, key: SuiteKey) -> StoredRun:
+        """The newest run of a suite that came to its end with all results. Raises StoreError for none."""
+        conditions, values = _conditions(key)
+        found = self._runs(
+            [*conditions, "outcome IN ('passed', 'failed', 'inconclusive')", "total >= planned"], values, 1
+        )
+        if not found:
+            problem = f"no whole run of {printable(key.suite)} is kept yet"
+            problem += ". Run it once without a baseline, or name a run by its id"
+            raise self._database.error("no_such_run", problem)
+        return found[0]
+
+    def last_interrupted(self, key: SuiteKey) -> StoredRun | None:
+        """The newest run of a suite, if it was interrupted or killed."""
+        newest = self._last(key)
+        return newest if newest is not None and newest.outcome == "interrupted" else None
+
+    def with_counts(self, run: StoredRun) -> StoredRun:
+        """A run that goes on, with the counts of what ran until now; they stand in its row at its end alone."""
+        if run.outcome is not None:
+            return run
+        total, passed, failed, error, invalid, tokens, cost_usd = self.rows(RUN_COUNTS, {"run": run.number})[0]
+        counts = {"total": total, "passed": passed, "failed": failed, "error": error, "invalid": invalid}
+        return replace(run, **counts, tokens=tokens, cost_usd=cost_usd)
+
+    def _last(self, key: SuiteKey | None, *, passed: bool = False) -> StoredRun | None:
+        conditions, values = _conditions(key)
+        if passed:
+            conditions.append("outcome = 'passed'")
+        return next(iter(self._runs(conditions, values, 1)), None)
+
+    def _runs(
+        self, conditions: Sequence[str], values: Sequence[Any], limit: int, *, order: str = "DESC"
+    ) -> list[StoredRun]:
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        query = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {where} ORDER BY number {order} LIMIT ?"  # noqa: S608 - our own words
+        found = self._made(StoredRun.of_row, self.rows(query, (*values, limit)))
+        return [self._ended_if_killed(run) for run in found]
+
+    def _ended_if_killed(self, run: StoredRun) -> StoredRun:
+        """A run without an outcome that no process works on was killed."""
+        if run.outcome is not None or self._owners.is_alive(run.number):
+            return run
+        query = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} WHERE number = ?"  # noqa: S608 - our own words
+        now = [StoredRun.of_row(row) for row in self.rows(query, (run.number,))]
+        if now and now[0].outcome is not None:  # it came to its end just then
+            return now[0]
+        return replace(self.with_counts(run), outcome="interrupted")
+
+    # Results ---------------------------------------------------------------------------------------------------------
+
+    def results(
+        self,
+        run: StoredRun,
+        which: ResultFilter = ALL_RESULTS,
+        *,
+        after: tuple[int, int] = (0, 0),
+        limit: int | None = None,
+    ) -> Iterator[StoredResult]:
+        """In the order of the run, read page by page. after: position and repetition of the last one of a page."""
+        filters, wanted = result_conditions(which)
+        conditions = ["results.run = ?", "(results.position, results.repetition) > (?, ?)", *filters]
+        order = "ORDER BY results.position, results.repetition LIMIT ?"
+        while limit is None or limit > 0:
+            size = _PAGE if limit is None else min(limit, _PAGE)
+            page = self._results(" AND ".join(conditions), order, (run.number, *after, *wanted, size))
+            yield from page
+            if len(page) < size:
+                return
+            after = (page[-1].position, page[-1].repetition)
+            limit = None if limit is None else limit - size
+
+    def results_of_case(self, run: StoredRun, name: str) -> list[StoredResult]:
+        """Every repetition of one case of a run."""
+        condition = "results.run = ? AND results.case_id IN (SELECT id FROM cases WHERE name = ?)"
+        return self._results(condition, "ORDER BY results.repetition", (run.number, name))
+
+    def case_outcomes(self, run: StoredRun, *, failed_only: bool = False) -> Iterator[CaseOutcome]:
+        """What each case of a run came to, in the order of the run, read page by page. failed_only: no passed ones."""
+        wanted = "AND verdict != 'passed'" if failed_only else ""
+        after = 0
+        while True:
+            condition = f"run = ? AND position > ? {wanted} ORDER BY 1 LIMIT {_PAGE}"
+            query = f"SELECT DISTINCT position FROM results WHERE {condition}"  # noqa: S608 - our own words
+            positions = [position for (position,) in self.rows(query, (run.number, after))]
+            if not positions:
+                return
+            for position, outcome in self._outcomes(run, positions):
+                after = position
+                yield outcome
+
+    def _outcomes(self, run: StoredRun, positions: Sequence[int]) -> Iterator[tuple[int, CaseOutcome]]:
+        query = f"""SELECT position, cases.name, cases.description, verdict, verdict = 'passed', 1, duration_ms,
+            cost_usd, results.id, input_set, source, response, judgement
+            FROM results JOIN cases ON cases.id = results.case_id
+            WHERE run = ? AND position IN ({", ".join(map(str, positions))}) ORDER BY position, repetition"""  # noqa: S608
+        for position, rows in groupby(self.rows(query, (run.number,)), key=itemgetter(0)):
+            first, *others = (CaseOutcome(*row[1:]) for row in rows)
+            for other in others:
+                first = first.with_repetition(other)
+            yield position, first
+
+    def passed_by_name(self, run: StoredRun) -> dict[str, bool]:
+        """Whether each case of a run passed, in every repetition, in the order of the run."""
+        query = """SELECT name, min(verdict = 'passed') FROM results JOIN cases ON cases.id = results.case_id
+            WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position ORDER BY position"""
+        found: dict[str, bool] = {}
+        for first, last in self._pages(run, _PAGE):
+            found.update((name, bool(passed)) for name, passed in self.rows(query, (run.number, first, last)))
+        return found
+
+    def places(self, run: StoredRun) -> Iterator[tuple[str, int, int]]:
+        """Name, position and repetitions of each case of a run, in its order, read page by page."""
+        query = """SELECT name, position, count(*) FROM results JOIN cases ON cases.id = results.case_id
+            WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position ORDER BY position"""
+        for first, last in self._pages(run, _PAGE):
+            yield from self.rows(query, (run.number, first, last))
+
+    def _pages(self, run: StoredRun, size: int) -> Iterator[tuple[int, int]]:
+        """The first and last position of each page of so many cases."""
+        query = """SELECT min(position), max(position) FROM (SELECT DISTINCT position FROM results
+            WHERE run = ? AND position > ? ORDER BY position LIMIT ?)"""
+        last = 0
+        while True:
+            ((first, end),) = self.rows(query, (run.number, last, size))
+            if first is None:
+                return
+            yield first, (last := end)
+
+    def depended_on(self, run: int, positions: Sequence[int]) -> Iterator[tuple[int, int, int | None, bytes | None]]:
+        """Position and id of every repetition of these cases, its set of inputs and the SHA-256 of its source."""
+        query = f"""SELECT position, results.id, input_set, hash FROM results LEFT JOIN blobs ON blobs.id = source
+            WHERE run = ? AND position IN ({", ".join(map(str, positions))}) ORDER BY position, repetition"""  # noqa: S608
+        return iter(self.rows(query, (run,)))
+
+    def cases(self, run: StoredRun) -> Iterator[Case]:
+        """The cases of a run with everything that happened, in its order, read page by page.
+
+        What results depended on is not read: `inputs` is None.
+        """
+        for first, last in self._pages(run, _PAGE_OF_CASES):
+            yield from self._cases_at(run, first, last)
+
+    def _cases_at(self, run: StoredRun, first: int, last: int) -> Iterator[Case]:
+        parts = ", ".join(f"{part}.data" for part in PARTS)
+        query = f"""SELECT {_RESULT_COLUMNS}, mails.digest, {parts} FROM {_CASE_TABLES}
+            WHERE results.run = ? AND results.position BETWEEN ? AND ?
+            ORDER BY results.position, results.repetition"""  # noqa: S608 - our own words
+        for _, rows in groupby(self.rows(query, (run.number, first, last)), key=itemgetter(7)):
+            results = tuple(self._made(self._case_result, rows))
+            if run.command == "eval":
+                yield Case(results)
+            else:  # several records of a task are judged one by one; earlier versions kept no count of them
+                yield from (Case((each._replace(of=max(each.of, len(results))),)) for each in results)
+
+    def _case_result(self, row: Sequence[Any]) -> CaseResult:
+        stored = StoredResult.of_row(row[: -1 - len(PARTS)])
+        mail, source, *others = row[-1 - len(PARTS) :]
+        request, response, trace, judged = map(self._from_json, others)
+        judged = judged if isinstance(judged, dict) else {}
+        listed = judged.pop("checks", None)
+        if listed is not None:
+            checks = list(map(Check.of_dict, listed))
+        else:
+            checks = [] if stored.verdict == "passed" else self.checks(stored)
+        harm = () if stored.verdict == "passed" else judged.pop("harmful", None)
+        return CaseResult(
+            name=stored.name,
+            position=stored.position,
+            verdict=stored.verdict,
+            repetition=stored.repetition,
+            category=stored.category,
+            language=stored.language,
+            description=stored.description,
+            file=judged.pop("file", ""),
+            duration_ms=stored.duration_ms,
+            usage=stored.usage,
+            checks=tuple(checks),
+            harm=None if harm is None else tuple(harm),
+            nearest=tuple(Nearest(**each) for each in judged.pop("nearest", ())),
+            needs_review=judged.pop("needs_review", False),
+            source=None if source is None else self._decompress(source),
+            request=request,
+            response=response,
+            trace=trace,
+            judgement=judged or None,
+            step_ms=stored.step_ms or (),
+            mail=mail,
+            taken_over=stored.taken_over or "",
+            of=judged.pop("of", 1),
+        )
+
+    def find_case(self, run: StoredRun, name: str) -> list[CaseResult]:
+        """Every repetition of one case of a run, with everything that happened.
+
+        Raises StoreError (`store_no_such_case`) for none of that name.
+        """
+        if found := self.results_of_case(run, name):
+            cases = self._cases_at(run, found[0].position, found[-1].position)
+            return [result for case in cases for result in case.runs]
+        near = suggestion(name, (each.name for each in islice(self.case_outcomes(run), _MAX_SUGGESTED)))
+        problem = f"there is no '{printable(truncate(name, 60))}' in the run {run.id}{near}"
+        raise self._database.error("no_such_case", problem)
+
+    def first_failed(self, outcome: CaseOutcome) -> StoredResult:
+        """The first repetition that did not pass, else the first one."""
+        first = self.result(outcome.result)
+        condition = "results.run = ? AND results.position = ? AND results.verdict != 'passed'"
+        failed = self._results(condition, "ORDER BY results.repetition LIMIT 1", (first.run, first.position))
+        return failed[0] if failed else first
+
+    def result(self, number: int) -> StoredResult:
+        """By its `id`, which there must be."""
+        return self._results("results.id = ?", "", (number,))[0]
+
+    def history(self, name: str, *, before: int | None = None, limit: int = 50) -> list[StoredResult]:
+        """The results of one case in all runs, the newest first. before: only runs below this number."""
+        condition = "results.case_id IN (SELECT id FROM cases WHERE name = ?) AND results.run < ?"
+        newest = before if before is not None else 1 << 62
+        return self._results(
+            condition, "ORDER BY results.run DESC, results.repetition DESC LIMIT ?", (name, newest, limit)
+        )
+
+    def _results(self, condition: str, order: str, values: Sequence[Any]) -> list[StoredResult]:
+        query = f"SELECT {_RESULT_COLUMNS} FROM {_RESULT_TABLES} WHERE {condition} {order}"  # noqa: S608 - our own words
+        return self._made(StoredResult.of_row, self.rows(query, values))
+
+    def checks(self, result: StoredResult) -> list[Check]:
+        """The checks that failed, in their order."""
+        query = "SELECT name, reason, expected, actual FROM checks WHERE result = ? ORDER BY number"
+        return [Check(*row) for row in self.rows(query, (result.id,))]
+
+    def transcript(self, result: StoredResult) -> Transcript:
+        """What happened."""
+        selected = ", ".join(f"(SELECT data FROM blobs WHERE id = {part})" for part in PARTS)  # noqa: S608 - our own words
+        query = f"SELECT {selected} FROM results WHERE id = ?"  # noqa: S608 - our own words
+        (row,) = self.rows(query, (result.id,))
+        source = None if row[0] is None else self._decompress(row[0])
+        return self._made(lambda parts: Transcript(source, *map(self._from_json, parts)), [row[1:]])[0]
+
+    def inputs(self, input_set: int) -> list[Input]:
+        """What results depended on, by kind and name; with their content where it is kept."""
+        query = """SELECT kind, name, inputs.hash, data FROM inputs LEFT JOIN blobs ON blobs.hash = inputs.hash
+            WHERE input_set = ? ORDER BY kind, name"""
+        return [
+            Input(kind, name, digest, None if data is None else self._decompress(data))
+            for kind, name, digest, data in self.rows(query, (input_set,))
+        ]
+
+    def incomplete_inputs(self, run: StoredRun) -> list[str]:
+        """What is not known of what the verdicts of a run depended on."""
+        sets = "SELECT input_set FROM results WHERE run = ?"
+        query = f"SELECT DISTINCT name FROM inputs WHERE kind = ? AND input_set IN ({sets}) ORDER BY name"  # noqa: S608
+        return [name for (name,) in self.rows(query, (INCOMPLETE, run.number))]
+
+    def taken_over(self, run: StoredRun) -> list[tuple[str, int]]:
+        """The runs that gave results of this one, with the number of its cases that each gave."""
+        query = """SELECT taken_over.run, count(DISTINCT position) FROM taken_over JOIN results ON results.id = result
+            WHERE results.run = ? GROUP BY 1 ORDER BY 2 DESC, 1"""
+        return [(name, count) for name, count in self.rows(query, (run.number,))]
+
+    def input_set_digest(self, input_set: int) -> bytes:
+        """By which two sets are told apart."""
+        digest: bytes = self.rows("SELECT hash FROM input_sets WHERE id = ?", (input_set,))[0][0]
+        return digest
+
+    def _made(self, make: Callable[[Sequence[Any]], _Made], rows: Iterable[Sequence[Any]]) -> list[_Made]:
+        """What is made of each row; whoever wrote the file may have put anything there."""
+        try:
+            return [make(row) for row in rows]
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            raise self._database.error("corrupt", "it is damaged. Restore it from a backup") from None
+
+    def _from_json(self, data: bytes | None) -> Any:
+        return None if data is None else json.loads(self._decompress(data))
+
+    def _decompress(self, data: bytes) -> bytes:
+        unpacking = zlib.decompressobj()
+        try:
+            content = unpacking.decompress(data, _MAX_BLOB)
+        except zlib.error:
+            raise self._database.error("corrupt", "it is damaged. Restore it from a backup") from None
+        if not unpacking.eof:
+            problem = f"it holds a text of more than {_MAX_BLOB >> 20} MiB, or half of one. Restore it from a backup"
+            raise self._database.error("corrupt", problem)
+        return content
+
+    # Whatever else is asked -------------------------------------------------------------------------------------------
+
+    def rows(self, query: str, values: Sequence[Any] | Mapping[str, int] = ()) -> list[tuple[Any, ...]]:
+        """What a query gives."""
+        with self._database.transaction("DEFERRED") as connection:
+            bound = values if isinstance(values, Mapping) else storable(values)
+            return connection.execute(query, bound).fetchall()
+
+    def make_temporary(self, *statements: tuple[str, Sequence[Any]]) -> None:
+        """Tables of this connection alone, in a file of SQLite's own that goes with it."""
+        with self._database.transaction("DEFERRED") as connection:
+            for statement, values in statements:
+                connection.execute(statement, values)
+
+
+def past_runs(file: Path, run_id: str, limit: int = 30) -> list[StoredRun]:
+    """A run that is kept and those before it that it can be compared with, the oldest first.
+
+    None at all where the store cannot be read: what shows them can do without.
+    """
+    try:
+        with RunStore(file) as store:
+            run = store.find_run(run_id)
+            return [run, *store.runs(run.key, before=run.number, limit=limit - 1)][::-1]
+    except StoreError:
+        return []
+
+
+def result_conditions(which: ResultFilter) -> tuple[list[str], list[Any]]:
+    """A filter as conditions on the tables `results` and `cases`, and the values that they have open."""
+    conditions: list[str] = []
+    values: list[Any] = []
+    if which.verdicts is not None:
+        conditions.append(f"results.verdict IN ({', '.join('?' * len(which.verdicts))})")
+        values += which.verdicts
+    for column, wanted in (("category", which.category), ("language", which.language)):
+        if wanted is not None:
+            conditions.append(f"cases.{column} = ?")
+            values.append(wanted)
+    if which.text is not None:
+        conditions.append("(instr(lower(cases.name), lower(?)) OR instr(lower(cases.description), lower(?)))")
+        values += [which.text, which.text]
+    return conditions, values
+
+
+def _conditions(key: SuiteKey | None) -> tuple[list[str], list[Any]]:
+    if key is None:
+        return [], []
+    values = [key.command, key.suite, json.dumps(key.selection), key.agent, key.llm]
+    return ["command = ? AND suite = ? AND selection = ? AND agent = ? AND llm = ?"], values

@@ -1,0 +1,342 @@
+"""Keeps one run in the store while it goes on, so that a kill leaves what ran until then."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from guarantee_email_agent.runlog.database import Database, StoreError, storable
+from guarantee_email_agent.runlog.owners import RunOwners
+from guarantee_email_agent.runlog.records import CaseResult, Input, InputSet, NewRun, Outcome
+from guarantee_email_agent.runlog.retention import delete_old_runs
+from guarantee_email_agent.runlog.schema import RUN_COUNTS
+
+BATCH: Final = 256
+_BATCH_S: Final = 1.0
+_MAX_WAITING: Final = 10_000
+"""Results that are held while the store cannot be written; further ones are lost to it."""
+_RETRY_S: Final = 5.0
+_MAX_CACHED: Final = 10_000
+
+_INSERT_RUN: Final = """INSERT INTO runs (id, command, suite, selection, agent, llm, model, parameters, options, repeat,
+    threshold, require_proof, package_version, planned, started)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+# What an interrupted flush wrote is there already.
+_INSERT_RESULT: Final = f"INSERT OR IGNORE INTO results VALUES (NULL{', ?' * 19})"  # noqa: S608 - no values
+_COPIED: Final = "repetition, case_id, verdict, duration_ms, calls, input_tokens, output_tokens, cache_read_tokens, "
+_COPIED_TOO: Final = "cache_write_tokens, cost_usd, latency_ms, input_set, source, request, response, trace, judgement"
+# By position and repetition, since the ids of what is inserted are not known before.
+_NEW_ID: Final = """(SELECT new.id FROM results AS new WHERE new.run = :run AND new.position = reused.position
+    AND new.repetition = old.repetition)"""
+_TAKE_OVER: Final = (
+    f"""INSERT INTO results (run, position, {_COPIED}{_COPIED_TOO})
+        SELECT :run, reused.position, {_COPIED}{_COPIED_TOO} FROM reused
+        JOIN results AS old ON old.id = reused.result""",  # noqa: S608 - our own words
+    f"""INSERT INTO taken_over SELECT {_NEW_ID}, coalesce(taken_over.run, runs.id) FROM reused
+        JOIN results AS old ON old.id = reused.result JOIN runs ON runs.number = old.run
+        LEFT JOIN taken_over ON taken_over.result = old.id""",  # noqa: S608 - our own words
+    f"""INSERT INTO checks SELECT {_NEW_ID}, number, name, reason, expected, actual FROM reused
+        JOIN results AS old ON old.id = reused.result JOIN checks ON checks.result = old.id""",  # noqa: S608
+    f"""INSERT INTO step_times SELECT {_NEW_ID}, milliseconds FROM reused
+        JOIN results AS old ON old.id = reused.result JOIN step_times ON step_times.result = old.id""",  # noqa: S608
+)
+_COUNT_RESULTS: Final = f"""UPDATE runs SET (total, passed, failed, error, invalid, tokens, cost_usd) = ({RUN_COUNTS})
+    WHERE number = :run"""  # noqa: S608 - our own words
+
+
+class RunEnd(NamedTuple):
+    """How a run ended. ended: ISO 8601. duration_s: seconds. git: revision, and whether files differed from it.
+
+    mails: of a suite, how many distinct ones there were, and of how many every copy passed. facts: what else is to be
+    known of the run, by name, as JSON can hold it.
+    """
+
+    outcome: Outcome
+    exit_code: int
+    ended: str
+    duration_s: float
+    git: tuple[str, bool] | None = None
+    mails: tuple[int, int] | None = None
+    facts: Mapping[str, Any] = MappingProxyType({})
+
+
+class RunWriter:
+    """One run. Threads may call it. A store that fails while the run goes on is told to `warn`, and ends no run."""
+
+    def __init__(
+        self,
+        file: Path,
+        run: NewRun,
+        warn: Callable[[str], None],
+        *,
+        at_once: bool = False,
+        resume: tuple[int, Iterable[tuple[int, int]]] | None = None,
+        take_over: Iterable[tuple[int, int]] | None = None,
+        keep_runs: int | None = None,
+    ) -> None:
+        """at_once: every result is on disk before `add` returns, for results that are paid for; else in batches.
+
+        resume: the number of an earlier run that goes on, and the positions and ids of those results that stay; its
+        others go. take_over: positions, and ids of results of other runs that count for this one, too. keep_runs: the
+        newest so many runs are kept, and those that are older go. Raises StoreError.
+        """
+        self._warn = warn
+        self._keep_runs = keep_runs
+        self._batch = 1 if at_once else BATCH
+        self._lock = threading.Lock()
+        self._waiting: list[CaseResult] = []
+        self._lost = 0
+        self._is_over = False
+        self._failed_at: float | None = None
+        self._blobs: dict[bytes, int] = {}
+        self._cases: dict[tuple[str, str, str, str], int] = {}
+        self._input_sets: dict[bytes, int] = {}
+        self.number = 0
+        self._database = Database(file, create=True)
+        self._owners = RunOwners.beside(file)
+        try:
+            if at_once:
+                self._database.connection.execute("PRAGMA synchronous = FULL")
+            with self._database.transaction() as connection:
+                mark_killed_runs(connection, self._owners)
+                if resume is not None:
+                    self._refuse_what_is_resumed(connection, resume[0])
+                self.number = _begin(connection, run) if resume is None else _go_on(connection, *resume, run)
+                if take_over is not None and not _take_over(connection, self.number, take_over):
+                    problem = "another process has deleted runs just now whose results are taken over. Run it again"
+                    raise self._database.error("deleted_elsewhere", problem)
+                self._owners.claim(self.number)  # before anybody can see the run
+        except BaseException:
+            if self.number:  # it is the next one's
+                self._owners.release(self.number)
+            self._database.close()
+            raise
+        self._written_at = time.monotonic()
+
+    def _refuse_what_is_resumed(self, connection: sqlite3.Connection, number: int) -> None:
+        """Two processes may have read the same interrupted run; it goes on in one of them."""
+        row = connection.execute("SELECT outcome FROM runs WHERE number = ?", (number,)).fetchone()
+        if row != ("interrupted",):
+            problem = "another process has resumed or deleted the run just now. See 'show --list'"
+            raise self._database.error("resumed_elsewhere", problem)
+
+    def add(self, *results: CaseResult) -> None:
+        """Keep results, now or with the next batch."""
+        with self._lock:
+            if self._is_over:  # a thread that nobody waited for
+                return
+            room = _MAX_WAITING - len(self._waiting)
+            self._waiting += results[:room]
+            self._lost += len(results[room:])
+            now = time.monotonic()
+            is_due = len(self._waiting) >= self._batch or now - self._written_at >= _BATCH_S
+            if is_due and (self._failed_at is None or now - self._failed_at >= _RETRY_S):
+                self._flush()
+
+    def finish(self, end: RunEnd) -> None:
+        """Write what waits, and how the run ended."""
+        with self._lock:
+            self._is_over = True
+            self._flush(end)
+            if self._waiting or self._lost:
+                count = len(self._waiting) + self._lost
+                self._warn(f"{self._database.file}: {count} results of this run are not in the run store")
+            elif self._keep_runs is not None:
+                self._delete_old_runs(self._keep_runs)
+            self._owners.release(self.number)
+            self._database.close()
+
+    def _delete_old_runs(self, keep: int) -> None:
+        try:
+            delete_old_runs(self._database, keep, self._owners)
+        except StoreError as error:
+            self._warn(f"Old runs cannot be deleted: {error.message}")
+
+    def _flush(self, end: RunEnd | None = None) -> None:
+        try:
+            self._database.check_in_place()
+            with self._database.transaction() as connection:
+                for result in self._waiting:
+                    self._write(connection, result)
+                if end is not None:
+                    _end(connection, self.number, end)
+        except BaseException as error:
+            # Ids that were taken in the transaction are none.
+            for cache in (self._blobs, self._cases, self._input_sets):
+                cache.clear()
+            if not isinstance(error, StoreError):
+                raise
+            if self._failed_at is None or end is not None:
+                self._warn(f"The run store fails, and the run goes on without it: {error.message}")
+            self._failed_at = time.monotonic()
+            return
+        self._waiting.clear()
+        self._failed_at = None
+        self._written_at = time.monotonic()
+
+    def _write(self, connection: sqlite3.Connection, result: CaseResult) -> None:
+        case_id = self._case_id(connection, result)
+        blobs = (
+            result.source,
+            *map(_as_json, (result.request, result.response, result.trace, result.as_judged() or None)),
+        )
+        usage = result.usage
+        ids = [None if content is None else self._blob_id(connection, content) for content in blobs]
+        if result.mail is not None and ids[0] is not None:
+            connection.execute("INSERT OR IGNORE INTO mails VALUES (?, ?)", (ids[0], result.mail))
+        cursor = connection.execute(
+            _INSERT_RESULT,
+            (
+                self.number,
+                result.position,
+                result.repetition,
+                case_id,
+                result.verdict,
+                round(result.duration_ms, 3),
+                *usage[:5],
+                usage.cost_usd,
+                usage.latency_ms,
+                None if result.inputs is None else self._input_set_id(connection, result.inputs),
+                *ids,
+            ),
+        )
+        if (failed := result.failed_checks) and cursor.rowcount:
+            rows = [(cursor.lastrowid, number, *storable(check[:4])) for number, check in enumerate(failed, 1)]
+            connection.executemany("INSERT INTO checks VALUES (?, ?, ?, ?, ?, ?)", rows)
+        if result.step_ms and cursor.rowcount:
+            times = (cursor.lastrowid, _as_text(result.step_ms))
+            connection.execute("INSERT INTO step_times VALUES (?, ?)", times)
+
+    def _case_id(self, connection: sqlite3.Connection, result: CaseResult) -> int:
+        case = storable((result.name, result.category, result.language, result.description))
+        if (known := self._cases.get(case)) is not None:
+            return known
+        which = "name = ? AND category = ? AND language = ? AND description = ?"
+        row = connection.execute(f"SELECT id FROM cases WHERE {which}", case).fetchone()  # noqa: S608 - our own words
+        if row is None:
+            row = (connection.execute("INSERT INTO cases VALUES (NULL, ?, ?, ?, ?)", case).lastrowid,)
+        return _remember(self._cases, case, row[0])
+
+    def _blob_id(self, connection: sqlite3.Connection, content: bytes) -> int:
+        digest = Input.of("", "", content, keep=False).digest
+        if (known := self._blobs.get(digest)) is not None:
+            return known
+        row = connection.execute("SELECT id FROM blobs WHERE hash = ?", (digest,)).fetchone()
+        if row is None:
+            blob = (digest, len(content), zlib.compress(content))
+            row = (connection.execute("INSERT INTO blobs VALUES (NULL, ?, ?, ?)", blob).lastrowid,)
+        return _remember(self._blobs, digest, row[0])
+
+    def _input_set_id(self, connection: sqlite3.Connection, inputs: InputSet) -> int:
+        if (known := self._input_sets.get(inputs.digest)) is not None:
+            return known
+        row = connection.execute("SELECT id FROM input_sets WHERE hash = ?", (inputs.digest,)).fetchone()
+        if row is None:
+            row = (connection.execute("INSERT INTO input_sets VALUES (NULL, ?)", (inputs.digest,)).lastrowid,)
+            rows = [storable((row[0], each.kind, each.name, each.digest)) for each in inputs.inputs]
+            connection.executemany("INSERT INTO inputs VALUES (?, ?, ?, ?)", rows)
+            for each in inputs.inputs:
+                if each.content is not None:
+                    self._blob_id(connection, each.content)
+        return _remember(self._input_sets, inputs.digest, row[0])
+
+
+def mark_killed_runs(connection: sqlite3.Connection, owners: RunOwners) -> None:
+    """Runs without an end whose process is gone were interrupted."""
+    for (number,) in connection.execute("SELECT number FROM runs WHERE outcome IS NULL").fetchall():
+        if not owners.is_alive(number):
+            connection.execute(_COUNT_RESULTS, {"run": number})
+            connection.execute("UPDATE runs SET outcome = 'interrupted' WHERE number = ?", (number,))
+
+
+def _begin(connection: sqlite3.Connection, run: NewRun) -> int:
+    cursor = connection.execute(
+        _INSERT_RUN,
+        (
+            run.id,
+            run.command,
+            *storable((run.suite, json.dumps(run.selection), run.agent)),
+            run.llm,
+            run.model,
+            json.dumps(dict(run.parameters), sort_keys=True, default=str),
+            json.dumps(dict(run.options), sort_keys=True, default=str),
+            run.repeat,
+            run.threshold,
+            run.require_proof,
+            run.package_version,
+            run.planned,
+            run.started,
+        ),
+    )
+    assert cursor.lastrowid is not None
+    return cursor.lastrowid
+
+
+def _go_on(connection: sqlite3.Connection, number: int, kept: Iterable[tuple[int, int]], run: NewRun) -> int:
+    connection.execute("UPDATE results SET position = -id WHERE run = ?", (number,))
+    connection.executemany("UPDATE results SET position = ? WHERE id = ?", kept)
+    gone = "run = ? AND position < 0"
+    connection.execute(f"DELETE FROM checks WHERE result IN (SELECT id FROM results WHERE {gone})", (number,))  # noqa: S608
+    connection.execute(f"DELETE FROM results WHERE {gone}", (number,))  # noqa: S608 - our own words
+    for table in ("distinct_mails", "run_facts"):
+        connection.execute(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608 - our own words
+    changed = (
+        "outcome = NULL, exit_code = NULL, ended = NULL, planned = ?, repeat = ?, threshold = ?, require_proof = ?"
+    )
+    values = (run.planned, run.repeat, run.threshold, run.require_proof, number)
+    connection.execute(f"UPDATE runs SET {changed} WHERE number = ?", values)  # noqa: S608 - our own words
+    return number
+
+
+def _take_over(connection: sqlite3.Connection, number: int, results: Iterable[tuple[int, int]]) -> bool:
+    """Whether all of them are there."""
+    connection.execute("CREATE TEMP TABLE reused (position INTEGER, result INTEGER PRIMARY KEY)")
+    connection.executemany("INSERT INTO reused VALUES (?, ?)", results)
+    (wanted,) = connection.execute("SELECT count(*) FROM reused").fetchone()
+    for statement in _TAKE_OVER:
+        connection.execute(statement, {"run": number})
+    connection.execute("DROP TABLE reused")
+    (found,) = connection.execute("SELECT count(*) FROM results WHERE run = ?", (number,)).fetchone()
+    return bool(found == wanted)
+
+
+def _end(connection: sqlite3.Connection, number: int, end: RunEnd) -> None:
+    connection.execute(_COUNT_RESULTS, {"run": number})
+    if end.mails is not None:
+        connection.execute("INSERT INTO distinct_mails VALUES (?, ?, ?)", (number, *end.mails))
+    if end.facts:
+        connection.execute("INSERT INTO run_facts VALUES (?, ?)", (number, json.dumps(dict(end.facts), default=str)))
+    connection.execute(
+        "UPDATE runs SET outcome = ?, exit_code = ?, ended = ?, duration_s = duration_s + ?, git_revision = ?, "
+        "git_dirty = ? WHERE number = ?",
+        (end.outcome, end.exit_code, end.ended, end.duration_s, *(end.git or (None, None)), number),
+    )
+
+
+def _as_json(value: Any) -> bytes | None:
+    return None if value is None else json.dumps(value, separators=(",", ":"), default=str).encode()
+
+
+def _as_text(step_ms: Sequence[float | None]) -> str:
+    """As JSON has it."""
+    return f"[{','.join(map(_milliseconds, step_ms))}]"
+
+
+def _milliseconds(each: float | None) -> str:
+    if each is None:
+        return "null"
+    return f"{each:.3g}" if each < 1000 else str(round(each))
+
+
+def _remember(cache: dict[Any, int], key: Any, value: int) -> int:
+    if len(cache) >= _MAX_CACHED:  # so that memory does not grow with the run
+        cache.clear()
+    cache[key] = value
+    return value

@@ -1,0 +1,105 @@
+"""What GitHub Actions shows of a run: annotations at the lines of scenario files, and the summary of the step."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import islice
+from typing import Final
+
+from guarantee_email_agent.runlog.records import Case
+from guarantee_email_agent.runlog.views.markdown_report import as_markdown
+from guarantee_email_agent.runlog.views.report import WORDS, Report, line_of, relative_to
+from guarantee_email_agent.utils.terminal import TextStream
+from guarantee_email_agent.utils.text import printable, truncate, visible
+
+MAX_ANNOTATIONS: Final = 10
+"""GitHub shows so many errors of a step, and drops the others."""
+MAX_SUMMARY_BYTES: Final = 1 << 20
+"""GitHub refuses a step's summary that is larger."""
+
+_MAX_MESSAGE: Final = 2_000
+
+
+class GitHubStep:
+    """A step of a workflow that runs one of our commands. root: of the repository."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._root = environ.get("GITHUB_WORKSPACE", "")
+        self._summary = environ.get("GITHUB_STEP_SUMMARY", "")
+        self.lines: list[str] = []
+        """Workflow commands that are still to be printed."""
+
+    def add(self, report: Report) -> None:
+        """Append the summary, and keep the annotations to be printed."""
+        self.lines += annotate(report, self._root)
+        if self._summary:
+            self._append(as_markdown(report))
+
+    def _append(self, content: bytes) -> None:
+        """As a whole or not at all. It is no result, so what fails is told, and ends no run."""
+        try:
+            with open(self._summary, "ab") as file:
+                before = file.tell()
+                if before + len(content) > MAX_SUMMARY_BYTES:
+                    raise OSError(0, "with it, it would be larger than GitHub takes")
+                try:
+                    file.write(content)
+                    file.flush()
+                except OSError:
+                    with suppress(OSError):  # what is no file has no length
+                        os.truncate(self._summary, before)
+                    raise
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            sys.stderr.write(f"WARNING The summary of the step cannot be written ({reason})\n")
+
+
+@contextmanager
+def github_step(environ: Mapping[str, str], stream: TextStream) -> Iterator[GitHubStep]:
+    """The step that runs us.
+
+    GitHub reads commands in whatever is printed, and what mails say is printed: within this, it reads none. The
+    annotations are printed to `stream` at the end.
+    """
+    token = secrets.token_hex(16)
+    step = GitHubStep(environ)
+    stream.write(f"::stop-commands::{token}\n")
+    stream.flush()
+    try:
+        yield step
+    finally:
+        stream.write("".join(f"{line}\n" for line in (f"::{token}::", *step.lines)))
+        stream.flush()
+
+
+def annotate(report: Report, root: str = "") -> list[str]:
+    """One error for each case that did not pass, as many as are shown. root: what files are named relative to."""
+    lines = [_annotation(case, root) for case in islice(report.cases_that(passed=False), MAX_ANNOTATIONS)]
+    if more := report.failed_count - len(lines):
+        lines.append(f"::notice title={_property(printable(report.title))}::{more:,} more {report.noun}s did not pass")
+    if report.interrupted:
+        reason = f"Interrupted: {report.totals.total:,} of {report.planned:,} {report.noun}s ran"
+        lines.append(f"::warning title={_property(printable(report.title))}::{_data(reason)}")
+    return lines
+
+
+def _annotation(case: Case, root: str) -> str:
+    message = truncate(visible("\n".join(map(str, case.failed_checks))), _MAX_MESSAGE)
+    properties = {"title": f"{printable(case.name)}: {WORDS[case.verdict].lower()}"}
+    if file := case.shown.file:
+        line = line_of(case, case.failed_checks[0]) if case.failed_checks else 1
+        properties |= {"file": printable(relative_to(file, root)), "line": str(line)}
+    written = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::error {written}::{_data(message or WORDS[case.verdict])}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,162 @@
+"""A run as one HTML page that needs nothing else: no network, no other file, and no script to be read."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from guarantee_email_agent.runlog.records import Case
+from guarantee_email_agent.runlog.shared_causes import SharedCauses
+from guarantee_email_agent.runlog.views.history_chart import HistoryChart
+from guarantee_email_agent.runlog.views.report import SIGNS, WORDS, Report, relative_to, totals_by_group
+from guarantee_email_agent.runlog.views.transcript import Section, cut, sections
+from guarantee_email_agent.utils.text import printable, visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MAX_DETAILS_BYTES: Final = 10 << 20
+"""Beyond it cases are shown without their transcript, so that browsers and mail programs take the page."""
+MAX_CASES_BYTES: Final = 18 << 20
+"""Beyond it cases are left out. Failed ones come first."""
+
+_LANGUAGE_TAG: Final = re.compile("[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+_MAX_OPEN: Final = 20
+_MAX_CAUSES: Final = 20
+_MAX_CASES_OF_CAUSE: Final = 20
+_MAX_UNFOLDED: Final = 2_000
+"""Characters of a text that are shown at once, so that a long mail does not hide what was done with it."""
+
+
+@dataclass(slots=True)
+class _RenderedCases:
+    """failed, passed: markup. anchors: the number of each case of the page by its name.
+
+    without_details, left_out: how many cases of the run.
+    """
+
+    failed: list[str]
+    passed: list[str]
+    anchors: dict[str, int]
+    without_details: int = 0
+    left_out: int = 0
+
+
+def as_html(report: Report) -> bytes:
+    """The page in UTF-8. Where a run is too large for one page, it says what it leaves out."""
+    environment = template_environment()
+    style, script = (template_source(environment, name) for name in ("report.css", "filter.js"))
+    cases = _render_cases(environment, report)
+    page = environment.get_template("report.html.jinja").render(
+        report=report,
+        chart=HistoryChart.of(report.history, float(report.threshold) if report.threshold else None),
+        groups=totals_by_group(report.cases),
+        causes=[
+            (cause, names[:_MAX_CASES_OF_CAUSE], len(names))
+            for cause, names in report.causes[:_MAX_CAUSES]
+            if len(names) > 1
+        ],
+        cases=cases,
+        style=style,
+        script=script,
+        policy=content_security_policy(style, script),
+    )
+    return page.encode(errors="backslashreplace")
+
+
+def template_environment(*packages: str) -> Environment:
+    """The templates of every page of ours, and those of further packages. Whatever is put into them is escaped."""
+    from jinja2 import (
+        ChoiceLoader,
+        Environment,
+        PackageLoader,
+        StrictUndefined,
+    )  # only for those who ask for this format
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(each) for each in ("guarantee_email_agent.runlog.views", *packages)]),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {"printable": _one_line, "visible": _lines, "fold": _fold, "asset": Markup}
+    environment.filters["relative"] = relative_to
+    environment.tests |= {"language_tag": lambda text: _LANGUAGE_TAG.fullmatch(text) is not None}
+    environment.globals |= {"words": WORDS, "signs": SIGNS, "sections": _sections_of}
+    return environment
+
+
+def content_security_policy(style: str, script: str) -> str:
+    """Nothing is fetched, nothing runs but these two texts, and nothing is sent anywhere."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _render_cases(environment: Environment, report: Report) -> _RenderedCases:
+    macros = environment.get_template("case.html.jinja").module
+    whole: Callable[..., str] = getattr(macros, "case")  # noqa: B009 - a macro, of which types know nothing
+    title: Callable[..., str] = getattr(macros, "title")  # noqa: B009
+    done = _RenderedCases([], [], {})
+    size, has_room, causes = 0, True, SharedCauses()
+    for number, case in enumerate(report.failed_first(), 1):
+        markup = ""
+        if has_room:
+            # What fails for causes that stand open already is folded.
+            is_open = not case.passed and not causes.add(case) and number <= _MAX_OPEN
+            markup = whole(case, number, is_open=is_open)
+            has_room = size + _size(markup) <= MAX_DETAILS_BYTES
+        if not has_room:
+            markup = title(case, number)
+            if size + _size(markup) > MAX_CASES_BYTES:
+                done.left_out = report.totals.total - number + 1
+                break
+            done.without_details += 1
+        size += _size(markup)
+        done.anchors[case.name] = number
+        (done.passed if case.passed else done.failed).append(markup)
+    return done
+
+
+def template_source(environment: Environment, name: str) -> str:
+    """The text of a style or script as it will stand between its tags, so that its digest is that of the page's."""
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _size(markup: str) -> int:
+    return len(markup) if markup.isascii() else len(markup.encode(errors="backslashreplace"))
+
+
+def _sections_of(case: Case) -> Iterator[Section]:
+    # What a mock took means nothing, and an agent that is not ours is worth timing.
+    return sections(case.shown if case.shown.reading is None else case.shown._replace(step_ms=()))
+
+
+def _one_line(text: str) -> str:
+    return printable(cut(" ".join(text.split()), 2_000)[0])
+
+
+def _lines(text: str) -> str:
+    shown, note = cut(text)
+    return f"{visible(shown)}\n[{note}]" if note else visible(shown)
+
+
+def _fold(text: str) -> tuple[str, str]:
+    """What is shown of a text at once, whole lines or words where it has some, and the rest."""
+    if len(text) <= _MAX_UNFOLDED * 5 // 4:
+        return text, ""
+    head = text[:_MAX_UNFOLDED]
+    at = next((at for sign in "\n " if (at := head.rfind(sign)) > _MAX_UNFOLDED // 2), _MAX_UNFOLDED - 1) + 1
+    return text[:at].rstrip("\n"), text[at:]

@@ -1,0 +1,143 @@
+"""A run as plain data, for every form of report."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, Protocol
+
+from guarantee_email_agent.runlog.records import Case, Check
+from guarantee_email_agent.runlog.totals import Outcome, Totals
+
+Gate = Literal["passed", "failed", "inconclusive", "undecided"]
+"""inconclusive: only a proof that was asked for is missing. undecided: the run was stopped before its end."""
+
+WORDS: Final[Mapping[Outcome, str]] = {
+    "passed": "Passed",
+    "failed": "Failed",
+    "error": "Error",
+    "invalid": "Invalid file",
+}
+SIGNS: Final[Mapping[Outcome, str]] = {"passed": "✓", "failed": "✗", "error": "✗", "invalid": "✗"}
+
+
+class PastRun(Protocol):
+    """A run of the same suite from before, or this one, as it is kept."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def started(self) -> str:
+        """ISO 8601."""
+
+    @property
+    def passed(self) -> int: ...
+
+    @property
+    def total(self) -> int: ...
+
+    @property
+    def outcome(self) -> str | None:
+        """`passed` where it passed its gate; None while it goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A run as a whole.
+
+    command: `eval`, `grade` or `solve`. noun: what a case is called. rate, threshold: in percent, as people read them;
+    the rate empty where the results say nothing of an agent. verdict: what the gate says, in words. notes: sentences on
+    what the run shows. facts: what else is to be known of the run. causes: reasons with the names of the cases that
+    share each. planned: how many cases a whole run has. cases: those of a large run are read anew each time they are
+    gone through. history: earlier runs, the oldest first. summary: what `--json` has beside the cases, and json_case: a
+    case there.
+    """
+
+    command: str
+    noun: str
+    suite: str
+    run_id: str
+    started: str
+    duration_s: float
+    gate: Gate
+    verdict: str
+    totals: Totals
+    planned: int
+    cases: Iterable[Case]
+    rate: str = ""
+    threshold: str = ""
+    notes: Sequence[str] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    causes: Sequence[tuple[str, Sequence[str]]] = ()
+    history: Sequence[PastRun] = ()
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    json_case: Callable[[Case], Mapping[str, Any]] = Case._asdict
+
+    @property
+    def interrupted(self) -> bool:
+        return self.gate == "undecided"
+
+    @property
+    def title(self) -> str:
+        """What happened, in one line."""
+        return f"{self.verdict}: {self.rate or self.totals.passed} of {self.suite}" if self.suite else self.verdict
+
+    @property
+    def failed_count(self) -> int:
+        """How many cases did not pass."""
+        return self.totals.total - self.totals.passed
+
+    def cases_that(self, *, passed: bool) -> Iterator[Case]:
+        """Those that passed, or those that did not."""
+        if self.totals.passed if passed else self.failed_count:
+            yield from (case for case in self.cases if case.passed is passed)
+
+    def failed_first(self) -> Iterator[Case]:
+        """Every case; those that did not pass before the others."""
+        yield from self.cases_that(passed=False)
+        yield from self.cases_that(passed=True)
+
+
+_LINE: Final = re.compile(r"\(line (\d+)\)|, line (\d+)|:(\d+):")
+
+
+class GroupTotals(NamedTuple):
+    """A row of the table by category and language."""
+
+    group: str
+    language: str
+    passed: int
+    total: int
+
+    @property
+    def failed(self) -> int:
+        return self.total - self.passed
+
+
+def totals_by_group(cases: Iterable[Case]) -> list[GroupTotals]:
+    """By group and language, in the order of their names."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    for case in cases:
+        count = counts.setdefault((case.shown.category, case.shown.language), [0, 0])
+        count[0] += case.passed
+        count[1] += 1
+    return [GroupTotals(*key, *counts[key]) for key in sorted(counts)]
+
+
+def line_of(case: Case, check: Check) -> int:
+    """The line of a scenario's file that says what was expected, or that cannot be read; the first where none does."""
+    if case.shown.verdict == "invalid" and (named := _LINE.search(check.reason)):
+        return int(next(filter(None, named.groups())))
+    key = re.compile(rf"\s*[\"']?{re.escape(check.name.rpartition(': ')[2])}[\"']?\s*:")
+    lines = (case.shown.source or b"").decode(errors="replace").splitlines()
+    return next((number for number, line in enumerate(lines, 1) if key.match(line)), 1)
+
+
+def relative_to(file: str, root: str = "") -> str:
+    """`file` as it is named from `root`, or from the working directory where that is empty; else as it is."""
+    path, folder = Path(file).absolute(), Path(root or os.curdir).absolute()
+    return path.relative_to(folder).as_posix() if file and path.is_relative_to(folder) else file

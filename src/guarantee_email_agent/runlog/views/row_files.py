@@ -1,0 +1,111 @@
+"""A run as rows, one for each repetition: CSV for spreadsheets, JSON lines for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, Final
+
+from guarantee_email_agent.runlog.records import Case
+from guarantee_email_agent.runlog.views.report import Report, relative_to
+from guarantee_email_agent.runlog.views.transcript import cut
+from guarantee_email_agent.utils.text import visible
+
+COLUMNS: Final = (
+    "run_id",
+    "name",
+    "repetition",
+    "repetitions",
+    "category",
+    "language",
+    "verdict",
+    "duration_ms",
+    "tokens",
+    "cost_usd",
+    "failures",
+    "description",
+    "file",
+    "planned",
+    "interrupted",
+    "taken_over",
+)
+"""planned: how many cases a whole run has; interrupted: whether this one was stopped before its end; taken_over: the
+earlier run that gave a result."""
+_MAX_CELL: Final = 32_000
+"""A spreadsheet's cell holds 32,767 characters."""
+_FORMULA: Final = re.compile(r"(^|[;\n])(?=[\s\"']*[=+\-@＝＋－＠])")
+"""Where one may begin: spreadsheets pass over white space, and split at semicolons where these stand in no quotes."""
+
+
+def as_csv(report: Report) -> Iterator[bytes]:
+    """RFC 4180 in UTF-8, case by case, with a header.
+
+    What a spreadsheet would take for a formula gets an apostrophe. Where a run was stopped before its first
+    result, a row without a case says so.
+    """
+    content = io.StringIO(newline="")
+    writer = csv.writer(content, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for case in report.cases:
+        yield _taken(content)
+        for number, run in enumerate(case.runs, 1):
+            cost_usd = run.usage.cost_usd
+            row = (
+                report.run_id,
+                case.name,
+                number,
+                len(case.runs),
+                run.category,
+                run.language,
+                run.verdict,
+                round(run.duration_ms, 3),
+                sum(run.usage.tokens().values()),
+                "" if cost_usd is None else round(cost_usd, 6),
+                "\n".join(check.summary for check in run.failed_checks),
+                run.description,
+                relative_to(run.file),
+                report.planned,
+                str(report.interrupted).lower(),
+                run.taken_over,
+            )
+            writer.writerow([_cell(value) if isinstance(value, str) else value for value in row])
+    if report.interrupted and not report.totals.total:
+        told = {"run_id": report.run_id, "planned": report.planned, "interrupted": "true"}
+        writer.writerow([told.get(name, "") for name in COLUMNS])
+    yield _taken(content)
+
+
+def as_json_lines(report: Report) -> Iterator[bytes]:
+    """One JSON object a line and repetition, in UTF-8, each with the run that it is of, and whether that is whole.
+
+    Where a run was stopped before its first result, one line says this alone.
+    """
+    run = {"run_id": report.run_id, "planned": report.planned, "interrupted": report.interrupted}
+    no_case: Iterable[Mapping[str, Any]] = [{}] if report.interrupted and not report.totals.total else []
+    rows = (
+        {"repetition": each.repetition, **report.json_case(Case((each,)))}
+        for case in report.cases
+        for each in case.runs
+    )
+    for row in chain(rows, no_case):
+        line = json.dumps({**run, **row}, ensure_ascii=False, default=str)
+        # Half of a surrogate pair cannot be UTF-8; its escape, \udc80, is just how JSON writes it.
+        yield f"{line}\n".encode(errors="backslashreplace")
+
+
+def _taken(content: io.StringIO) -> bytes:
+    """What was written since the last time."""
+    text = content.getvalue()
+    content.seek(0)
+    content.truncate()
+    return text.encode(errors="backslashreplace")
+
+
+def _cell(text: str) -> str:
+    shown, note = cut(visible(text), _MAX_CELL)
+    shown = _FORMULA.sub(r"\1'", shown)
+    return f"{shown}\n… {note}" if note else shown

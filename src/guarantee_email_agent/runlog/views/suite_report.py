@@ -1,0 +1,163 @@
+"""A run of the suite as the data of a report: its cases with what happened, and what came of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from guarantee_email_agent.runlog.comparison import Comparison
+from guarantee_email_agent.runlog.distinct_mails import MailCounter
+from guarantee_email_agent.runlog.gate import decide_gate
+from guarantee_email_agent.runlog.records import NO_USAGE, Case, Usage
+from guarantee_email_agent.runlog.shared_causes import SharedCauses
+from guarantee_email_agent.runlog.statistics import format_percentage, rounded_percentage, threshold_text
+from guarantee_email_agent.runlog.stored_records import StoredRun
+from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
+from guarantee_email_agent.runlog.totals import Totals
+from guarantee_email_agent.runlog.views.comparison_report import json_comparison
+from guarantee_email_agent.runlog.views.report import PastRun, Report
+from guarantee_email_agent.utils.terminal import pluralize
+
+SCHEMA_VERSION: Final = 1
+_MAX_CHANGES: Final = 20
+
+
+def suite_report(
+    run: StoredRun, cases: Iterable[Case], history: Sequence[PastRun] = (), comparison: Comparison | None = None
+) -> Report:
+    """run: with its counts. history: earlier runs of the same suite with this one. comparison: with the baseline that
+    the run was held against.
+    """
+    deterministic = not run.agent and run.llm in ("offline", "replay")
+    statistics = SuiteStatistics(deterministic=deterministic)
+    totals, causes, mails, usage, needing_review = Totals(), SharedCauses(), MailCounter(), NO_USAGE, 0
+    for case in cases:
+        totals.add(case.verdict)
+        statistics.add(case)
+        mails.add(case)
+        needing_review += case.shown.needs_review
+        for each in case.runs:
+            usage = usage.plus(each.usage)
+        if not case.passed:
+            causes.add(case)
+    if "usage" in run.facts:  # what scenarios took that came to no result is paid for, too
+        usage = Usage(**run.facts["usage"])
+    interrupted = run.outcome in (None, "interrupted", "crashed")
+    regressions = run.facts.get("regressions", ())
+    held = regressions if run.facts.get("no_regressions") else ()
+    decision = decide_gate(
+        totals,
+        run.threshold,
+        require_proof=run.require_proof,
+        fail_fast=bool(run.facts.get("fail_fast")),
+        planned=run.planned,
+        regressions=held,
+    )
+    compared = None if comparison is None else json_comparison(comparison)
+    is_live = run.llm in ("live", "record")
+    facts = [
+        ("Agent", run.agent),
+        ("Language model", "" if run.agent else f"{run.llm} ({run.model})"),
+        ("Cost", describe_usage(run.model, usage) if is_live else ""),
+        *statistics.selectivity.facts(),
+        *statistics.taken_over_facts(),
+        ("Only", " ".join(run.selection)),
+        ("Runs of each", str(run.repeat) if run.repeat > 1 else ""),
+        *statistics.repetition_facts(run.threshold),
+        ("Baseline", str(run.facts.get("baseline", ""))),
+        *_changes(compared or {}),
+        ("Regressions", ", ".join(regressions)),
+        ("Version", run.package_version),
+    ]
+    distinct = mails.count().total if run.mails is None else run.mails
+    return Report(
+        command="eval",
+        noun="scenario",
+        suite=run.suite,
+        run_id=run.id,
+        started=run.started,
+        duration_s=run.duration_s,
+        gate="undecided" if interrupted else decision.gate,
+        verdict="Eval interrupted" if interrupted else f"Eval {decision.gate} ({decision.why})",
+        totals=totals,
+        planned=run.planned,
+        cases=cases,
+        rate=format_percentage(totals.passed, totals.total, run.threshold),
+        threshold=threshold_text(run.threshold),
+        notes=[*statistics.repetition_notes(), *([] if interrupted else [statistics.conclusion()])],
+        facts=[(name, value) for name, value in facts if value],
+        causes=causes.counts(),
+        history=history,
+        summary={
+            "schema_version": SCHEMA_VERSION,
+            "run_id": run.id,
+            "started": run.started,
+            "duration_s": round(run.duration_s, 3),
+            "agent": run.agent or None,
+            "llm": run.llm,
+            "model": run.model,
+            "tokens": usage.tokens(),
+            "cost_usd": None if usage.cost_usd is None else round(usage.cost_usd, 6),
+            "planned": run.planned,
+            "totals": {
+                "total": totals.total,
+                "passed": totals.passed,
+                "failed": totals.failed,
+                "invalid": totals.invalid,
+                "needs_review": needing_review,
+                "distinct": distinct,
+                "harmful": statistics.selectivity.harmful,
+            },
+            "pass_rate": rounded_percentage(totals.passed, totals.total, run.threshold),
+            "threshold": float(threshold_text(run.threshold)),
+            "lower_bound_95": None,
+            "gate": "failed" if interrupted or totals.total < run.planned else decision.gate,
+            "interrupted": interrupted,
+            **statistics.as_dict(),
+            **({} if compared is None else {"comparison": compared}),
+            "causes": [{"cause": cause, "scenario_ids": list(names)} for cause, names in causes.counts()],
+        },
+        json_case=_json_case,
+    )
+
+
+def describe_usage(model: str, usage: Usage) -> str:
+    """One line for people: what a run took of the API."""
+    sent = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    price = "cost not known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    answers = pluralize(usage.calls, "answer")
+    return f"{model}: {answers}, {sent:,} tokens sent, {usage.output_tokens:,} received, {price}"
+
+
+def _changes(comparison: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is not as it was in the baseline: files and settings by name, and how many replies."""
+    files = [f"{each['kind']} {each['name']} ({each['change']})" for each in comparison.get("changed_contents", ())]
+    settings = [each["name"].replace("_", " ") for each in comparison.get("changed_settings", ())]
+    changed = [*files, *settings]
+    more = f" and {len(changed) - _MAX_CHANGES} more" if len(changed) > _MAX_CHANGES else ""
+    yield "Changed since", f"{', '.join(changed[:_MAX_CHANGES])}{more}"
+    replies = [each["name"] for each in comparison.get("changed_replies", ())]
+    more = f" and {len(replies) - _MAX_CHANGES} more" if len(replies) > _MAX_CHANGES else ""
+    yield "Other replies", f"{len(replies)}: {', '.join(replies[:_MAX_CHANGES])}{more}" if replies else ""
+
+
+def _json_case(case: Case) -> dict[str, Any]:
+    shown, count = case.shown, len(case.runs)
+    took_ms = {"processing_time_ms": round(shown.duration_ms)}
+    repeated = {"runs": count, "runs_passed": sum(run.passed for run in case.runs)} if count > 1 else {}
+    return {
+        "scenario_id": case.name,
+        "file": shown.file,
+        "description": shown.description,
+        "category": shown.category,
+        "language": shown.language,
+        "passed": case.passed,
+        **({"taken_over": shown.taken_over} if shown.taken_over else {}),
+        "needs_review": shown.needs_review,
+        **repeated,
+        "failures": list(map(str, case.failed_checks)),
+        "harmful": list(case.harm),
+        "nearest": [each._asdict() for each in shown.nearest],
+        **took_ms,
+        "actual_output": {**shown.response, **took_ms} if shown.response else {},
+    }

@@ -1,1 +1,0 @@
-"""What happened: every run with its results, kept in one SQLite file."""

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.files.report_files import (
+    as_json,
+    as_json_with_rows,
+    check_report_paths,
+    write_report,
+    write_reports,
+)
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+CODE = "task_report_unwritable"
+
+
+def encode_junit() -> bytes:
+    return b"<testsuites/>"
+
+
+class TestOneFile:
+    def test_any_text_survives_in_json(self) -> None:
+        odd = "日本 \x1b \u2028 \udcff ü 🎉"
+        assert json.loads(as_json({"text": odd})) == {"text": odd}
+
+    @pytest.mark.parametrize("rows", [[], [{"a": [1, {"b": "line\nbreak"}], "c": {}}], [1, "\udcff", []]])
+    def test_row_by_row_it_is_the_same_json(self, rows: list[Any]) -> None:
+        head = {"schema_version": 1, "totals": {"total": 3}}
+        assert b"".join(as_json_with_rows(head, "results", rows)) == as_json({**head, "results": rows})
+
+    def test_what_fails_half_way_leaves_the_former_report(self, tmp_path: Path) -> None:
+        def pieces() -> Iterator[bytes]:
+            yield b"half"
+            raise OSError(28, os.strerror(28))
+
+        (tmp_path / "report.json").write_text("whole")
+        with pytest.raises(ConfigurationError, match="Make room"):
+            write_report(tmp_path / "report.json", pieces(), CODE)
+        assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("report.json", "whole")]
+
+    def test_a_former_report_is_replaced_and_nothing_else_is_left(self, tmp_path: Path) -> None:
+        (tmp_path / "report.json").write_text("x" * 100_000)
+        write_report(tmp_path / "report.json", b"{}", CODE)
+        assert [file.name for file in tmp_path.iterdir()] == ["report.json"]
+        assert (tmp_path / "report.json").read_bytes() == b"{}"
+
+    def test_a_link_stays_a_link(self, tmp_path: Path) -> None:
+        (tmp_path / "link.json").symlink_to("report.json")
+        write_report(tmp_path / "link.json", b"{}", CODE)
+        assert (tmp_path / "link.json").is_symlink()
+        assert (tmp_path / "report.json").is_file()
+
+    def test_a_disk_that_is_full_leaves_the_former_report_and_no_half_of_the_new_one(self, tmp_path: Path) -> None:
+        report = tmp_path / "report.json"
+        report.write_bytes(b"former")
+        program = (
+            "import resource, signal, sys\n"
+            "from guarantee_email_agent.files.report_files import write_report\n"
+            "from guarantee_email_agent.utils.errors import ConfigurationError\n"
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+            "try:\n"
+            f"    write_report(sys.argv[1], b'x' * 1_000_000, {CODE!r})\n"
+            "except ConfigurationError as error:\n"
+            "    print(error.code)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program, report], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == CODE
+        assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"report.json": b"former"}
+
+    @pytest.mark.skipif(not Path("/dev/null").exists(), reason="no devices here")
+    def test_a_device_is_written_to_and_not_replaced(self) -> None:
+        write_report("/dev/null", b"{}", CODE)
+        assert not Path("/dev/null").is_file()
+
+    def test_a_pipe_that_is_read_gets_all_of_it(self) -> None:
+        reader, writer = os.pipe()
+        content = b"x" * 1_000_000
+        with ThreadPoolExecutor(1) as pool, open(reader, "rb") as received:
+            written = pool.submit(write_report, f"/dev/fd/{writer}", content, CODE)  # as a shell's >(…) names it
+            assert received.read(len(content)) == content
+            written.result()
+        os.close(writer)
+
+    def test_a_pipe_that_nobody_reads_is_not_waited_for(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(ConfigurationError, match="nobody reads this pipe"):
+            write_report(tmp_path / "pipe", b"{}", CODE)
+
+    @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+    def test_stdout(self, name: str) -> None:
+        program = (
+            "import sys\nfrom guarantee_email_agent.files.report_files import write_report\n"
+            "print('before')\nwrite_report(sys.argv[1], b'{}', 'code')\nprint('after')\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program, name], capture_output=True, check=True)
+        assert done.stdout == b"before\n{}after\n"
+
+    def test_a_draft_goes_through_no_link(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("os.urandom", bytes)
+        (tmp_path / f".report.json.{'00' * 6}.tmp").symlink_to("other")
+        with pytest.raises(ConfigurationError, match="File exists"):
+            write_report(tmp_path / "report.json", b"{}", CODE)
+        assert not (tmp_path / "other").exists()
+
+    @pytest.mark.parametrize("name", ["absent/report.json", "folder", "file/report.json", "nul\0.json", "loop"])
+    def test_a_path_that_cannot_be_written(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "file").touch()
+        (tmp_path / "loop").symlink_to("loop")
+        with pytest.raises(ConfigurationError, match="the report cannot be written") as caught:
+            write_report(tmp_path / name, b"{}", CODE)
+        assert (caught.value.code, caught.value.exit_code) == (CODE, 2)
+        assert sorted(os.listdir(tmp_path)) == ["file", "folder", "loop"]
+
+
+class TestBothFiles:
+    def test_both_are_written(self, tmp_path: Path) -> None:
+        write_reports(CODE, (tmp_path / "r.json", lambda: b"{}"), (tmp_path / "r.xml", encode_junit))
+        assert (tmp_path / "r.json").read_bytes() == b"{}"
+        assert (tmp_path / "r.xml").read_bytes() == b"<testsuites/>"
+
+    @pytest.mark.parametrize("names", [("absent/r.json", "good"), ("good", "absent/r.xml")])
+    def test_one_that_cannot_be_written_does_not_cost_the_other(self, tmp_path: Path, names: tuple[str, str]) -> None:
+        first, second = (tmp_path / name for name in names)
+        with pytest.raises(ConfigurationError, match="the report cannot be written"):
+            write_reports(CODE, (first, lambda: b"{}"), (second, encode_junit))
+        assert (tmp_path / "good").exists()
+
+    def test_a_report_that_is_not_wanted_is_not_made(self, tmp_path: Path) -> None:
+        write_reports(CODE, (None, lambda: b"{}"), (tmp_path / "r.xml", encode_junit))
+        assert os.listdir(tmp_path) == ["r.xml"]
+
+
+class TestPaths:
+    @pytest.mark.parametrize("existing", [False, True])
+    @pytest.mark.parametrize("second", ["r.json", "sub/../r.json", "link", "linked-folder/r.json"])
+    def test_two_names_of_one_file(self, tmp_path: Path, second: str, existing: bool) -> None:
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "link").symlink_to("r.json")
+        (tmp_path / "linked-folder").symlink_to(tmp_path)
+        if existing:
+            (tmp_path / "r.json").touch()
+        self.refused(tmp_path / "r.json", tmp_path / second)
+
+    @pytest.mark.parametrize("make", [Path.hardlink_to, Path.symlink_to])
+    def test_two_links_to_one_file(self, tmp_path: Path, make: Callable[[Path, Path], Any]) -> None:
+        (tmp_path / "r.json").touch()
+        make(tmp_path / "r.xml", tmp_path / "r.json")
+        self.refused(tmp_path / "r.json", tmp_path / "r.xml")
+
+    @pytest.mark.parametrize("name", ["-", "/proc/self/fd/1"])
+    def test_two_names_of_stdout(self, name: str) -> None:
+        self.refused(Path("/dev/stdout"), Path(name))
+
+    def refused(self, *paths: Path) -> None:
+        with pytest.raises(ConfigurationError, match="--json and --html name the same file") as caught:
+            check_report_paths({"--json": paths[0], "--csv": Path("/dev/null"), "--html": paths[1]}, CODE)
+        assert caught.value.exit_code == 2
+
+    def test_what_cannot_be_written_shows_before(self, tmp_path: Path) -> None:
+        (tmp_path / "loop").symlink_to("loop")
+        for paths in (
+            [tmp_path / "loop"],
+            [tmp_path / "absent" / "r"],
+            [tmp_path / "r", tmp_path / "absent" / "r"],
+            [tmp_path],
+        ):
+            with pytest.raises(ConfigurationError, match="the report cannot be written") as caught:
+                check_report_paths({f"--{number}": path for number, path in enumerate(paths)}, CODE)
+            assert caught.value.code == CODE
+
+    def test_two_files_or_one_or_none_are_fine(self, tmp_path: Path) -> None:
+        (tmp_path / "r.json").touch()
+        check_report_paths({"--json": tmp_path / "r.json", "--junit": tmp_path / "r.xml"}, CODE)
+        check_report_paths({"--junit": tmp_path / "r.xml"}, CODE)
+        check_report_paths({}, CODE)
+        assert os.listdir(tmp_path) == ["r.json"]

@@ -1,0 +1,41 @@
+"""The gate's decision and its reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.runlog.gate import GateDecision, decide_gate
+from guarantee_email_agent.runlog.totals import Totals
+
+
+def decide(passed: int, failed: int = 0, **rules: Any) -> GateDecision:
+    totals = Totals(passed=passed, failed=failed)
+    return decide_gate(totals, 99.0, **{"require_proof": False} | rules)
+
+
+@pytest.mark.parametrize(
+    ("decision", "expected"),
+    [
+        (decide(2), ("passed", "≥99% threshold")),
+        (decide(1, 1), ("failed", "<99% threshold")),
+        (decide(0), ("failed", "<99% threshold")),
+        (
+            decide(299, require_proof=True),
+            ("inconclusive", "a suite that the agent was built on proves no rate on new mail"),
+        ),
+        (decide(1, 1, require_proof=True), ("failed", "<99% threshold")),
+        (decide(99, regressions=["a", "b"]), ("failed", "2 regressions since the baseline")),
+        (decide(99, regressions=["a"], require_proof=True), ("failed", "1 regression since the baseline")),
+        (decide(99, 1, fail_fast=True), ("failed", "stopped at a failure")),
+        (
+            decide(99, 1, fail_fast=True, planned=120),
+            ("failed", "stopped at the first failure, 100 of 120 scenarios ran"),
+        ),
+        (decide(99, fail_fast=True), ("passed", "≥99% threshold")),
+    ],
+)
+def test_the_gate_and_why(decision: GateDecision, expected: tuple[str, str]) -> None:
+    assert decision == expected
+    assert decision.passes == (expected[0] == "passed")

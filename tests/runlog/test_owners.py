@@ -1,0 +1,75 @@
+"""A run has an owner for as long as a process works on it, and looking whether it has one changes nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_disks import run_python_on_small_disk
+
+from guarantee_email_agent.runlog.owners import RunOwners
+
+CLAIM = """
+import sys
+from pathlib import Path
+from guarantee_email_agent.runlog.owners import RunOwners
+
+owners = RunOwners.beside(Path(sys.argv[1]))
+owners.claim(1)
+print("claimed", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+def test_an_owner_is_seen_by_others_until_it_is_killed(file: Path) -> None:
+    owners = RunOwners.beside(file)
+    assert not owners.is_alive(1)
+    command = [sys.executable, "-c", CLAIM, file]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"claimed\n"
+        assert owners.is_alive(1)
+        assert not owners.is_alive(2)
+        owner.kill()
+    assert not owners.is_alive(1)
+
+
+def test_to_look_makes_no_file_and_releases_nothing_of_ours(file: Path) -> None:
+    owners = RunOwners.beside(file)
+    assert not owners.is_alive(1)
+    assert list(file.parent.iterdir()) == []
+    owners.claim(1)
+    owners.claim(2)
+    assert not owners.is_alive(3)
+    look = f"""
+from pathlib import Path
+from guarantee_email_agent.runlog.owners import RunOwners
+
+owners = RunOwners.beside(Path({str(file)!r}))
+print([owners.is_alive(number) for number in (1, 2, 3)])
+"""
+    seen = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
+    owners.release(1)
+    then = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
+    owners.release(2)
+    assert (seen, then) == ("[True, True, False]\n", "[False, True, False]\n")
+
+
+def test_on_a_read_only_disk_a_killed_run_is_told_from_one_that_goes_on(tmp_path: Path) -> None:
+    program = """
+import os, subprocess, sys
+from pathlib import Path
+from guarantee_email_agent.runlog.owners import RunOwners
+
+Path("runs.db-owners").touch()
+subprocess.run(["mount", "-o", "remount,ro", os.getcwd()], check=True)
+print(RunOwners.beside(Path("runs.db")).is_alive(1), RunOwners.beside(Path("other.db")).is_alive(1))
+"""
+    assert run_python_on_small_disk(tmp_path / "disk", "64k", program) == "False False\n"

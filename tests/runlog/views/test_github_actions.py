@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import sample_reports
+from small_disks import in_shell, run_on_small_disk
+
+from guarantee_email_agent.runlog.views.github_actions import (
+    MAX_ANNOTATIONS,
+    MAX_SUMMARY_BYTES,
+    GitHubStep,
+    annotate,
+    github_step,
+)
+
+
+class TestAnnotations:
+    def test_an_error_at_the_line_of_the_scenario(self) -> None:
+        case = sample_reports.case(passed=False, source=b"\n" * 15 + b"response_body_contains: []\n")
+        (line,) = annotate(sample_reports.report(case))
+        assert line == (
+            "::error title=valid_warranty_001%3A failed,file=evals/scenarios/valid_warranty_001.yaml,line=16::"
+            "response_body_contains: missing phrase 'type plate'%0A  expected: 'type plate'%0A  actual:   "
+            "'Hello, Thank you …'"
+        )
+
+    def test_nothing_for_what_passed(self) -> None:
+        assert annotate(sample_reports.report(sample_reports.case())) == []
+
+    def test_what_strangers_write_is_no_command_and_no_property(self) -> None:
+        (line,) = annotate(sample_reports.report(sample_reports.hostile_case()))
+        properties, _, message = line.removeprefix("::error ").partition("::")
+        assert [each.partition("=")[0] for each in properties.split(",")] == ["title", "file", "line"]
+        assert "\n" not in message
+        assert message.isprintable()
+
+    def test_a_percent_sign_stays_one(self) -> None:
+        failed = sample_reports.Check("a", "100%0Aof it, yes: all")
+        (line,) = annotate(sample_reports.report(sample_reports.case(passed=False, name="a%2Cb,c", checks=(failed,))))
+        assert line.startswith("::error title=a%252Cb%2Cc%3A failed,")
+        assert line.endswith("::a: 100%250Aof it, yes: all")
+
+    def test_as_many_as_github_shows(self) -> None:
+        lines = annotate(sample_reports.large_report(50, failed=30))
+        assert len([line for line in lines if line.startswith("::error ")]) == MAX_ANNOTATIONS
+        assert lines[-1].startswith("::notice title=Eval failed")
+        assert lines[-1].endswith("::21 more scenarios did not pass")
+
+    def test_an_interrupted_run_says_so(self) -> None:
+        report = sample_reports.report(sample_reports.case(), gate="undecided", planned=9)
+        (line,) = annotate(report)
+        assert line.startswith("::warning ")
+        assert line.endswith("::Interrupted: 1 of 9 scenarios ran")
+
+    def test_files_are_named_from_the_root_of_the_repository(self, tmp_path: Path) -> None:
+        case = sample_reports.case(passed=False, file=str(tmp_path / "a" / "b.yaml"))
+        (line,) = annotate(sample_reports.report(case), str(tmp_path))
+        assert ",file=a/b.yaml," in line
+
+
+class TestSummary:
+    def test_it_is_appended(self, tmp_path: Path) -> None:
+        summary = tmp_path / "summary.md"
+        summary.write_text("before\n")
+        GitHubStep({"GITHUB_STEP_SUMMARY": str(summary)}).add(sample_reports.report())
+        assert summary.read_text(encoding="utf-8").startswith("before\n## ❌ Eval failed")
+
+    @pytest.mark.parametrize("name", ["absent/summary.md", "", "nul\0"])
+    def test_what_cannot_be_written_is_told_and_ends_nothing(
+        self, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        GitHubStep({"GITHUB_STEP_SUMMARY": f"{tmp_path}/{name}"}).add(sample_reports.report())
+        assert "WARNING The summary of the step cannot be written" in capsys.readouterr().err
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+    def test_a_full_disk_is_told_by_its_name(self, capsys: pytest.CaptureFixture[str]) -> None:
+        step = GitHubStep({"GITHUB_STEP_SUMMARY": "/dev/full"})
+        step.add(sample_reports.report())
+        assert capsys.readouterr().err == (
+            "WARNING The summary of the step cannot be written (No space left on device)\n"
+        )
+        assert step.lines
+
+    @pytest.mark.parametrize(
+        ("before", "reason"),
+        [
+            ("dd if=/dev/zero of=rest 2>/dev/null", "No space left on device"),
+            ("mount -o remount,ro .", "Read-only file system"),
+        ],
+    )
+    def test_a_summary_that_cannot_grow_stays_as_it_is_and_ends_nothing(
+        self, before: str, reason: str, tmp_path: Path
+    ) -> None:
+        program = """
+import os
+import sample_reports
+from guarantee_email_agent.runlog.views.github_actions import GitHubStep
+
+step = GitHubStep(os.environ)
+step.add(sample_reports.report())
+print(len(step.lines))
+"""
+        folder = tmp_path / "disk"
+        prepare = ["head -c 4096 /dev/zero > summary.md", before.replace(" .", f" {folder}")]
+        command = in_shell(*prepare, [sys.executable, "-c", program], "wc -c < summary.md")
+        done = run_on_small_disk(folder, "64k", command, GITHUB_STEP_SUMMARY=f"{folder}/summary.md")
+        assert (done.returncode, done.stdout) == (0, "2\n4096\n")
+        assert done.stderr == f"WARNING The summary of the step cannot be written ({reason})\n"
+
+    def test_one_that_github_would_refuse_is_left_as_it_is(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        summary = tmp_path / "summary.md"
+        summary.write_bytes(b"x" * MAX_SUMMARY_BYTES)
+        GitHubStep({"GITHUB_STEP_SUMMARY": str(summary)}).add(sample_reports.report())
+        assert os.path.getsize(summary) == MAX_SUMMARY_BYTES
+        assert "larger than GitHub takes" in capsys.readouterr().err
+
+
+class TestStep:
+    def test_commands_in_what_is_printed_are_not_read(self) -> None:
+        stream = io.StringIO()
+        with github_step({}, stream) as step:
+            stream.write("::error::forged by a mail\n")
+            step.add(sample_reports.report())
+        off, forged, on, *lines = stream.getvalue().splitlines()
+        token = off.removeprefix("::stop-commands::")
+        assert len(token) == 32
+        assert (forged, on) == ("::error::forged by a mail", f"::{token}::")
+        assert [line.split()[0] for line in lines] == ["::error", "::error"]
+
+    def test_they_are_read_again_after_a_failure(self) -> None:
+        stream = io.StringIO()
+        with pytest.raises(KeyboardInterrupt), github_step({}, stream):
+            raise KeyboardInterrupt
+        assert stream.getvalue().splitlines()[-1].startswith("::")

@@ -1,0 +1,180 @@
+"""The page as a text: what it says, what it leaves out, and that nothing of a stranger's is markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+import sample_reports
+from lxml import etree
+
+from guarantee_email_agent.runlog.totals import Totals
+from guarantee_email_agent.runlog.views.html_report import MAX_CASES_BYTES, as_html
+from guarantee_email_agent.runlog.views.transcript import MAX_TEXT
+
+
+class Page(HTMLParser):
+    """The elements with their attributes, and the text of a page."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(content.decode())
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def all(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.elements if tag == name]
+
+
+def page(*cases: Any, **changes: Any) -> Page:
+    return Page(as_html(sample_reports.report(*cases, **changes)))
+
+
+def test_the_headline_the_numbers_what_they_show_and_the_totals() -> None:
+    text = page().text
+    assert "✗ Eval failed (<99% threshold)" in text
+    assert "Pass rate 50.0%" in text
+    assert "2 of 4 scenarios pass." in text
+    assert "missing-info de 1 of 1 0" in text
+
+
+def test_harm_is_told_in_the_heading_and_in_the_body() -> None:
+    text = page(sample_reports.case(passed=False, harm=("a machine was answered",)), sample_reports.case(2)).text
+    assert "✗ Failed, harmful valid_warranty_001" in text
+    assert "harmful: a machine was answered" in text
+    assert text.count("harmful") == 2
+
+
+def test_what_did_not_pass_comes_first_and_open() -> None:
+    cases = [each for each in page().all("details") if "data-outcome" in each]
+    assert [(each["data-outcome"], "open" in each) for each in cases] == [
+        ("failed", True),
+        ("invalid", True),
+        ("passed", False),
+        ("passed", False),
+    ]
+
+
+def test_a_scenario_shows_what_happened_and_what_failed() -> None:
+    text = page(sample_reports.case(passed=False)).text
+    parts = ["missing phrase", "Mail", "Hi, I need", "Calls (2)", "Reply", "Thank you for", "Ticket", "priority normal"]
+    assert re.search(".*".join(map(re.escape, parts)), text)
+
+
+def test_causes_that_many_share_link_to_their_scenarios() -> None:
+    failed = [sample_reports.case(number, passed=False) for number in range(3)]
+    links = [each["href"] for each in page(*failed).all("a")]
+    assert links == ["#cases", "#case-1", "#case-2", "#case-3"]
+
+
+def test_an_interrupted_run_says_so() -> None:
+    text = page(gate="undecided", verdict="Eval interrupted", planned=9).text
+    assert "Interrupted: 4 of 9 scenarios ran. The gate is not decided." in text
+
+
+def test_without_a_history_there_is_no_chart() -> None:
+    assert page(history=()).all("svg") == []
+
+
+def test_the_chart_has_words() -> None:
+    shown = page()
+    (chart,) = shown.all("svg")
+    assert (chart["role"], chart["aria-labelledby"]) == ("img", "chart-title chart-text")
+    assert "Pass rates of 9 runs, from 97.1 % on 2026-01-01" in shown.text
+
+
+def test_nothing_runs_and_nothing_is_fetched_but_what_the_policy_names() -> None:
+    content = as_html(sample_reports.report(sample_reports.hostile_case())).decode()
+    policy = next(each["content"] for each in Page(content.encode()).all("meta") if "http-equiv" in each)
+    digests = [
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+        for tag in ("style", "script")
+        for text in re.findall(rf"<{tag}>(.*?)</{tag}>", content, re.DOTALL)
+    ]
+    assert policy == (
+        f"default-src 'none'; style-src {digests[0]}; script-src {digests[1]}; base-uri 'none'; form-action 'none'"
+    )
+    assert len(digests) == 2
+
+
+def test_what_strangers_write_is_text() -> None:
+    plain, hostile = page(sample_reports.case(passed=False)), page(sample_reports.hostile_case())
+    assert {tag for tag, _ in hostile.elements} <= {tag for tag, _ in plain.elements}
+    assert len(hostile.all("script")) == 1
+    assert not [each for _, each in hostile.elements for name in each if name.startswith("on")]
+    assert "\x1b" not in hostile.text
+    assert "\u202e" not in hostile.text
+    assert "{{ 7 * 7 }}" in hostile.text
+    assert {each["href"] for each in hostile.all("a")} == {"#cases"}
+
+
+def test_a_transcript_of_five_megabytes_is_cut_and_says_so() -> None:
+    content = as_html(sample_reports.report(sample_reports.case(request={"body": "<" * 5_000_000})))
+    assert len(content) < 10 * MAX_TEXT
+    assert b"4,980,000 characters more, left out here" in content
+
+
+@pytest.mark.parametrize(("count", "failed"), [(10_000, 10), (10_000, 10_000), (100_000, 100)])
+def test_a_large_run_stays_a_page_and_says_what_it_leaves_out(count: int, failed: int) -> None:
+    content = as_html(sample_reports.large_report(count, failed=failed))
+    assert len(content) < MAX_CASES_BYTES + 100_000
+    assert b"This page would be too large for a browser with everything on it." in content
+    listed = content.count(b'<bdi class="name">')
+    assert listed == count or f"{count - listed:,} scenarios are left out".encode() in content
+
+
+def test_the_language_of_a_reply_is_named_where_it_is_one() -> None:
+    german = page(sample_reports.case(language="de"))
+    assert [each["lang"] for each in german.all("div") if "lang" in each] == ["de"]
+    assert not [each for each in page(sample_reports.case(language='de" x="')).all("div") if "lang" in each]
+
+
+def test_several_runs_of_a_scenario_are_counted() -> None:
+    case = sample_reports.Case((sample_reports.result(), sample_reports.result(passed=False, repetition=2)))
+    assert "1 of 2 runs passed" in page(case).text
+
+
+def test_an_empty_run() -> None:
+    assert "No scenario ran." in page(cases=(), totals=Totals()).text
+
+
+@pytest.mark.parametrize("body", ["word " * 3_000, "x" * 15_000, "a line of a mail\n" * 900, "\n" * 15_000])
+def test_of_a_long_text_the_rest_is_folded_and_nothing_is_lost(body: str) -> None:
+    case = sample_reports.case(request={"body": body})
+    page = etree.HTML(as_html(sample_reports.report(case)).decode())
+    (mail,) = page.xpath("//section[@class='part mail']")
+    head, rest = mail.xpath(".//div[@class='lines']")
+    assert rest.getparent().get("class") == "rest"
+    assert len(head.text or "") <= 2_000
+    assert "".join(f"{head.text or ''}{rest.text or ''}".split()) == "".join(body.split())
+
+
+def test_a_text_of_a_usual_length_stands_as_it_is() -> None:
+    assert 'class="rest"' not in as_html(sample_reports.report()).decode()
+
+
+def test_of_many_groups_those_with_failures_stand_outside_the_fold() -> None:
+    languages = ["de", "en", "es", "fr", "it", "pl", "pt", "nl", "sv", "da", "cs", "fi", "hu"]
+    cases = [sample_reports.case(number, language=each) for number, each in enumerate(languages, 1)]
+    failed = sample_reports.case(99, passed=False, language="de")
+    page = etree.HTML(as_html(sample_reports.report(*cases, failed)).decode())
+    outside = page.xpath("//section[@aria-labelledby='groups']/div//tbody/tr")
+    inside = page.xpath("//section[@aria-labelledby='groups']/details//tbody/tr")
+    assert (len(outside), len(inside)) == (1, 13)
+    assert page.xpath("string(//section[@aria-labelledby='groups']/details/summary)") == "All 13 categories by language"
+    clean = etree.HTML(as_html(sample_reports.report(*cases)).decode())
+    assert clean.xpath("count(//section[@aria-labelledby='groups']/div)") == 0
+    assert clean.xpath("string(//section[@aria-labelledby='groups']/details/summary)") == (
+        "Every scenario passed in all 13 categories by language"
+    )

@@ -1,0 +1,126 @@
+"""The page in a real browser, opened from disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sample_reports
+from browser_pages import Browser, browser_program, running_browser
+
+from guarantee_email_agent.runlog.views.html_report import as_html
+
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+pytestmark = pytest.mark.skipif(browser_program() is None, reason="this machine has no Chromium")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path: Path) -> Any:
+    """Opens a report."""
+
+    def open_(report: Any = None, **how: Any) -> Browser:
+        (tmp_path / "report.html").write_bytes(as_html(report or sample_reports.report()))
+        browser.open(tmp_path / "report.html", **how)
+        return browser
+
+    return open_
+
+
+def shown(browser: Browser) -> list[str]:
+    """Names of the cases that are not filtered away."""
+    names: list[str] = browser.evaluate(
+        "Array.from(document.querySelectorAll('.case:not([hidden]) .name'), each => each.textContent)"
+    )
+    return names
+
+
+def choose(browser: Browser, field: str, value: str) -> None:
+    browser.evaluate(
+        f"{{ const field = document.getElementById('{field}'); field.value = {json.dumps(value)};"
+        "field.dispatchEvent(new Event('input', {bubbles: true})) }"
+    )
+
+
+def test_it_loads_nothing_and_the_browser_has_no_complaint(page: Any) -> None:
+    browser = page(sample_reports.report(sample_reports.hostile_case(), sample_reports.case(2)))
+    assert (browser.requests[1:], browser.complaints) == ([], [])
+    assert "owned" not in browser.evaluate("document.title")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_it_is_as_wide_as_the_screen(page: Any, width: int) -> None:
+    browser = page(sample_reports.report(sample_reports.hostile_case(), sample_reports.case(2)), width=width)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_it_is_accessible(page: Any, width: int, dark: bool) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: npm install --no-save axe-core")
+    browser = page(width=width, dark=dark)
+    browser.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    browser.evaluate(f"{AXE.read_text(encoding='utf-8')};0")
+    found = browser.evaluate(f"axe.run(document, {{runOnly: {STANDARDS}}})")
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == []
+
+
+def test_cases_are_filtered(page: Any) -> None:
+    browser = page()
+    choose(browser, "outcome", "-passed")
+    assert shown(browser) == ["valid_warranty_002", "missing_info_003"]
+    assert browser.evaluate("document.getElementById('shown').textContent") == "2 of 4 shown"
+    choose(browser, "group", "missing-info")
+    assert shown(browser) == ["missing_info_003"]
+    choose(browser, "outcome", "")
+    choose(browser, "language", "de")
+    assert shown(browser) == ["garantie_001"]
+    choose(browser, "language", "")
+    choose(browser, "group", "")
+    choose(browser, "words", "STATUS valid_")
+    assert shown(browser) == ["valid_warranty_002", "valid_warranty_001"]
+
+
+def test_without_scripts_it_can_be_read_and_has_no_filter(page: Any) -> None:
+    browser = page(scripts=False)
+    assert len(shown(browser)) == 4
+    assert browser.evaluate("document.getElementById('filter').checkVisibility()") is False
+
+
+def test_a_link_to_a_case_opens_it(page: Any) -> None:
+    browser = page()
+    browser.evaluate("new Promise(done => { addEventListener('hashchange', done); location.hash = 'case-3' })")
+    assert browser.evaluate("document.getElementById('case-3').open") is True
+
+
+def test_the_first_stop_of_the_keyboard_leads_to_the_cases(page: Any) -> None:
+    browser = page()
+    for kind in ("keyDown", "keyUp"):
+        browser.call("Input.dispatchKeyEvent", type=kind, key="Tab", windowsVirtualKeyCode=9)
+    assert browser.evaluate("document.activeElement.textContent") == "Skip to the scenarios"
+    assert browser.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
+
+
+def test_print_has_no_filter(page: Any) -> None:
+    browser = page()
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    assert browser.evaluate("document.getElementById('filter').checkVisibility()") is False
+    browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_ten_thousand_cases_are_filtered(page: Any) -> None:
+    browser = page(sample_reports.large_report(10_000, failed=3))
+    choose(browser, "words", "warranty_009999")
+    assert shown(browser) == ["valid_warranty_009999"]

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+from sample_reports import MISSING, case, result
+from stored_runs import stored_run
+
+from guarantee_email_agent.runlog.records import Case, Usage
+from guarantee_email_agent.runlog.views.report import Report
+from guarantee_email_agent.runlog.views.suite_report import suite_report
+
+
+def report(*cases: Case, **run: Any) -> Report:
+    known = {"threshold": 99.0, "planned": len(cases), "model": "instruction-interpreter"}
+    return suite_report(stored_run(**known | run), cases)
+
+
+def test_a_suite_that_passed() -> None:
+    made = report(case())
+    assert (made.gate, made.verdict, made.rate) == ("passed", "Eval passed (≥99% threshold)", "100%")
+    assert made.notes[0].startswith("1 of 1 scenario passes. ")
+
+
+def test_a_suite_that_failed() -> None:
+    made = report(case(), case(passed=False))
+    assert (made.gate, made.verdict, made.rate) == ("failed", "Eval failed (<99% threshold)", "50.0%")
+    assert made.causes == [("response_body_contains: missing phrase 'type plate'", ["valid_warranty_001"])]
+
+
+def test_a_proof_that_is_asked_for_and_missing() -> None:
+    made = report(case(), require_proof=True)
+    assert (made.gate, made.verdict) == (
+        "inconclusive",
+        "Eval inconclusive (a suite that the agent was built on proves no rate on new mail)",
+    )
+
+
+def test_a_run_that_was_stopped() -> None:
+    made = report(case(), outcome="interrupted", planned=3)
+    assert (made.gate, made.verdict, made.planned, made.notes) == ("undecided", "Eval interrupted", 3, [])
+
+
+def test_a_run_that_ended_at_its_first_failure() -> None:
+    made = report(case(passed=False), facts={"fail_fast": True}, planned=3)
+    assert (made.gate, made.planned) == ("failed", 3)
+    assert made.verdict == "Eval failed (stopped at the first failure, 1 of 3 scenarios ran)"
+
+
+def test_a_run_that_is_worse_than_its_baseline() -> None:
+    facts = {"baseline": "r0", "regressions": ["no_reply_001"]}
+    made = report(case(), facts=facts | {"no_regressions": True})
+    assert (made.gate, made.verdict) == ("failed", "Eval failed (1 regression since the baseline)")
+    assert dict(made.facts) | {"Baseline": "r0", "Regressions": "no_reply_001"} == dict(made.facts)
+    assert report(case(), facts=facts).gate == "passed"
+
+
+def test_repetitions() -> None:
+    made = report(Case((result(), result(passed=False, repetition=2), result(repetition=3))), repeat=3)
+    facts = dict(made.facts)
+    assert (facts["Runs passed"], facts["Passed every time"]) == ("2/3 (66.7%)", "0/1 (0.0%)")
+    assert facts["Flaky"] == "1: valid_warranty_001 (2 of 3)"
+    assert made.notes[0].startswith("Repeats are no independent scenarios")
+    row = made.json_case(next(iter(made.cases)))
+    assert (row["runs"], row["runs_passed"], row["failures"]) == (3, 2, [f"run 2 of 3: {MISSING}"])
+
+
+def test_an_empty_suite() -> None:
+    made = report()
+    assert (made.gate, made.rate, made.notes) == ("failed", "0.0%", ["No scenario ran."])
+
+
+def test_what_is_known_of_the_run() -> None:
+    offline = dict(report(case(), selection=("no_reply_*",), repeat=3).facts)
+    assert offline == {
+        "Language model": "offline (instruction-interpreter)",
+        "Only": "no_reply_*",
+        "Runs of each": "3",
+        "Version": "0.1.0",
+    }
+    assert "Language model" not in dict(report(case(), agent="command:cat").facts)
+
+
+def test_what_live_scenarios_took_that_came_to_no_result_is_paid_for_too() -> None:
+    paid = case(usage=Usage(1, 10, 5, cost_usd=0.25))
+    by_result = report(paid, paid, llm="live", model="m")
+    assert (by_result.summary["tokens"]["input"], by_result.summary["cost_usd"]) == (20, 0.5)
+    whole = report(paid, llm="live", model="m", facts={"usage": Usage(3, 30, 15, cost_usd=1.5)._asdict()})
+    assert whole.summary["cost_usd"] == 1.5
+    assert dict(whole.facts)["Cost"] == "m: 3 answers, 30 tokens sent, 15 received, $1.5000"

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from typing import Any
+
+import sample_reports
+
+from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.runlog.views.transcript import MAX_TEXT, Call, Section, cut, sections
+from guarantee_email_agent.utils.text import visible
+
+
+def titles(**changes: Any) -> list[str]:
+    return [part.title for part in sections(sample_reports.result(**changes))]
+
+
+def section(title: str, **changes: Any) -> Section:
+    return next(part for part in sections(sample_reports.result(**changes)) if part.title == title)
+
+
+def test_mail_calls_reply_and_ticket_in_the_order_in_which_they_happened() -> None:
+    assert titles() == ["Mail", "Calls (2)", "Reply", "Ticket", "Outcome"]
+
+
+def test_a_mail_has_its_headers_and_its_text() -> None:
+    mail = section("Mail")
+    assert ("from", "customer@example.com") in mail.fields
+    assert mail.text is not None
+    assert mail.text.startswith("Hi, I need")
+
+
+def test_calls_have_their_arguments() -> None:
+    assert section("Calls (2)").calls == (
+        Call("warranty.check_warranty", (("serial_number", "SN12345"),)),
+        Call("mail.send_reply", (("to", "customer@example.com"),)),
+    )
+
+
+def test_what_did_not_happen_is_said() -> None:
+    response = {"email_sent": False, "ticket_created": False, "note_added": True}
+    assert section("Reply", response=response).text == "No mail was sent."
+    assert section("Ticket", response=response).text == "No ticket was created. A note was added to the conversation's."
+
+
+def test_a_draft_is_no_reply() -> None:
+    assert section("Draft", response={"response_body": "Hello", "draft_stored": True}).text == "Hello"
+
+
+def test_messages_of_a_model_and_words_of_a_judge() -> None:
+    trace = {"conversation": [{"role": "user", "content": "Hi"}], "execution_trace": []}
+    judged = {"verdict": "failed", "feedback": "No.", "output": "looked at it"}
+    assert titles(trace=trace, judgement=judged) == [
+        *("Mail", "Conversation with the model (1)", "Calls (2)", "Reply", "Ticket", "Outcome"),
+        *("Judge", "Printed by the judge"),
+    ]
+
+
+def test_messages_and_steps_read_as_they_were_said() -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "shell", "arguments": '{"command": "ls"}'}}
+    conversation = [
+        {"role": "user", "content": "Count\nthem."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "name": "shell", "content": "a b\x1b[2J"},
+    ]
+    steps = [{"action": {"action_type": "shell", "command": "ls"}, "feedback": {"done": False, "message": "a b"}}]
+    trace = {"conversation": conversation, "execution_trace": steps}
+    assert section("Conversation with the model (3)", trace=trace).text == (
+        'user: Count\nthem.\n\nassistant:\n  → shell({"command": "ls"})\n\ntool (shell): a b\\x1b[2J'
+    )
+    assert section("Calls (1)", trace=trace, response="42").calls == (Call("shell", (("command", "ls"),), "a b"),)
+
+
+def test_messages_and_steps_of_odd_forms_are_shown_as_they_are() -> None:
+    odd = [
+        None,
+        "text",
+        7,
+        {},
+        {"content": [1]},
+        {"role": "a", "tool_calls": 3},
+        {"tool_calls": [None, {"function": 1}]},
+    ]
+    steps = [None, "ls", {}, {"action": None, "feedback": None}, {"action": {}, "feedback": {}}]
+    assert section("Conversation with the model (7)", trace={"conversation": odd}).text
+    assert len(section("Calls (5)", trace={"execution_trace": steps}, response="42").calls) == 5
+
+
+def test_of_many_messages_the_first_are_shown() -> None:
+    trace = {"conversation": [{"role": "user", "content": str(number)} for number in range(300)]}
+    text = section("Conversation with the model (300)", trace=trace).text or ""
+    assert text.endswith("user: 99\n\n… and 200 more")
+
+
+def test_why_a_record_is_not_shown_is_said() -> None:
+    assert section("Record", trace={"record": {}, "problem": "it\x1b[2J has gone"}).text == "it\\x1b[2J has gone"
+
+
+def test_a_task_and_an_answer_are_plain_text_beside_the_place_of_their_record() -> None:
+    assert section("Task", request="Count them.", response="42").text == "Count them."
+    assert section("Answer", request="Count them.", response="42").text == "42"
+    record = {"record": {"file": "/results/records.jsonl", "number": 3}}
+    assert section("Record", trace=record).text == "/results/records.jsonl, 3"
+    odd = {"read": None, "conversation": 3}
+    assert titles(request=["?"], response="text", trace=odd) == ["Task", "Answer"]
+
+
+def test_a_case_without_a_transcript_has_no_sections() -> None:
+    assert titles(request=None, response=None) == []
+
+
+def test_a_transcript_of_five_megabytes_is_cut_and_says_so() -> None:
+    mail = section("Mail", request={"body": "x" * 5_000_000})
+    assert len(mail.text or "") == MAX_TEXT
+    assert mail.note == "4,980,000 characters more, left out here"
+
+
+def test_what_a_program_prints_is_cut_at_its_beginning() -> None:
+    assert cut("abcdef", 2, from_end=True) == ("ef", "4 characters more, left out here")
+
+
+def test_many_calls_are_cut() -> None:
+    calls = [{"server": "mail", "tool": "list", "arguments": {}}] * 1_000
+    cut_off = section("Calls (1000)", response={"calls": calls})
+    assert (len(cut_off.calls), cut_off.note) == (100, "900 more, left out here")
+
+
+def test_control_characters_are_written_out_and_line_breaks_stay() -> None:
+    assert visible("a\r\nb\x1b[31m\u202ec\ud800") == "a\nb\\x1b[31m\\u202ec\\ud800"
+
+
+def test_calls_stand_with_their_answers_and_once() -> None:
+    step = {
+        "action": {"action_type": "check_warranty", "serial_number": "SN1"},
+        "feedback": {"done": False, "message": '{"status": "valid"}'},
+    }
+    case = sample_reports.result(trace={"execution_trace": [step]})
+    (calls,) = [each for each in sections(case) if each.role == "call"]
+    told = Call("check_warranty", (("serial_number", "SN1"),), '{"status": "valid"}')
+    assert (calls.title, calls.calls) == ("Calls (1)", (told,))
+
+
+def test_every_check_is_told_with_what_was_expected_and_what_came() -> None:
+    checks = (Check("email_sent", "", "True", "True", passed=True), Check("response_body", "missing", "'a'", "'b'\x1b"))
+    case = sample_reports.result(checks=checks, judgement={"feedback": "fine"})
+    told = {each.title: each for each in sections(case)}
+    assert told["Checks (1 of 2 passed)"].checks == (checks[0], checks[1]._replace(actual="'b'\\x1b"))
+    assert told["Judge"].fields == (("feedback", "fine"),)
+
+
+def test_an_endless_check_is_cut() -> None:
+    check = Check("a", "z", "x" * 1_000_000, "y" * 1_000_000)
+    (told,) = [each for each in sections(sample_reports.result(checks=(check,))) if each.role == "checks"]
+    assert len(told.checks[0].expected or "") + len(told.checks[0].actual or "") < 5_000
+
+
+def test_how_the_mail_was_read_stands_behind_the_mail() -> None:
+    read = {"language": "en", "topic": "warranty", "numbers": ["SN12345"], "number_kind": "serial_number"}
+    case = sample_reports.result(trace={"read": read})
+    assert [part.title for part in sections(case)][:3] == ["Mail", "Read", "Calls (2)"]
+    (told,) = [part for part in sections(case) if part.title == "Read"]
+    assert told.fields[:2] == (("language", "en"), ("topic", "warranty"))
+    assert told.fields[2][0] == "serial number"
+    assert told.fields[2][1].startswith("SN12345, in 'Hi, I need to check")
