@@ -107,3 +107,15 @@ def test_who_says_nothing_more_is_let_go(said: bytes, monkeypatch: pytest.Monkey
     with serving() as port, socket.create_connection(("127.0.0.1", port), timeout=30) as caller:
         caller.sendall(said)
         assert caller.recv(100) == b""
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("127.0.0.1:9464", 200), ("[::1]:9464", 200), ("localhost", 200), ("", 200), ("evil.example", 421), ("[", 421)],
+)
+def test_a_name_that_a_web_page_may_have_led_here_is_refused_on_loopback(host: str, status: int) -> None:
+    with serving() as port:
+        connection = HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.request("GET", "/metrics", headers={"Host": host})
+        assert connection.getresponse().status == status
+        connection.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import socket
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from http.server import ThreadingHTTPServer
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, MetricsHandler
 
@@ -36,6 +38,7 @@ class MonitoringServer(ThreadingHTTPServer):
         """Raises OSError for a place that cannot be had."""
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self.health = health
+        self.is_local = ipaddress.ip_address(address).is_loopback
         self._loop = loop
         super().__init__((address, port), type("Handler", (_Handler,), {"registry": registry}))
 
@@ -61,13 +64,24 @@ class MonitoringServer(ThreadingHTTPServer):
         logger.debug("The page that failed", exc_info=True)
 
 
+def is_local_name(host: str) -> bool:
+    """Whether a Host header (RFC 9110 §7.2) names an address, localhost, or nothing: what no DNS entry can lead here."""
+    try:
+        name = urlsplit(f"//{host}").hostname or "localhost"
+        return name == "localhost" or bool(ipaddress.ip_address(name))
+    except ValueError:
+        return False
+
+
 class _Handler(MetricsHandler):
     timeout = CALLER_TIMEOUT_S
     server: MonitoringServer
 
     def do_GET(self) -> None:  # noqa: N802 - http.server's own name
         path = self.path.partition("?")[0]
-        if path == "/metrics":
+        if self.server.is_local and not is_local_name(self.headers.get("Host", "")):
+            self._say(421, "Ask by the address of this machine: another name may have been led here by a web page.")
+        elif path == "/metrics":
             super().do_GET()
         elif path in self.server.health:
             problems = self.server.problems(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.runlog.database import BUSY_S, Database, StoreError, storable
+from guarantee_email_agent.runlog.database import BUSY_S, Database, storable
 from guarantee_email_agent.runlog.owners import RunOwners
 from guarantee_email_agent.runlog.records import INCOMPLETE, PARTS, Case, CaseResult, Check, Input, Nearest, Usage
 from guarantee_email_agent.runlog.schema import RUN_COUNTS
@@ -428,19 +428,6 @@ class RunStore:
         with self._database.transaction("DEFERRED") as connection:
             for statement, values in statements:
                 connection.execute(statement, values)
-
-
-def past_runs(file: Path, run_id: str, limit: int = 30) -> list[StoredRun]:
-    """A run that is kept and those before it that it can be compared with, the oldest first.
-
-    None at all where the store cannot be read: what shows them can do without.
-    """
-    try:
-        with RunStore(file) as store:
-            run = store.find_run(run_id)
-            return [run, *store.runs(run.key, before=run.number, limit=limit - 1)][::-1]
-    except StoreError:
-        return []
 
 
 def result_conditions(which: ResultFilter) -> tuple[list[str], list[Any]]:
