@@ -65,7 +65,7 @@ class MonitoringServer(ThreadingHTTPServer):
 
 
 def is_local_name(host: str) -> bool:
-    """Whether a Host header (RFC 9110 §7.2) names an address, localhost, or nothing: no DNS entry leads here by these."""
+    """Whether a Host header (RFC 9110 §7.2) has an address, localhost or nothing, by which no DNS entry leads here."""
     try:
         name = urlsplit(f"//{host}").hostname or "localhost"
         return name == "localhost" or bool(ipaddress.ip_address(name))
