@@ -28,6 +28,8 @@ LAST_INTERRUPTED = ""
 """What `--resume` asks for without a run."""
 
 _MAX_RUNS: Final = 200
+_COUNTED: Final = ("response", "trace", "judgement")
+"""Parts of a transcript that somebody counts or prints; the rest stays in the store for reports."""
 _PAGE: Final = 500
 _RAW_FILE: Final = re.compile(rb"raw_file[\"']?:\s*[\"']?([^\s\"',}]+)")
 
@@ -190,7 +192,7 @@ class EarlierCases:
 
     def __iter__(self) -> Iterator[Case]:
         with RunStore(self._file) as store:
-            for case in store.cases(store.find_run(self._run_id)):
+            for case in store.cases(store.find_run(self._run_id), _COUNTED):
                 if self._is_whole[case.shown.position - 1]:
                     yield case
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import groupby, islice
 from operator import itemgetter
@@ -263,17 +263,17 @@ class RunStore:
             WHERE run = ? AND position IN ({", ".join(map(str, positions))}) ORDER BY position, repetition"""  # noqa: S608
         return iter(self.rows(query, (run,)))
 
-    def cases(self, run: StoredRun) -> Iterator[Case]:
-        """The cases of a run with everything that happened, in its order, read page by page.
+    def cases(self, run: StoredRun, parts: Collection[str] = PARTS) -> Iterator[Case]:
+        """The cases of a run with what happened, in its order, read page by page. parts: of `PARTS`; others are None.
 
         What results depended on is not read: `inputs` is None.
         """
         for first, last in self._pages(run, _PAGE_OF_CASES):
-            yield from self._cases_at(run, first, last)
+            yield from self._cases_at(run, first, last, parts)
 
-    def _cases_at(self, run: StoredRun, first: int, last: int) -> Iterator[Case]:
-        parts = ", ".join(f"{part}.data" for part in PARTS)
-        query = f"""SELECT {_RESULT_COLUMNS}, mails.digest, {parts} FROM {_CASE_TABLES}
+    def _cases_at(self, run: StoredRun, first: int, last: int, parts: Collection[str] = PARTS) -> Iterator[Case]:
+        columns = ", ".join(f"{part}.data" if part in parts else "NULL" for part in PARTS)
+        query = f"""SELECT {_RESULT_COLUMNS}, mails.digest, {columns} FROM {_CASE_TABLES}
             WHERE results.run = ? AND results.position BETWEEN ? AND ?
             ORDER BY results.position, results.repetition"""  # noqa: S608 - our own words
         for _, rows in groupby(self.rows(query, (run.number, first, last)), key=itemgetter(7)):
