@@ -119,7 +119,9 @@ def press(browser: Browser, key: str, code: int) -> None:
 
 
 def names(browser: Browser) -> list[str]:
-    listed: list[str] = browser.evaluate("Array.from(document.querySelectorAll('.results .name'), e => e.textContent)")
+    listed: list[str] = browser.evaluate(
+        "Array.from(document.querySelectorAll('#found .results .name'), e => e.textContent)"
+    )
     return listed
 
 
@@ -168,7 +170,7 @@ def test_the_keyboard_alone_leads_from_the_list_to_a_result(page: Any, view: Run
     assert browser.evaluate("document.activeElement.textContent") == "Skip to the content"
     for _ in range(60):
         press(browser, "Tab", 9)
-        if browser.evaluate("document.activeElement.matches('.results .name')"):
+        if browser.evaluate("document.activeElement.matches('#found .results .name')"):
             break
     assert browser.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     browser.follow(lambda: press(browser, "Enter", 13))
@@ -181,7 +183,7 @@ def test_choosing_a_filter_changes_the_list_and_the_address_and_keeps_the_focus(
         "{ const field = document.getElementById('verdict'); field.focus(); field.value = 'not passed';"
         "field.dispatchEvent(new Event('change', {bubbles: true})) }"
     )
-    wait_for(browser, "document.querySelectorAll('.results .name').length === 2")
+    wait_for(browser, "document.querySelectorAll('#found .results .name').length === 2")
     assert names(browser) == ["valid_warranty_001", "valid_warranty_002"]
     assert "verdict=not%20passed" in browser.evaluate("location.search")
     assert browser.evaluate("document.activeElement.id") == "verdict"
@@ -192,7 +194,7 @@ def test_typing_searches(page: Any) -> None:
     browser = page("runs/last")
     browser.evaluate("document.getElementById('text').focus()")
     browser.call("Input.insertText", text="customer 69")
-    wait_for(browser, "document.querySelectorAll('.results .name').length === 1")
+    wait_for(browser, "document.querySelectorAll('#found .results .name').length === 1")
     assert names(browser) == ["valid_warranty_069"]
 
 

@@ -30,7 +30,9 @@ def walk(pages: ViewedRuns, path: str, relation: str) -> Iterator[Page]:
 
 
 def run_links(page: Page) -> list[str]:
-    return [link.removeprefix("/runs/") for link in page.links if link.startswith("/runs/")]
+    """Of the list, and not of the drawing."""
+    links = [each["href"] or "" for each in page.all("a") if each.get("class") == "name"]
+    return [link.removeprefix("/runs/") for link in links if link.startswith("/runs/")]
 
 
 def test_runs_are_listed_newest_first_with_counts(runs: StoredRuns, pages: ViewedRuns) -> None:

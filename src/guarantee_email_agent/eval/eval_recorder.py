@@ -109,7 +109,8 @@ class EvalRecorder:
     def write_reports(self, options: RunOptions, ran: int) -> None:
         from guarantee_email_agent.runlog.views.stored_report import write_stored_reports  # every form of report
 
-        write_stored_reports(self._kept.file, self._writer.number, options, REPORT_UNWRITABLE, ran)
+        with ExitStack() as resources:
+            write_stored_reports(*self._writer.readable(resources), options, REPORT_UNWRITABLE, ran)
 
     def _pass_on(self) -> None:
         """The files are looked at after the results, so that none has inputs that came later."""

@@ -33,7 +33,6 @@ class GradeRecorder:
 
     def __init__(self, kept: KeptRun, run: NewRun, tasks: Path) -> None:
         """tasks: a task's folder, or a folder of them. Raises StoreError."""
-        self._file = kept.file
         self._kept, self._tasks = kept, tasks
         self._git = GitQuestion(tasks)
         try:
@@ -54,7 +53,8 @@ class GradeRecorder:
         from guarantee_email_agent.runlog.views.stored_report import write_stored_reports  # every form of report
 
         read_record = with_record if options.html_file is not None else None
-        write_stored_reports(self._file, self._writer.number, options, UNWRITABLE, ran, read_record)
+        with ExitStack() as resources:
+            write_stored_reports(*self._writer.readable(resources), options, UNWRITABLE, ran, read_record)
 
     def _inputs(self, result: CaseResult) -> Iterator[Input]:
         """The files of the task, and the record."""

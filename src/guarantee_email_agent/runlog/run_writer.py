@@ -8,6 +8,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -17,6 +18,7 @@ from guarantee_email_agent.runlog.owners import RunOwners
 from guarantee_email_agent.runlog.records import CaseResult, Input, InputSet, NewRun, Outcome
 from guarantee_email_agent.runlog.retention import delete_old_runs
 from guarantee_email_agent.runlog.schema import RUN_COUNTS
+from guarantee_email_agent.runlog.temporary import temporary_store
 
 BATCH: Final = 256
 _BATCH_S: Final = 1.0
@@ -87,7 +89,8 @@ class RunWriter:
         others go. take_over: positions, and ids of results of other runs that count for this one, too. keep_runs: the
         newest so many runs are kept, and those that are older go. Raises StoreError.
         """
-        self._warn = warn
+        self._run, self._warn = run, warn
+        self._end: RunEnd | None = None
         self._keep_runs = keep_runs
         self._batch = 1 if at_once else BATCH
         self._lock = threading.Lock()
@@ -143,7 +146,7 @@ class RunWriter:
     def finish(self, end: RunEnd) -> None:
         """Write what waits, and how the run ended."""
         with self._lock:
-            self._is_over = True
+            self._is_over, self._end = True, end
             self._flush(end)
             if self._waiting or self._lost:
                 count = len(self._waiting) + self._lost
@@ -152,6 +155,26 @@ class RunWriter:
                 self._delete_old_runs(self._keep_runs)
             self._owners.release(self.number)
             self._database.close()
+
+    def readable(self, resources: ExitStack) -> tuple[Path, int]:
+        """Where the finished run can be read, and its number there.
+
+        That is a temporary store where this one could not take all of it: no report is lost for a full disk. Raises
+        ConfigurationError where there can be none, and StoreError.
+        """
+        if self._failed_at is None:
+            return self._database.file, self.number
+        from guarantee_email_agent.runlog.run_reader import RunStore  # few runs need it
+
+        kept = temporary_store(resources)
+        writer = RunWriter(kept.file, self._run, self._warn)
+        with suppress(StoreError), RunStore(self._database.file) as store:
+            for case in store.cases(store.run(self.number)):
+                writer.add(*case.runs)
+        writer.add(*self._waiting)
+        if self._end is not None:
+            writer.finish(self._end)
+        return kept.file, writer.number
 
     def _delete_old_runs(self, keep: int) -> None:
         try:
@@ -210,6 +233,8 @@ class RunWriter:
         if (failed := result.failed_checks) and cursor.rowcount:
             rows = [(cursor.lastrowid, number, *storable(check[:4])) for number, check in enumerate(failed, 1)]
             connection.executemany("INSERT INTO checks VALUES (?, ?, ?, ?, ?, ?)", rows)
+        if result.taken_over and cursor.rowcount:
+            connection.execute("INSERT INTO taken_over VALUES (?, ?)", (cursor.lastrowid, result.taken_over))
         if result.step_ms and cursor.rowcount:
             times = (cursor.lastrowid, _as_text(result.step_ms))
             connection.execute("INSERT INTO step_times VALUES (?, ?)", times)

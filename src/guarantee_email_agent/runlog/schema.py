@@ -193,10 +193,10 @@ def schema_version(connection: sqlite3.Connection) -> int:
 
 def is_crafted(connection: sqlite3.Connection) -> bool:
     """Whether other things stand in the place of our tables: a view may never come to its end. Raises sqlite3.Error."""
-    tables = connection.execute(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND upper(sql) NOT LIKE 'CREATE VIRTUAL%'"
+    others = connection.execute(
+        "SELECT name FROM sqlite_schema WHERE type != 'table' OR upper(sql) LIKE 'CREATE VIRTUAL%'"
     )
-    return not {name for (name,) in tables} >= _TABLES
+    return not _TABLES.isdisjoint(name for (name,) in others)
 
 
 def is_foreign(connection: sqlite3.Connection) -> bool:

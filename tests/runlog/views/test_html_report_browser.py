@@ -13,7 +13,7 @@ from browser_pages import Browser, browser_program, running_browser
 
 from guarantee_email_agent.runlog.views.html_report import as_html
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 

@@ -4,6 +4,7 @@ import io
 import signal
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import sample_reports
@@ -12,7 +13,13 @@ from screen import Screen
 from guarantee_email_agent.executors.executor import WorkersLostError
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.totals import Outcome
-from guarantee_email_agent.runlog.views.run_report import RunOutcome, RunReporter, RunStoppedError, run_and_report
+from guarantee_email_agent.runlog.views.run_report import (
+    RunOptions,
+    RunOutcome,
+    RunReporter,
+    RunStoppedError,
+    run_and_report,
+)
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.progress import Progress
 from guarantee_email_agent.utils.terminal import Terminal
@@ -46,6 +53,11 @@ class Recorder:
         assert duration_s >= 0
         self.events.append((outcome, exit_code))
 
+    def write_reports(self, options: RunOptions, ran: int) -> None:
+        assert options.wants_reports
+        assert ran >= 0
+        self.events.append("reports")
+
 
 class Run:
     """Some outcomes through the loop, the last of which may be an exception."""
@@ -68,12 +80,9 @@ class Run:
         self, *outcomes: Outcome | BaseException, threshold: float = 100, progress: Progress | None = None
     ) -> int:
         reporter = Reporter(Terminal(self.out), threshold)
+        options = RunOptions(directory=Path(), csv_file=Path("r.csv"))
         cases, recorder = self.cases(*outcomes), self.recorder
-
-        def report() -> None:
-            recorder.events.append("reports")
-
-        return run_and_report("Go", cases, len(outcomes), reporter, report, progress=progress, recorder=recorder)
+        return run_and_report("Go", cases, len(outcomes), reporter, options, progress=progress, recorder=recorder)
 
     @property
     def lines(self) -> list[str]:
