@@ -19,7 +19,7 @@ from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import Case, Check, InputSet
+from guarantee_email_agent.runlog.records import COUNTED, Case, Check, InputSet
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.stored_records import StoredResult, StoredRun, SuiteKey
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -28,8 +28,6 @@ LAST_INTERRUPTED = ""
 """What `--resume` asks for without a run."""
 
 _MAX_RUNS: Final = 200
-_COUNTED: Final = ("response", "trace", "judgement")
-"""Parts of a transcript that somebody counts or prints; the rest stays in the store for reports."""
 _PAGE: Final = 500
 _RAW_FILE: Final = re.compile(rb"raw_file[\"']?:\s*[\"']?([^\s\"',}]+)")
 
@@ -192,7 +190,7 @@ class EarlierCases:
 
     def __iter__(self) -> Iterator[Case]:
         with RunStore(self._file) as store:
-            for case in store.cases(store.find_run(self._run_id), _COUNTED):
+            for case in store.cases(store.find_run(self._run_id), COUNTED):
                 if self._is_whole[case.shown.position - 1]:
                     yield case
 

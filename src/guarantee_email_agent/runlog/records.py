@@ -21,6 +21,8 @@ Verdict = Literal["passed", "failed", "error", "invalid"]
 
 WORSE: Final[Sequence[Verdict]] = ("passed", "failed", "invalid", "error")
 
+COUNTED: Final = ("response", "trace", "judgement")
+"""Parts of a transcript that statistics look at."""
 PARTS: Final = ("source", "request", "response", "trace", "judgement")
 """Of a transcript; `CaseResult` explains them."""
 

@@ -6,7 +6,7 @@ import pytest
 import sample_reports
 
 from guarantee_email_agent.runlog.records import Check
-from guarantee_email_agent.runlog.views.report import GroupTotals, line_of, relative_to, totals_by_group
+from guarantee_email_agent.runlog.views.report import GroupTotals, line_of, relative_to
 
 
 def test_those_that_did_not_pass_come_first() -> None:
@@ -15,7 +15,7 @@ def test_those_that_did_not_pass_come_first() -> None:
 
 
 def test_totals_by_group_and_language() -> None:
-    assert totals_by_group(sample_reports.report().cases) == [
+    assert sample_reports.report().groups == [
         GroupTotals("missing-info", "de", 1, 1),
         GroupTotals("missing-info", "en", 0, 1),
         GroupTotals("valid-warranty", "en", 1, 2),

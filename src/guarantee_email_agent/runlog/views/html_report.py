@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.shared_causes import SharedCauses
 from guarantee_email_agent.runlog.views.history_chart import HistoryChart
-from guarantee_email_agent.runlog.views.report import SIGNS, WORDS, Report, relative_to, totals_by_group
+from guarantee_email_agent.runlog.views.report import SIGNS, WORDS, Report, relative_to
 from guarantee_email_agent.runlog.views.transcript import Section, cut, sections
 from guarantee_email_agent.utils.text import printable, visible
 
@@ -54,7 +54,7 @@ def as_html(report: Report) -> bytes:
     page = environment.get_template("report.html.jinja").render(
         report=report,
         chart=HistoryChart.of(report.history, float(report.threshold) if report.threshold else None),
-        groups=totals_by_group(report.cases),
+        groups=report.groups,
         causes=[
             (cause, names[:_MAX_CASES_OF_CAUSE], len(names))
             for cause, names in report.causes[:_MAX_CAUSES]

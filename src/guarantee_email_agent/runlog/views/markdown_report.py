@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Final
 
 from guarantee_email_agent.runlog.records import Case
-from guarantee_email_agent.runlog.views.report import SIGNS, WORDS, Report, relative_to, totals_by_group
+from guarantee_email_agent.runlog.views.report import SIGNS, WORDS, Report, relative_to
 from guarantee_email_agent.runlog.views.transcript import cut
 from guarantee_email_agent.utils.text import printable, truncate, visible
 
@@ -74,7 +74,7 @@ def _head(report: Report) -> Iterator[str]:
         yield " ".join(report.notes) + "\n"
     facts = [("Suite", report.suite), *report.facts, ("Run", report.run_id)]
     yield _table(("", ""), [(escaped(name), code_span(value)) for name, value in facts if value])
-    groups = totals_by_group(report.cases)
+    groups = report.groups
     if len(groups) > 1:
         rows = [
             (code_span(row.group or "–"), code_span(row.language or "–"), f"{row.passed:,}", f"{row.failed:,}")

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
@@ -45,6 +46,35 @@ class PastRun(Protocol):
         """`passed` where it passed its gate; None while it goes on."""
 
 
+class GroupTotals(NamedTuple):
+    """A row of the table by category and language."""
+
+    group: str
+    language: str
+    passed: int
+    total: int
+
+    @property
+    def failed(self) -> int:
+        return self.total - self.passed
+
+
+class GroupCounter:
+    """Counts cases by category and language as they come."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str], list[int]] = {}
+
+    def add(self, case: Case) -> None:
+        count = self._counts.setdefault((case.shown.category, case.shown.language), [0, 0])
+        count[0] += case.passed
+        count[1] += 1
+
+    def rows(self) -> list[GroupTotals]:
+        """In the order of their names."""
+        return [GroupTotals(*key, *self._counts[key]) for key in sorted(self._counts)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A run as a whole.
@@ -52,9 +82,9 @@ class Report:
     command: `eval`, `grade` or `solve`. noun: what a case is called. rate, threshold: in percent, as people read them;
     the rate empty where the results say nothing of an agent. verdict: what the gate says, in words. notes: sentences on
     what the run shows. facts: what else is to be known of the run. causes: reasons with the names of the cases that
-    share each. planned: how many cases a whole run has. cases: those of a large run are read anew each time they are
-    gone through. history: earlier runs, the oldest first. summary: what `--json` has beside the cases, and json_case: a
-    case there.
+    share each. groups: how those of each category and language did. planned: how many cases a whole run has. cases:
+    those of a large run are read anew each time they are gone through. history: earlier runs, the oldest first.
+    summary: what `--json` has beside the cases, and json_case: a case there.
     """
 
     command: str
@@ -73,6 +103,7 @@ class Report:
     notes: Sequence[str] = ()
     facts: Sequence[tuple[str, str]] = ()
     causes: Sequence[tuple[str, Sequence[str]]] = ()
+    groups: Sequence[GroupTotals] = ()
     history: Sequence[PastRun] = ()
     summary: Mapping[str, Any] = field(default_factory=dict)
     json_case: Callable[[Case], Mapping[str, Any]] = Case._asdict
@@ -105,29 +136,6 @@ class Report:
 _LINE: Final = re.compile(r"\(line (\d+)\)|, line (\d+)|:(\d+):")
 
 
-class GroupTotals(NamedTuple):
-    """A row of the table by category and language."""
-
-    group: str
-    language: str
-    passed: int
-    total: int
-
-    @property
-    def failed(self) -> int:
-        return self.total - self.passed
-
-
-def totals_by_group(cases: Iterable[Case]) -> list[GroupTotals]:
-    """By group and language, in the order of their names."""
-    counts: dict[tuple[str, str], list[int]] = {}
-    for case in cases:
-        count = counts.setdefault((case.shown.category, case.shown.language), [0, 0])
-        count[0] += case.passed
-        count[1] += 1
-    return [GroupTotals(*key, *counts[key]) for key in sorted(counts)]
-
-
 def line_of(case: Case, check: Check) -> int:
     """The line of a scenario's file that says what was expected, or that cannot be read; the first where none does."""
     if case.shown.verdict == "invalid" and (named := _LINE.search(check.reason)):
@@ -139,5 +147,14 @@ def line_of(case: Case, check: Check) -> int:
 
 def relative_to(file: str, root: str = "") -> str:
     """`file` as it is named from `root`, or from the working directory where that is empty; else as it is."""
-    path, folder = Path(file).absolute(), Path(root or os.curdir).absolute()
-    return path.relative_to(folder).as_posix() if file and path.is_relative_to(folder) else file
+    folder, name = os.path.split(file)
+    if not name:
+        return file
+    shown = _folder_from(folder, root, os.getcwd())
+    return name if shown == "." else os.path.join(shown, name)
+
+
+@lru_cache(maxsize=64)  # the scenarios of a run share a few
+def _folder_from(folder: str, root: str, working_directory: str) -> str:
+    path, start = Path(working_directory, folder), Path(working_directory, root)
+    return path.relative_to(start).as_posix() if path.is_relative_to(start) else folder

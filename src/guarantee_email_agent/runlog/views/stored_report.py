@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.runlog.comparison import compare_runs
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import Case, CaseResult
+from guarantee_email_agent.runlog.records import COUNTED, PARTS, Case, CaseResult
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.stored_records import StoredRun
 from guarantee_email_agent.runlog.temporary import not_kept
@@ -30,11 +30,13 @@ ReadRecord = Callable[[CaseResult], CaseResult]
 class _StoredCases:
     """The cases of a run, to be gone through any number of times."""
 
-    def __init__(self, store: RunStore, run: StoredRun, read_record: ReadRecord) -> None:
-        self._store, self._run, self._read_record = store, run, read_record
+    def __init__(
+        self, store: RunStore, run: StoredRun, read_record: ReadRecord, parts: Collection[str] = PARTS
+    ) -> None:
+        self._store, self._run, self._read_record, self._parts = store, run, read_record, parts
 
     def __iter__(self) -> Iterator[Case]:
-        for case in self._store.cases(self._run):
+        for case in self._store.cases(self._run, self._parts):
             yield case._replace(runs=tuple(map(self._read_record, case.runs)))
 
 
@@ -43,6 +45,7 @@ def stored_report(store: RunStore, run: StoredRun, read_record: ReadRecord = lam
     run = store.with_counts(run)
     cases = _StoredCases(store, run, read_record)
     held = list(cases) if run.total <= IN_MEMORY else cases
+    counted = held if held is not cases else _StoredCases(store, run, read_record, COUNTED)
     history = [run, *store.runs(run.key, before=run.number, limit=_PAST_RUNS - 1)][::-1]
     if run.command != "eval":
         return task_report(run, held, history)
@@ -50,7 +53,7 @@ def stored_report(store: RunStore, run: StoredRun, read_record: ReadRecord = lam
     if (baseline := run.facts.get("baseline")) and run.total:
         with suppress(StoreError):  # it may have been deleted since
             comparison = compare_runs(store, store.find_run(baseline), run)
-    return suite_report(run, held, history, comparison)
+    return suite_report(run, held, history, comparison, counted)
 
 
 def write_stored_reports(

@@ -15,7 +15,7 @@ from guarantee_email_agent.runlog.stored_records import StoredRun
 from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
 from guarantee_email_agent.runlog.totals import Totals
 from guarantee_email_agent.runlog.views.comparison_report import json_comparison
-from guarantee_email_agent.runlog.views.report import PastRun, Report
+from guarantee_email_agent.runlog.views.report import GroupCounter, PastRun, Report
 from guarantee_email_agent.utils.terminal import pluralize
 
 SCHEMA_VERSION: Final = 1
@@ -23,17 +23,23 @@ _MAX_CHANGES: Final = 20
 
 
 def suite_report(
-    run: StoredRun, cases: Iterable[Case], history: Sequence[PastRun] = (), comparison: Comparison | None = None
+    run: StoredRun,
+    cases: Iterable[Case],
+    history: Sequence[PastRun] = (),
+    comparison: Comparison | None = None,
+    counted: Iterable[Case] | None = None,
 ) -> Report:
     """run: with its counts. history: earlier runs of the same suite with this one. comparison: with the baseline that
-    the run was held against.
+    the run was held against. counted: the same cases with no more than `COUNTED`, where that takes less to read.
     """
     deterministic = not run.agent and run.llm in ("offline", "replay")
     statistics = SuiteStatistics(deterministic=deterministic)
-    totals, causes, mails, usage, needing_review = Totals(), SharedCauses(), MailCounter(), NO_USAGE, 0
-    for case in cases:
+    totals, groups, causes, mails = Totals(), GroupCounter(), SharedCauses(), MailCounter()
+    usage, needing_review = NO_USAGE, 0
+    for case in cases if counted is None else counted:
         totals.add(case.verdict)
         statistics.add(case)
+        groups.add(case)
         mails.add(case)
         needing_review += case.shown.needs_review
         for each in case.runs:
@@ -87,6 +93,7 @@ def suite_report(
         notes=[*statistics.repetition_notes(), *([] if interrupted else [statistics.conclusion()])],
         facts=[(name, value) for name, value in facts if value],
         causes=causes.counts(),
+        groups=groups.rows(),
         history=history,
         summary={
             "schema_version": SCHEMA_VERSION,

@@ -9,7 +9,7 @@ from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.stored_records import StoredRun
 from guarantee_email_agent.runlog.totals import Totals
-from guarantee_email_agent.runlog.views.report import PastRun, Report, relative_to
+from guarantee_email_agent.runlog.views.report import GroupCounter, PastRun, Report, relative_to
 
 WANTED_PERCENT: Final = 100
 """Nothing less than all is a success, so no rounding may say 100."""
@@ -19,9 +19,10 @@ SCHEMA_VERSION: Final = 1
 
 def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[PastRun] = ()) -> Report:
     """run: of `grade` or `solve`. A run of `grade --validate` says nothing of an agent, so that no rate is due."""
-    totals, by_task = Totals(), dict[str, list[int]]()
+    totals, groups, by_task = Totals(), GroupCounter(), dict[str, list[int]]()
     for case in cases:
         totals.add(case.verdict)
+        groups.add(case)
         counts = by_task.setdefault(case.shown.name, [0, 0])
         counts[0] += case.passed
         counts[1] += 1
@@ -43,6 +44,7 @@ def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[PastRun
         cases=cases,
         rate=format_percentage(totals.passed, totals.total, WANTED_PERCENT) if measures_agent else "",
         facts=[("Version", run.package_version)],
+        groups=groups.rows(),
         history=history,
         summary=_summary(run, totals, by_task, interrupted=interrupted),
         json_case=_json_case,
