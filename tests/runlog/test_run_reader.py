@@ -217,3 +217,11 @@ def test_a_store_in_a_folder_that_nobody_writes_can_be_read(runs: StoredRuns) ->
             assert store.find_run("last").total == 1
     finally:
         runs.file.parent.chmod(0o700)
+
+
+def test_a_case_whose_name_two_places_bear_is_found_without_what_lies_between(runs: StoredRuns) -> None:
+    same = "valid_warranty_001"
+    runs.write(1, [result(1, name=same), result(2), result(3, name=same)], planned=3)
+    with RunStore(runs.file) as store:
+        found = store.find_case(store.find_run("last"), same)
+    assert [(each.position, each.name) for each in found] == [(1, same), (3, same)]

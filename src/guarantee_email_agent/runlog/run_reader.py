@@ -317,7 +317,7 @@ class RunStore:
             step_ms=stored.step_ms or (),
             mail=mail,
             taken_over=stored.taken_over or "",
-            of=judged.pop("of", 1),
+            of=int(judged.pop("of", 1)),
         )
 
     def find_case(self, run: StoredRun, name: str) -> list[CaseResult]:
@@ -326,7 +326,8 @@ class RunStore:
         Raises StoreError (`store_no_such_case`) for none of that name.
         """
         if found := self.results_of_case(run, name):
-            cases = self._cases_at(run, found[0].position, found[-1].position)
+            places = sorted({each.position for each in found})  # of files that differ in their ending alone
+            cases = (case for place in places for case in self._cases_at(run, place, place))
             return [result for case in cases for result in case.runs]
         near = suggestion(name, (each.name for each in islice(self.case_outcomes(run), _MAX_SUGGESTED)))
         problem = f"there is no '{printable(truncate(name, 60))}' in the run {run.id}{near}"
