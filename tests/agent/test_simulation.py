@@ -13,7 +13,7 @@ import pytest
 
 SUPPORT = Path(__file__).parents[1] / "support"
 PACKAGE = Path(__file__).parents[2] / "src" / "guarantee_email_agent"
-HISTORIES = 75_000
+HISTORIES = 50_000
 PARTS = 40
 
 
