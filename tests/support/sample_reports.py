@@ -113,6 +113,7 @@ def report(*cases: Case, **changes: Any) -> Report:
         model="instruction-interpreter",
         threshold=99.0,
         planned=len(cases),
+        outcome="passed" if all(each.passed for each in cases) else "failed",
     )
     history = tuple(
         Past(

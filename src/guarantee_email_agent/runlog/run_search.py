@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.runlog.run_reader import RunStore, result_conditions
-from guarantee_email_agent.runlog.stored_records import ALL_RESULTS, ResultFilter, StoredResult, StoredRun
+from guarantee_email_agent.runlog.stored_records import ALL_RESULTS, GroupCounts, ResultFilter, StoredResult, StoredRun
 
 GOING_ON: Final = "going on"
 MAX_SCANNED: Final = 20_000
@@ -53,19 +53,6 @@ class ResultPage(NamedTuple):
     after: Place | None
     matching: int | None
     is_cut: bool
-
-
-class GroupCounts(NamedTuple):
-    """How the cases of one category and language came out."""
-
-    category: str
-    language: str
-    passed: int
-    total: int
-
-    @property
-    def failed(self) -> int:
-        return self.total - self.passed
 
 
 class Cause(NamedTuple):

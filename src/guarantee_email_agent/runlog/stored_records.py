@@ -147,6 +147,19 @@ class CaseOutcome(NamedTuple):
         )
 
 
+class GroupCounts(NamedTuple):
+    """How the cases of one category and language came out."""
+
+    category: str
+    language: str
+    passed: int
+    total: int
+
+    @property
+    def failed(self) -> int:
+        return self.total - self.passed
+
+
 class Transcript(NamedTuple):
     """What happened in one result; the parts of `CaseResult`."""
 

@@ -6,7 +6,8 @@ import pytest
 import sample_reports
 
 from guarantee_email_agent.runlog.records import Check
-from guarantee_email_agent.runlog.views.report import GroupTotals, line_of, relative_to
+from guarantee_email_agent.runlog.stored_records import GroupCounts
+from guarantee_email_agent.runlog.views.report import line_of, relative_to
 
 
 def test_those_that_did_not_pass_come_first() -> None:
@@ -16,9 +17,9 @@ def test_those_that_did_not_pass_come_first() -> None:
 
 def test_totals_by_group_and_language() -> None:
     assert sample_reports.report().groups == [
-        GroupTotals("missing-info", "de", 1, 1),
-        GroupTotals("missing-info", "en", 0, 1),
-        GroupTotals("valid-warranty", "en", 1, 2),
+        GroupCounts("missing-info", "de", 1, 1),
+        GroupCounts("missing-info", "en", 0, 1),
+        GroupCounts("valid-warranty", "en", 1, 2),
     ]
 
 

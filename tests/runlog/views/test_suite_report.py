@@ -11,7 +11,8 @@ from guarantee_email_agent.runlog.views.suite_report import suite_report
 
 
 def report(*cases: Case, **run: Any) -> Report:
-    known = {"threshold": 99.0, "planned": len(cases), "model": "instruction-interpreter"}
+    outcome = "passed" if cases and all(each.passed for each in cases) else "failed"
+    known = {"threshold": 99.0, "planned": len(cases), "model": "instruction-interpreter", "outcome": outcome}
     return suite_report(stored_run(**known | run), cases)
 
 
@@ -28,7 +29,7 @@ def test_a_suite_that_failed() -> None:
 
 
 def test_a_proof_that_is_asked_for_and_missing() -> None:
-    made = report(case(), require_proof=True)
+    made = report(case(), require_proof=True, outcome="inconclusive")
     assert (made.gate, made.verdict) == (
         "inconclusive",
         "Eval inconclusive (a suite that the agent was built on proves no rate on new mail)",
@@ -48,10 +49,23 @@ def test_a_run_that_ended_at_its_first_failure() -> None:
 
 def test_a_run_that_is_worse_than_its_baseline() -> None:
     facts = {"baseline": "r0", "regressions": ["no_reply_001"]}
-    made = report(case(), facts=facts | {"no_regressions": True})
+    made = report(case(), facts=facts | {"no_regressions": True}, outcome="failed")
     assert (made.gate, made.verdict) == ("failed", "Eval failed (1 regression since the baseline)")
     assert dict(made.facts) | {"Baseline": "r0", "Regressions": "no_reply_001"} == dict(made.facts)
     assert report(case(), facts=facts).gate == "passed"
+
+
+def test_the_outcome_of_a_run_counts_where_what_decided_it_is_not_kept() -> None:
+    made = report(case(), outcome="failed")
+    assert (made.gate, made.verdict) == ("failed", "Eval failed (what decided it is not kept)")
+    assert made.summary["gate"] == "failed"
+
+
+def test_a_run_without_a_gate_says_how_it_stands() -> None:
+    assert [report(case(), outcome=outcome).verdict for outcome in ("crashed", None)] == [
+        "Eval crashed",
+        "Eval going on",
+    ]
 
 
 def test_repetitions() -> None:

@@ -77,7 +77,7 @@ def _head(report: Report) -> Iterator[str]:
     groups = report.groups
     if len(groups) > 1:
         rows = [
-            (code_span(row.group or "–"), code_span(row.language or "–"), f"{row.passed:,}", f"{row.failed:,}")
+            (code_span(row.category or "–"), code_span(row.language or "–"), f"{row.passed:,}", f"{row.failed:,}")
             for row in groups[:_MAX_GROUPS]
         ]
         more = f"\n… and {len(groups) - _MAX_GROUPS:,} more.\n" if len(groups) > _MAX_GROUPS else ""

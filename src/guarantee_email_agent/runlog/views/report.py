@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from guarantee_email_agent.runlog.records import Case, Check
+from guarantee_email_agent.runlog.stored_records import GroupCounts
 from guarantee_email_agent.runlog.totals import Outcome, Totals
 
 Gate = Literal["passed", "failed", "inconclusive", "undecided"]
@@ -46,19 +47,6 @@ class PastRun(Protocol):
         """`passed` where it passed its gate; None while it goes on."""
 
 
-class GroupTotals(NamedTuple):
-    """A row of the table by category and language."""
-
-    group: str
-    language: str
-    passed: int
-    total: int
-
-    @property
-    def failed(self) -> int:
-        return self.total - self.passed
-
-
 class GroupCounter:
     """Counts cases by category and language as they come."""
 
@@ -70,9 +58,9 @@ class GroupCounter:
         count[0] += case.passed
         count[1] += 1
 
-    def rows(self) -> list[GroupTotals]:
+    def rows(self) -> list[GroupCounts]:
         """In the order of their names."""
-        return [GroupTotals(*key, *self._counts[key]) for key in sorted(self._counts)]
+        return [GroupCounts(*key, *self._counts[key]) for key in sorted(self._counts)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +91,7 @@ class Report:
     notes: Sequence[str] = ()
     facts: Sequence[tuple[str, str]] = ()
     causes: Sequence[tuple[str, Sequence[str]]] = ()
-    groups: Sequence[GroupTotals] = ()
+    groups: Sequence[GroupCounts] = ()
     history: Sequence[PastRun] = ()
     summary: Mapping[str, Any] = field(default_factory=dict)
     json_case: Callable[[Case], Mapping[str, Any]] = Case._asdict

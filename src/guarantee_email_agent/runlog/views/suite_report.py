@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from guarantee_email_agent.runlog.comparison import Comparison
 from guarantee_email_agent.runlog.distinct_mails import MailCounter
-from guarantee_email_agent.runlog.gate import decide_gate
+from guarantee_email_agent.runlog.gate import GateOutcome, decide_gate
 from guarantee_email_agent.runlog.records import NO_USAGE, Case, Usage
 from guarantee_email_agent.runlog.shared_causes import SharedCauses
 from guarantee_email_agent.runlog.statistics import format_percentage, rounded_percentage, threshold_text
@@ -59,6 +59,9 @@ def suite_report(
         planned=run.planned,
         regressions=held,
     )
+    # The run's own word counts: what its gate rested on may be kept no more, as in runs of earlier versions.
+    gate = decision.gate if run.outcome is None or interrupted else cast("GateOutcome", run.outcome)
+    why = decision.why if gate == decision.gate else "what decided it is not kept"
     compared = None if comparison is None else json_comparison(comparison)
     is_live = run.llm in ("live", "record")
     facts = [
@@ -83,8 +86,8 @@ def suite_report(
         run_id=run.id,
         started=run.started,
         duration_s=run.duration_s,
-        gate="undecided" if interrupted else decision.gate,
-        verdict="Eval interrupted" if interrupted else f"Eval {decision.gate} ({decision.why})",
+        gate="undecided" if interrupted else gate,
+        verdict=f"Eval {run.state}" if interrupted else f"Eval {gate} ({why})",
         totals=totals,
         planned=run.planned,
         cases=cases,
@@ -118,7 +121,7 @@ def suite_report(
             "pass_rate": rounded_percentage(totals.passed, totals.total, run.threshold),
             "threshold": float(threshold_text(run.threshold)),
             "lower_bound_95": None,
-            "gate": "failed" if interrupted or totals.total < run.planned else decision.gate,
+            "gate": "failed" if interrupted or totals.total < run.planned else gate,
             "interrupted": interrupted,
             **statistics.as_dict(),
             **({} if compared is None else {"comparison": compared}),

@@ -28,7 +28,7 @@ def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[PastRun
         counts[1] += 1
     interrupted = run.outcome in (None, "interrupted", "crashed")
     passes = totals.passed == totals.total > 0
-    verdict = "interrupted" if interrupted else "passed" if passes else "failed"
+    verdict = run.state if interrupted else "passed" if passes else "failed"
     measures_agent = not run.options.get("validate")
     return Report(
         command=run.command,
