@@ -112,7 +112,7 @@ class RunSearch(RunStore):
     def started(self, results: Iterable[StoredResult]) -> dict[int, str]:
         """When the runs of these results began, by their numbers."""
         numbers = ", ".join(str(each.run) for each in results)
-        return dict(self.rows(f"SELECT number, started FROM runs WHERE number IN ({numbers})"))  # noqa: S608
+        return dict(self.rows(f"SELECT number, started FROM runs WHERE number IN ({numbers})"))  # noqa: S608 - numbers
 
     def page_of_results(
         self,
