@@ -28,8 +28,8 @@ from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
+from guarantee_email_agent.services.ports import Reply
 from guarantee_email_agent.utils.clock import SkippingClock
 
 INSTRUCTIONS = Path(__file__).resolve().parents[1] / "instructions"

@@ -18,8 +18,8 @@ PIPELINE = (
     "instructions/*.py",
     "interpreter/*.py",
     "reading/*.py",
-    "integrations/ports.py",
-    "integrations/look_up_answer.py",
+    "services/ports.py",
+    "services/look_up_answer.py",
 )
 NOT_ON_THE_WAY = {
     "instructions/reply_checks.py": "refuses bad instruction files; the suite's are good",

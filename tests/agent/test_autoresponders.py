@@ -12,8 +12,8 @@ from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, worker_
 
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.config.settings import ReplyLimits
-from guarantee_email_agent.integrations.ports import InboxEntry, Reply
 from guarantee_email_agent.ledger.opening import open_ledger
+from guarantee_email_agent.services.ports import InboxEntry, Reply
 
 WEEK_S = 7 * 86_400.0
 PER_HOUR = 20

@@ -25,10 +25,10 @@ from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.mail_state import Done
 from guarantee_email_agent.ledger.opening import open_ledger
+from guarantee_email_agent.services.ports import InboxEntry
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.retry import Backoff
 

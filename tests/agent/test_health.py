@@ -13,7 +13,7 @@ from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdo
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.config.settings import Config, Llm
-from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.services.ports import InboxEntry
 
 LIMITS = HealthLimits(stuck_s=360, silent_s=270)
 ENTRY = InboxEntry("secret-name", 1000)

@@ -15,10 +15,10 @@ from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.agent.process_identity import process_name
-from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.agents import AgentReport, RunningAgent, RunningAgents, Work
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader
+from guarantee_email_agent.services.ports import InboxEntry
 
 MAIL = "a1" * 16
 ENTRY = InboxEntry("first", 1)

@@ -10,9 +10,9 @@ from mailbox_in_memory import KEY, MailboxInMemory, integration_error
 
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, count_inbox, inbox_filter, require_clock
 from guarantee_email_agent.config.settings import AgentSettings
-from guarantee_email_agent.integrations.ports import ANY_MAIL, InboxFilter
 from guarantee_email_agent.ledger.ledger import Claim
 from guarantee_email_agent.ledger.opening import open_ledger
+from guarantee_email_agent.services.ports import ANY_MAIL, InboxFilter
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 FIRST_START = 1_800_000_000.0

@@ -25,12 +25,12 @@ from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.config.settings import Llm
 from guarantee_email_agent.email.identity import mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, LanguageModel, ModelClient
+from guarantee_email_agent.services.ports import InboxEntry
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
 MODEL = "claude-sonnet-4-6"

@@ -13,10 +13,10 @@ from mailbox_in_memory import MailboxInMemory, Tickets, Warranties, integration_
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.mail_worker import MailWorker
-from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import LeaseLostError, Ledger
 from guarantee_email_agent.llm.port import LanguageModel, ModelClient, TokenUsage
+from guarantee_email_agent.services.ports import InboxEntry
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import AgentError
 

@@ -19,7 +19,7 @@ from guarantee_email_agent.agent.metrics import MAX_SCENARIOS, Metrics
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.config.settings import AgentSettings, Config, Llm, Mode
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.integrations.ports import InboxEntry, Outcome
+from guarantee_email_agent.services.ports import InboxEntry, Outcome
 from guarantee_email_agent.utils.circuit_breaker import FAILURES, CircuitBreaker
 from guarantee_email_agent.utils.errors import IntegrationError
 

@@ -12,7 +12,7 @@ from company import Company
 
 pytestmark = pytest.mark.slow
 
-SCRIPTED_TOOLS = Path(__file__).parents[1] / "integrations" / "scripted_tools.py"
+SCRIPTED_TOOLS = Path(__file__).parents[1] / "services" / "mcp" / "scripted_tools.py"
 PROGRAM = Path(__file__).parent / "programs" / "foreign_service.py"
 GOOD = {"status": "valid", "expiration_date": "2099-12-31", "coverage": "full"}
 GOOD_TICKET = {"ticket_id": "T-{number}", "status": "created"}

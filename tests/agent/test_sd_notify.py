@@ -12,7 +12,7 @@ import pytest
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier, ServiceStatus
-from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.services.ports import InboxEntry
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from waiting import PATIENCE_S
 from guarantee_email_agent.agent.process_identity import has_ended, process_name
 from guarantee_email_agent.agent.steering import SETTLE_S
 from guarantee_email_agent.cli import run
-from guarantee_email_agent.integrations.mail_client import MailClient
-from guarantee_email_agent.integrations.ports import MailMark, MarkedMail
+from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.ports import MailMark, MarkedMail
 from guarantee_email_agent.utils.errors import IntegrationError
 
 

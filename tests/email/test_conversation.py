@@ -14,7 +14,7 @@ from guarantee_email_agent.email.conversation import (
 )
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.integrations.ports import Thread
+from guarantee_email_agent.services.ports import Thread
 
 APPROVED = ["Hello,\n\nThank you for your message. We have checked your device, and\nthe news is good."]
 THREAD = Thread("t", "valid-warranty", "T-1", "<reply-1@example.com>", 1000.0, 1, 0)

@@ -14,8 +14,8 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import WARRANTY
-from guarantee_email_agent.integrations.look_up_answer import LookUpAnswer
-from guarantee_email_agent.integrations.ports import Admission, Limit, Thread
+from guarantee_email_agent.services.look_up_answer import LookUpAnswer
+from guarantee_email_agent.services.ports import Admission, Limit, Thread
 
 
 @dataclass

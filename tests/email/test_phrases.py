@@ -7,7 +7,6 @@ from typing import get_args
 
 import pytest
 
-from guarantee_email_agent.email.normalize import normalize_text
 from guarantee_email_agent.email.phrases import (
     MachineKey,
     PersonKey,
@@ -19,6 +18,7 @@ from guarantee_email_agent.email.phrases import (
     read_language,
 )
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.normalize import normalize_text
 
 LANGUAGES = languages()
 PLAIN = (

@@ -16,7 +16,7 @@ from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.mocks import create_mock_clients
-from guarantee_email_agent.integrations.look_ups import instruction_files
+from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import IntegrationError
 

@@ -12,7 +12,7 @@ from mocked_desk import Desk, desk, mail
 
 from guarantee_email_agent.email.processor import OPEN_TICKET_NUMBER
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.integrations.ports import Admission, Limit, Thread
+from guarantee_email_agent.services.ports import Admission, Limit, Thread
 from guarantee_email_agent.utils.errors import IntegrationError
 
 REPLY_ID = "<reply-1@example.com>"

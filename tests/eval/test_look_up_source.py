@@ -12,7 +12,7 @@ from guarantee_email_agent.eval.look_up_source import (
     mock_response,
     parse_given_facts,
 )
-from guarantee_email_agent.integrations.look_ups import configured_look_ups
+from guarantee_email_agent.services.look_ups import configured_look_ups
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 CONFIG = load_config(Path(__file__).parents[2] / "examples" / "orders" / "config.yaml", {})

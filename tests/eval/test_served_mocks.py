@@ -13,8 +13,8 @@ from guarantee_email_agent.eval.served_mocks import MAX_CALLS, ServedMocks
 from guarantee_email_agent.eval.tool_mocks import OWN_TOOLS
 from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher
 from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
-from guarantee_email_agent.mcp_servers.ticketing.ticket_store import TicketStore
 from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
+from guarantee_email_agent.services.ticket_store import TicketStore
 
 Scenario = Callable[..., EvalTestCase]
 EMAIL = EvalEmail("My dryer", "SN12345 is broken", "customer@example.com", "2026-01-18T10:00:00Z")

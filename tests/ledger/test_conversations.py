@@ -12,10 +12,10 @@ import pytest
 from ledgers import KEY, LEASE_S, claimed
 
 from guarantee_email_agent.config.settings import ReplyLimits
-from guarantee_email_agent.integrations.ports import Admission, Limit, Outcome, Thread
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
+from guarantee_email_agent.services.ports import Admission, Limit, Outcome, Thread
 
 DAY_S = 86_400
 ALICE, BOB = "a11ce" * 8, "b0b" * 12

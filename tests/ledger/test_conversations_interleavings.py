@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from ledgers import KEY, claimed
 
 from guarantee_email_agent.config.settings import ReplyLimits
-from guarantee_email_agent.integrations.ports import Admission, Thread
 from guarantee_email_agent.ledger.conversations import SAME_TEXT_LIMIT
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
+from guarantee_email_agent.services.ports import Admission, Thread
 
 HOUR_S, DAY_S = 3600, 86_400
 LIMITS = ReplyLimits(per_address=2, per_thread=3, per_hour=4)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from ledgers import KEY, LEASE_S, LOCATION, MAIL, REPLY, RETRY_S, WRITES, claimed, reopen
 
-from guarantee_email_agent.integrations.ports import Outcome
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
 from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, MailState, Waiting
 from guarantee_email_agent.ledger.opening import open_ledger
+from guarantee_email_agent.services.ports import Outcome
 
 OTHER_LOCATION = "c3" * 16
 

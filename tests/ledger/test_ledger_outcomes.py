@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from ledgers import LEASE_S, LOCATION, MAIL, REPLY, claimed, reopen
 
-from guarantee_email_agent.integrations.ports import Outcome
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
 from guarantee_email_agent.ledger.mail_state import Done
+from guarantee_email_agent.services.ports import Outcome
 
 DAY_S = 86_400
 

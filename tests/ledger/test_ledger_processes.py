@@ -39,7 +39,7 @@ for mail in mails:
 ADMITTER = """
 import sys
 from guarantee_email_agent.config.settings import ReplyLimits
-from guarantee_email_agent.integrations.ports import Admission
+from guarantee_email_agent.services.ports import Admission
 from guarantee_email_agent.ledger.opening import open_ledger
 
 ledger = open_ledger(sys.argv[1], key=b"k" * 32, lock_timeout_s=60)

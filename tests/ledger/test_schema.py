@@ -15,12 +15,12 @@ from ledgers import KEY, LEASE_S, REPLY
 from sqlalchemy import create_engine, inspect
 
 from guarantee_email_agent.config.settings import ReplyLimits
-from guarantee_email_agent.integrations.ports import Admission
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim
 from guarantee_email_agent.ledger.mail_state import Busy, Done
 from guarantee_email_agent.ledger.opening import open_ledger, open_ledger_to_read
 from guarantee_email_agent.ledger.schema import SCHEMA_VERSION
+from guarantee_email_agent.services.ports import Admission
 from guarantee_email_agent.utils.errors import AgentError
 
 VERSION_1 = """

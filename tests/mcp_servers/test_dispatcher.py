@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from mcp_program import CallError, McpProgram, RawServer
 from pydantic import Field, ValidationError
 
-from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
 from guarantee_email_agent.mcp_servers.dispatcher import MAX_THREADS, ToolArguments, format_problems
+from guarantee_email_agent.services.call_errors import ERROR_META_KEY
 
 SAMPLE = """
 import asyncio, os, sys, time
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread, serve
-from guarantee_email_agent.mcp_servers.tool_error import ToolError
+from guarantee_email_agent.services.tool_error import ToolError
 
 class Text(ToolArguments):
     text: str

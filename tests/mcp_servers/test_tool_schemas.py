@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
-from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 from guarantee_email_agent.mcp_servers.table.table_tools import TableTools
 from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
 from guarantee_email_agent.mcp_servers.warranty.warranty_tools import WarrantyTools
+from guarantee_email_agent.services.mail.maildir import Maildir
 
 NOTHING = cast("Any", None)
 TOOLS = {

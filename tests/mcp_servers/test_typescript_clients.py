@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
+from guarantee_email_agent.services.call_errors import ERROR_META_KEY
 
 MODULES = Path(os.environ.get("NODE_MODULES", Path(__file__).parents[2] / "node_modules"))
 INSPECTOR = MODULES / ".bin" / "mcp-inspector"

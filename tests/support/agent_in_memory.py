@@ -15,9 +15,9 @@ from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, worker_
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.config.settings import Mode
-from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
+from guarantee_email_agent.services.ports import InboxEntry
 
 
 class AgentInMemory:

@@ -12,10 +12,10 @@ from mailbox_in_memory import MailboxInMemory, Tickets, Warranties, worker_on
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import Outage
-from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.llm.port import ClosableModel, ModelClient
 from guarantee_email_agent.llm.provider import ModelWithFallback
+from guarantee_email_agent.services.ports import InboxEntry
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import LLMError
 

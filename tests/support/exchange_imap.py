@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS
+from guarantee_email_agent.services.mail.mail_store import KEYWORDS
 
 AS_EXCHANGE: Final[Mapping[bytes, bytes]] = {
     rb" \*)": b")",

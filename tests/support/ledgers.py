@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from guarantee_email_agent.config.settings import ReplyLimits
-from guarantee_email_agent.integrations.ports import Admission
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
 from guarantee_email_agent.ledger.mail_state import Done
+from guarantee_email_agent.services.ports import Admission
 
 KEY = b"k" * 32
 MAIL = "a1" * 16

@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 from tcp_proxy import TcpProxy
 
-from guarantee_email_agent.integrations.ports import Reply
-from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
-from guarantee_email_agent.mcp_servers.mail.mail_store import INBOX_STATES, MailStore
-from guarantee_email_agent.mcp_servers.tool_error import ToolError
+from guarantee_email_agent.services.mail.imap import ImapMailbox
+from guarantee_email_agent.services.mail.mail_store import INBOX_STATES, MailStore
+from guarantee_email_agent.services.ports import Reply
+from guarantee_email_agent.services.tool_error import ToolError
 
 Opener = Callable[..., ImapMailbox]
 Proxied = Callable[..., AbstractContextManager[tuple[ImapMailbox, TcpProxy]]]

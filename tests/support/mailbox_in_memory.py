@@ -16,7 +16,8 @@ from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.integrations.ports import (
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.services.ports import (
     ANY_MAIL,
     DraftState,
     InboxEntry,
@@ -25,7 +26,6 @@ from guarantee_email_agent.integrations.ports import (
     Reply,
     SentState,
 )
-from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.utils.clock import SkippingClock, count_wait
 from guarantee_email_agent.utils.errors import IntegrationError
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 from anyio.from_thread import start_blocking_portal
 from mcp import ClientSession, StdioServerParameters, stdio_client
 
-from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
+from guarantee_email_agent.services.call_errors import ERROR_META_KEY
 
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 

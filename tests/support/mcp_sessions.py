@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 import pytest
 
-from guarantee_email_agent.integrations.mcp_session import McpSession
-from guarantee_email_agent.integrations.server_launch import ServerLaunch, common_environment
+from guarantee_email_agent.services.mcp.mcp_session import McpSession
+from guarantee_email_agent.services.mcp.server_launch import ServerLaunch, common_environment
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import IntegrationError
 
 Session = TypeVar("Session", bound=McpSession)
 
-PROGRAMS = Path(__file__).parents[1] / "integrations"
+PROGRAMS = Path(__file__).parents[1] / "services" / "mcp"
 
 
 class Servers:

@@ -14,7 +14,7 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSett
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.integrations.ports import ReplyHistory
+from guarantee_email_agent.services.ports import ReplyHistory
 from guarantee_email_agent.utils.clock import SkippingClock
 
 VALID: Mapping[str, Any] = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}

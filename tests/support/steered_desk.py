@@ -10,10 +10,10 @@ from typing import Any
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.integrations.ports import Outcome
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow
 from guarantee_email_agent.ledger.opening import open_ledger
+from guarantee_email_agent.services.ports import Outcome
 
 MAIL = b"From: ada@example.com\r\nSubject: Dryer\r\nMessage-ID: <m@example.com>\r\n\r\nSN12345\r\n"
 MARKS = {"answered": "a", "handed_over": "b", "quarantined": "c", "unknown": "d"}

@@ -18,8 +18,8 @@ from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.observer import DaemonObserver, ObserverNotifier
 from guarantee_email_agent.agent.outages import CurrentOutages
-from guarantee_email_agent.integrations.ports import InboxEntry, InboxFilter, Outcome
 from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.services.ports import InboxEntry, InboxFilter, Outcome
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, IntegrationError
 from guarantee_email_agent.utils.retry import Backoff

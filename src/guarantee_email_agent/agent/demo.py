@@ -18,7 +18,7 @@ from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.services.ports import InboxEntry
 from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.logging import configure_logging
 from guarantee_email_agent.utils.terminal import Terminal, TextStream

@@ -11,7 +11,7 @@ from guarantee_email_agent.agent.mail_worker import lease_s
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import MODEL, Outage
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.integrations.ports import InboxEntry, MailMark
+from guarantee_email_agent.services.ports import InboxEntry, MailMark
 from guarantee_email_agent.utils.clock import Clock
 
 

@@ -13,9 +13,9 @@ from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import Outage, wall_time
 from guarantee_email_agent.agent.process_identity import has_ended
 from guarantee_email_agent.config.settings import Mode
-from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, RunningAgents, Work, as_code
 from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.services.ports import InboxEntry
 from guarantee_email_agent.utils.version import __version__
 
 logger = logging.getLogger(__name__)

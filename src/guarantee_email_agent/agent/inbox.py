@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from guarantee_email_agent.config.settings import AgentSettings
-from guarantee_email_agent.integrations.ports import InboxFilter, Mailbox
 from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.services.ports import InboxFilter, Mailbox
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, IntegrationError
 
 SECONDS_PER_DAY: Final = 86_400.0

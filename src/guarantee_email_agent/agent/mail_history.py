@@ -143,7 +143,7 @@ def read_headings(config: Config, reader: LedgerReader, rows: Iterable[LedgerRow
 
 
 async def _read_headings(config: Config, keys: set[str], places: Mapping[str, str]) -> Headings:
-    from guarantee_email_agent.integrations.services import create_mail_client
+    from guarantee_email_agent.services.services import create_mail_client
 
     key, name = identity_key(config), mailbox_name(config)
     found = {each: Heading(problem="no longer in the inbox") for each in keys}

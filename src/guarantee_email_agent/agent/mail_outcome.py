@@ -11,10 +11,10 @@ from typing import Any, Final, Literal, cast
 
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox, MailMark, Outcome
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
 from guarantee_email_agent.ledger.tables import BY_TEMPLATE
+from guarantee_email_agent.services.ports import InboxEntry, Mailbox, MailMark, Outcome
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
 from guarantee_email_agent.utils.retry import Backoff
 

@@ -29,11 +29,11 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.integrations.ports import DraftState, InboxEntry, Mailbox, MailMark, SentState
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
 from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, Waiting
 from guarantee_email_agent.llm.usage import MeteredModel
+from guarantee_email_agent.services.ports import DraftState, InboxEntry, Mailbox, MailMark, SentState
 from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
 from guarantee_email_agent.utils.logging import add_log_fields, log_fields

@@ -26,7 +26,7 @@ from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import Outage, wall_time
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
-from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.services.ports import InboxEntry
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitState
 from guarantee_email_agent.utils.version import __version__
 

@@ -17,7 +17,7 @@ from guarantee_email_agent.agent.sd_notify import ServiceNotifier, ServiceStatus
 from guarantee_email_agent.config.operation_settings import MetricsSettings
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
-from guarantee_email_agent.integrations.server_launch import is_loopback
+from guarantee_email_agent.services.mcp.server_launch import is_loopback
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import ConfigurationError

@@ -8,7 +8,7 @@ from typing import Final, get_args
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.outages import INBOX, LEDGER, LEDGER_LIST, MAILS, MODEL, CurrentOutages, Outage
-from guarantee_email_agent.integrations.ports import InboxEntry, MailMark
+from guarantee_email_agent.services.ports import InboxEntry, MailMark
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
 logger = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.instructions.look_up import WARRANTY
-from guarantee_email_agent.integrations.look_up_answer import WITHHELD
 from guarantee_email_agent.llm.usage import MeteredModel
+from guarantee_email_agent.services.look_up_answer import WITHHELD
 from guarantee_email_agent.utils.errors import AgentError
 
 INBOX: Final = "mail list"

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import ReplyLimits
-from guarantee_email_agent.integrations.ports import (
+from guarantee_email_agent.ledger.ledger import Claim, Ledger
+from guarantee_email_agent.services.ports import (
     Admission,
     Limit,
     Mailbox,
@@ -22,7 +23,6 @@ from guarantee_email_agent.integrations.ports import (
     TicketingSystem,
     parse_ticket_id,
 )
-from guarantee_email_agent.ledger.ledger import Claim, Ledger
 from guarantee_email_agent.utils.errors import IntegrationError
 
 NOT_WAITING: Final = "mail_not_waiting"

@@ -30,16 +30,16 @@ from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
 from guarantee_email_agent.instructions.translations import incomplete_languages
-from guarantee_email_agent.integrations import services
-from guarantee_email_agent.integrations.look_ups import instruction_files, lexicon_files
-from guarantee_email_agent.integrations.mail_client import MailClient
-from guarantee_email_agent.integrations.ports import InboxFilter
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger_to_read
 from guarantee_email_agent.ledger.schema import SCHEMA_VERSION
 from guarantee_email_agent.llm.provider import check_connection, language_model, mail_limiter
 from guarantee_email_agent.llm.rate_limit import LimitKind
+from guarantee_email_agent.services import services
+from guarantee_email_agent.services.look_ups import instruction_files, lexicon_files
+from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.ports import InboxFilter
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import (
     EXIT_CONFIGURATION,

@@ -11,7 +11,7 @@ from typing import Final, get_args
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import Outage
-from guarantee_email_agent.integrations.ports import InboxEntry, MailMark
+from guarantee_email_agent.services.ports import InboxEntry, MailMark
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.integrations.server_launch import name_oauth_settings, require_oauth_client
-from guarantee_email_agent.mcp_servers.tool_error import ToolError
+from guarantee_email_agent.services.mcp.server_launch import name_oauth_settings, require_oauth_client
+from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError
 from guarantee_email_agent.utils.terminal import Terminal
 from guarantee_email_agent.utils.text import printable
@@ -36,9 +36,9 @@ def sign_in(config: Config, terminal: Terminal, *, timeout_s: float, port: int) 
         )
     require_oauth_client(config)
     with _in_words_of(config):
-        from guarantee_email_agent.mcp_servers.mail.oauth.access_tokens import AccessTokens
-        from guarantee_email_agent.mcp_servers.mail.oauth.authorization import authorize
-        from guarantee_email_agent.mcp_servers.mail.oauth.oauth_client import oauth_client
+        from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
+        from guarantee_email_agent.services.mail.oauth.authorization import authorize
+        from guarantee_email_agent.services.mail.oauth.oauth_client import oauth_client
 
         client = oauth_client(config)
         if not client.keeps_token:
@@ -58,8 +58,8 @@ def check_sign_in(config: Config) -> str:
     """
     require_oauth_client(config)
     with _in_words_of(config, to_correct=()):
-        from guarantee_email_agent.mcp_servers.mail.oauth.access_tokens import AccessTokens
-        from guarantee_email_agent.mcp_servers.mail.oauth.oauth_client import oauth_client
+        from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
+        from guarantee_email_agent.services.mail.oauth.oauth_client import oauth_client
 
         client = oauth_client(config)
         tokens = AccessTokens(client)

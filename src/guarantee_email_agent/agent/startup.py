@@ -32,12 +32,12 @@ from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.processor import InstructionSource
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import LookUp
-from guarantee_email_agent.integrations.mail_client import MailClient
-from guarantee_email_agent.integrations.services import Services, create_services
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.llm.provider import ModelWithFallback
+from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.services import Services, create_services
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import (

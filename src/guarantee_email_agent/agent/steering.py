@@ -19,12 +19,12 @@ from guarantee_email_agent.agent.ledger_access import agent_state, find_mail, op
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.agent.process_identity import has_ended, process_name
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.integrations.mail_client import MailClient
-from guarantee_email_agent.integrations.services import create_mail_client
 from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError, short_owner
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.mail_state import Done
 from guarantee_email_agent.ledger.opening import open_ledger
+from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.services import create_mail_client
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
 from guarantee_email_agent.utils.terminal import Terminal

@@ -15,12 +15,12 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSett
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.instructions.lexicon import Lexicon
-from guarantee_email_agent.integrations.look_ups import instruction_files
-from guarantee_email_agent.integrations.services import Services
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
 from guarantee_email_agent.llm.provider import language_model
+from guarantee_email_agent.services.look_ups import instruction_files
+from guarantee_email_agent.services.services import Services
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import InstructionError
 

@@ -76,7 +76,7 @@ def given_look_ups(options: argparse.Namespace, config: Config) -> LookUpSource:
     """Raises ConfigurationError for options that contradict each other, or an answer that no service could give."""
     from guarantee_email_agent.eval.look_up_source import GivenFact, look_up_source, parse_given_facts
     from guarantee_email_agent.instructions.look_up import WARRANTY
-    from guarantee_email_agent.integrations.look_ups import configured_look_ups
+    from guarantee_email_agent.services.look_ups import configured_look_ups
 
     look_ups = configured_look_ups(config)
     given = [

@@ -18,7 +18,7 @@ from guarantee_email_agent.utils.text import printable
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.email.parsing.email import Email
-    from guarantee_email_agent.integrations.ports import Thread
+    from guarantee_email_agent.services.ports import Thread
 
 _EXIT_CODES = """\
 exit codes:

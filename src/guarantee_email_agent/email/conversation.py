@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from guarantee_email_agent.email.parsing.email import Email
-from guarantee_email_agent.integrations.ports import Thread
+from guarantee_email_agent.services.ports import Thread
 
 MAX_THREAD_IDS: Final = 100
 MACHINE_DELAY_S: Final = 20.0

@@ -19,9 +19,9 @@ from guarantee_email_agent.instructions.hand_over_lexicon import (
 )
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import LookUp
-from guarantee_email_agent.integrations.look_up_answer import LookUpAnswer, possible_dates
-from guarantee_email_agent.integrations.ports import Admission, ReplyHistory, Thread
 from guarantee_email_agent.reading.language import read_language
+from guarantee_email_agent.services.look_up_answer import LookUpAnswer, possible_dates
+from guarantee_email_agent.services.ports import Admission, ReplyHistory, Thread
 
 
 async def hand_over_reasons(

@@ -36,10 +36,10 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 
-from guarantee_email_agent.email.parsing.addresses import parse_addresses, strip_comments
 from guarantee_email_agent.email.parsing.email import Email, is_reply_or_forward
 from guarantee_email_agent.email.phrases import Key, Language, alternatives, languages, phrases_of
 from guarantee_email_agent.email.recipient import reply_recipient
+from guarantee_email_agent.utils.addresses import parse_addresses, strip_comments
 
 # A fast check first: one of these stands in every sender that the three patterns match.
 _SENDER_STEMS = phrases_of("sender stems")

@@ -45,8 +45,13 @@ from guarantee_email_agent.instructions.instruction import Instructions, Scenari
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
-from guarantee_email_agent.integrations.look_up_answer import WITHHELD, LookUpAnswer, parse_look_up_answer
-from guarantee_email_agent.integrations.ports import (
+from guarantee_email_agent.llm.port import LanguageModel
+from guarantee_email_agent.llm.prompts import MAX_NUMBERS, numbers_key
+from guarantee_email_agent.reading.doubt import MAX_DOUBT, Doubt, measure_doubt, measure_doubt_of_answer
+from guarantee_email_agent.reading.number_reader import NumberReading
+from guarantee_email_agent.reading.numbers import Tiers, is_newly_given, read_numbers, tiers_of
+from guarantee_email_agent.services.look_up_answer import WITHHELD, LookUpAnswer, parse_look_up_answer
+from guarantee_email_agent.services.ports import (
     LookUpService,
     ReplyHistory,
     ReplySender,
@@ -55,11 +60,6 @@ from guarantee_email_agent.integrations.ports import (
     WarrantyApi,
     parse_ticket_id,
 )
-from guarantee_email_agent.llm.port import LanguageModel
-from guarantee_email_agent.llm.prompts import MAX_NUMBERS, numbers_key
-from guarantee_email_agent.reading.doubt import MAX_DOUBT, Doubt, measure_doubt, measure_doubt_of_answer
-from guarantee_email_agent.reading.number_reader import NumberReading
-from guarantee_email_agent.reading.numbers import Tiers, is_newly_given, read_numbers, tiers_of
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
 from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry

@@ -10,8 +10,8 @@ from guarantee_email_agent.config.settings import Config, Mode, SenderCheck
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.router import NUMBER_COUNTS, NumberCount
-from guarantee_email_agent.integrations.ports import Thread
 from guarantee_email_agent.reading.number_reader import NumberReading
+from guarantee_email_agent.services.ports import Thread
 from guarantee_email_agent.utils.clock import Clock
 
 

@@ -6,8 +6,8 @@ would have us write to strangers. A form that is not trusted, `noreply@shop.exam
 
 from __future__ import annotations
 
-from guarantee_email_agent.email.parsing.addresses import parse_address, strip_comments
 from guarantee_email_agent.email.parsing.email import MAX_HEADER_CHARS, Email
+from guarantee_email_agent.utils.addresses import parse_address, strip_comments
 
 
 def reply_recipient(email: Email, trusted_forms: frozenset[str]) -> str:

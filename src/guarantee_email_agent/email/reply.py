@@ -12,8 +12,8 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.phrases import phrases_of
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.language import clear_language, is_too_short
-from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.reading.language import read_language
+from guarantee_email_agent.services.ports import Reply
 
 MAX_SUBJECT = 200
 MAX_UNPROVED_SUBJECT = 60

@@ -23,13 +23,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.email.parsing.email import (
     MAX_HEADER_CHARS,
     MAX_HEADERS,
     SEVERAL_AUTHORS,
     Email,
 )
+from guarantee_email_agent.utils.addresses import parse_addresses
 
 SenderVerdict = Literal["verified", "unverified"]
 

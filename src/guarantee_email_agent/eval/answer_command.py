@@ -20,13 +20,13 @@ from guarantee_email_agent.eval.previous_reply import with_previous_reply
 from guarantee_email_agent.eval.runner import run_without_event_loop
 from guarantee_email_agent.files.report_files import as_json, check_writable, write_report
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
-from guarantee_email_agent.integrations.look_ups import instruction_files
+from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.integrations.services import LookUpClient, WarrantyClient
+    from guarantee_email_agent.services.services import LookUpClient, WarrantyClient
     from guarantee_email_agent.utils.clock import Clock
 
 _CONNECT_TIMEOUT_S = 30.0
@@ -128,7 +128,7 @@ async def _run_with_services(
 def _look_up_client(look_up: LookUp, config: Config, clock: Clock) -> WarrantyClient | LookUpClient:
     import os
 
-    from guarantee_email_agent.integrations.services import create_look_up_client, create_warranty_client
+    from guarantee_email_agent.services.services import create_look_up_client, create_warranty_client
 
     if look_up == WARRANTY:
         return create_warranty_client(config, clock, os.environ)

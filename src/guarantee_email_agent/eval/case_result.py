@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from guarantee_email_agent.email.normalize import normalize_phrase
 from guarantee_email_agent.eval.distinct_mails import mail_fingerprint
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
@@ -15,6 +14,7 @@ from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.records import NO_USAGE, Case, CaseResult, Check, Nearest, Usage
 from guarantee_email_agent.runlog.views.word_diff import diff_words
+from guarantee_email_agent.utils.normalize import normalize_phrase
 
 _PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n|\n(?=\s*[-*•])")
 _SENTENCE_BREAK: Final = re.compile(r"(?<=[.!?])\s+")

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from guarantee_email_agent.email.normalize import has_phrase, normalize_phrase
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.tool_mocks import has_arguments
 from guarantee_email_agent.files.fields import number
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.utils.normalize import has_phrase, normalize_phrase
 from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import printable, truncate
 

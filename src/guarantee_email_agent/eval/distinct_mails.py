@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from guarantee_email_agent.email.no_reply import sender_reason
-from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.eval.models import EvalInput
 from guarantee_email_agent.runlog.distinct_mails import FINGERPRINT_BYTES
+from guarantee_email_agent.utils.addresses import parse_address
 
 _DIGIT: Final = re.compile(r"\d")
 _NUMBER_PARTS: Final = re.compile(r"([0-9]+)|([a-z]+)|[!-/:-@\[-`{-~]+")

@@ -14,9 +14,9 @@ from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, Eva
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.tool_mocks import NO_LOOK_UPS, ToolCall, ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace
-from guarantee_email_agent.integrations.look_ups import tool_of
-from guarantee_email_agent.integrations.ports import LookUpService, WarrantyApi
 from guarantee_email_agent.llm.port import LanguageModel
+from guarantee_email_agent.services.look_ups import tool_of
+from guarantee_email_agent.services.ports import LookUpService, WarrantyApi
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
 
 MockAnswers = Mapping[str, Mapping[str, object]]

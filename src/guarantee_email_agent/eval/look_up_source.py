@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.instructions.look_up import FOUND, NOT_FOUND, OTHER_STATUS, WARRANTY, Fact, LookUp
-from guarantee_email_agent.integrations.look_up_answer import parse_look_up_answer
-from guarantee_email_agent.integrations.look_ups import tool_of
+from guarantee_email_agent.services.look_up_answer import parse_look_up_answer
+from guarantee_email_agent.services.look_ups import tool_of
 from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError
 from guarantee_email_agent.utils.text import printable, truncate, word_key
 

@@ -12,7 +12,9 @@ from guarantee_email_agent.eval.mock_mail import raw_mail
 from guarantee_email_agent.eval.mocks import MockTicketingClient, send_email_arguments
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import run_without_event_loop
-from guarantee_email_agent.integrations.ports import (
+from guarantee_email_agent.services.mail.compose import compose
+from guarantee_email_agent.services.mail.mail_store import INBOX_STATES, MailListing, check_size, mail_not_found
+from guarantee_email_agent.services.ports import (
     ANY_MAIL,
     DraftState,
     InboxEntry,
@@ -21,8 +23,6 @@ from guarantee_email_agent.integrations.ports import (
     Reply,
     SentState,
 )
-from guarantee_email_agent.mcp_servers.mail.compose import compose
-from guarantee_email_agent.mcp_servers.mail.mail_store import INBOX_STATES, MailListing, check_size, mail_not_found
 
 _SENDER: Final = "support@example.com"
 _CREATED_AT: Final = "2026-01-01T00:00:00Z"

@@ -14,9 +14,9 @@ from guarantee_email_agent.config.built_in_files import built_in_path
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, LexiconSource
-from guarantee_email_agent.integrations.ports import Admission, Reply, Thread
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message, ModelClient
+from guarantee_email_agent.services.ports import Admission, Reply, Thread
 from guarantee_email_agent.utils.errors import IntegrationError
 
 _RETRYABLE_FAILURES = frozenset({"timeout", "unavailable"})

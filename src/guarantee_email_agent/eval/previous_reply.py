@@ -12,7 +12,7 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.eval.models import PreviousReply
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
-from guarantee_email_agent.integrations.ports import TICKET_ID, Thread
+from guarantee_email_agent.services.ports import TICKET_ID, Thread
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable, truncate
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from guarantee_email_agent.email.conversation import answered_message_ids
-from guarantee_email_agent.email.normalize import normalize_text
-from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.checks import format_value
 from guarantee_email_agent.eval.models import EvalEmail, PreviousReply
 from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.utils.addresses import parse_address
 from guarantee_email_agent.utils.errors import ProcessingError
+from guarantee_email_agent.utils.normalize import normalize_text
 
 
 def check_raw_file(email: EvalEmail, previous: PreviousReply | None = None) -> Iterator[Check]:

@@ -43,9 +43,9 @@ from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.language import clear_language
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, LexiconSource
-from guarantee_email_agent.integrations.look_ups import instruction_files, tool_of
-from guarantee_email_agent.integrations.ports import ReplyHistory
 from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.services.look_ups import instruction_files, tool_of
+from guarantee_email_agent.services.ports import ReplyHistory
 from guarantee_email_agent.utils.clock import Clock, SkippingClock, counted_waits
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from guarantee_email_agent.config.settings import Mode, SenderCheck
-from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.checks import (
     ExpectedCall,
@@ -45,6 +44,7 @@ from guarantee_email_agent.eval.scenario_values import (
 )
 from guarantee_email_agent.files.fields import none_is_default, not_blank, number
 from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.utils.addresses import parse_addresses
 from guarantee_email_agent.utils.text import printable
 
 INVALID_FILE: Final = "Invalid eval file"

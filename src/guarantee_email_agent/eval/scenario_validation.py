@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.eval.checks import ExpectedCall, ForbiddenCall
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
@@ -19,7 +18,8 @@ from guarantee_email_agent.instructions.hand_over_lexicon import REASONS_OF_CODE
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import OTHER_STATUS, WARRANTY
 from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.integrations.look_up_answer import is_date
+from guarantee_email_agent.services.look_up_answer import is_date
+from guarantee_email_agent.utils.addresses import parse_address
 from guarantee_email_agent.utils.text import truncate, word_key
 
 _NO_INSTRUCTION: Final = "none"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Final
 
-from guarantee_email_agent.email.normalize import normalize_phrase
-from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.files.fields import not_blank
+from guarantee_email_agent.utils.addresses import parse_addresses
+from guarantee_email_agent.utils.normalize import normalize_phrase
 from guarantee_email_agent.utils.text import truncate
 
 SCENARIO_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")

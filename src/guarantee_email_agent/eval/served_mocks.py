@@ -18,14 +18,14 @@ from guarantee_email_agent.eval.mock_stores import MockMailStore, MockTicketStor
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
-from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
 from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher, ServerTool, ToolOutput
 from guarantee_email_agent.mcp_servers.loopback import PublishedTools
 from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
 from guarantee_email_agent.mcp_servers.messages import ToolDeclaration, ToolResult, error_result, structured_result
 from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
-from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.mcp_servers.warranty.warranty_tools import CheckWarranty, WarrantyTools
+from guarantee_email_agent.services.call_errors import ERROR_META_KEY
+from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.text import head_and_tail
 
 MAX_CALLS: Final = 1000

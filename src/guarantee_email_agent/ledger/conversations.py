@@ -12,8 +12,8 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, func, or_, select, update
 
 from guarantee_email_agent.config.settings import ReplyLimits
-from guarantee_email_agent.integrations.ports import Admission, Limit, Thread
 from guarantee_email_agent.ledger.tables import BY_TEMPLATE, NOT_ADMITTED, AnyRow, mails
+from guarantee_email_agent.services.ports import Admission, Limit, Thread
 
 MAX_THREAD_IDS: Final = 100
 """Message-IDs that are looked up for one mail: a sender may write as many as fit into it."""

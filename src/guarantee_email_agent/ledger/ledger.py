@@ -14,7 +14,6 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Update
 
 from guarantee_email_agent.config.settings import ReplyLimits
-from guarantee_email_agent.integrations.ports import TICKET_ID, Admission, Limit, Outcome, Thread
 from guarantee_email_agent.ledger import tables
 from guarantee_email_agent.ledger.agents import RunningAgents
 from guarantee_email_agent.ledger.conversations import (
@@ -48,6 +47,7 @@ from guarantee_email_agent.ledger.mail_state import (
 from guarantee_email_agent.ledger.pruning import prune
 from guarantee_email_agent.ledger.schema import LEDGER_ID, SCHEMA_VERSION
 from guarantee_email_agent.ledger.tables import TOKEN, Delivery, Stage, require_form
+from guarantee_email_agent.services.ports import TICKET_ID, Admission, Limit, Outcome, Thread
 from guarantee_email_agent.utils.errors import AgentError
 
 _HASH = re.compile(r"[0-9a-f]{32,128}")

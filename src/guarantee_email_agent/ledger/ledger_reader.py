@@ -11,12 +11,12 @@ from typing import Any, Final, Self, get_args
 
 from sqlalchemy import ColumnElement, Select, func, inspect, select, text
 
-from guarantee_email_agent.integrations.ports import MailMark, Outcome
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
 from guarantee_email_agent.ledger.database import LedgerError, open_database
 from guarantee_email_agent.ledger.facts import read_fact
 from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, SCHEMA_VERSION, newer_schema, older_schema, require_key
 from guarantee_email_agent.ledger.tables import current_time, facts, locations, mails
+from guarantee_email_agent.services.ports import MailMark, Outcome
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 OUTCOMES: Final[tuple[Outcome, ...]] = (*get_args(MailMark), "observed")

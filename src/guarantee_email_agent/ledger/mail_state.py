@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
 
-from guarantee_email_agent.integrations.ports import Outcome
 from guarantee_email_agent.ledger.tables import AnyRow
+from guarantee_email_agent.services.ports import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from guarantee_email_agent.integrations.ports import Outcome
 from guarantee_email_agent.ledger.database import SQLITE_CLOCK_FUNCTION, LedgerError
+from guarantee_email_agent.services.ports import Outcome
 
 Stage: TypeAlias = Literal["claimed", "ticketing", "ticketed", "sending", "sent"]
 """How far the side effects of a mail may have got: written before one (`ticketing`, `sending`) and after it

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import signal
 import sys
 from typing import NoReturn
 
+from guarantee_email_agent.utils.logging import ROOT, LineFormatter
 from guarantee_email_agent.utils.text import printable
 
 STREAMS = """\
@@ -22,6 +24,11 @@ class CommandLine(argparse.ArgumentParser):
     def __init__(self, program: str, description: str) -> None:
         prog = f"python -m guarantee_email_agent.mcp_servers.{program}"
         super().__init__(prog, description=description, epilog=STREAMS, allow_abbrev=False)
+        handler = logging.StreamHandler()
+        handler.setFormatter(LineFormatter("%(message)s"))
+        logger = logging.getLogger(ROOT)
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
 
     def error(self, message: str) -> NoReturn:
         exit_with_error(f"{message}; see --help")

@@ -51,7 +51,7 @@ from guarantee_email_agent.mcp_servers.command_line import exit_on_signals, log_
 from guarantee_email_agent.mcp_servers.messages import ToolDeclaration, ToolResult, error_result, structured_result
 from guarantee_email_agent.mcp_servers.protocol import ServerSession
 from guarantee_email_agent.mcp_servers.stdio import StandardStreams
-from guarantee_email_agent.mcp_servers.tool_error import ToolError
+from guarantee_email_agent.services.tool_error import ToolError
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

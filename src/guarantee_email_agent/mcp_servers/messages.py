@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
-from guarantee_email_agent.mcp_servers.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ERROR_META_KEY
+from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.text import printable
 
 MAX_TEXT_CHARS: Final = 65_536  # of the text beside structured content; for a mail of megabytes it would only double it

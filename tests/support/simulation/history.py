@@ -11,8 +11,8 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 from guarantee_email_agent.agent.daemon import Daemon
-from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.ledger.ledger import Claim
+from guarantee_email_agent.services.ports import Reply
 from simulation.administration import RESTORE_S, Administration
 from simulation.agent import create_daemon, identity_of, location_of
 from simulation.call import Call

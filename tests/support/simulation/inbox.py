@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.email.identity import reply_message_id
-from guarantee_email_agent.integrations.ports import InboxEntry, MailMark, Reply
+from guarantee_email_agent.services.ports import InboxEntry, MailMark, Reply
 from simulation.agent import identity_of
 from simulation.letters import Kind, Letter, letter_text
 

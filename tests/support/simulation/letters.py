@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from guarantee_email_agent.integrations.ports import MailMark, Outcome
+from guarantee_email_agent.services.ports import MailMark, Outcome
 
 Kind = Literal["valid", "expired", "missing", "automatic", "angry", "robot"]
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from guarantee_email_agent.integrations.ports import (
+from guarantee_email_agent.services.ports import (
     ANY_MAIL,
     DraftState,
     InboxEntry,

@@ -26,7 +26,6 @@ MAX_PARTS = 200
 MAX_ATTACHMENTS = 200
 MAX_NAME_CHARS = 255  # an attachment's name: what file systems take
 MAX_RECIPIENTS = 100
-MAX_ADDRESS_CHARS = 320  # RFC 5321 §4.5.3.1: 64 for the local part, "@", 255 for the domain
 MAX_MESSAGE_ID_CHARS = 998
 MAX_DATE_CHARS = 100
 

@@ -12,8 +12,8 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64, a2b_qp
 from contextlib import suppress
 
-from guarantee_email_agent.email.normalize import replace_controls
 from guarantee_email_agent.email.parsing.email import MAX_HEADER_CHARS, MAX_HEADERS
+from guarantee_email_agent.utils.normalize import replace_controls
 
 # RFC 2047 §2; spaces inside the encoded text are forbidden there and sent all the same.
 _ENCODED_WORD = re.compile(r"=\?([A-Za-z0-9_.:+-]{1,60})(?:\*[A-Za-z0-9-]{1,20})?\?([BbQq])\?([^?\r\n]*)\?=")

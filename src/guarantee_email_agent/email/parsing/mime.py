@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
-from guarantee_email_agent.email.normalize import normalize_file_name
 from guarantee_email_agent.email.parsing.email import (
     MAX_BODY_CHARS,
     MAX_HTML_CHARS,
@@ -33,6 +32,7 @@ from guarantee_email_agent.email.parsing.header_fields import (
     parse_parameters,
 )
 from guarantee_email_agent.email.parsing.html_text import truncate_html
+from guarantee_email_agent.utils.normalize import normalize_file_name
 
 Subtype = Literal["plain", "html"]
 

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from guarantee_email_agent.email.normalize import normalize_file_name, normalize_line, normalize_text, replace_controls
-from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.email.parsing.email import (
     DERIVED_ID_SUFFIX,
     MAX_ATTACHMENTS,
@@ -28,7 +26,9 @@ from guarantee_email_agent.email.parsing.email import (
     Email,
 )
 from guarantee_email_agent.email.parsing.quoting import label_spans
+from guarantee_email_agent.utils.addresses import parse_addresses
 from guarantee_email_agent.utils.errors import ProcessingError
+from guarantee_email_agent.utils.normalize import normalize_file_name, normalize_line, normalize_text, replace_controls
 
 _MESSAGE_ID = r"<[^<>\s]{1,996}>"
 # The plain half of many newsletters and of some phones' mails: "Please view this message in a browser."

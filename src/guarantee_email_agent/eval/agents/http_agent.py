@@ -19,7 +19,7 @@ from guarantee_email_agent.eval.agents.agent import (
     read_printed,
     task_as_json,
 )
-from guarantee_email_agent.integrations.server_launch import is_loopback
+from guarantee_email_agent.services.mcp.server_launch import is_loopback
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 

@@ -13,11 +13,11 @@ from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import OpenServices
 from guarantee_email_agent.eval.served_mocks import ServedMocks
 from guarantee_email_agent.instructions.lexicon import LexiconSource
-from guarantee_email_agent.integrations.mail_client import MailClient
-from guarantee_email_agent.integrations.mcp_session import McpSession
-from guarantee_email_agent.integrations.server_launch import ServerLaunch
-from guarantee_email_agent.integrations.services import TicketingClient, WarrantyClient
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
+from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.mcp.mcp_session import McpSession
+from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
+from guarantee_email_agent.services.services import TicketingClient, WarrantyClient
 from guarantee_email_agent.utils.clock import SkippingClock
 
 _CALL_S: Final = 30.0

@@ -34,8 +34,8 @@ from guarantee_email_agent.eval.runner import run_without_event_loop
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.instructions.look_up import LookUp
-from guarantee_email_agent.integrations.look_ups import instruction_files
-from guarantee_email_agent.integrations.ports import Thread
+from guarantee_email_agent.services.look_ups import instruction_files
+from guarantee_email_agent.services.ports import Thread
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError, ProcessingError
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.text import end_sentence, printable

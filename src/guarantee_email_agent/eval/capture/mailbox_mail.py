@@ -12,7 +12,7 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.answer_command import connected
-from guarantee_email_agent.integrations.services import create_mail_client
+from guarantee_email_agent.services.services import create_mail_client
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ProcessingError
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.email.no_reply import decides_reply
-from guarantee_email_agent.email.normalize import has_phrase
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.header_fields import decode_encoded_words
 from guarantee_email_agent.eval.answer_report import ticket_fields
@@ -18,6 +17,7 @@ from guarantee_email_agent.eval.dry_run import DryRun
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.files.yaml import dump
+from guarantee_email_agent.utils.normalize import has_phrase
 
 _MAX_PHRASES: Final = 3
 _NAMED_IN: Final = ("from", "to", "cc", "reply-to")

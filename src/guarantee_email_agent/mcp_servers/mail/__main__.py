@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS, MarkFolders, MarkKind, OAuthFlow
-from guarantee_email_agent.email.parsing.addresses import parse_address
-from guarantee_email_agent.integrations.server_launch import is_loopback
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
-from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore
-from guarantee_email_agent.mcp_servers.tool_error import ToolError
+from guarantee_email_agent.services.mail.mail_store import MailStore
+from guarantee_email_agent.services.mcp.server_launch import is_loopback
+from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.utils.addresses import parse_address
 from guarantee_email_agent.utils.process import gc_paused
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.mcp_servers.mail.oauth.access_tokens import AccessTokens
+    from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
 
 _SECURITY = ("tls", "starttls", "none")
 _REPLACE_IDS = ("office365.com", "outlook.com", "office365.us", "outlook.cn")
@@ -135,8 +135,8 @@ def _mark_folders(parser: CommandLine, options: argparse.Namespace) -> MarkFolde
 
 
 def _access_tokens(options: argparse.Namespace) -> AccessTokens:
-    from guarantee_email_agent.mcp_servers.mail.oauth.access_tokens import AccessTokens
-    from guarantee_email_agent.mcp_servers.mail.oauth.oauth_client import OAuthClient
+    from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
+    from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
 
     return AccessTokens(
         OAuthClient(
@@ -154,12 +154,12 @@ def _access_tokens(options: argparse.Namespace) -> AccessTokens:
 
 def _open_store(options: argparse.Namespace, tokens: AccessTokens | None) -> MailStore:
     if options.maildir is not None:
-        from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
+        from guarantee_email_agent.services.mail.maildir import Maildir
 
         return Maildir(options.maildir, options.sender, create=options.create, read_only=options.read_only)
-    from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox, ImapSettings
-    from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, tls_context
-    from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
+    from guarantee_email_agent.services.mail.imap import ImapMailbox, ImapSettings
+    from guarantee_email_agent.services.mail.mail_server import MailServer, tls_context
+    from guarantee_email_agent.services.mail.smtp import SmtpSender
 
     imap_user = options.imap_user or options.sender
     smtp_user = imap_user if options.smtp_user is None else options.smtp_user or None

@@ -13,16 +13,16 @@ from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import Field
 
-from guarantee_email_agent.integrations.ports import DraftState, InboxFilter, MailMark, Reply, SentState
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
-from guarantee_email_agent.mcp_servers.mail.compose import MESSAGE_ID
-from guarantee_email_agent.mcp_servers.mail.mail_store import (
+from guarantee_email_agent.services.mail.compose import MESSAGE_ID
+from guarantee_email_agent.services.mail.mail_store import (
     MailStore,
     MarkedMailStore,
     OwnedMailStore,
     SearchableMailStore,
 )
-from guarantee_email_agent.mcp_servers.tool_error import ToolError
+from guarantee_email_agent.services.ports import DraftState, InboxFilter, MailMark, Reply, SentState
+from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.retry import Backoff
 
 MAX_READ_BYTES: Final = 100_000_000

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
-from guarantee_email_agent.mcp_servers.table.open_table import open_table
-from guarantee_email_agent.mcp_servers.table.table import TableError
+from guarantee_email_agent.services.table.open_table import open_table
+from guarantee_email_agent.services.table.table import TableError
 from guarantee_email_agent.utils.process import gc_paused
 
 DESCRIPTION = """\

@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import ConfigDict, Field
 
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
-from guarantee_email_agent.mcp_servers.table.table import Table, TableLayout
+from guarantee_email_agent.services.table.table import Table, TableLayout
 
 SERVER: Final = "table"  # as its error codes begin
 

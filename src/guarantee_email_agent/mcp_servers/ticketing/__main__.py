@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
-from guarantee_email_agent.mcp_servers.ticketing.ticket_store import SERVER, TicketStore, TicketStoreError
+from guarantee_email_agent.services.ticket_store import SERVER, TicketStore, TicketStoreError
 from guarantee_email_agent.utils.process import gc_paused
 
 DESCRIPTION = """\

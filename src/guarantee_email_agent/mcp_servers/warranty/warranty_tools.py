@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic import Field
 
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
-from guarantee_email_agent.mcp_servers.table.table import Table
-from guarantee_email_agent.mcp_servers.warranty.warranty_list import WarrantyRecord
+from guarantee_email_agent.services.table.table import Table
+from guarantee_email_agent.services.table.warranty_list import WarrantyRecord
 
 
 class CheckWarranty(ToolArguments):

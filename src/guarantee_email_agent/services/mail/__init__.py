@@ -1,0 +1,1 @@
+"""The mailbox: a Maildir, or IMAP for the inbox and SMTP for replies."""

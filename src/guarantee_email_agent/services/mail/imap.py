@@ -1,0 +1,304 @@
+"""An IMAP folder as the mailbox, and a Sent folder with the proof of what was sent; replies leave over SMTP."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple
+
+from imapclient import IMAPClient
+from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
+
+from guarantee_email_agent.config.mailbox_settings import MarkFolders, MarkKind
+from guarantee_email_agent.services.mail.imap_idle import ImapIdle
+from guarantee_email_agent.services.mail.imap_mark_folders import FolderMarks
+from guarantee_email_agent.services.mail.imap_marks import (
+    UNTOUCHED,
+    ImapMarks,
+    KeywordMarks,
+    fetch_body,
+    uid_set,
+)
+from guarantee_email_agent.services.mail.imap_owner import ImapOwner
+from guarantee_email_agent.services.mail.imap_replies import ImapReplies, ReplySettings
+from guarantee_email_agent.services.mail.imap_session import ImapSession, is_passing
+from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
+from guarantee_email_agent.services.mail.mail_store import MailListing, check_size, mail_not_found
+from guarantee_email_agent.services.mail.smtp import SmtpSender
+from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder
+from guarantee_email_agent.services.ports import (
+    ANY_MAIL,
+    DraftState,
+    InboxEntry,
+    InboxFilter,
+    MailMark,
+    MarkedMail,
+    Reply,
+    SentState,
+)
+from guarantee_email_agent.services.tool_error import ToolError
+
+_PAGE: Final = 500  # UIDs in one command, whose line servers limit
+_FACTS_KEPT: Final = 200_000
+_DAY: Final = timedelta(days=1)
+
+
+class _MailFacts(NamedTuple):
+    """Size in bytes; time of delivery in seconds since 1970, 0 where the server does not say."""
+
+    size: int
+    received: float
+
+
+@dataclass(frozen=True, slots=True)
+class ImapSettings:
+    """address, key, copy_wait_s, replaces_ids: as in `ReplySettings`.
+
+    read_only: the inbox is only looked at, so that not even our own copies are filed.
+    """
+
+    server: MailServer
+    folder: str
+    sent_folder: str | None
+    drafts_folder: str | None
+    address: str
+    sent_copy: Literal["self", "server", "append"]
+    copy_wait_s: float
+    key: bytes
+    read_only: bool = False
+    marks: MarkKind = "auto"
+    mark_folders: MarkFolders = field(default_factory=MarkFolders)
+    replaces_ids: bool = False
+
+
+class ImapMailbox:
+    """A mailbox on an IMAP server. Connects when it is first used, and again whenever a connection is lost."""
+
+    def __init__(self, settings: ImapSettings, sender: SmtpSender) -> None:
+        self._settings = settings
+        self._inbox = ImapSession(settings.server, self._open_inbox)
+        self._keywords = KeywordMarks()
+        self._folders = FolderMarks(settings.server, settings.folder, settings.mark_folders)
+        self._marks: ImapMarks = self._keywords
+        self._replies = ImapReplies(
+            ReplySettings(
+                settings.folder,
+                settings.address,
+                settings.sent_copy,
+                settings.copy_wait_s,
+                settings.key,
+                files_copies=not settings.read_only,
+                replaces_ids=settings.replaces_ids,
+            ),
+            sender,
+            self._inbox,
+            SentFolder(settings.server, settings.sent_folder, replaces_ids=settings.replaces_ids),
+            DraftsFolder(settings.server, settings.drafts_folder),
+            lambda: self._marks.unmarked(),
+        )
+        self._owner = ImapOwner(settings.server, settings.folder, settings.address)
+        self._idle = ImapIdle(settings.server, self._select)
+        self._validity = 0
+        self._old_below: tuple[float, int] = (0.0, 1)  # every UID below this one came before that moment's day
+        self._facts: dict[int, _MailFacts] = {}
+        self.proof_lags = settings.sent_copy != "append"
+
+    def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing:
+        def work(client: IMAPClient) -> MailListing:
+            # A copy of ours may have come since copies were filed: the next list has what came with it.
+            uids = [uid for uid in self._unprocessed(client, inbox_filter) if self._replies.is_checked(uid)]
+            entries: dict[str, InboxEntry] = {}
+            start = 0
+            while start < len(uids) and len(entries) < limit:  # copies of a mail are one entry
+                page = uids[start : start + min(_PAGE, limit - len(entries))]
+                start += len(page)
+                facts = self._fetch_facts(client, page)
+                for uid, mail_id in self._marks.ids(client, list(facts)).items():
+                    entries.setdefault(mail_id, InboxEntry(mail_id, *facts[uid]))
+            return MailListing(tuple(entries.values()), len(uids))
+
+        listing = self._inbox.run(work)
+        self._replies.warn_of_missing_copies()
+        return listing
+
+    def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
+        def work(client: IMAPClient) -> bytes | None:
+            uids = self._marks.uids(client, mail_id)[:1]
+            facts = self._fetch_facts(client, uids)
+            if not facts:
+                return None
+            check_size(mail_id, facts[uids[0]].size, max_bytes)
+            return fetch_body(client, uids[0])
+
+        raw = self._inbox.run(work)
+        if raw is None:
+            raw = self._marks.read_moved(mail_id, max_bytes)
+        if raw is None:
+            raise mail_not_found(mail_id)
+        return raw
+
+    def find_mail(self, message_id: str) -> str | None:
+        return self._inbox.run(lambda client: self._marks.find(client, message_id))
+
+    def mark(self, mail_id: str, outcome: MailMark) -> None:
+        def work(client: IMAPClient) -> None:
+            for uid in self._marks.mark(client, mail_id, outcome):
+                self._facts.pop(uid, None)
+
+        self._inbox.run(work)
+
+    def list_mails(self) -> list[MarkedMail]:
+        return self._inbox.run(lambda client: self._marks.list_mails(client))
+
+    def unmark(self, mail_id: str) -> None:
+        self._inbox.run(lambda client: self._marks.unmark(client, mail_id))
+
+    def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
+        def work(client: IMAPClient) -> bool:
+            client.noop()  # makes the server look for what others changed
+            uids = self._marks.uids(client, mail_id)
+            return bool(uids and client.search([b"UID", uid_set(uids), *self._untouched(skip_seen)]))
+
+        return self._inbox.run(work)
+
+    def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> Mapping[str, int]:
+        def work(client: IMAPClient) -> dict[str, int]:
+            unprocessed = set(self._unprocessed(client, inbox_filter))
+            left = set(client.search(self._marks.present(client)))
+            marked = self._marks.count(client, left)
+            untouched = left.intersection(client.search(self._untouched(inbox_filter.skip_seen)))
+            return {
+                "unprocessed": len(untouched & unprocessed),
+                "too_old": len(untouched - unprocessed),
+                "left_alone": len(left - untouched),
+                **{str(outcome): number for outcome, number in marked.items()},
+            }
+
+        return self._inbox.run(work)
+
+    def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
+        return self._replies.send(reply)
+
+    def find_sent(self, message_id: str, everywhere: bool = False) -> SentState:
+        return self._replies.find_sent(message_id, everywhere)
+
+    def save_draft(self, reply: Reply) -> Literal["saved", "already_saved"]:
+        return self._replies.save_draft(reply)
+
+    def find_draft(self, message_id: str) -> DraftState:
+        return self._replies.find_draft(message_id)
+
+    def find_owner(self) -> str | None:
+        return self._owner.find()
+
+    def claim_mailbox(self, ledger: str, take_over: bool = False) -> str:
+        return self._owner.claim(ledger, take_over=take_over)
+
+    def wait(self, timeout_s: float, stop: threading.Event) -> bool:
+        return self._idle.wait(timeout_s, stop)
+
+    def test_connection(self, drafts: bool = False) -> str:
+        self._inbox.run(lambda client: client.noop())
+        if not self._settings.read_only:
+            self._inbox.run(lambda client: self._marks.test(client))
+            self._replies.test(drafts=drafts)
+        return f"folder {self._settings.folder} on the {self._settings.server.name}{self._marks.describe()}"
+
+    def close(self) -> None:
+        for part in (self._idle, self._inbox, self._folders, self._owner, self._replies):
+            part.close()
+
+    def _unprocessed(self, client: IMAPClient, inbox_filter: InboxFilter) -> list[int]:
+        """UIDs in order of arrival, without our own copies, which are filed."""
+        client.noop()  # makes the server look for new mail
+        since = inbox_filter.received_since
+        first = self._first_recent(client, since) if since else 1
+        self._replies.file_copies_from(client, first)
+        criteria: list[bytes | date] = [*self._untouched(inbox_filter.skip_seen)]
+        if not since:
+            return sorted(client.search(criteria))
+        # A server compares days, in its own time zone: the instant decides only for mails of the days around it.
+        criteria += [b"UID", f"{first}:*".encode(), b"SINCE", _day_before(since)]
+        uids = sorted(client.search(criteria))
+        doubtful = uids
+        if len(uids) > _PAGE:
+            doubtful = client.search([*criteria, b"BEFORE", _day_before(since) + 3 * _DAY])
+        too_old: set[int] = set()
+        for start in range(0, len(doubtful), _PAGE):
+            facts = self._fetch_facts(client, doubtful[start : start + _PAGE])
+            too_old.update(uid for uid, known in facts.items() if known.received < since)
+        return [uid for uid in uids if uid not in too_old]
+
+    def _first_recent(self, client: IMAPClient, since: float) -> int:
+        """The UID that the days that count begin with, so that a hundred thousand older mails cost nothing but once."""
+        asked, first = self._old_below
+        if not asked <= since <= asked + _DAY.total_seconds():
+            last = max(client.search([b"UID", b"*"]), default=0)  # first, since a mail may come between the two
+            first = min(client.search([b"SINCE", _day_before(since)]), default=last + 1)
+            self._old_below = (since, first)
+        return first
+
+    def _fetch_facts(self, client: IMAPClient, uids: Sequence[int]) -> dict[int, _MailFacts]:
+        """Of those mails that are there, which may be fewer where they were looked at before."""
+        if len(self._facts) >= _FACTS_KEPT:
+            self._facts.clear()
+        if unknown := [uid for uid in uids if uid not in self._facts]:
+            for uid, parts in client.fetch(unknown, [b"RFC822.SIZE", b"INTERNALDATE"]).items():
+                if (size := parts.get(b"RFC822.SIZE")) is None:  # another session moved it, or only flags came
+                    continue
+                delivered = parts.get(b"INTERNALDATE")
+                self._facts[uid] = _MailFacts(size, delivered.timestamp() if delivered else 0.0)
+        return {uid: self._facts[uid] for uid in uids if uid in self._facts}
+
+    def _open_inbox(self, client: IMAPClient) -> None:
+        selected = self._select(client)
+        self._marks = self._choose_marks(client, selected)
+        self._marks.opened(selected)
+        validity = int(selected.get(b"UIDVALIDITY", 0))
+        if validity != self._validity:  # all UIDs have a new meaning (RFC 3501 §2.3.1.1)
+            self._validity, self._old_below = validity, (0.0, 1)
+            self._replies.forget_inbox()
+            self._facts.clear()
+
+    def _choose_marks(self, client: IMAPClient, selected: Mapping[bytes, Any]) -> ImapMarks:
+        """As it was set, or by what the server says that it keeps. Raises mail_unsupported."""
+        kind = self._settings.marks
+        if kind == "auto" and self._settings.read_only:  # of a folder that is only looked at, no server says so
+            is_moved = not KeywordMarks.are_known(selected) and self._folders.exist(client)
+            kind = "folders" if is_moved else "keywords"
+        elif kind == "auto":
+            kind = "keywords" if KeywordMarks.are_kept(selected) else "folders"
+        if kind == "folders":
+            return self._folders
+        if not self._settings.read_only and not KeywordMarks.are_kept(selected):
+            text = f"the {self._settings.server.name} keeps no keywords in folder {self._settings.folder}"
+            remedy = "Allow custom keywords there, or set --marks to folders"
+            raise ToolError("mail_unsupported", f"{text}, which the agent is to mark mails with. {remedy}")
+        return self._keywords
+
+    def _select(self, client: IMAPClient) -> Mapping[bytes, Any]:
+        folder = self._settings.folder
+        try:
+            selected: Mapping[bytes, Any] = client.select_folder(folder, readonly=self._settings.read_only)
+        except IMAPClientReadOnlyError:
+            text = f"the folder {folder} may only be read, and the agent has to mark mails in it. Allow that user to"
+            raise ToolError("mail_unsupported", text) from None
+        except IMAPClientAbortError:
+            raise
+        except IMAPClientError as error:
+            if is_passing(error):
+                raise
+            text = f"the {self._settings.server.name} has no folder {folder}: {format_response(error)}"
+            raise ToolError("mail_folder_missing", f"{text}. Check --imap-folder") from None
+        return selected
+
+    def _untouched(self, skip_seen: bool) -> list[bytes]:
+        """The criteria of mails that bear no mark, and that people did not take care of."""
+        return [*self._marks.unmarked(), *UNTOUCHED, *([b"UNSEEN"] if skip_seen else [])]
+
+
+def _day_before(moment: float) -> date:
+    """So early that no time zone's calendar has an earlier day at that moment (seconds since 1970)."""
+    return datetime.fromtimestamp(moment, UTC).date() - _DAY

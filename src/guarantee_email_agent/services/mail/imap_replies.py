@@ -1,0 +1,228 @@
+"""Replies of an IMAP mailbox: they leave over SMTP, and a copy of each is the proof that it left.
+
+How a reply is proved to have been sent (`sent_copy`):
+
+- `self`: one SMTP transaction with two recipients, the customer and our own address. The server takes both or none, so
+  the copy in our inbox proves the customer's. A copy is filed into Sent as soon as it is seen, and never listed.
+- `server`: the server files what it sends itself, as Gmail and Exchange do.
+- `append`: we put a copy into Sent after the server took the reply. Between the two a crash leaves no proof, so an
+  absent copy is `unknown` for good, and only a person who looked for the reply can have it sent again.
+
+What is believed of a copy in the inbox, where anybody can put anything: it is filed into Sent, unseen by people, only
+if it has our address in From and a proof under our key over its Message-ID, recipient and text (see `compose.py`). As
+the proof that a reply was sent, a mail from our address with exactly the reply's Message-ID is enough: that id is keyed
+and unguessable, nobody but us knows it before the reply leaves, and the customer, who learns it then, can only confirm
+what is true. So a copy that a gateway rewrote still counts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from imapclient import IMAPClient
+
+from guarantee_email_agent.services.mail.compose import compose, envelope_address
+from guarantee_email_agent.services.mail.imap_session import ImapSession
+from guarantee_email_agent.services.mail.send_attempts import SendAttempts
+from guarantee_email_agent.services.mail.sent_copies import find_own_copies, has_copy
+from guarantee_email_agent.services.mail.smtp import SmtpSender
+from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder
+from guarantee_email_agent.services.ports import DraftState, Reply, SentState
+from guarantee_email_agent.services.tool_error import ToolError
+
+logger = logging.getLogger(__name__)
+
+_PAGE: Final = 500  # UIDs in one command, whose line servers limit
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySettings:
+    """address: what replies come from. key: of the proofs, any length. copy_wait_s: after it no copy will come.
+
+    files_copies: whether copies are moved out of the inbox, which may be one that is only looked at. replaces_ids: the
+    SMTP server gives a reply a Message-ID of its own; so the reply names its own one in References, too.
+    """
+
+    folder: str
+    address: str
+    sent_copy: Literal["self", "server", "append"]
+    copy_wait_s: float
+    key: bytes
+    files_copies: bool = True
+    replaces_ids: bool = False
+
+
+class ImapReplies:
+    """Over the inbox's session, where copies come in. unmarked: the criteria of its mails that bear no mark."""
+
+    def __init__(
+        self,
+        settings: ReplySettings,
+        sender: SmtpSender,
+        inbox: ImapSession,
+        sent: SentFolder,
+        drafts: DraftsFolder,
+        unmarked: Callable[[], Sequence[bytes]],
+    ) -> None:
+        self._settings = settings
+        self._sender = sender
+        self._inbox = inbox
+        self._sent, self._drafts = sent, drafts
+        self._unmarked = unmarked
+        self._attempts = SendAttempts()
+        self._warned = False
+        self._checked_below = 1  # every UID below has been checked for copies
+        self._listed_from = 1  # the UID that the last list began with
+
+    def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
+        settings = self._settings
+        own_copy = settings.sent_copy == "self"
+        if settings.replaces_ids:
+            reply = replace(reply, references=f"{reply.references} {reply.message_id}".strip())
+        raw = compose(reply, settings.address, datetime.now(UTC), settings.key if own_copy else None)
+        recipients = [envelope_address(reply.to)]
+        if own_copy and recipients[0].casefold() != settings.address.casefold():
+            recipients.append(settings.address)
+        with self._attempts.exclusive(reply.message_id):
+            if self._was_sent(reply.message_id):
+                return "already_sent"
+            if self._is_pending(reply.message_id):
+                text = "an earlier try may have sent this reply, and its copy has not come yet; ask find_sent later"
+                raise ToolError("mail_uncertain", text, uncertain=True)
+            try:
+                self._sender.send(settings.address, recipients, raw)
+            except ToolError as error:
+                self._attempts.record(reply.message_id, "uncertain" if error.uncertain else "refused")
+                raise
+            self._attempts.record(reply.message_id, "accepted")
+            if settings.sent_copy == "append":
+                self._append(raw)
+        return "sent"
+
+    def find_sent(self, message_id: str, everywhere: bool = False) -> SentState:
+        if self._was_sent(message_id) or self._has_unfiled_copy(message_id):
+            return "sent"
+        if everywhere and not self._is_pending(message_id):
+            found = self._sent.is_elsewhere(message_id, self._settings.address)
+            if found is not False:
+                return "sent" if found else "unknown"
+        if self._settings.sent_copy == "append":
+            return "not_sent" if self._attempts.state(message_id) == "refused" else "unknown"
+        return "unknown" if self._is_pending(message_id) else "not_sent"
+
+    def save_draft(self, reply: Reply) -> Literal["saved", "already_saved"]:
+        raw = compose(reply, self._settings.address, datetime.now(UTC), automatic=False)
+        with self._attempts.exclusive(reply.message_id):
+            if self._sent.contains(reply.message_id):
+                return "already_saved"
+            return "saved" if self._drafts.add(raw, reply.message_id) else "already_saved"
+
+    def find_draft(self, message_id: str) -> DraftState:
+        is_there = self._drafts.contains(message_id) or self._sent.contains(message_id)
+        return "saved" if is_there else "not_saved"
+
+    def test(self, *, drafts: bool) -> None:
+        """Raises ToolError where what replies need cannot be used. drafts: they are stored, and none is sent."""
+        if drafts:
+            self._drafts.test()
+        else:
+            self._sent.test()
+            self._sender.test()
+
+    def forget_inbox(self) -> None:
+        """All its UIDs have a new meaning."""
+        self._checked_below = self._listed_from = 1
+
+    def file_copies_from(self, client: IMAPClient, first: int) -> None:
+        """File our own copies before a list that begins with this UID: an older copy would not be listed either."""
+        if first < self._listed_from:  # the agent's settings now let older mails count: copies may be among them
+            self._checked_below = min(self._checked_below, first)
+        self._listed_from = first
+        self._checked_below = max(self._checked_below, first)
+        self._file_new_copies(client)
+
+    def is_checked(self, uid: int) -> bool:
+        """Whether this mail is known to be no copy that is to be filed."""
+        return not self._are_filed() or uid < self._checked_below
+
+    def warn_of_missing_copies(self) -> None:
+        """Once, where copies to ourselves do not come: then a crash could have a reply sent twice."""
+        settings = self._settings
+        if settings.sent_copy != "self" or self._warned:
+            return
+        missing = self._attempts.accepted_before(settings.copy_wait_s)
+        if missing is None:
+            return
+        if self._sent.contains(missing):  # another process filed it
+            self._attempts.record(missing, "filed")
+            return
+        self._warned = True
+        logger.warning(
+            "mail: no copy of a reply came to %s within %g s, so after a crash a reply could be sent twice. Have mail "
+            "to %s arrive there, or set mailbox.sent_copy to append",
+            settings.folder,
+            settings.copy_wait_s,
+            settings.address,
+        )
+
+    def close(self) -> None:
+        for part in (self._sent, self._drafts, self._sender):
+            part.close()
+
+    def _file_copies(self, client: IMAPClient, uids: Sequence[int]) -> None:
+        """File our own copies among these mails; `uids` in order."""
+        for start in range(0, len(uids), _PAGE):  # so that what was done stays done where a later page takes too long
+            page = uids[start : start + _PAGE]
+            if copies := find_own_copies(client, page, self._settings.address, self._settings.key):
+                self._sent.file(client, list(copies))
+                for message_id in copies.values():
+                    self._attempts.record(message_id, "filed")
+            self._checked_below = page[-1] + 1
+
+    def _was_sent(self, message_id: str) -> bool:
+        """Whether the server took it from this process, or a copy of it is where copies belong."""
+        if self._was_accepted(message_id):
+            return True
+        if self._settings.sent_copy == "self":
+            self._inbox.run(self._look_for_copies)
+        return self._was_accepted(message_id) or self._sent.contains(message_id)
+
+    def _was_accepted(self, message_id: str) -> bool:
+        return self._attempts.state(message_id) in ("accepted", "filed")
+
+    def _has_unfiled_copy(self, message_id: str) -> bool:
+        """Whether a copy is where it came in, not filed: rewritten on its way, of another key, or taken for junk."""
+        address = self._settings.address
+        return self._settings.sent_copy == "self" and (
+            self._inbox.run(lambda client: has_copy(client, message_id, address))
+            or self._sent.is_in_junk(message_id, address)
+        )
+
+    def _file_new_copies(self, client: IMAPClient) -> None:
+        """File our own copies among the mails that came since the last look."""
+        if not self._are_filed():
+            return
+        # "n:*" names the last mail even where it is older than n (RFC 3501 §6.4.8).
+        new = [b"UID", f"{self._checked_below}:*".encode(), b"UNDELETED", *self._unmarked()]
+        self._file_copies(client, sorted(uid for uid in client.search(new) if uid >= self._checked_below))
+
+    def _are_filed(self) -> bool:
+        return self._settings.sent_copy == "self" and self._settings.files_copies
+
+    def _look_for_copies(self, client: IMAPClient) -> None:
+        client.noop()
+        self._file_new_copies(client)
+
+    def _is_pending(self, message_id: str) -> bool:
+        """Whether an attempt of this process may have succeeded, and it is too early for its copy to be missing."""
+        return self._attempts.is_uncertain(message_id, self._settings.copy_wait_s)
+
+    def _append(self, raw: bytes) -> None:
+        try:
+            self._sent.append(raw)
+        except ToolError as error:  # the reply is on its way; without its copy, only this process knows
+            logger.warning("mail: a reply was sent, and its copy could not be put into the Sent folder: %s", error)

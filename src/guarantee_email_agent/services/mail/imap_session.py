@@ -1,0 +1,218 @@
+"""One IMAP connection with one folder selected, made anew whenever it is lost."""
+
+from __future__ import annotations
+
+import binascii
+import imaplib
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
+from typing import Final, TypeVar
+
+from imapclient import IMAPClient, SocketTimeout
+from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError, ProtocolError
+
+from guarantee_email_agent.services.mail.mail_server import (
+    CONNECT_S,
+    STEP_S,
+    MailServer,
+    TokenRefusedError,
+    format_response,
+    tls_context,
+)
+from guarantee_email_agent.services.mail.sasl import TokenLogin, choose_mechanism
+from guarantee_email_agent.services.tool_error import ToolError
+
+# A search may answer with every UID of the folder on one line: room for millions (imaplib's own limit: 150,000).
+imaplib._MAXLINE = 20_000_000  # type: ignore[attr-defined]  # noqa: SLF001
+
+_FRESH_S: Final = 30.0  # a connection unused for longer is tested first
+_TEST_S: Final = 5.0  # and is dead if it answers nothing for this long
+_LOST: Final = (IMAPClientAbortError, ProtocolError, OSError)  # the connection, in contrast to a refused command
+# Of a session that outlived its access token, where the server leaves the connection open (RFC 5530 §3, Exchange).
+_EXPIRED: Final = re.compile(
+    r"\[EXPIRED\]|AccessTokenExpired|session invalidated|authenticated but not connected", re.IGNORECASE
+)
+# Of a server that is busy, or means this client to ask less: Exchange words it so, RFC 5530 §3 has the codes.
+_PASSING: Final = re.compile(
+    r"\[(?:UNAVAILABLE|INUSE|LIMIT)\]|throttled|Backoff Time|server unavailable|not connected", re.IGNORECASE
+)
+_BACKOFF_MS: Final = re.compile(r"Suggested Backoff Time: (\d{1,9}) milliseconds", re.IGNORECASE)
+_LONGEST_BACKOFF_S: Final = 900.0
+_Result = TypeVar("_Result")
+
+
+class ImapSession:
+    """Runs work on a connection, one at a time.
+
+    `prepare` is run on every new connection, for example to select a folder. `on_untagged` gets the untagged responses
+    (RFC 3501 §7) that come while a connection is tested.
+    """
+
+    def __init__(
+        self,
+        server: MailServer,
+        prepare: Callable[[IMAPClient], None],
+        on_untagged: Callable[[Iterable[object]], None] = lambda _: None,
+    ) -> None:
+        self._server = server
+        self._prepare = prepare
+        self._on_untagged = on_untagged
+        self._lock = threading.Lock()
+        self._client: IMAPClient | None = None
+        self._used_at = 0.0
+        self._not_before = 0.0  # the server asked to be left alone until then
+
+    def run(self, work: Callable[[IMAPClient], _Result], *, repeat: bool = True) -> _Result:
+        """The result of `work`. Where the connection is lost and `repeat` is true, once more on a new one.
+
+        Not after a time limit: its seconds are gone, and the caller has a limit of its own.
+
+        Raises ToolError: mail_unavailable, mail_timeout, mail_auth, mail_tls, and what `prepare` and `work` raise.
+        """
+        with self._lock:
+            if (left_s := self._not_before - time.monotonic()) > 0:
+                raise self._server.unavailable(f"is busy, and asked to be left alone for {left_s:.0f} s more")
+            while True:
+                try:
+                    result = work(self._connected())
+                except Exception as error:  # noqa: BLE001 - told apart in _to_tool_error
+                    if suggested := _BACKOFF_MS.search(str(error)):
+                        self._drop()
+                        repeat = False
+                        self._not_before = time.monotonic() + min(int(suggested[1]) / 1000, _LONGEST_BACKOFF_S)
+                    if isinstance(error, _LOST) or self._has_outlived_token(error):
+                        self._drop()
+                        if repeat and not isinstance(error, TimeoutError):
+                            repeat = False
+                            continue
+                    raise _to_tool_error(error, self._server) from None
+                self._used_at = time.monotonic()
+                return result
+
+    def _has_outlived_token(self, error: Exception) -> bool:
+        is_refusal = self._server.tokens is not None and isinstance(error, IMAPClientError)
+        return is_refusal and _EXPIRED.search(str(error)) is not None
+
+    def close(self) -> None:
+        """Log out, unless the connection is in use: by a wait whose caller is gone."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._client is not None:
+                    with suppress(OSError, IMAPClientError):
+                        self._client.socket().settimeout(_TEST_S)
+                        self._client.logout()
+                self._drop()
+            finally:
+                self._lock.release()
+
+    def _connected(self) -> IMAPClient:
+        if self._client is not None and time.monotonic() - self._used_at > _FRESH_S:
+            # A connection that a firewall forgot would take the whole time limit to fail.
+            try:
+                self._client.socket().settimeout(_TEST_S)
+                self._on_untagged(self._client.noop()[1])
+                self._client.socket().settimeout(STEP_S)
+            except (IMAPClientError, OSError):
+                self._drop()
+        if self._client is None:
+            with ExitStack() as on_error:
+                client = connect(self._server)
+                on_error.callback(_shut_down, client)
+                self._prepare(client)
+                on_error.pop_all()
+            self._client, self._used_at = client, time.monotonic()
+        return self._client
+
+    def _drop(self) -> None:
+        if self._client is not None:
+            _shut_down(self._client)
+            self._client = None
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether a command was refused for a reason that has nothing to do with it, and that may pass."""
+    response = format_response(error)
+    return _PASSING.search(response) is not None or _EXPIRED.search(response) is not None
+
+
+def connect(server: MailServer) -> IMAPClient:
+    """A connection that is logged in; where the server refuses an access token, once more with another.
+
+    Raises ToolError.
+    """
+    if server.tokens is None:
+        return _connect(server, None)
+    token = server.tokens.get()
+    try:
+        return _connect(server, token)
+    except TokenRefusedError:
+        if (other := server.tokens.get_other(token)) is None:
+            raise
+        return _connect(server, other)
+
+
+def _connect(server: MailServer, token: str | None) -> IMAPClient:
+    timeouts = SocketTimeout(CONNECT_S, STEP_S)
+    try:
+        with ExitStack() as on_error:
+            context = None if server.security == "none" else tls_context(server.ca_file)
+            use_tls = server.security == "tls"
+            client = IMAPClient(server.host, server.port, ssl=use_tls, ssl_context=context, timeout=timeouts)
+            on_error.callback(_shut_down, client)
+            client.normalise_times = False  # dates keep their zone
+            if server.security == "starttls":
+                if not client.has_capability("STARTTLS"):
+                    raise server.starttls_missing()
+                client.starttls(context)
+            if token is not None:
+                _log_in_with_token(client, server, token)
+            elif client.has_capability("AUTH=PLAIN"):
+                client.plain_login(*server.credentials("utf-8"))  # where LOGIN takes ASCII only
+            else:
+                client.login(*server.credentials("ascii"))
+            on_error.pop_all()
+            return client
+    except Exception as error:  # noqa: BLE001 - told apart in _to_tool_error
+        raise _to_tool_error(error, server) from None
+
+
+def _log_in_with_token(client: IMAPClient, server: MailServer, token: str) -> None:
+    methods = [item.decode("ascii", "replace").upper() for item in client.capabilities()]
+    offered = [name.removeprefix("AUTH=") for name in methods if name.startswith("AUTH=")]
+    login = TokenLogin(choose_mechanism(offered, server), server, token)
+    try:
+        client.sasl_login(login.mechanism, login.answer)
+    except binascii.Error:
+        raise server.unavailable("asks for something in the login that cannot be read") from None
+    except LoginError as error:
+        said = login.describe(error)
+        if isinstance(error.__context__, IMAPClientAbortError):
+            raise server.connection_error(error.__context__) from None
+        if "[UNAVAILABLE]" in said:
+            raise server.unavailable(f"refused the login for now: {said}") from None
+        raise server.token_refused(said) from None
+
+
+def _to_tool_error(error: Exception, server: MailServer) -> Exception:
+    """The error as one for the caller; an error of ours stays what it is."""
+    response = format_response(error)
+    match error:
+        case LoginError() if isinstance(error.__context__, IMAPClientAbortError):  # the library tells them not apart
+            return server.connection_error(error.__context__)
+        case LoginError() if "[UNAVAILABLE]" not in response:
+            return server.login_refused(response)
+        case IMAPClientAbortError() | ProtocolError() | OSError():
+            return server.connection_error(error)
+        case IMAPClientError() if "[OVERQUOTA]" in response:
+            return ToolError("mail_disk_full", f"the {server.name} has no room left: {response}", retryable=True)
+        case IMAPClientError():
+            return server.unavailable(f"refused a command: {response}")
+    return error
+
+
+def _shut_down(client: IMAPClient) -> None:
+    with suppress(OSError, IMAPClientError):
+        client.shutdown()

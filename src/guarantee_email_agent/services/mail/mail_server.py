@@ -1,0 +1,114 @@
+"""Where an IMAP or SMTP server is, how to talk to it safely, and its errors in words for the caller."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.utils.text import truncate
+
+CONNECT_S: Final = 10.0
+STEP_S: Final = 20.0  # of waiting for the next bytes of an answer
+_MAX_RESPONSE_CHARS: Final = 200  # of what a server answered, in our messages
+
+
+class TokenSource(Protocol):
+    """Where access tokens come from. Methods raise ToolError."""
+
+    def get(self) -> str:
+        """One that is good for a while yet."""
+
+    def get_other(self, refused: str) -> str | None:
+        """Another one than that which a server refused; None where there is none to be had now."""
+
+
+class TokenRefusedError(ToolError):
+    """A server refused an access token: another one may be taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class MailServer:
+    """security: TLS from the first byte, after STARTTLS, or none (loopback). tokens: in place of the password."""
+
+    kind: Literal["IMAP", "SMTP"]
+    host: str
+    port: int
+    security: Literal["tls", "starttls", "none"]
+    user: str | None
+    password: str | None = field(repr=False)
+    ca_file: Path | None = None
+    tokens: TokenSource | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} server {self.host}:{self.port}"
+
+    @property
+    def option(self) -> str:
+        """The first part of this server's options on the command line."""
+        return f"--{self.kind.lower()}"
+
+    def credentials(self, encoding: Literal["utf-8", "ascii"]) -> tuple[str, str]:
+        """User and password. encoding: ascii where the server lacks PLAIN. Raises ToolError where they do not fit."""
+        user, password = self.user or "", self.password or ""
+        try:
+            f"{user}{password}".encode(encoding)
+        except UnicodeEncodeError:
+            text = f"the {self.name} offers no way to log in with the characters of this user or password"
+            raise ToolError("mail_auth", f"{text}. Set a password of ASCII characters") from None
+        return user, password
+
+    def starttls_missing(self) -> ToolError:
+        text = f"the {self.name} offers no STARTTLS. Use {self.option}-security tls and the port for it"
+        return ToolError("mail_tls", text)
+
+    def login_refused(self, response: str) -> ToolError:
+        text = f"the {self.name} refused the login of {self.user}: {response}. Check the user and {self.kind}_PASSWORD"
+        return ToolError("mail_auth", text)
+
+    def token_refused(self, response: str) -> TokenRefusedError:
+        text = f"the {self.name} refused the access token of {self.user}: {response}"
+        remedy = f"Check the user, and that this client may use {self.kind} for that mailbox"
+        return TokenRefusedError("mail_auth", f"{text}. {remedy}")
+
+    def unavailable(self, text: str) -> ToolError:
+        """text: what follows the server's name."""
+        return ToolError("mail_unavailable", f"the {self.name} {text}", retryable=True)
+
+    def connection_error(self, error: Exception) -> ToolError:
+        """Why no connection came about, or why it broke, and what to do."""
+        name = self.name
+        match error:
+            case ssl.SSLCertVerificationError():
+                reason = error.verify_message or "it cannot be verified"
+                remedy = "Have it renewed, or name its CA with --ca-file"
+                return ToolError("mail_tls", f"the certificate of the {name} was refused: {reason}. {remedy}")
+            case ssl.SSLError() if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
+                text = f"the {name} speaks no TLS on this port. Change the port or {self.option}-security"
+                return ToolError("mail_tls", text)
+            case socket.gaierror():
+                text = f"there is no host of that name for the {name}. Check {self.option}-host, and the network"
+                return ToolError("mail_unavailable", text, retryable=True)
+            case TimeoutError():
+                return ToolError("mail_timeout", f"the {name} did not answer in time", retryable=True)
+            case ConnectionRefusedError():
+                return self.unavailable(f"refuses connections. Check {self.option}-port, and whether it runs")
+        text = f"the connection to the {name} broke: {format_response(error)}"
+        return ToolError("mail_unavailable", text, retryable=True)
+
+
+@cache
+def tls_context(ca_file: Path | None) -> ssl.SSLContext:
+    """Verifies the certificate and the host's name. Raises OSError for a file that holds no certificate."""
+    return ssl.create_default_context(cafile=ca_file)
+
+
+def format_response(response: object) -> str:
+    """What a server answered, short, on one line, and without the full stop of a sentence."""
+    text = response.decode("utf-8", "replace") if isinstance(response, bytes) else str(response)
+    return truncate(" ".join(text.split()).rstrip("."), _MAX_RESPONSE_CHARS)

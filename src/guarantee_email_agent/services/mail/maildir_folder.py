@@ -1,0 +1,197 @@
+"""A folder of a Maildir that we write mails into, such as `.Sent`: each Message-ID once.
+
+A mail's file name follows from its Message-ID, and so does that of the proof that it was added. Other programs give a
+mail that they move or write anew a name of their own; that one is known by its header.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from math import inf
+from pathlib import Path
+from typing import Final
+
+from guarantee_email_agent.services.mail.maildir_files import check_directory_writable, sync_directory
+from guarantee_email_agent.services.mail.maildir_proofs import MaildirProofs
+from guarantee_email_agent.services.tool_error import ToolError
+
+PARTS: Final = ("new", "cur", "tmp")
+TRIES: Final = 5  # of finding a mail that another program renames at the same time
+LISTING_S: Final = 1.0
+"""How old the list of what earlier versions stored may be when a mail is added: with many mails it takes long."""
+
+_ABANDONED_S: Final = 36 * 3600  # files in tmp, by the Maildir specification
+_INFO: Final = re.compile(r"2,([\w,]*)|1,\S*", re.ASCII)  # after the last colon; 1 is experimental, and tells nothing
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_MAX_HEADER_BYTES: Final = 64_000
+_MESSAGE_ID: Final = re.compile(rb"^message-id:\s*(<[^<>\s]{1,900}>)", re.IGNORECASE | re.MULTILINE)
+
+
+class MaildirFolder:
+    """Made by what needs it first. flags: of what is added, sorted. Methods raise OSError, and `add` ToolError, too."""
+
+    def __init__(self, directory: Path, flags: str, proofs: MaildirProofs) -> None:
+        self.directory = directory
+        self._flags = flags
+        self._proofs = proofs
+        self._message_ids: dict[str, bytes] = {}  # of mails whose header was read, by the name without flags
+        self._listed: tuple[float, frozenset[str]] = (-inf, frozenset())  # when, and names without flags
+
+    def add(self, message_id: str, raw: bytes) -> bool:
+        """Store a mail, whole and on the disk, unless one was stored with this Message-ID; whether it was none."""
+        self.make()
+        name = self._proof_name(message_id)
+        with self._proofs.exclusive(name):
+            if self._proofs.is_delivered(name) or self._has_name(message_id, LISTING_S):
+                return False
+            path = self._path(_name(message_id))
+            return self._proofs.deliver(name, raw.replace(b"\r\n", b"\n"), path, datetime.now(UTC))
+
+    def was_added(self, message_id: str) -> bool:
+        """Whether `add` stored a mail with this Message-ID, wherever other programs took it since."""
+        return self._proofs.is_delivered(self._proof_name(message_id)) or self._has_name(message_id)
+
+    def _has_name(self, message_id: str, max_age_s: float = 0.0) -> bool:
+        """Whether a mail lies here under the name that follows from this Message-ID: earlier versions kept no proof.
+
+        max_age_s: how old the list of names may be; a mail program may have added flags to the name.
+        """
+        base = _name(message_id)
+        if self._path(base).exists():
+            return True
+        now = time.monotonic()
+        listed_at, names = self._listed
+        if now - listed_at >= max_age_s:
+            names = self._list_names()
+            self._listed = now, names
+        return base in names
+
+    def _list_names(self) -> frozenset[str]:
+        names: set[str] = set()
+        for part in ("cur", "new"):
+            with suppress(FileNotFoundError):
+                names.update(split_name(name)[0].partition(",")[0] for name in os.listdir(self.directory / part))
+        return frozenset(names)
+
+    def has_message_id(self, message_id: str) -> bool:
+        """Whether a mail has this Message-ID in its header, under whatever name. Reads each header once."""
+        for _ in range(TRIES):
+            found, renamed = self._read_headers()
+            if message_id.encode() in found:
+                return True
+            if not renamed:
+                break
+        return False
+
+    def make(self) -> None:
+        """The folder, or what it lacks of one, with its place in the Maildir on the disk."""
+        if not all((self.directory / part).is_dir() for part in PARTS):
+            make_maildir(self.directory)
+            (self.directory / "maildirfolder").touch(0o600)  # marks it as a folder for delivery programs
+            sync_directory(self.directory)
+            sync_directory(self.directory.parent)
+
+    def check_writable(self) -> None:
+        """Raises OSError where the folder cannot be made or written."""
+        self.make()
+        check_writable(self.directory)
+        self._proofs.make()
+        self._proofs.check_usable(self.directory)
+
+    def _proof_name(self, message_id: str) -> str:
+        """Of its own for each folder: a draft proves nothing of what is sent later."""
+        return f"{self.directory.name.strip('.').lower()}-{_name(message_id)}"
+
+    def _path(self, base: str) -> Path:
+        return self.directory / "cur" / f"{base}:2,{self._flags}"
+
+    def _read_headers(self) -> tuple[frozenset[bytes], bool]:
+        """The Message-IDs that are here, and whether a file was renamed while they were read."""
+        known: dict[str, bytes] = {}
+        renamed = False
+        for part in ("new", "cur"):
+            with suppress(FileNotFoundError), os.scandir(self.directory / part) as files:
+                for file in files:
+                    base = split_name(file.name)[0]
+                    try:
+                        read = self._message_ids.get(base)
+                        known[base] = read_message_id(file.path) if read is None else read
+                    except FileNotFoundError:
+                        renamed = True
+                    except IsADirectoryError:
+                        continue
+        self._message_ids = known
+        return frozenset(known.values()), renamed
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """A file's name as (base, flags). A mail that a person saved may have other colons: `Re: 00.eml`."""
+    base, colon, info = name.rpartition(":")
+    if colon and (found := _INFO.fullmatch(info)):
+        return base, found[1] or ""
+    return name, ""
+
+
+def make_maildir(directory: Path) -> None:
+    for part in PARTS:
+        (directory / part).mkdir(0o700, parents=True, exist_ok=True)
+
+
+def check_writable(directory: Path) -> None:
+    """Raises OSError where mails cannot be written into a Maildir, or renamed in it: a mark renames out of `new`."""
+    for part in PARTS:
+        check_directory_writable(directory / part)
+
+
+def remove_abandoned(tmp: Path) -> None:
+    """What writers that crashed left in a Maildir's `tmp`."""
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(tmp) as files:
+        for file in files:
+            with suppress(FileNotFoundError):
+                status = file.stat(follow_symlinks=False)
+                if time.time() - max(status.st_atime, status.st_mtime) > _ABANDONED_S and file.is_file():
+                    os.unlink(file.path)
+
+
+@contextmanager
+def os_errors_as_tool_errors(doing: str, directory: Path) -> Iterator[None]:
+    """doing: what failed, as a verb phrase that the directory's name completes."""
+    try:
+        yield
+    except OSError as error:
+        code, reason = "mail_unavailable", error.strerror or type(error).__name__
+        retryable = not isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError | FileExistsError)
+        if error.errno in _FULL:
+            code, reason = "mail_disk_full", f"{reason}. Free some space"
+        elif isinstance(error, FileNotFoundError):
+            code, reason = "mail_folder_missing", "a directory of the Maildir is missing. Make it"
+        elif isinstance(error, NotADirectoryError | FileExistsError):
+            code, reason = (
+                "mail_folder_missing",
+                "there is a file where a directory of the Maildir belongs. Move it away",
+            )
+        elif isinstance(error, PermissionError):
+            reason = f"{reason}. Give the user of the agent the right to write there"
+        elif error.errno == errno.EROFS:
+            reason, retryable = f"{reason}. Mount it so that it can be written", False
+        raise ToolError(code, f"cannot {doing} {directory}: {reason}", retryable) from None
+
+
+def _name(message_id: str) -> str:
+    return f"reply-{hashlib.sha256(message_id.encode()).hexdigest()[:32]}"
+
+
+def read_message_id(path: str) -> bytes:
+    """The Message-ID of a mail; empty where it has none."""
+    with open(path, "rb") as file:
+        start = file.read(_MAX_HEADER_BYTES)
+    header = re.split(rb"\r?\n\r?\n", start, maxsplit=1)[0]
+    found = _MESSAGE_ID.search(header)
+    return found[1] if found else b""

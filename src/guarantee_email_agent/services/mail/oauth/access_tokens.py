@@ -1,0 +1,150 @@
+"""The access token of the moment, for every connection of a process: kept while it is good, replaced in time.
+
+Asking goes on in a thread of its own, whoever gives up waiting for it: an issuer may take the old refresh token back
+with the answer that brings the new one, so that an answer that nobody kept would cost a person's sign-in.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Final
+
+from guarantee_email_agent.files.private_file import PrivateDraft
+from guarantee_email_agent.services.mail.oauth.oauth_client import AUTHORIZE, OAuthClient
+from guarantee_email_agent.services.mail.oauth.token_file import Token, TokenFile
+from guarantee_email_agent.services.mail.oauth.token_issuer import TokenIssuer
+from guarantee_email_agent.services.tool_error import ToolError
+
+logger = logging.getLogger(__name__)
+
+WAIT_S: Final = 12.0  # for the issuer; the agent's own limit of a call is 30 s
+_FRESH_S: Final = 60.0  # the age below which a token that was refused is not replaced: the next would be, too
+
+
+class AccessTokens:
+    """May be used from several threads. now: seconds since 1970. Methods raise ToolError, as TokenIssuer does."""
+
+    def __init__(self, client: OAuthClient, now: Callable[[], float] = time.time) -> None:
+        self._file = TokenFile(client) if client.keeps_token else None
+        self._issuer = TokenIssuer(client, now)
+        self._now = now
+        self._lock = threading.Lock()
+        self._token: Token | None = None
+        self._unsaved: tuple[Token, Token] | None = None  # what is in the file, and what could not be written over it
+        self._request: Future[Token] | None = None
+
+    def get(self) -> str:
+        """One that lasts for a while yet."""
+        with self._lock:
+            token, unsaved = self._token, self._unsaved
+        if token is None or unsaved is not None or not token.is_usable(self._now()):
+            try:
+                token = self._replace(None)
+            except ToolError as error:
+                # Its last minutes are there for an issuer that is down.
+                if not error.retryable or token is None or not token.obtained_at <= self._now() < token.expires_at:
+                    raise
+        return token.access_token
+
+    def get_other(self, refused: str) -> str | None:
+        """Another one than that which a mail server refused; None where that one was issued just now."""
+        with self._lock:
+            token = self._token
+        if token is None or token.access_token == refused:
+            token = self._replace(refused)
+        return token.access_token if token.access_token != refused else None
+
+    def renew(self) -> Token:
+        """A new one, however good the old one is: shows that it can be had."""
+        return self._replace(None, anew=True)
+
+    def close(self) -> None:
+        """Give a request that is on its way the time to be kept."""
+        with self._lock:
+            request = self._request
+        if request is not None:
+            with suppress(ToolError, TimeoutError):
+                request.result(WAIT_S)
+
+    def _replace(self, refused: str | None, *, anew: bool = False) -> Token:
+        with self._lock:
+            request = self._request
+            if request is None:
+                request = self._request = Future()
+                arguments = (request, refused, anew)
+                threading.Thread(target=self._work, args=arguments, daemon=True, name="access token").start()
+        try:
+            return request.result(WAIT_S)
+        except TimeoutError:
+            text = f"the {self._issuer.name} does not answer in time"
+            raise ToolError("mail_unavailable", text, retryable=True) from None
+
+    def _work(self, request: Future[Token], refused: str | None, anew: bool) -> None:
+        try:
+            token = self._obtain(refused, anew=anew)
+        except BaseException as error:  # noqa: BLE001 - for whoever waits
+            with self._lock:
+                self._request = None
+            request.set_exception(error)
+            return
+        with self._lock:
+            self._token, self._request = token, None
+        request.set_result(token)
+
+    def _obtain(self, refused: str | None, *, anew: bool) -> Token:
+        if self._file is None:
+            with self._lock:
+                known = self._token
+            return known if known is not None and self._is_too_new(known, refused) else self._issuer.issue()
+        known = self._file.read()
+        if self._is_good(known, refused) and not anew and self._unsaved is None:
+            return known
+        with self._file.locked():
+            stored = self._file.read()  # another agent may have been faster
+            in_file = stored
+            if self._unsaved is not None and self._unsaved[0] == in_file:
+                stored = self._unsaved[1]
+                with self._file.draft() as draft:
+                    self._save(draft, in_file, stored)
+            else:
+                self._unsaved = None
+            if self._unsaved is None:
+                in_file = stored
+            if self._is_good(stored, refused) and (not anew or stored != known):
+                return stored
+            if self._is_too_new(stored, refused):
+                return stored
+            if stored.refresh_token is None:
+                text = f"--oauth-token-file {self._file.path} holds no refresh token, and its access token has expired"
+                raise ToolError("mail_auth", f"{text}. Sign in: {AUTHORIZE}")
+            with self._file.draft() as draft:
+                token = self._issuer.refresh(stored)
+                self._save(draft, in_file, token)
+        return token
+
+    def _save(self, draft: PrivateDraft, old: Token, token: Token) -> None:
+        """Or keep it in mind, where a disk fails between the making of room and the writing."""
+        assert self._file is not None
+        try:
+            self._file.commit(draft, token)
+            self._unsaved = None
+        except OSError as error:
+            self._unsaved = (old, token)
+            logger.warning(
+                "mail: %s cannot be written (%s); it is tried again. Until then do not stop the agent: its new token "
+                "is in its memory alone",
+                self._file.path,
+                error.strerror,
+            )
+
+    def _is_too_new(self, token: Token, refused: str | None) -> bool:
+        """Whether it was refused just after it was issued."""
+        return token.access_token == refused and 0 <= self._now() - token.obtained_at < _FRESH_S
+
+    def _is_good(self, token: Token, refused: str | None) -> bool:
+        return token.access_token != refused and token.is_usable(self._now())

@@ -1,0 +1,323 @@
+"""The folders of an IMAP server for what was sent and for drafts (RFC 6154), which we look into and add to."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, TypeVar
+
+from imapclient import DELETED, DRAFT, SEEN, IMAPClient
+from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
+from imapclient.imapclient import DRAFTS, JUNK, SENT
+
+from guarantee_email_agent.services.mail.imap_session import ImapSession, is_passing
+from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
+from guarantee_email_agent.services.mail.sent_copies import file_as_seen, find_copies, has_copy
+from guarantee_email_agent.services.tool_error import ToolError
+
+_APPENDED: Final = re.compile(rb"\[APPENDUID \d+ (\d+)\]", re.IGNORECASE)
+_UNUSABLE: Final = frozenset({rb"\noselect", rb"\nonexistent", rb"\drafts"})
+SEARCH_S: Final = 10.0
+"""Seconds that a look into every folder may take."""
+
+_NAMED_FOR: Final = timedelta(days=14)
+_NAMING: Final = b"BODY.PEEK[HEADER.FIELDS (X-MICROSOFT-ORIGINAL-MESSAGE-ID REFERENCES)]"
+_MESSAGE_ID: Final = re.compile(r"<[^<>\s]+>")
+_PAGE: Final = 200
+_LOOKED_AT_KEPT: Final = 100_000
+_LOST: Final = frozenset({"mail_unavailable", "mail_timeout"})
+_Result = TypeVar("_Result")
+
+
+class SpecialFolder:
+    """A folder with a purpose, on a connection of its own."""
+
+    purpose: bytes
+    default_name: str
+    option: str
+    """What names the folder on the command line."""
+    flags: tuple[bytes, ...]
+    """Of what is added."""
+
+    def __init__(self, server: MailServer, name: str | None) -> None:
+        """name: None for the folder that the server names."""
+        self._session = ImapSession(server, self._select)
+        self._configured_name = name
+        self._name: str | None = None
+        self._validity = 0
+
+    def name(self, client: IMAPClient) -> str:
+        """The folder's name, which is made where there is none. To be asked on any connection."""
+        if self._name is None:
+            found = self._configured_name or client.find_special_folder(self.purpose)
+            name = found or f"{folder_prefix(client)}{self.default_name}"
+            self._make(client, name)
+            self._name = name
+        return self._name
+
+    def contains(self, message_id: str) -> bool:
+        """Whether a mail with exactly this Message-ID is in the folder. Raises ToolError."""
+
+        def search(client: IMAPClient) -> bool:
+            client.noop()  # makes the server look for mails that others put there
+            return has_copy(client, message_id)
+
+        return self._session.run(search)
+
+    def append(self, message: bytes) -> None:
+        """Put a mail into the folder. Raises ToolError."""
+        self._session.run(lambda client: client.append(self.name(client), message, self.flags), repeat=False)
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _select(self, client: IMAPClient) -> None:
+        selected = self._with_name(client, lambda name: client.select_folder(name, readonly=True))
+        self._validity = int(selected.get(b"UIDVALIDITY", 0))
+
+    def _with_name(self, client: IMAPClient, work: Callable[[str], _Result]) -> _Result:
+        """The result of `work` with the folder's name; where it is refused, once more with the name found anew."""
+        try:
+            return work(self.name(client))
+        except IMAPClientAbortError:
+            raise
+        except IMAPClientError:
+            self._name = None  # people may have removed or renamed it since its name was found
+            return work(self.name(client))
+
+    def _make(self, client: IMAPClient, name: str) -> None:
+        try:
+            make_folder(client, name)
+        except IMAPClientError as error:
+            if isinstance(error, IMAPClientAbortError) or is_passing(error):
+                raise
+            text = f"there is no folder {name}, and the server refused to make it: {format_response(error)}"
+            raise ToolError("mail_folder_missing", f"{text}. Make it, or name another with {self.option}") from None
+
+
+class SentFolder(SpecialFolder):
+    """What was sent. replaces_ids: the server gives what it sends another Message-ID (`ReplySettings`)."""
+
+    purpose = SENT
+    default_name = "Sent"
+    option = "--sent-folder"
+    flags = (SEEN,)
+
+    def __init__(self, server: MailServer, name: str | None, *, replaces_ids: bool = False) -> None:
+        super().__init__(server, name)
+        self._replaces_ids = replaces_ids
+        self._looked_at: set[tuple[int, int]] = set()  # UIDVALIDITY and UID
+        self._named: set[str] = set()  # ids that what was looked at had before, or refers to
+
+    def contains(self, message_id: str) -> bool:
+        """As of any folder; where ids are replaced, also whether a mail of the last two weeks names it in References.
+
+        Nobody but us knows that id before the reply leaves, so whatever names it proves that it left.
+        """
+        if super().contains(message_id):
+            return True
+        return self._replaces_ids and self._session.run(lambda client: self._is_named(client, message_id))
+
+    def _is_named(self, client: IMAPClient, message_id: str) -> bool:
+        if len(self._looked_at) >= _LOOKED_AT_KEPT:
+            self._looked_at.clear()
+            self._named.clear()
+        uids = client.search([b"SINCE", _first_named_day()])
+        new = [uid for uid in uids if (self._validity, uid) not in self._looked_at]
+        for start in range(0, len(new), _PAGE):
+            for uid, named in _fetch_named(client, new[start : start + _PAGE]).items():
+                self._named.update(named)
+                self._looked_at.add((self._validity, uid))
+        return message_id in self._named
+
+    def file(self, client: IMAPClient, uids: Sequence[int]) -> None:
+        """Move our own copies here, from the folder that is selected on this connection."""
+        self._with_name(client, lambda name: file_as_seen(client, uids, name))
+
+    def is_in_junk(self, message_id: str, address: str) -> bool:
+        """Whether a mail from our address with this Message-ID was taken for junk. Raises ToolError."""
+
+        def search(client: IMAPClient) -> bool:
+            junk = client.find_special_folder(JUNK)
+            if junk is None:
+                return False
+            try:
+                client.select_folder(junk, readonly=True)
+                return has_copy(client, message_id, address)
+            finally:
+                self._select(client)
+
+        return self._session.run(search)
+
+    def is_elsewhere(self, message_id: str, address: str) -> bool | None:
+        """Whether such a mail is in any folder at all, where a person or a program may have moved it.
+
+        Where ids are replaced, also one that names it, as in `contains`. Drafts do not count. None where there was no
+        time to look into every folder. Raises ToolError.
+        """
+        deadline = time.monotonic() + SEARCH_S
+
+        def search(client: IMAPClient) -> bool | None:
+            try:
+                for flags, _, name in client.list_folders():
+                    if not _UNUSABLE.isdisjoint(flag.lower() for flag in flags):
+                        continue
+                    if time.monotonic() > deadline:
+                        return None
+                    if not self._can_select(client, name):
+                        continue
+                    if has_copy(client, message_id, address, drafts=False):
+                        return True
+                    if self._replaces_ids and name != self._name:
+                        found = _has_renamed_copy(client, message_id, address, deadline)
+                        if found is not False:
+                            return found
+                return False
+            finally:
+                self._select(client)
+
+        return self._session.run(search)
+
+    @staticmethod
+    def _can_select(client: IMAPClient, name: str) -> bool:
+        try:
+            client.select_folder(name, readonly=True)
+        except IMAPClientAbortError:
+            raise
+        except IMAPClientError:  # somebody else's, or just removed
+            return False
+        return True
+
+    def test(self) -> None:
+        """Raises ToolError where the folder cannot be used."""
+        self._session.run(lambda client: client.noop())
+
+
+class DraftsFolder(SpecialFolder):
+    """What a person is to send."""
+
+    purpose = DRAFTS
+    default_name = "Drafts"
+    option = "--drafts-folder"
+    flags = (DRAFT, SEEN)
+
+    def test(self) -> None:
+        """Raises ToolError where drafts cannot be put into the folder."""
+
+        def select(client: IMAPClient) -> None:
+            try:
+                client.select_folder(self.name(client))
+            except IMAPClientReadOnlyError:
+                raise self._unusable("may only be read") from None
+
+        self._session.run(select)
+
+    def add(self, message: bytes, message_id: str) -> bool:
+        """Put a draft into the folder unless there is one with its Message-ID; whether there was none.
+
+        Raises ToolError, `uncertain` where the connection was lost before the server confirmed the draft.
+        """
+        if self.contains(message_id):
+            return False
+        began = False
+
+        def append(client: IMAPClient) -> bool:
+            nonlocal began
+            began = True
+            try:
+                response = client.append(self.name(client), message, self.flags)
+            except IMAPClientAbortError:
+                raise
+            except IMAPClientError as error:
+                began = False
+                if "[OVERQUOTA]" in (refusal := format_response(error)):
+                    raise
+                raise self._unusable(f"took no draft: {refusal}") from None
+            return self._is_first(client, message_id, response)
+
+        try:
+            return self._session.run(append, repeat=False)
+        except ToolError as error:
+            if began and error.code in _LOST:
+                raise ToolError(error.code, error.message, error.retryable, uncertain=True) from None
+            raise
+
+    def _is_first(self, client: IMAPClient, message_id: str, response: bytes) -> bool:
+        """Whether the draft that was just added is the only one; the later one of two programs takes its own back."""
+        added = _APPENDED.search(response)
+        if added is None or not client.has_capability("UIDPLUS"):
+            return True
+        with suppress(IMAPClientError):  # two drafts are no reason to call the one that was stored a failure
+            uid = int(added[1])
+            client.select_folder(self.name(client))
+            if any(other < uid for other in find_copies(client, message_id)):
+                client.add_flags([uid], [DELETED], silent=True)
+                client.uid_expunge([uid])
+                return False
+        return True
+
+    def _unusable(self, problem: str) -> ToolError:
+        text = f"the folder {self._name} for drafts {problem}"
+        return ToolError("mail_unsupported", f"{text}. Allow its user to, or name another with {self.option}")
+
+
+def _first_named_day() -> date:
+    return datetime.now(UTC).date() - _NAMED_FOR
+
+
+def _fetch_named(client: IMAPClient, uids: Sequence[int]) -> dict[int, set[str]]:
+    """The ids that each mail had before, or refers to; without mails that another session moved."""
+    fetched = client.fetch(uids, [_NAMING])
+    return {
+        uid: set(_MESSAGE_ID.findall(part.decode("ascii", "replace")))
+        for uid, parts in fetched.items()
+        for key, part in parts.items()
+        if key.startswith(b"BODY[HEADER") and part is not None
+    }
+
+
+def _has_renamed_copy(client: IMAPClient, message_id: str, address: str, deadline: float) -> bool | None:
+    """Whether a mail of the selected folder names this id; None where there was no time to look at all.
+
+    Looked at is what the server finds by References, and all that we sent lately, should it search for no such header.
+    """
+    referring = client.search([b"HEADER", b"References", message_id.encode(), b"UNDRAFT"])
+    ours = client.search([b"FROM", address.encode(), b"SINCE", _first_named_day(), b"UNDRAFT"])
+    uids = [*referring, *sorted(set(ours).difference(referring), reverse=True)]
+    for start in range(0, len(uids), _PAGE):
+        if start and time.monotonic() > deadline:
+            return None
+        named = _fetch_named(client, uids[start : start + _PAGE])
+        if any(message_id in ids for ids in named.values()):
+            return True
+    return False
+
+
+def folder_prefix(client: IMAPClient) -> str:
+    """What stands before the names of our own folders, `INBOX.` on some servers (RFC 2342)."""
+    personal = client.namespace().personal if client.has_capability("NAMESPACE") else None
+    return str(personal[0][0]) if personal else ""
+
+
+def make_folder(client: IMAPClient, name: str) -> None:
+    """Make it unless it is there, or another agent makes it meanwhile. Raises IMAPClientError."""
+    if _is_there(client, name):
+        return
+    try:
+        client.create_folder(name)
+    except IMAPClientAbortError:
+        raise
+    except IMAPClientError:
+        if not _is_there(client, name):
+            raise
+    with suppress(IMAPClientError):  # a courtesy to mail programs
+        client.subscribe_folder(name)
+
+
+def _is_there(client: IMAPClient, name: str) -> bool:
+    """Not where it is but the name that other folders lie below (RFC 3501 §7.2.2)."""
+    missing = {rb"\noselect", rb"\nonexistent"}
+    return any(missing.isdisjoint(flag.lower() for flag in flags) for flags, _, _ in client.list_folders("", name))

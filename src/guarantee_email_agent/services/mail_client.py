@@ -1,0 +1,174 @@
+"""The mailbox behind its MCP server, whichever of two kinds that is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from guarantee_email_agent.services.mcp.gmail_mailbox import GMAIL_CALLS, GmailMailbox
+from guarantee_email_agent.services.mcp.mapped_session import MappedSession
+from guarantee_email_agent.services.mcp.mcp_mailbox import CALLS, READ_CALLS, WITHOUT, McpMailbox
+from guarantee_email_agent.services.mcp.mcp_session import McpSession
+from guarantee_email_agent.services.ports import (
+    ANY_MAIL,
+    DraftState,
+    InboxEntry,
+    InboxFilter,
+    Mailbox,
+    MailMark,
+    MarkedMail,
+    Reply,
+    SentState,
+)
+from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
+from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
+
+logger = logging.getLogger(__name__)
+
+_Answer = TypeVar("_Answer")
+
+
+class MailClient:
+    """A Mailbox. timeout_s: seconds for one call, beyond what the call itself is to wait.
+
+    Inbox and sending have a circuit each: the inbox may work while the SMTP server is down. An error of `send` has
+    `sending` among its `details`.
+    read_only: nothing will be sent, stored or marked, so the server need not offer that.
+    """
+
+    def __init__(self, session: McpSession, clock: Clock, timeout_s: float, *, read_only: bool = False) -> None:
+        self._session = session
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._read_only = read_only
+        self._mailbox: Mailbox | None = None
+        self._inbox_circuit = CircuitBreaker(session.name, clock)
+        self._sending_circuit = CircuitBreaker(session.name, clock)
+        self._told_refusals: dict[CircuitBreaker, str] = {}
+
+    @property
+    def circuits(self) -> dict[str, CircuitBreaker]:
+        """That of the inbox, and that of sending."""
+        name = self._session.name
+        return {name: self._inbox_circuit, f"{name}_sending": self._sending_circuit}
+
+    async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
+        return await self._call(lambda mailbox: mailbox.list_unprocessed(limit, inbox_filter))
+
+    async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
+        return await self._call(lambda mailbox: mailbox.read_raw(mail_id, max_bytes))
+
+    async def find_mail(self, message_id: str) -> str | None:
+        return await self._call(lambda mailbox: mailbox.find_mail(message_id))
+
+    async def list_mails(self) -> list[MarkedMail]:
+        """Every mail of the inbox, with its mark.
+
+        Raises IntegrationError `mail_unsupported` where none can tell, MCPConnectionError where the mailbox fails.
+        """
+        try:
+            mailbox = await self._connected()
+            found = await self._call(lambda _: mailbox.list_mails()) if isinstance(mailbox, McpMailbox) else None
+        except IntegrationError as error:
+            raise MCPConnectionError(error.message, error.code, error.details) from None
+        if found is None:
+            raise self._unsupported("list every mail of its inbox")
+        return found
+
+    async def unmark(self, mail_id: str) -> None:
+        """Take the mark off a mail. Raises as above."""
+        mailbox = await self._connected()
+        if not isinstance(mailbox, McpMailbox) or not await self._call(lambda _: mailbox.unmark(mail_id)):
+            raise self._unsupported("take a mark off")
+
+    async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
+        return await self._call(lambda mailbox: mailbox.is_waiting(mail_id, skip_seen))
+
+    async def send(self, reply: Reply) -> Mapping[str, Any]:
+        try:
+            return await self._call(lambda mailbox: mailbox.send(reply), self._sending_circuit)
+        except IntegrationError as error:
+            error.details["sending"] = True
+            raise
+
+    async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
+        return await self._call(lambda mailbox: mailbox.find_sent(message_id, wait_s))
+
+    async def save_draft(self, reply: Reply) -> Mapping[str, Any]:
+        """Through the inbox's circuit: a draft goes where the inbox is."""
+        return await self._call(lambda mailbox: mailbox.save_draft(reply))
+
+    async def find_draft(self, message_id: str) -> DraftState:
+        return await self._call(lambda mailbox: mailbox.find_draft(message_id))
+
+    async def mark(self, mail_id: str, outcome: MailMark) -> None:
+        await self._call(lambda mailbox: mailbox.mark(mail_id, outcome))
+
+    async def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> dict[str, int]:
+        return await self._call(lambda mailbox: mailbox.count_by_outcome(inbox_filter))
+
+    async def wait_for_mail(self, timeout_s: float) -> bool:
+        """Not through the circuit: as the one probe of a service that was down it would hold up all the others."""
+        return await (await self._connected()).wait_for_mail(timeout_s)
+
+    async def find_owner(self) -> str | None:
+        """The ledger that the mailbox is served with; None where it has none, or bears no such mark."""
+        mailbox = await self._connected()
+        return await mailbox.find_owner() if isinstance(mailbox, McpMailbox) else None
+
+    async def claim(self, ledger: str, *, take_over: bool = False) -> str | None:
+        """Mark the mailbox as served with a ledger, unless another has it; whose it is then. None: as above."""
+        mailbox = await self._connected()
+        return await mailbox.claim(ledger, take_over=take_over) if isinstance(mailbox, McpMailbox) else None
+
+    async def test_connection(self, drafts: bool = False) -> bool:
+        return await (await self._connected()).test_connection(drafts)
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    def _unsupported(self, what: str) -> IntegrationError:
+        name = self._session.name
+        return IntegrationError(
+            f"{name}: this server cannot {what}. Do it in the mailbox itself", f"{name}_unsupported"
+        )
+
+    async def _call(
+        self, method: Callable[[Mailbox], Awaitable[_Answer]], circuit: CircuitBreaker | None = None
+    ) -> _Answer:
+        async def call() -> _Answer:
+            return await method(await self._connected())
+
+        circuit = circuit or self._inbox_circuit
+        try:
+            answer = await circuit.call(call)
+        except IntegrationError as error:
+            self._tell_refusal(circuit, error)
+            raise
+        self._told_refusals.pop(circuit, None)
+        return answer
+
+    def _tell_refusal(self, circuit: CircuitBreaker, error: IntegrationError) -> None:
+        """Once until it works again: no waiting helps against an expired sign-in, so somebody has to know."""
+        if error.code == f"{self._session.name}_auth" and self._told_refusals.get(circuit) != error.message:
+            self._told_refusals[circuit] = error.message
+            if list(self._told_refusals.values()).count(error.message) == 1:
+                logger.error("%s; mails stay in the inbox until then", error.message)
+
+    async def _connected(self) -> Mailbox:
+        """By the tools that the server offers. Raises MCPConnectionError where they are neither kind's."""
+        if self._mailbox is None:
+            await self._session.start()
+            is_mapped = isinstance(self._session, MappedSession)
+            is_gmail = not is_mapped and self._session.tools.issuperset(GMAIL_CALLS)
+            calls = READ_CALLS if self._read_only else CALLS
+            if is_mapped:
+                calls = {tool: arguments for tool, arguments in calls.items() if tool not in WITHOUT}
+            await self._session.require(GMAIL_CALLS if is_gmail else calls)
+            if is_gmail:
+                self._mailbox = GmailMailbox(self._session, self._clock, self._timeout_s)
+            else:
+                self._mailbox = McpMailbox(self._session, self._clock, self._timeout_s, read_only=self._read_only)
+        return self._mailbox

@@ -1,0 +1,387 @@
+"""A service behind an MCP server for as long as the agent runs: started anew when it dies, each call with a deadline.
+
+It never repeats a call by itself: that is `call_with_retry`'s, which knows whether a call may be repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TypeAlias
+
+from guarantee_email_agent.services.call_errors import (
+    INVALID_ARGUMENT,
+    MALFORMED,
+    TIMEOUT,
+    ErrorKind,
+    classify_message,
+    classify_protocol_error,
+    declared_error,
+    integration_error,
+    malformed_error,
+    service_error,
+    without_arguments,
+)
+from guarantee_email_agent.services.mcp.mcp_connection import McpConnection
+from guarantee_email_agent.services.mcp.sdk_client import load_sdk
+from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
+from guarantee_email_agent.services.mcp.server_process import EXIT_GRACE_S, AnswerTooLargeError
+from guarantee_email_agent.services.mcp.tool_client import BadAnswerError, CallFailedError, OfferedTool, ToolAnswer
+from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.retry import Backoff
+from guarantee_email_agent.utils.text import printable
+
+logger = logging.getLogger(__name__)
+
+AnswerTypes: TypeAlias = Mapping[str, AbstractSet[str]]
+"""By the name of a field of an answer, types of JSON."""
+
+START_TIMEOUT_S: Final = 20.0
+RESTART: Final = Backoff(0.5, longest_s=30.0)
+MAX_MISSED_DEADLINES: Final = 2
+MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024  # a mail of 25 MB is 34 MB as base64
+MAX_LOGGED_CHARS: Final = 1000
+RELIST_TIMEOUT_S: Final = 5.0
+EXIT_WAIT_S: Final = 1.0  # that a call waits to learn why its server died
+
+_DIED: Final = ErrorKind("unavailable", retryable=True, uncertain=True, outage=True)
+_NOT_RUNNING: Final = ErrorKind("unavailable", retryable=True, outage=True)
+_NOT_STARTED: Final = ErrorKind("timeout", retryable=True, outage=True)
+
+
+class McpSession:
+    """One service. `name` begins its error codes: `mail`, `warranty_api`, `ticketing`.
+
+    Belongs to one event loop; any number of its tasks may call at once. A server whose connection ended is started anew
+    by the next call: at once where it had answered before, after a growing delay where it had not. A server that let
+    deadlines pass without a sign of life is stopped first, so that no two ever work at a time.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        launch: ServerLaunch,
+        clock: Clock,
+        *,
+        start_timeout_s: float = START_TIMEOUT_S,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+        exit_grace_s: float = EXIT_GRACE_S,
+    ) -> None:
+        """start_timeout_s: seconds until the server has listed its tools. exit_grace_s: see StdioTransport."""
+        self.name = name
+        self.launch = launch
+        self._clock = clock
+        self._start_timeout_s = start_timeout_s
+        self._max_answer_bytes = max_answer_bytes
+        self._exit_grace_s = exit_grace_s
+        self._connection: McpConnection | None = None
+        self._starting: asyncio.Task[McpConnection] | None = None
+        self._closed = False
+        self._failures = 0  # starts and connections that ended without one answer in between
+        self._not_before = 0.0
+        self._missed_deadlines = 0
+        self._told_changes = ""
+        self._required: dict[str, frozenset[str]] = {}
+        self._verified: Mapping[str, OfferedTool] = {}  # the list that was last found to hold what we need
+
+    @property
+    def tools(self) -> frozenset[str]:
+        """The names of the tools that the server offers; none before it was started."""
+        return frozenset(self._connection.tools) if self._connection else frozenset()
+
+    def name_of(self, tool: str) -> str:
+        """What the server calls one of our tools."""
+        return tool
+
+    async def require(self, calls: Mapping[str, frozenset[str]]) -> None:
+        """`start`. Raises MCPConnectionError where the server lacks one of these tools, or one of their arguments."""
+        offered = (await self._connected()).tools
+        if lacking := _lacking(calls, offered):
+            raise MCPConnectionError(
+                f"{self.name}: the server does not offer {', '.join(lacking)}; it offers "
+                f"{', '.join(sorted(offered)) or 'nothing'}. Set {self.launch.setting} to a server with these tools, "
+                f"or map its own under {self.launch.setting}.tools (docs/mcp-servers.md){self.launch.other_remedy}",
+                f"{self.name}_tools_missing",
+            )
+        self._required = {**self._required, **calls}
+
+    def require_answers(self, answers: Mapping[str, AnswerTypes]) -> None:
+        """Raises MCPConnectionError where a tool declares a field of its answer with types that we cannot read."""
+        offered = self._connection.tools if self._connection else {}
+        for tool, fields in answers.items():
+            declared = offered[tool].answer_types if tool in offered else {}
+            for field, readable in fields.items():
+                types = declared.get(field)
+                if types and types.isdisjoint(readable):
+                    raise MCPConnectionError(
+                        f"{self.name}: {tool} declares {field} as {' or '.join(sorted(types))}, which has to be "
+                        f"{' or '.join(sorted(readable))}. Set {self.launch.setting} to a server with such answers "
+                        f"(docs/mcp-servers.md)",
+                        f"{self.name}_tools_missing",
+                    )
+
+    async def offers(self, tool: str, arguments: AbstractSet[str], timeout_s: float) -> bool:
+        """Whether the server has this tool, and it takes these arguments; it is started where it does not run.
+
+        timeout_s: seconds for the start. Raises IntegrationError, as `call` does.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                offered = (await self._connected()).tools.get(tool)
+        except TimeoutError:
+            raise self._timeout_error(None, tool, timeout_s) from None
+        except MCPConnectionError as error:
+            raise IntegrationError(error.message, error.code, error.details) from None
+        return offered is not None and (offered.parameters is None or arguments <= offered.parameters)
+
+    async def start(self) -> None:
+        """Start the server, unless it runs. Raises MCPConnectionError: what was run, its last line, what to do."""
+        await self._connected()
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        """The tool's structured content, else its text read as JSON.
+
+        timeout_s: seconds for everything, a new start of the server included.
+        Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, `{name}_malformed`, or as the service declares;
+        its `details` name the `tool`.
+        """
+        with _naming(tool):
+            answer = await self._call(tool, arguments, timeout_s)
+        content = answer.structured
+        if content is None:
+            with suppress(ValueError, RecursionError):
+                content = json.loads(answer.text)
+        if not isinstance(content, dict):
+            self.log_response(tool, answer.text)
+            raise malformed_error(self.name, tool, "is no JSON object")
+        return content
+
+    async def call_for_text(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> str:
+        """As `call`, for tools that answer in prose."""
+        with _naming(tool):
+            return (await self._call(tool, arguments, timeout_s)).text
+
+    async def close(self) -> None:
+        """Stop the server: its input ends, it may finish what it does for some seconds. No call after that."""
+        self._closed = True
+        if self._starting is not None and not self._starting.done():
+            self._starting.cancel()
+            await asyncio.wait((self._starting,))
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
+        answer = await self._answer(tool, arguments, timeout_s)
+        if answer.failed:
+            raise self._tool_error(answer, tool, arguments)
+        return answer
+
+    async def _answer(
+        self, tool: str, arguments: Mapping[str, Any], timeout_s: float, given: Mapping[str, Any] | None = None
+    ) -> ToolAnswer:
+        """As `_call`, but for an answer that the tool marks as failed.
+
+        given: the arguments as they were before a mapping, whose words an error may repeat.
+        """
+        connection: McpConnection | None = None
+        try:
+            async with asyncio.timeout(timeout_s):
+                connection = await self._connected()
+                await self._verify(connection, tool)
+                answer = await connection.call(tool, arguments)
+                if answer.failed:
+                    await self._verify(connection, tool, called=True)
+        except TimeoutError:
+            raise self._timeout_error(connection, tool, timeout_s) from None
+        except MCPConnectionError as error:  # which is for the start of the agent
+            raise IntegrationError(error.message, error.code, error.details) from None
+        except CallFailedError as failure:
+            assert connection is not None
+            problem = await self._call_error(connection, failure, tool, arguments if given is None else given)
+            if not failure.ended and failure.was_sent:
+                await self._verify(connection, tool, called=True)
+            raise problem from None
+        except ValueError as error:
+            self.log_response(tool, str(error))
+            wrong = str(error) if isinstance(error, BadAnswerError) else "is not as the tool declares it"
+            raise malformed_error(self.name, tool, wrong) from None
+        self._record_answer()
+        return answer
+
+    async def _verify(self, connection: McpConnection, tool: str, *, called: bool = False) -> None:
+        """Raises IntegrationError, an outage, where the server no longer offers what it did, and we need.
+
+        tool: that the error names. called: whether it was, and failed, which may be since the tools changed.
+        """
+        if self._told_changes or (called and not self.launch.built_in):
+            await self._list_tools(connection)
+        if connection.tools is self._verified:
+            return
+        if changed := self._describe_changes(connection.tools):
+            if changed != self._told_changes:
+                self._told_changes = changed
+                logger.error("%s: %s. Mails wait until that is mended", self.name, changed)
+            details = {"retryable": False, "uncertain": called, "outage": True, "tool": tool}
+            raise IntegrationError(f"{self.name}: {changed}", f"{self.name}_tools_changed", details)
+        self._verified, self._told_changes = connection.tools, ""
+
+    async def _list_tools(self, connection: McpConnection) -> None:
+        """Anew; where there is no answer they stay as they were."""
+        with suppress(CallFailedError, TimeoutError):
+            async with asyncio.timeout(RELIST_TIMEOUT_S):
+                await connection.list_tools()
+
+    def _describe_changes(self, offered: Mapping[str, OfferedTool]) -> str:
+        """What of the tools that we need is no longer there; empty where nothing is."""
+        lacking = _lacking(self._required, offered)
+        return f"the server was changed: it offers {', '.join(lacking)} no more" if lacking else ""
+
+    def _record_answer(self) -> None:
+        self._missed_deadlines = self._failures = 0
+        self._not_before = 0.0
+
+    def _tool_error(self, answer: ToolAnswer, tool: str, arguments: Mapping[str, Any]) -> IntegrationError:
+        if error := declared_error(self.name, answer.declared):
+            error.message = self.launch.with_setting_names(error.message)
+            return error
+        self.log_response(tool, answer.text)
+        return service_error(self.name, tool, classify_message(without_arguments(answer.text, arguments)))
+
+    async def _call_error(
+        self, connection: McpConnection, failure: CallFailedError, tool: str, arguments: Mapping[str, Any]
+    ) -> IntegrationError:
+        if not failure.ended:
+            if not failure.was_sent:
+                return self._error(INVALID_ARGUMENT, f"{tool}: {failure.message}, so the server was not asked")
+            self._record_answer()
+            self.log_response(tool, failure.message)
+            said = without_arguments(failure.message, arguments)
+            kind = classify_protocol_error(failure.code, failure.http_status, said)
+            return service_error(self.name, tool, kind)
+        await connection.ended_within(EXIT_WAIT_S)
+        if isinstance(connection.reason, AnswerTooLargeError):
+            error = self._error(MALFORMED, f"{tool}: the server {connection.reason}")
+            error.details["problem"] = "is too large"
+            return error
+        kind = _DIED if failure.was_sent else _NOT_RUNNING
+        return self._error(kind, f"{tool}: {self._describe_end(connection)}")
+
+    def _timeout_error(self, connection: McpConnection | None, tool: str, timeout_s: float) -> IntegrationError:
+        if connection is None:
+            return self._error(_NOT_STARTED, f"{tool}: the server did not start within {timeout_s:g} s")
+        self._missed_deadlines += 1
+        if self._missed_deadlines >= MAX_MISSED_DEADLINES and not connection.ended:
+            logger.warning("%s: the server gives no answer; it is stopped and started anew", self.name)
+            connection.end()
+        return self._error(TIMEOUT, f"{tool}: no answer within {timeout_s:g} s")
+
+    async def _connected(self) -> McpConnection:
+        """The connection, opened anew where it ended: once for all calls, even if the one that began is cancelled."""
+        if self._closed:
+            raise self._error(_NOT_RUNNING, "the session is closed")
+        if self._connection is not None and not self._connection.ended:
+            return self._connection
+        if self._starting is None or self._starting.done():
+            if (wait_s := self._not_before - self._clock.monotonic()) > 0:
+                problem = f"the server failed {self._failures} times; it is started again in {wait_s:.1f} s"
+                raise self._error(_NOT_RUNNING, problem)
+            self._starting = asyncio.create_task(self._open(self._connection), name=f"mcp {self.name} start")
+            # asyncio complains of an exception that nobody retrieves: the call that asked for this may be cancelled.
+            self._starting.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(self._starting)
+
+    async def _open(self, old: McpConnection | None) -> McpConnection:
+        if old is not None:
+            await old.close()
+            logger.warning("%s: %s. It is started anew", self.name, self._describe_end(old))
+        self._failures += 1  # until it has answered a call
+        self._missed_deadlines = 0
+        if not self.launch.built_in:
+            load_sdk()
+        connection = McpConnection(self.name, self.launch, self._max_answer_bytes, self._exit_grace_s)
+        try:
+            async with asyncio.timeout(self._start_timeout_s):
+                await connection.open()
+        except BaseException as error:
+            await connection.close()
+            self._delay_restart()
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            raise self._start_error(connection, error) from None
+        if self._failures > 1:
+            self._delay_restart()
+        self._connection = connection
+        return connection
+
+    def _delay_restart(self) -> None:
+        self._not_before = self._clock.monotonic() + RESTART.delay_s(self._failures)
+
+    def _describe_end(self, connection: McpConnection) -> str:
+        code = connection.exit_code
+        end = "the connection to the server ended" if code is None else f"the server ended ({_describe_exit(code)})"
+        if not (last_line := connection.last_stderr_line):
+            return end
+        if not self.launch.built_in:  # it may quote the mail that it died of
+            return f"{end}; it said last: a line that is in the log at level DEBUG"
+        return f'{end}; it said last: "{self.launch.with_setting_names(last_line)}"'
+
+    def _start_error(self, connection: McpConnection, error: BaseException) -> MCPConnectionError:
+        launch, last_line = self.launch, connection.last_stderr_line
+        if launch.built_in and connection.exit_code == EXIT_CONFIGURATION and last_line:
+            # One of ours names the problem and the remedy.
+            message = f"{launch.setting}: {launch.with_setting_names(last_line)}"
+        else:
+            quoted = f'. It said last: "{last_line}"' if last_line else ""
+            message = (
+                f"{self.name}: {self._describe_start_failure(connection, error)}{quoted}. Correct {launch.setting}, "
+                f"or what it needs; {'asked' if launch.command is None else 'run'}: {launch}"
+            )
+        return MCPConnectionError(message, f"{self.name}_unavailable", _NOT_RUNNING.details)
+
+    def _describe_start_failure(self, connection: McpConnection, error: BaseException) -> str:
+        match error:
+            case FileNotFoundError():
+                return f"there is no program {self.launch.command}"
+            case TimeoutError():
+                return f"the server did not answer within {self._start_timeout_s:g} s"
+            case OSError() if self.launch.command is not None:
+                return f"the server cannot be started ({error.strerror or error})"
+        if connection.exit_code:
+            return f"the server ended at once ({_describe_exit(connection.exit_code)})"
+        return f"no MCP server answers ({printable(str(error)[:MAX_LOGGED_CHARS]) or type(error).__name__})"
+
+    def _error(self, kind: ErrorKind, message: str) -> IntegrationError:
+        return integration_error(self.name, kind, message)
+
+    def log_response(self, tool: str, text: str) -> None:
+        """At DEBUG only, since it may quote a customer."""
+        logger.debug("%s: %s answered: %s", self.name, tool, printable(text[:MAX_LOGGED_CHARS]))
+
+
+def _lacking(calls: Mapping[str, AbstractSet[str]], offered: Mapping[str, OfferedTool]) -> list[str]:
+    """The tools that are not offered; where all are, the arguments that they do not take."""
+    return [tool for tool in calls if tool not in offered] or [
+        f"{tool}({argument})"
+        for tool, arguments in calls.items()
+        if (known := offered[tool].parameters) is not None
+        for argument in sorted(arguments - known)
+    ]
+
+
+def _describe_exit(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {-code}"
+
+
+@contextmanager
+def _naming(tool: str) -> Iterator[None]:
+    """An error of the block says in its `details` which tool was called."""
+    try:
+        yield
+    except IntegrationError as error:
+        error.details.setdefault("tool", tool)
+        raise

@@ -1,0 +1,216 @@
+"""An MCP server as a child process: messages on its stdin and stdout, one a line.
+
+Unlike the SDK's own transport it sets a limit to a line, takes a long one in linear time (a mail of 25 MB 0.4 s instead
+of 17 s), gives a server time to finish, and keeps its stderr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import PIPE, SubprocessStreamProtocol
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
+from guarantee_email_agent.utils.text import printable, truncate
+
+EXIT_GRACE_S: Final = 5.0
+MAX_STDERR_CHARS: Final = 300
+_CHUNK: Final = 65_536
+_POLL_S: Final = 0.01
+_DRAIN_S: Final = 1.0
+
+
+class AnswerTooLargeError(Exception):
+    """The server wrote a message beyond the limit; where on stdio the next would begin is unknown."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"wrote a message of more than {max_bytes} bytes")
+
+
+class ServerProcess:
+    """One server from its start to its end.
+
+    `on_stderr` gets each line of its stderr, printable and cut. `on_end` is called, with the error if there is one,
+    when it or its stdout has ended: no call can succeed any more. exit_grace_s: seconds to finish after its input
+    ended, and again after SIGTERM.
+    """
+
+    def __init__(
+        self,
+        launch: ServerLaunch,
+        max_line_bytes: int,
+        exit_grace_s: float,
+        on_stderr: Callable[[str], None],
+        on_end: Callable[[AnswerTooLargeError | None], None],
+    ) -> None:
+        self._launch = launch
+        self._max_line_bytes = max_line_bytes
+        self._exit_grace_s = exit_grace_s
+        self._on_stderr = on_stderr
+        self._on_end = on_end
+        self._too_large: AnswerTooLargeError | None = None
+        self.exit_code: int | None = None
+
+    @asynccontextmanager
+    async def running(
+        self, receive: Callable[[bytes], Awaitable[bool]], on_end: Callable[[AnswerTooLargeError | None], None]
+    ) -> AsyncIterator[None]:
+        """Start the process, and stop it and everything that it started.
+
+        receive: takes each line of its stdout, and says whether it was a message. on_end: is called before that of the
+        process. Raises OSError where the program cannot be started, ValueError for an argument with a NUL.
+        """
+        loop = asyncio.get_running_loop()
+
+        def end(error: AnswerTooLargeError | None) -> None:
+            on_end(error)
+            self._on_end(error)
+
+        # In a session of its own: Ctrl-C in the agent's terminal must not reach it before the agent is done with it.
+        self._process, streams = await loop.subprocess_exec(
+            lambda: _ServerProtocol(self._max_line_bytes, loop, end),
+            self._launch.command,
+            *self._launch.args,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=dict(self._launch.environment),
+            start_new_session=True,
+        )
+        assert streams.stdin
+        assert streams.stdout
+        assert streams.stderr
+        self._stdin = streams.stdin
+        self._reading = [
+            asyncio.create_task(self._read_messages(streams.stdout, receive, end), name="mcp stdout"),
+            asyncio.create_task(self._read_stderr(streams.stderr), name="mcp stderr"),
+        ]
+        try:
+            yield
+        finally:
+            on_end(None)
+            await self._leave()
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether its stdin takes nothing more."""
+        return self._stdin.is_closing()
+
+    def write(self, line: bytes) -> None:
+        """A message with its line feed, whole or, where `is_closing`, not at all; it may have to wait here."""
+        self._stdin.write(line)
+
+    async def drain(self) -> None:
+        """Wait until the server takes what was written. Raises OSError.
+
+        For requests alone: the cancellation of one that a stuck server does not read must not be stuck, too.
+        """
+        await self._stdin.drain()
+
+    def close_stdin(self) -> None:
+        self._stdin.close()
+
+    async def _leave(self) -> None:
+        try:
+            await self._stop()
+        except BaseException:  # interrupted: no time left for a graceful stop
+            if self._launch.built_in:
+                self._let_go()
+            else:
+                self._signal(signal.SIGKILL)
+            raise
+        finally:
+            self.exit_code = self._process.get_returncode()
+            self._process.close()
+            for task in self._reading:
+                task.cancel()
+            await asyncio.gather(*self._reading, return_exceptions=True)
+
+    def _let_go(self) -> None:
+        """Leave it to end by itself once its calls are done, as after a SIGKILL of the agent: its input has ended.
+
+        It may be about to get a token that the issuer gives once.
+        """
+        popen = self._process.get_extra_info("subprocess")
+        if popen.returncode is None:
+            popen.returncode = 0  # else the closing of the transport would kill it
+
+    async def _stop(self) -> None:
+        """MCP 2025-11-25, lifecycle, shutdown: close its input, wait, terminate, kill."""
+        self._stdin.close()
+        if self._too_large or not await self._exited(self._exit_grace_s):
+            self._signal(signal.SIGTERM)
+            if not await self._exited(self._exit_grace_s):
+                self._signal(signal.SIGKILL)
+                await self._exited(self._exit_grace_s)
+        # A pipe that is still open is held by something that the server started, and that nobody else would stop.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            _, open_pipes = await asyncio.wait(self._reading, timeout=_DRAIN_S)
+            if open_pipes:
+                self._signal(number)
+
+    async def _exited(self, within_s: float) -> bool:
+        """Polled: waiting for a process also waits for its pipes, which its children may hold."""
+        for _ in range(round(within_s / _POLL_S)):
+            if self._process.get_returncode() is not None:
+                return True
+            await asyncio.sleep(_POLL_S)
+        return False
+
+    def _signal(self, number: signal.Signals) -> None:
+        """To the whole group, whose number is the first process's own for as long as one of the group lives."""
+        with suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.get_pid(), number)
+            elif self._process.get_returncode() is None:
+                self._process.kill()
+
+    async def _read_messages(
+        self,
+        stdout: asyncio.StreamReader,
+        receive: Callable[[bytes], Awaitable[bool]],
+        end: Callable[[AnswerTooLargeError | None], None],
+    ) -> None:
+        try:
+            while line := await stdout.readuntil(b"\n"):
+                if not await receive(line):
+                    self._on_stderr(f"(on stdout, and no MCP message) {_printable_line(line)}")
+        except asyncio.LimitOverrunError:
+            self._too_large = AnswerTooLargeError(self._max_line_bytes)
+        except (asyncio.IncompleteReadError, OSError):
+            pass  # the end (half a message is none), or the pipe broke
+        finally:
+            end(self._too_large)
+        # What it still writes has to go somewhere, or it could not finish.
+        with suppress(OSError):
+            while await stdout.read(_CHUNK):
+                pass
+
+    async def _read_stderr(self, stderr: asyncio.StreamReader) -> None:
+        rest = b""
+        while chunk := await stderr.read(_CHUNK):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                self._on_stderr(_printable_line(line))
+            rest = rest[:_CHUNK]
+        self._on_stderr(_printable_line(rest))
+
+
+class _ServerProtocol(SubprocessStreamProtocol):
+    """Its exit counts even where something that it started holds its pipes open; its last output may still come."""
+
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, on_end: Callable[[None], None]) -> None:
+        super().__init__(limit, loop)
+        self._on_end = on_end
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        asyncio.get_running_loop().call_later(_DRAIN_S, self._on_end, None)
+
+
+def _printable_line(line: bytes) -> str:
+    return truncate(printable(line[: 4 * MAX_STDERR_CHARS].decode("utf-8", "replace").strip()), MAX_STDERR_CHARS)

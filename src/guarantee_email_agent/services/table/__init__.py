@@ -1,0 +1,1 @@
+"""Tables that numbers are looked up in."""

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mail_stores import Opener, Proxied
+from tcp_proxy import TcpProxy
+
+from guarantee_email_agent.services.mail.imap import ImapMailbox, ImapSettings
+from guarantee_email_agent.services.mail.mail_server import MailServer
+from guarantee_email_agent.services.mail.smtp import SmtpSender
+
+if TYPE_CHECKING:
+    from mail_servers import MailServers
+
+KEY = b"the key of the tests"
+
+
+@pytest.fixture
+def imap_server(mail_servers: MailServers) -> MailServer:
+    """Dovecot, without TLS."""
+    servers = mail_servers
+    return MailServer("IMAP", servers.host, servers.imap_port, "none", servers.user, servers.password, servers.ca_file)
+
+
+@pytest.fixture
+def smtp_server(mail_servers: MailServers) -> MailServer:
+    """Postfix, without TLS and without login."""
+    return MailServer("SMTP", mail_servers.host, mail_servers.smtp_port, "none", None, None, mail_servers.ca_file)
+
+
+@pytest.fixture
+def open_mailbox(mail_servers: MailServers, imap_server: MailServer, smtp_server: MailServer) -> Iterator[Opener]:
+    """Makes mailboxes over Dovecot and Postfix; `smtp` and any of the settings can be given."""
+    opened: list[ImapMailbox] = []
+
+    usual = ImapSettings(imap_server, "INBOX", None, None, mail_servers.address, "self", copy_wait_s=60.0, key=KEY)
+
+    def make(smtp: MailServer = smtp_server, **changes: Any) -> ImapMailbox:
+        mailbox = ImapMailbox(dataclasses.replace(usual, **changes), SmtpSender(smtp))
+        opened.append(mailbox)
+        return mailbox
+
+    yield make
+    for mailbox in opened:
+        mailbox.close()
+
+
+@pytest.fixture
+def mailbox(open_mailbox: Opener) -> ImapMailbox:
+    return open_mailbox()
+
+
+@pytest.fixture
+def proxied(open_mailbox: Opener, imap_server: MailServer) -> Proxied:
+    """A mailbox behind a proxy, which takes the arguments; settings: those of the mailbox that are not the usual."""
+
+    @contextmanager
+    def start(
+        *arguments: Any, settings: Mapping[str, Any] = MappingProxyType({}), **options: Any
+    ) -> Iterator[tuple[ImapMailbox, TcpProxy]]:
+        with TcpProxy(imap_server.port, *arguments, **options) as proxy:
+            yield open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port), **settings), proxy
+
+    return start

@@ -1,0 +1,462 @@
+"""Marks as folders, on a Dovecot that behaves as Exchange: system flags alone, and keywords refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import email
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from exchange_imap import AS_EXCHANGE, refuse_keywords
+from mail_stores import REPLY, Opener, Proxied, counts, ids, refused
+
+from guarantee_email_agent.config.mailbox_settings import MarkFolders
+from guarantee_email_agent.services.mail.imap import ImapMailbox
+from guarantee_email_agent.services.mail.mail_store import KEYWORDS
+from guarantee_email_agent.services.ports import MarkedMail
+from guarantee_email_agent.services.tool_error import ToolError
+
+if TYPE_CHECKING:
+    from mail_servers import MailServers
+
+PARENT = "guarantee-email-agent"
+NO_MOVE = {**AS_EXCHANGE, b" MOVE": b""}
+NO_UIDPLUS = {**NO_MOVE, b" UIDPLUS": b""}
+
+
+def mail(number: int = 1) -> bytes:
+    return (
+        f"From: customer@example.org\r\nTo: support@example.com\r\nSubject: warranty\r\n"
+        f"Message-ID: <mail-{number}@example.org>\r\n\r\nSN{number}\r\n"
+    ).encode()
+
+
+def numbers(raws: list[bytes]) -> list[int]:
+    return [int(str(email.message_from_bytes(raw)["Message-ID"]).partition("@")[0][6:]) for raw in raws]
+
+
+@pytest.fixture(params=[AS_EXCHANGE, NO_MOVE, NO_UIDPLUS], ids=["MOVE", "UIDPLUS", "COPY"])
+def mailbox(request: pytest.FixtureRequest, proxied: Proxied) -> Iterator[ImapMailbox]:
+    with proxied(rewrite=request.param, answer=refuse_keywords) as (mailbox, _):
+        yield mailbox
+
+
+@pytest.mark.parametrize("outcome", KEYWORDS)
+def test_a_marked_mail_is_in_the_folder_of_its_outcome(
+    proxied: Proxied, mail_servers: MailServers, outcome: Any
+) -> None:
+    mail_servers.deliver(mail())
+    with proxied(rewrite=AS_EXCHANGE, answer=refuse_keywords) as (mailbox, _):
+        mailbox.mark(ids(mailbox)[0], outcome)
+        assert (ids(mailbox), mailbox.count_by_outcome()) == ([], counts(**{outcome: 1}))
+    assert mail_servers.folder() == []
+    name = f"{PARENT}.{outcome.replace('_', ' ').capitalize()}"
+    assert numbers(mail_servers.folder(name)) == [1]
+    assert mail_servers.keywords(name)[0] <= {"\\Recent"}
+
+
+def test_a_mail_that_a_person_puts_back_is_listed_under_its_old_id(
+    mailbox: ImapMailbox, mail_servers: MailServers
+) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    first, second = ids(mailbox)
+    mailbox.mark(first, "handed_over")
+    assert (ids(mailbox), mailbox.is_waiting(first)) == ([second], False)
+    mail_servers.move(f"{PARENT}.Handed over", "INBOX")
+    assert (sorted(ids(mailbox)), mailbox.is_waiting(first)) == (sorted([first, second]), True)
+    assert numbers([mailbox.read_raw(first, 10_000)]) == [1]
+    mailbox.mark(first, "answered")
+    assert mailbox.count_by_outcome() == counts(answered=1, unprocessed=1)
+    assert numbers(mail_servers.folder(f"{PARENT}.Answered")) == [1]
+
+
+def test_another_process_knows_a_moved_mail_by_the_same_id(
+    mailbox: ImapMailbox, open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    first, second = ids(mailbox)
+    mailbox.mark(first, "quarantined")
+    other = open_mailbox(server=mailbox._settings.server)
+    assert set(other.list_mails()) == {MarkedMail(first, "quarantined"), MarkedMail(second, None)}
+    assert numbers([other.read_raw(first, 10_000)]) == [1]
+    with refused("mail_too_large"):
+        other.read_raw(first, 10)
+    assert other.find_mail("<mail-1@example.org>") == first
+    other.mark(first, "handed_over")
+    assert other.count_by_outcome() == counts(handed_over=1, unprocessed=1)
+    other.unmark(first)
+    assert sorted(ids(mailbox)) == sorted([first, second])
+    assert mailbox.count_by_outcome() == counts(unprocessed=2)
+
+
+def test_a_mark_that_is_set_again_moves_nothing(
+    mailbox: ImapMailbox, open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    """As after a lost answer, and by another agent."""
+    mail_servers.deliver(mail())
+    (mail_id,) = ids(mailbox)
+    for store in (mailbox, mailbox, open_mailbox(server=mailbox._settings.server)):
+        store.mark(mail_id, "answered")
+        assert mailbox.count_by_outcome() == counts(answered=1)
+
+
+def test_two_agents_mark_the_same_mails_at_once(
+    mailbox: ImapMailbox, open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    """Where both move one at the same moment, Dovecot may make two copies of it."""
+    mail_servers.deliver(*map(mail, range(20)))
+    other = open_mailbox(server=mailbox._settings.server)
+    listed = ids(mailbox)
+    assert ids(other) == listed
+
+    def mark(store: ImapMailbox) -> None:
+        for mail_id in listed:
+            store.mark(mail_id, "answered")
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(mark, [mailbox, other]))
+    assert ids(mailbox) == []
+    assert set(numbers(mail_servers.folder(f"{PARENT}.Answered"))) == set(range(20))
+
+
+def test_a_mail_that_people_took_elsewhere_is_not_found(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail())
+    (mail_id,) = ids(mailbox)
+    with mail_servers.folder_of_its_own("Archive"):
+        mail_servers.move("INBOX", "Archive")
+        for attempt in (
+            lambda: mailbox.mark(mail_id, "answered"),
+            lambda: mailbox.unmark(mail_id),
+            lambda: mailbox.read_raw(mail_id, 10_000),
+        ):
+            with refused("mail_not_found"):
+                attempt()
+        assert not mailbox.is_waiting(mail_id)
+        mail_servers.move("Archive", "INBOX")
+        assert ids(mailbox) == [mail_id]
+
+
+def test_a_folder_that_people_removed_is_made_anew(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    first, second = ids(mailbox)
+    mailbox.mark(first, "answered")
+    mail_servers.remove_folder(f"{PARENT}.Answered")
+    assert mailbox.count_by_outcome() == counts(unprocessed=1)
+    mailbox.mark(second, "answered")
+    assert numbers(mail_servers.folder(f"{PARENT}.Answered")) == [2]
+
+
+@pytest.mark.parametrize("step", [b"UID COPY", b"UID STORE", b"UID EXPUNGE"])
+def test_a_move_that_is_cut_short_is_finished_by_the_next(
+    proxied: Proxied, open_mailbox: Opener, mail_servers: MailServers, step: bytes
+) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    with proxied(lambda data: step not in data, rewrite=NO_MOVE) as (mailbox, proxy):
+        first, second = ids(mailbox)
+        mailbox.test_connection()  # makes the folders: without one the copy is refused
+        with suppress(ToolError):  # where it is known on a new connection that the rest is done, that is no failure
+            mailbox.mark(first, "answered")
+        proxy.cut()
+    with proxied(rewrite=NO_MOVE) as (later, _):
+        later.list_unprocessed(10)
+        later.mark(first, "answered")
+        assert ids(later) == [second]
+    assert numbers(mail_servers.folder(f"{PARENT}.Answered")) == [1]
+    assert ids(open_mailbox(marks="folders")) == [second]
+
+
+@pytest.mark.parametrize(
+    ("response", "code"),
+    [
+        (b"NO [OVERQUOTA] Quota exceeded\r\n", "mail_disk_full"),
+        (b"NO [NOPERM] Permission denied\r\n", "mail_unavailable"),
+    ],
+)
+def test_a_mail_that_cannot_be_moved_stays_in_the_inbox(
+    proxied: Proxied, mail_servers: MailServers, response: bytes, code: str
+) -> None:
+    def answer(data: bytes) -> bytes | None:
+        return data.split()[0] + b" " + response if b"UID MOVE" in data else None
+
+    mail_servers.deliver(mail())
+    with proxied(rewrite=AS_EXCHANGE, answer=answer) as (mailbox, _):
+        (mail_id,) = ids(mailbox)
+        with refused(code) as caught:
+            mailbox.mark(mail_id, "answered")
+        assert caught.value.retryable
+        assert ids(mailbox) == [mail_id]
+
+
+def test_folders_that_cannot_be_made_are_told_at_once(proxied: Proxied) -> None:
+    def answer(data: bytes) -> bytes | None:
+        return data.split()[0] + b" NO [NOPERM] Permission denied\r\n" if b"CREATE" in data else None
+
+    with proxied(rewrite=AS_EXCHANGE, answer=answer) as (mailbox, _), refused("mail_folder_missing") as caught:
+        mailbox.test_connection()
+    assert f"there is no folder {PARENT}.Answered to put mails into" in caught.value.message
+    assert caught.value.message.endswith("or name another parent with --mark-parent")
+
+
+def test_the_connection_test_makes_the_folders_and_names_them(proxied: Proxied, mail_servers: MailServers) -> None:
+    with proxied(rewrite=AS_EXCHANGE, answer=refuse_keywords) as (mailbox, _):
+        assert mailbox.test_connection().endswith(f", marks in folders below {PARENT}")
+    assert sum(name.startswith(f"{PARENT}.") for name in mail_servers.folders()) == len(KEYWORDS)
+
+
+def test_names_in_any_script(proxied: Proxied, mail_servers: MailServers) -> None:
+    names = MarkFolders(parent="guarantee-email-agent für alle", handed_over="An Kollegen übergeben & gemeldet")
+    mail_servers.deliver(mail())
+    with proxied(rewrite=AS_EXCHANGE, settings={"mark_folders": names}) as (mailbox, _):
+        (mail_id,) = ids(mailbox)
+        mailbox.mark(mail_id, "handed_over")
+        assert mailbox.count_by_outcome() == counts(handed_over=1)
+        mailbox.unmark(mail_id)
+        assert ids(mailbox) == [mail_id]
+
+
+def test_below_the_inbox_where_the_server_keeps_folders_there(proxied: Proxied, mail_servers: MailServers) -> None:
+    """As Cyrus and Courier do (RFC 2342)."""
+    sent: list[bytes] = []
+
+    def answer(data: bytes) -> bytes | None:
+        sent.append(data)
+        if b"NAMESPACE" in data:
+            return b'* NAMESPACE (("INBOX." ".")) NIL NIL\r\n' + data.split()[0] + b" OK done\r\n"
+        return data.split()[0] + b" NO not here\r\n" if b"CREATE" in data else None
+
+    with proxied(rewrite=AS_EXCHANGE, answer=answer) as (mailbox, _), refused("mail_folder_missing") as caught:
+        mailbox.test_connection()
+    assert f"there is no folder INBOX.{PARENT}.Answered" in caught.value.message
+
+
+def test_a_folder_that_is_but_the_name_above_another_is_made_anew(proxied: Proxied, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    with proxied(rewrite=AS_EXCHANGE, answer=refuse_keywords) as (mailbox, _):
+        first, second = ids(mailbox)
+        mailbox.mark(first, "answered")
+        with mail_servers.folder_of_its_own(f"{PARENT}.Answered.2025"):
+            mail_servers.remove_folder(f"{PARENT}.Answered")
+            mailbox.mark(second, "answered")
+            assert numbers(mail_servers.folder(f"{PARENT}.Answered")) == [2]
+
+
+def test_the_inbox_is_no_folder_for_marks(open_mailbox: Opener) -> None:
+    open_mailbox(marks="folders").test_connection()
+    mailbox = open_mailbox(marks="folders", folder=f"{PARENT}.Handed over")
+    with refused("mail_folder_missing") as caught:
+        mailbox.test_connection()
+    assert "which is the inbox itself. Name another parent" in caught.value.message
+
+
+@pytest.mark.parametrize("step", [b"UID MOVE", b"UID COPY", b"UID STORE", b"UID EXPUNGE"])
+@pytest.mark.parametrize("rewrite", [AS_EXCHANGE, NO_MOVE], ids=["MOVE", "UIDPLUS"])
+def test_a_mark_that_came_off_although_the_answer_was_lost_is_off(
+    proxied: Proxied, open_mailbox: Opener, mail_servers: MailServers, rewrite: dict[bytes, bytes], step: bytes
+) -> None:
+    mail_servers.deliver(mail())
+    with proxied(rewrite=rewrite) as (mailbox, _):
+        (mail_id,) = ids(mailbox)
+        mailbox.mark(mail_id, "quarantined")
+    lost: list[bytes] = []
+
+    def pass_once(data: bytes) -> bool:
+        is_lost = step in data and not lost
+        lost.extend([data] if is_lost else [])
+        return not is_lost
+
+    with proxied(pass_once, rewrite=rewrite) as (mailbox, _):
+        mailbox.unmark(mail_id)
+        assert ids(mailbox) == [mail_id]
+
+
+def test_a_mail_that_a_person_copied_to_two_folders_has_the_last_mark(
+    open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    mailbox = open_mailbox(marks="folders")
+    mailbox.test_connection()
+    for folder in ("Quarantined", "Answered"):
+        mail_servers.put(f"{PARENT}.{folder}", mail())
+    mail_id = mailbox.find_mail("<mail-1@example.org>")
+    assert mail_id is not None
+    mailbox.mark(mail_id, "handed_over")
+    assert mailbox.list_mails() == [MarkedMail(mail_id, "handed_over")]
+    mailbox.unmark(mail_id)
+    assert (mailbox.list_mails(), ids(mailbox)) == ([MarkedMail(mail_id, None)], [mail_id])
+
+
+def test_what_people_mark_as_deleted_in_a_folder_is_not_counted(
+    open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    mailbox = open_mailbox(marks="folders")
+    mailbox.test_connection()
+    mail_servers.put(f"{PARENT}.Quarantined", mail())
+    assert mailbox.count_by_outcome() == counts(quarantined=1)
+    mail_servers.add_flags("\\Deleted", folder=f"{PARENT}.Quarantined")
+    assert (mailbox.count_by_outcome(), mailbox.list_mails()) == (counts(), [])
+
+
+def test_what_people_took_care_of_stays_where_it_is(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail())
+    (mail_id,) = ids(mailbox)
+    mail_servers.add_flags("\\Flagged")
+    assert (ids(mailbox), mailbox.is_waiting(mail_id)) == ([], False)
+    assert mailbox.count_by_outcome() == counts(left_alone=1)
+
+
+def test_marks_from_when_the_server_kept_keywords_still_count(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    before = open_mailbox(marks="keywords")
+    before.mark(ids(before)[0], "answered")
+    before.mark(ids(before)[0], "handed_over")
+    later = open_mailbox(marks="folders")
+    assert later.count_by_outcome() == counts(answered=1, handed_over=1)
+    handed_over = later.find_mail("<mail-2@example.org>")
+    assert handed_over is not None
+    assert set(later.list_mails()) == set(before.list_mails())
+    assert len(later.list_mails()) == 2
+    later.unmark(handed_over)
+    assert ids(later) == [handed_over]
+
+
+def test_a_mail_that_was_marked_by_a_keyword_is_still_known_by_its_id_of_then(
+    open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    """The ledger has it by that one."""
+    mail_servers.deliver(mail(1), mail(2))
+    before = open_mailbox(marks="keywords")
+    first, second = ids(before)
+    for mail_id in (first, second):
+        before.mark(mail_id, "quarantined")
+    later = open_mailbox(marks="folders")
+    assert numbers([later.read_raw(first, 10_000)]) == [1]
+    later.unmark(first)
+    assert len(ids(later)) == 1
+    later.mark(second, "handed_over")
+    assert later.count_by_outcome() == counts(unprocessed=1, handed_over=1)
+    with refused("mail_not_found"):
+        later.unmark(second)
+
+
+def test_a_keyword_of_before_ends_with_the_move(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail())
+    before = open_mailbox(marks="keywords")
+    before.mark(ids(before)[0], "quarantined")
+    later = open_mailbox(marks="folders")
+    mail_id = later.find_mail("<mail-1@example.org>")
+    assert mail_id is not None
+    later.mark(mail_id, "handed_over")
+    assert later.count_by_outcome() == counts(handed_over=1)
+    mail_servers.move(f"{PARENT}.Handed over", "INBOX")
+    assert ids(later) == [mail_id]
+
+
+def test_who_only_looks_sees_marks_of_either_kind(
+    proxied: Proxied, open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    mail_servers.deliver(mail())
+    with proxied(rewrite=AS_EXCHANGE, answer=refuse_keywords) as (mailbox, _):
+        (mail_id,) = ids(mailbox)
+        mailbox.mark(mail_id, "answered")
+    with proxied(rewrite=AS_EXCHANGE, answer=refuse_keywords, settings={"read_only": True}) as (reader, _):
+        assert reader.list_mails() == [MarkedMail(mail_id, "answered")]
+        assert numbers([reader.read_raw(mail_id, 10_000)]) == [1]
+        assert reader.count_by_outcome() == counts(answered=1)
+
+
+def test_our_own_copy_is_filed_and_a_reply_proved(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mailbox.send(REPLY)
+    mail_servers.wait_until_sent()
+    assert (ids(mailbox), mailbox.count_by_outcome()) == ([], counts())
+    assert len(mail_servers.folder("Sent")) == 1
+    assert mailbox.find_sent(REPLY.message_id) == "sent"
+
+
+def test_a_mail_that_is_put_back_wakes_the_agent(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail())
+    mailbox.mark(ids(mailbox)[0], "handed_over")
+    mailbox.wait(0.0, threading.Event())
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(mailbox.wait, 30.0, threading.Event())
+        mail_servers.move(f"{PARENT}.Handed over", "INBOX")
+        assert waiting.result()
+
+
+@pytest.mark.parametrize("command", [b"SELECT", b"NAMESPACE", b"LIST"])
+def test_what_exchange_refuses_for_now_is_no_fault_of_the_configuration(proxied: Proxied, command: bytes) -> None:
+    def answer(data: bytes) -> bytes | None:
+        return data.split()[0] + b" BAD User is authenticated but not connected.\r\n" if command in data else None
+
+    with proxied(rewrite=AS_EXCHANGE, answer=answer) as (mailbox, _), refused("mail_unavailable") as caught:
+        mailbox.test_connection()
+        mailbox.count_by_outcome()
+    assert caught.value.retryable
+
+
+class TestReplacedIds:
+    """The server sends each reply under a Message-ID of its own, as Exchange does."""
+
+    def test_the_reply_is_proved_by_what_it_refers_to(self, open_mailbox: Opener, mail_servers: MailServers) -> None:
+        sender = open_mailbox(sent_copy="server", replaces_ids=True)
+        sender.send(dataclasses.replace(REPLY, references="<question@example.org>"))
+        mail_servers.wait_until_sent()
+        (received,) = mail_servers.sent_to_customers()
+        assert str(email.message_from_bytes(received)["References"]).split() == [
+            "<question@example.org>",
+            REPLY.message_id,
+        ]
+        later = open_mailbox(sent_copy="server", replaces_ids=True)
+        assert later.find_sent(REPLY.message_id) == "not_sent"
+        assert later.find_sent(REPLY.message_id, everywhere=True) == "not_sent"
+        mail_servers.put("Sent", received.replace(f"Message-ID: {REPLY.message_id}".encode(), b"Message-ID: <x@y>"))
+        assert later.find_sent(REPLY.message_id) == "sent"
+        assert later.find_sent("<reply-2@example.com>") == "not_sent"
+        assert later.send(REPLY) == "already_sent"
+        mail_servers.wait_until_sent()
+        assert len(mail_servers.sent_to_customers()) == 1
+
+    def test_the_id_that_the_server_kept_beside_its_own_proves_it_too(
+        self, open_mailbox: Opener, mail_servers: MailServers
+    ) -> None:
+        kept = f"X-Microsoft-Original-Message-ID: {REPLY.message_id}\r\n".encode()
+        mail_servers.put("Sent", kept + mail())
+        assert open_mailbox(sent_copy="server", replaces_ids=True).find_sent(REPLY.message_id) == "sent"
+
+    @pytest.mark.parametrize(
+        ("naming", "state"),
+        [
+            ("References: <question@example.org> <{id}>", "sent"),
+            ("X-Microsoft-Original-Message-ID: <{id}>", "sent"),
+            ("References: <not-{id}>", "not_sent"),
+            ("References: <{id}>\r\nX-Unsent: 1", "not_sent"),
+        ],
+    )
+    def test_a_copy_that_a_person_took_to_another_folder_proves_it(
+        self, open_mailbox: Opener, mail_servers: MailServers, naming: str, state: str
+    ) -> None:
+        naming = naming.format(id=REPLY.message_id.strip("<>"))
+        header = f"From: {mail_servers.address}\r\nMessage-ID: <x@y>\r\n{naming}\r\n"
+        mail_servers.put("INBOX", f"{header}\r\nYour warranty is valid.\r\n".encode())
+        if "X-Unsent" in naming:
+            mail_servers.add_flags("\\Draft")
+        with mail_servers.folder_of_its_own("Archive"):
+            mail_servers.move("INBOX", "Archive")
+            mailbox = open_mailbox(sent_copy="server", replaces_ids=True)
+            assert mailbox.find_sent(REPLY.message_id, everywhere=True) == state
+
+    def test_a_sent_folder_that_was_made_anew_is_looked_at_anew(
+        self, open_mailbox: Opener, mail_servers: MailServers
+    ) -> None:
+        """Its UIDs begin with 1 again, and mean other mails."""
+        name = "Sent by us"
+        mailbox = open_mailbox(sent_copy="server", replaces_ids=True, sent_folder=name)
+        with mail_servers.folder_of_its_own(name):
+            mail_servers.put(name, mail())
+            assert mailbox.find_sent(REPLY.message_id) == "not_sent"
+            mailbox._replies.close()
+        with mail_servers.folder_of_its_own(name):
+            mail_servers.put(name, f"References: {REPLY.message_id}\r\n".encode() + mail())
+            assert mailbox.find_sent(REPLY.message_id) == "sent"

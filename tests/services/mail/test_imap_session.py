@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+
+import pytest
+from scripted_server import ScriptedServer
+
+from guarantee_email_agent.services.mail import imap_session
+from guarantee_email_agent.services.mail.imap_session import ImapSession
+from guarantee_email_agent.services.mail.mail_server import MailServer
+from guarantee_email_agent.services.tool_error import ToolError
+
+
+class Scripted:
+    """A session with a server that says yes to everything, except for what is given: the answer by the command."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.heard: list[str] = []
+        self.told: list[object] = []
+        self.password = "secret"
+
+    def __call__(
+        self, answers: Mapping[str, bytes | None] | None = None, greeting: bytes = b"* OK [CAPABILITY IMAP4rev1] hi\r\n"
+    ) -> ImapSession:
+        def answer(line: bytes) -> bytes | None:
+            tag, command = line.split()[:2]
+            self.heard.append(command.decode())
+            told = (answers or {}).get(command.decode(), b"OK done")
+            if told is None or told == b"":
+                return told
+            more = {b"CAPABILITY": b"* CAPABILITY IMAP4rev1\r\n", b"NOOP": b"* 3 EXISTS\r\n"}.get(command, b"")
+            return more + tag + b" " + told + b"\r\n"
+
+        server = self._stack.enter_context(ScriptedServer(greeting, answer))
+        where = MailServer("IMAP", "localhost", server.port, "none", "user", self.password)
+        session = ImapSession(where, lambda _: None, self.told.extend)
+        self._stack.callback(session.close)
+        return session
+
+
+@pytest.fixture
+def scripted() -> Iterator[Scripted]:
+    with ExitStack() as stack:
+        yield Scripted(stack)
+
+
+def refusal(session: ImapSession, *, repeat: bool = True) -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        session.run(lambda client: client.noop(), repeat=repeat)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("command", "response", "code", "retryable", "told"),
+    [
+        ("LOGIN", b"NO [UNAVAILABLE] the user database is down", "mail_unavailable", True, "user database is down"),
+        ("LOGIN", b"NO [AUTHENTICATIONFAILED] no", "mail_auth", False, "Check the user and IMAP_PASSWORD"),
+        ("NOOP", b"NO [OVERQUOTA] Quota exceeded", "mail_disk_full", True, "has no room left"),
+        ("NOOP", b"NO not today", "mail_unavailable", True, "not today"),
+    ],
+)
+def test_a_refusal_tells_what_to_do(
+    scripted: Scripted, command: str, response: bytes, code: str, retryable: bool, told: str
+) -> None:
+    error = refusal(scripted({command: response}))
+    assert (error.code, error.retryable) == (code, retryable)
+    assert told in error.message
+
+
+def test_a_connection_that_is_lost_in_the_login_is_no_refusal(scripted: Scripted) -> None:
+    error = refusal(scripted({"LOGIN": None}))
+    assert (error.code, error.retryable) == ("mail_unavailable", True)
+
+
+def test_a_password_beyond_ascii_needs_a_server_with_plain(scripted: Scripted) -> None:
+    scripted.password = "Grüße"
+    error = refusal(scripted())
+    assert (error.code, error.retryable) == ("mail_auth", False)
+    assert "no way to log in with the characters of this user or password" in error.message
+    assert "LOGIN" not in scripted.heard
+
+
+@pytest.mark.parametrize(
+    ("answer", "repeat", "code", "tries"),
+    [
+        pytest.param(b"BAD what", True, "mail_unavailable", 1, id="refused"),
+        pytest.param(None, True, "mail_unavailable", 2, id="lost"),
+        pytest.param(None, False, "mail_unavailable", 1, id="lost, not to be repeated"),
+        pytest.param(b"", True, "mail_timeout", 1, id="silent"),
+    ],
+)
+def test_only_work_on_a_lost_connection_is_tried_once_more(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch, answer: bytes | None, repeat: bool, code: str, tries: int
+) -> None:
+    if answer == b"":
+        monkeypatch.setattr(imap_session, "STEP_S", 0.3)
+    error = refusal(scripted({"NOOP": answer}), repeat=repeat)
+    assert (error.code, error.retryable) == (code, True)
+    assert scripted.heard.count("NOOP") == tries
+
+
+@pytest.mark.parametrize("greeting", [b"* BYE too many connections\r\n", b"HTTP/1.1 400 Bad Request\r\n"])
+def test_a_server_that_is_none_or_wants_nobody_is_told(scripted: Scripted, greeting: bytes) -> None:
+    assert refusal(scripted(greeting=greeting)).code == "mail_unavailable"
+
+
+def test_a_connection_unused_for_long_is_tested_first_and_what_the_server_tells_then_is_heard(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imap_session, "_FRESH_S", 0.0)
+    session = scripted()
+    session.run(lambda _: None)
+    assert "NOOP" not in scripted.heard
+    session.run(lambda _: None)
+    assert scripted.heard.count("NOOP") == 1
+    assert scripted.told == [(3, b"EXISTS")]
+
+
+def test_a_connection_that_died_unused_is_replaced(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imap_session, "_FRESH_S", 0.0)
+    session = scripted({"NOOP": None})
+    session.run(lambda _: None)
+    session.run(lambda _: None)
+    assert scripted.heard.count("LOGIN") == 2
+
+
+def test_an_error_of_our_own_is_passed_on(scripted: Scripted) -> None:
+    session = scripted()
+    with pytest.raises(KeyError):
+        session.run(lambda _: {}["nothing"])
+
+
+def test_a_server_that_throttles_is_left_alone_for_as_long_as_it_asks(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = scripted({"NOOP": b"BAD Request is throttled. Suggested Backoff Time: 299961 milliseconds"})
+    for told in ("Suggested Backoff Time", "asked to be left alone for "):
+        error = refusal(session)
+        assert (error.code, error.retryable) == ("mail_unavailable", True)
+        assert told in error.message
+    assert scripted.heard.count("NOOP") == 1
+    monkeypatch.setattr(imap_session.time, "monotonic", lambda: float("inf"))
+    session.run(lambda _: None)

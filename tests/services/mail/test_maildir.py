@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import itertools
+import os
+import resource
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from mail_stores import REPLY, ids, refused
+
+from guarantee_email_agent.services.mail.mail_store import KEYWORDS
+from guarantee_email_agent.services.mail.maildir import Maildir
+from guarantee_email_agent.services.ports import InboxFilter, Reply
+
+RAW = b"From: customer@example.org\nSubject: warranty\n\nSN12345\n"
+
+
+def opened(directory: Path) -> Maildir:
+    return Maildir(directory, "support@example.com", create=True)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "mailbox"
+
+
+@pytest.fixture
+def mailbox(directory: Path) -> Maildir:
+    return opened(directory)
+
+
+def put(directory: Path, name: str, part: str = "new", raw: bytes = RAW) -> Path:
+    path = directory / part / name
+    path.write_bytes(raw)
+    return path
+
+
+def test_mails_are_listed_oldest_first_with_their_sizes(mailbox: Maildir, directory: Path) -> None:
+    put(directory, "1700000002.M1P1.host")
+    put(directory, "1700000001.M20P1.host:2,S", "cur", RAW * 2)
+    put(directory, "1700000001.M3P1.host")
+    listing = mailbox.list_unprocessed(100)
+    assert [(entry.id, entry.size) for entry in listing.entries] == [
+        ("1700000001.M3P1.host", len(RAW)),
+        ("1700000001.M20P1.host", 2 * len(RAW)),
+        ("1700000002.M1P1.host", len(RAW)),
+    ]
+    assert listing.total == 3
+
+
+def test_the_oldest_are_listed_where_there_are_more(mailbox: Maildir, directory: Path) -> None:
+    for number in range(5):
+        put(directory, f"1700000000.M{number}P1.host")
+    listing = mailbox.list_unprocessed(2)
+    assert [entry.id for entry in listing.entries] == ["1700000000.M0P1.host", "1700000000.M1P1.host"]
+    assert listing.total == 5
+
+
+def test_names_that_are_not_utf8_are_passed_over_and_told_once(
+    mailbox: Maildir, directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(directory, os.fsdecode(b"1700000000.M1P1.h\xf6st"))
+    put(directory, "1700000000.M2P1.höst")
+    for _ in range(2):
+        assert ids(mailbox) == ["1700000000.M2P1.höst"]
+    (told,) = caplog.messages
+    assert "/new/1700000000.M1P1.h\\xf6st: such mails are passed over" in told
+    assert mailbox.count_by_outcome()["unprocessed"] == 1
+
+
+def test_names_without_a_time_are_listed_too(mailbox: Maildir, directory: Path) -> None:
+    put(directory, "odd")
+    put(directory, "1700000000.M1P1.host")
+    assert ids(mailbox) == ["1700000000.M1P1.host", "odd"]
+
+
+def test_what_is_no_mail_is_not_listed(mailbox: Maildir, directory: Path) -> None:
+    put(directory, ".hidden")
+    put(directory, "1700000000.M1P1.host:2,T", "cur")
+    put(directory, "1700000000.M2P1.host", "tmp")
+    (directory / "cur" / "folder").mkdir()
+    (directory / "new" / "link").symlink_to(directory / "tmp" / "1700000000.M2P1.host")
+    os.mkfifo(directory / "new" / "pipe")
+    assert ids(mailbox) == []
+
+
+def test_a_mail_is_read_whole_and_stays_as_it_is(mailbox: Maildir, directory: Path) -> None:
+    path = put(directory, "1.host")
+    assert mailbox.read_raw("1.host", 1000) == RAW
+    assert path.exists()
+
+
+@pytest.mark.parametrize("mail_id", ["../../etc/passwd", "/etc/passwd", "a\0b", ".", "..", "new/1.host"])
+def test_an_id_cannot_name_a_file_elsewhere(mailbox: Maildir, directory: Path, mail_id: str) -> None:
+    put(directory, "1.host")
+    with refused("mail_not_found"):
+        mailbox.read_raw(mail_id, 1000)
+
+
+def test_a_mail_that_another_program_moved_is_still_found(mailbox: Maildir, directory: Path) -> None:
+    path = put(directory, "1.host")
+    ids(mailbox)
+    path.rename(directory / "cur" / "1.host:2,FS")
+    assert mailbox.read_raw("1.host", 1000) == RAW
+    mailbox.mark("1.host", "answered")
+    assert [file.name for file in (directory / "cur").iterdir()] == ["1.host:2,FSa"]
+
+
+def test_mails_that_a_mail_program_moves_meanwhile_stay_listed(mailbox: Maildir, directory: Path) -> None:
+    names = {f"{1_700_000_000 + number}.M1P1.host" for number in range(300)}
+    paths = [put(directory, name) for name in names]
+    flags = itertools.cycle(["", "S", "PS"])
+
+    def move() -> None:
+        for number, path in enumerate(paths):
+            paths[number] = path.rename(directory / "cur" / f"{path.name.partition(':')[0]}:2,{next(flags)}")
+
+    with ThreadPoolExecutor(1) as threads:
+        moving = threads.submit(lambda: [move() for _ in range(5)])
+        while not moving.done():
+            assert {entry.id for entry in mailbox.list_unprocessed(1000, InboxFilter(1.0)).entries} <= names
+        moving.result()
+    assert set(ids(mailbox, 1000)) == names
+
+
+def test_a_mail_is_told_by_the_flags_that_it_has_now(mailbox: Maildir, directory: Path) -> None:
+    path = put(directory, "1.host")
+    ids(mailbox)
+    path.rename(directory / "cur" / "1.host:2,RS")
+    assert not mailbox.is_waiting("1.host")
+
+
+@pytest.mark.parametrize("outcome", KEYWORDS)
+def test_a_marked_mail_is_not_listed_and_not_seen(mailbox: Maildir, directory: Path, outcome: str) -> None:
+    put(directory, "1.host")
+    mailbox.mark("1.host", outcome)  # type: ignore[arg-type]
+    assert ids(mailbox) == []
+    (file,) = (directory / "cur").iterdir()
+    assert "S" not in file.name.partition(":2,")[2]
+
+
+def test_mails_are_marked_by_several_threads_at_once(mailbox: Maildir, directory: Path) -> None:
+    for number in range(200):
+        put(directory, f"{number}.host")
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: mailbox.mark(f"{number}.host", "answered"), range(200)))
+        list(threads.map(lambda _: mailbox.list_unprocessed(10), range(20)))
+    assert mailbox.count_by_outcome()["answered"] == 200
+
+
+def test_a_reply_is_a_seen_file_in_the_sent_folder(mailbox: Maildir, directory: Path) -> None:
+    assert mailbox.send(REPLY) == "sent"
+    (file,) = (directory / ".Sent/cur").iterdir()
+    assert file.name.endswith(":2,S")
+    assert file.read_bytes().startswith(b"From: support@example.com\nTo: customer@example.org\nSubject: Re: warranty\n")
+    assert list((directory / ".Sent/tmp").iterdir()) == []
+    assert (directory / ".Sent/maildirfolder").exists()
+
+
+@pytest.mark.parametrize("name", ["{base}:2,FS", "{base},S=400:2,S"])
+def test_a_reply_that_a_mail_program_renamed_is_still_found(mailbox: Maildir, directory: Path, name: str) -> None:
+    mailbox.send(REPLY)
+    (file,) = (directory / ".Sent/cur").iterdir()
+    file.rename(file.with_name(name.format(base=file.name.partition(":")[0])))
+    assert mailbox.find_sent(REPLY.message_id) == "sent"
+    assert mailbox.send(REPLY) == "already_sent"
+
+
+def test_of_replies_with_one_id_at_once_one_is_sent(directory: Path) -> None:
+    mailboxes = [opened(directory) for _ in range(8)]
+    gate = threading.Barrier(8)
+
+    def send(mailbox: Maildir) -> str:
+        gate.wait()
+        return mailbox.send(REPLY)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sorted(threads.map(send, mailboxes)) == ["already_sent"] * 7 + ["sent"]
+    assert len(list((directory / ".Sent/cur").iterdir())) == 1
+
+
+def test_a_reply_that_cannot_be_written_is_refused_with_the_reason(mailbox: Maildir) -> None:
+    with refused("mail_invalid_argument") as caught:
+        mailbox.send(Reply("a, b", "s", "b", "<a@b>"))
+    assert caught.value.message == "to is not one bare address like customer@example.org"
+
+
+def test_a_full_disk_sends_nothing_and_says_so(mailbox: Maildir, directory: Path) -> None:
+    mailbox.send(Reply("customer@example.org", "s", "b", "<first@example.com>"))  # makes the folder
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, hard))
+    try:
+        with refused("mail_disk_full") as caught:
+            mailbox.send(REPLY)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (caught.value.retryable, caught.value.uncertain) == (True, False)
+    assert mailbox.find_sent(REPLY.message_id) == "not_sent"
+    assert list((directory / ".Sent/tmp").iterdir()) == []
+    assert mailbox.send(REPLY) == "sent"
+
+
+def test_a_directory_that_is_no_maildir_is_told(tmp_path: Path) -> None:
+    with refused("mail_folder_missing") as caught:
+        Maildir(tmp_path, "support@example.com")
+    assert caught.value.message.startswith(f"{tmp_path} is no Maildir: it has no directory new.")
+
+
+def test_a_maildir_that_goes_away_is_told(mailbox: Maildir, directory: Path) -> None:
+    put(directory, "1.host")
+    directory.rename(directory.with_name("elsewhere"))
+    for work in (
+        lambda: mailbox.list_unprocessed(1),
+        lambda: mailbox.read_raw("1.host", 1000),
+        lambda: mailbox.mark("1.host", "answered"),
+        mailbox.count_by_outcome,
+        lambda: mailbox.wait(0.1, threading.Event()),
+        mailbox.test_connection,
+    ):
+        with refused("mail_folder_missing"):
+            work()
+
+
+def test_what_writers_left_behind_is_removed_after_36_hours(mailbox: Maildir, directory: Path) -> None:
+    mailbox.send(REPLY)
+    old, young = put(directory, "old", "tmp"), put(directory, "young", "tmp")
+    old_reply = put(directory / ".Sent", "old", "tmp")
+    for path in (old, old_reply):
+        os.utime(path, (time.time() - 37 * 3600,) * 2)
+    opened(directory)
+    assert (old.exists(), old_reply.exists(), young.exists()) == (False, False, True)
+
+
+def test_a_mail_that_arrived_before_the_wait_is_noticed(mailbox: Maildir, directory: Path) -> None:
+    ids(mailbox)
+    put(directory, "1.host")
+    assert mailbox.wait(0, threading.Event())
+
+
+def test_the_connection_test_makes_what_sending_needs(mailbox: Maildir, directory: Path) -> None:
+    assert mailbox.test_connection() == f"Maildir {directory}"
+    assert (directory / ".Sent/cur").is_dir()
+
+
+def test_a_reader_makes_no_folder_and_cleans_nothing_up(mailbox: Maildir, directory: Path) -> None:
+    old = directory / "tmp" / "abandoned"
+    old.touch()
+    os.utime(old, (0, 0))
+    reader = Maildir(directory, "support@example.com", read_only=True)
+    assert reader.test_connection(drafts=True) == f"Maildir {directory}"
+    assert old.exists()
+    assert not list(directory.glob(".*"))
+
+
+def test_a_mail_by_the_name_of_one_before_came_when_it_came(mailbox: Maildir, directory: Path) -> None:
+    """Or it would be taken for the mail that was answered, or left alone as too old."""
+    os.utime(put(directory, "mail.eml"), (1_700_000_000, 1_700_000_000))
+    assert mailbox.list_unprocessed(10, InboxFilter(1.0)).total == 1
+    mailbox.mark("mail.eml", "answered")
+    next((directory / "cur").iterdir()).unlink()
+    os.utime(put(directory, "mail.eml"), (1_800_000_000, 1_800_000_000))
+    assert mailbox.list_unprocessed(10, InboxFilter(1_750_000_000.0)).total == 1

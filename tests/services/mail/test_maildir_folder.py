@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from mail_stores import REPLY, refused
+
+from guarantee_email_agent.services.mail.maildir import Maildir
+from guarantee_email_agent.services.mail.maildir_folder import MaildirFolder, split_name
+from guarantee_email_agent.services.mail.maildir_proofs import MaildirProofs
+
+NOBODY = 65_534
+
+
+@pytest.fixture
+def mailbox(tmp_path: Path) -> Maildir:
+    return Maildir(tmp_path / "mailbox", "support@example.com", create=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> MaildirFolder:
+    folder = MaildirFolder(tmp_path / ".Drafts", "DS", MaildirProofs(tmp_path))
+    folder.make()
+    return folder
+
+
+@contextmanager
+def without_root() -> Iterator[None]:
+    """As a user who may not write what is not theirs."""
+    was = os.geteuid()
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(was)
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "flags"),
+    [
+        ("1.host", "1.host", ""),
+        ("1.host:2,", "1.host", ""),
+        ("1.host:2,FSab", "1.host", "FSab"),
+        ("1.host:1,x", "1.host", ""),
+        ("Re: 00.eml", "Re: 00.eml", ""),
+        ("Re: 00.eml:2,Sa", "Re: 00.eml", "Sa"),
+        ("Re:2, at last.eml", "Re:2, at last.eml", ""),
+        ("12:30", "12:30", ""),
+    ],
+)
+def test_only_what_ends_a_name_is_flags(name: str, base: str, flags: str) -> None:
+    assert split_name(name) == (base, flags)
+
+
+@pytest.mark.parametrize("place", [".Drafts/cur", ".Drafts/new", ".Sent/cur"])
+def test_a_draft_that_a_mail_program_wrote_anew_or_sent_is_still_found(
+    mailbox: Maildir, tmp_path: Path, place: str
+) -> None:
+    mailbox.save_draft(REPLY)
+    mailbox.test_connection()
+    (file,) = (tmp_path / "mailbox/.Drafts/cur").iterdir()
+    file.rename(tmp_path / "mailbox" / place / "1800000000.M1P1.host:2,S")
+    assert mailbox.find_draft(REPLY.message_id) == "saved"
+    assert mailbox.save_draft(REPLY) == "already_saved"
+    assert mailbox.find_draft("<reply-2@example.com>") == "not_saved"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"Subject: x\n\nMessage-ID: <a@example.com>\n",
+        b"Subject: x\r\n\r\nMessage-ID: <a@example.com>\r\n",
+        b"In-Reply-To: <a@example.com>\nX-Message-ID: <a@example.com>\nMessage-ID: <b@example.com>\n\n",
+        b"",
+    ],
+)
+def test_only_the_header_names_a_mail(folder: MaildirFolder, raw: bytes) -> None:
+    (folder.directory / "cur" / "1:2,").write_bytes(raw)
+    assert not folder.has_message_id("<a@example.com>")
+
+
+@pytest.mark.parametrize(
+    "raw", [b"message-id:\n <a@example.com>\n\n", b"Subject: x\r\nMessage-ID: <a@example.com>\r\n"]
+)
+def test_a_header_is_read_in_the_forms_that_programs_write(folder: MaildirFolder, raw: bytes) -> None:
+    (folder.directory / "cur" / "1:2,").write_bytes(raw)
+    assert folder.has_message_id("<a@example.com>")
+
+
+def test_a_folder_in_the_folder_is_no_mail(folder: MaildirFolder) -> None:
+    (folder.directory / "cur" / "a folder").mkdir()
+    assert not folder.has_message_id("<a@example.com>")
+
+
+def test_a_file_in_place_of_the_folder_is_told_and_nothing_is_stored(mailbox: Maildir, tmp_path: Path) -> None:
+    drafts = tmp_path / "mailbox/.Drafts"
+    drafts.touch()
+    for work in (lambda: mailbox.save_draft(REPLY), lambda: mailbox.test_connection(drafts=True)):
+        with refused("mail_folder_missing") as caught:
+            work()
+        assert str(drafts) in caught.value.message
+        assert "there is a file where a directory of the Maildir belongs. Move it away" in caught.value.message
+    assert mailbox.test_connection()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to do without it for a while")
+def test_a_folder_that_may_only_be_read_is_told_and_nothing_is_stored() -> None:
+    with tempfile.TemporaryDirectory(prefix="drafts-", dir="/tmp") as root:  # which others than its owner may enter
+        os.chmod(root, 0o777)
+        with without_root():
+            mailbox = Maildir(Path(root) / "mailbox", "support@example.com", create=True)
+            mailbox.test_connection(drafts=True)
+            for part in ("cur", "tmp"):
+                (Path(root) / "mailbox/.Drafts" / part).chmod(0o555)
+            with refused("mail_unavailable") as caught:
+                mailbox.save_draft(REPLY)
+        assert caught.value.message.endswith("Permission denied. Give the user of the agent the right to write there")
+        assert (caught.value.retryable, caught.value.uncertain) == (False, False)
+        assert list((Path(root) / "mailbox/.Drafts/cur").iterdir()) == []
+
+
+@pytest.mark.parametrize("part", ["cur", "new", "tmp"])
+def test_what_a_folder_lacks_is_made_anew(mailbox: Maildir, tmp_path: Path, part: str) -> None:
+    mailbox.test_connection()
+    (tmp_path / "mailbox/.Sent" / part).rmdir()
+    assert mailbox.test_connection()
+    (tmp_path / "mailbox/.Sent" / part).rmdir()
+    assert mailbox.send(REPLY) == "sent"
+    assert (tmp_path / "mailbox/.Sent" / part).is_dir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to do without it for a while")
+@pytest.mark.parametrize("part", ["cur", "new", "tmp"])
+def test_a_maildir_that_cannot_be_written_is_told_before_a_mail_is_marked(part: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="inbox-", dir="/tmp") as root:
+        os.chmod(root, 0o777)
+        with without_root():
+            mailbox = Maildir(Path(root) / "mailbox", "support@example.com", create=True)
+            mailbox.test_connection()
+            (Path(root) / "mailbox" / part).chmod(0o555)
+            with refused("mail_unavailable") as caught:
+                mailbox.test_connection()
+    assert caught.value.message.endswith("Permission denied. Give the user of the agent the right to write there")
+
+
+def test_a_maildir_without_tmp_is_told_as_such(mailbox: Maildir, tmp_path: Path) -> None:
+    (tmp_path / "mailbox/tmp").rmdir()
+    with refused("mail_folder_missing"):
+        mailbox.test_connection()
+
+
+def test_a_read_only_file_system_is_told_as_such(mailbox: Maildir, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> bool:
+        return False
+
+    monkeypatch.setattr(os, "access", refuse)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
+    with refused("mail_unavailable") as caught:
+        mailbox.test_connection()
+    assert caught.value.message.endswith(f"{os.strerror(errno.EROFS)}. Mount it so that it can be written")
+    assert not caught.value.retryable
+
+
+def test_a_mail_that_an_earlier_version_stored_without_a_proof_is_known_by_its_name(
+    folder: MaildirFolder, tmp_path: Path
+) -> None:
+    raw = b"Subject: Hello\r\n\r\nHello\r\n"
+    assert folder.add("<first@example.com>", raw)
+    (file,) = (tmp_path / ".Drafts/cur").iterdir()
+    file.rename(file.with_name(file.name + "F"))
+    shutil.rmtree(tmp_path / "guarantee-email-agent/proofs")
+    assert folder.was_added("<first@example.com>")
+    assert not folder.add("<first@example.com>", raw)
+
+
+def test_names_are_listed_anew_for_who_asks_and_not_for_each_mail_that_is_added(
+    folder: MaildirFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = []
+    list_directory = os.listdir
+
+    def listdir(path: Path) -> list[str]:
+        listed.append(path)
+        return list_directory(path)
+
+    monkeypatch.setattr("guarantee_email_agent.services.mail.maildir_folder.LISTING_S", inf)
+    folder.was_added("<first@example.com>")
+    monkeypatch.setattr(os, "listdir", listdir)
+    for number in range(3):
+        assert folder.add(f"<{number}@example.com>", b"Subject: Hello\r\n\r\nHello\r\n")
+    assert tmp_path / ".Drafts/cur" not in listed
+    folder.was_added("<first@example.com>")
+    assert tmp_path / ".Drafts/cur" in listed

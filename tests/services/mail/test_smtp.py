@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from scripted_server import ScriptedServer
+from tcp_proxy import TcpProxy
+
+from guarantee_email_agent.services.mail import smtp
+from guarantee_email_agent.services.mail.mail_server import MailServer
+from guarantee_email_agent.services.mail.smtp import SmtpSender
+from guarantee_email_agent.services.tool_error import ToolError
+
+if TYPE_CHECKING:
+    from mail_servers import MailServers
+
+US, CUSTOMER = "support@example.com", "customer@example.org"
+MAIL = b"From: support@example.com\r\nMessage-ID: <reply-1@example.com>\r\n\r\n.a dot\r\n..two\r\nend\r\n"
+
+
+@pytest.fixture
+def sender(smtp_server: MailServer) -> Iterator[SmtpSender]:
+    sender = SmtpSender(smtp_server)
+    yield sender
+    sender.close()
+
+
+def refusal(server: MailServer, message: bytes = MAIL, to: tuple[str, ...] = (CUSTOMER, US)) -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        SmtpSender(server).send(US, to, message)
+    return caught.value
+
+
+def accepted(server: MailServer) -> None:
+    sender = SmtpSender(server)
+    sender.send(US, [CUSTOMER], MAIL)
+    sender.close()
+
+
+@pytest.fixture
+def scripted() -> Iterator[Callable[[Mapping[bytes, bytes | None]], MailServer]]:
+    """A server that takes everything, except for what is given: the answer by a line, or by its first word."""
+    with ExitStack() as stack:
+
+        def start(answers: Mapping[bytes, bytes | None], extensions: bytes = b"") -> MailServer:
+            in_data = False
+
+            def answer(line: bytes) -> bytes | None:
+                nonlocal in_data
+                if in_data:
+                    in_data = line != b".\r\n"
+                    return b"" if in_data else answers.get(b".", b"250 taken\r\n")
+                word = line.split()[0].upper()
+                in_data = word == b"DATA" and word not in answers
+                usual = {b"EHLO": b"250-hello\r\n" + extensions + b"250 HELP\r\n", b"DATA": b"354 go on\r\n"}
+                return answers.get(line.strip(), answers.get(word, usual.get(word, b"250 fine\r\n")))
+
+            server = stack.enter_context(ScriptedServer(b"220 hello\r\n", answer))
+            return MailServer("SMTP", "localhost", server.port, "none", None, None)
+
+        yield start
+
+
+def test_a_mail_arrives_as_it_is(sender: SmtpSender, mail_servers: MailServers) -> None:
+    sender.send(US, [CUSTOMER, US], MAIL)
+    mail_servers.wait_until_sent()
+    text = MAIL.split(b"\r\n\r\n")[1].replace(b"\r\n", b"\n")
+    for received in (*mail_servers.sent_to_customers(), *mail_servers.folder()):
+        assert received.replace(b"\r\n", b"\n").split(b"\n\n", 1)[1] == text
+    assert (len(mail_servers.sent_to_customers()), len(mail_servers.folder())) == (1, 1)
+
+
+@contextmanager
+def proxied(server: MailServer, *arguments: Any) -> Iterator[tuple[SmtpSender, TcpProxy]]:
+    with TcpProxy(server.port, *arguments) as proxy:
+        sender = SmtpSender(dataclasses.replace(server, port=proxy.port))
+        yield sender, proxy
+        sender.close()
+
+
+@pytest.mark.parametrize(("kept_s", "connections"), [(smtp._KEPT_S, 1), (0.0, 3)])
+def test_a_connection_is_used_again_unless_it_is_old(
+    smtp_server: MailServer,
+    mail_servers: MailServers,
+    monkeypatch: pytest.MonkeyPatch,
+    kept_s: float,
+    connections: int,
+) -> None:
+    monkeypatch.setattr(smtp, "_KEPT_S", kept_s)
+    with proxied(smtp_server) as (sender, proxy):
+        for _ in range(3):
+            sender.send(US, [CUSTOMER], MAIL)
+        assert proxy.accepted == connections
+    mail_servers.wait_until_sent()
+    assert len(mail_servers.sent_to_customers()) == 3
+
+
+def test_a_kept_connection_that_was_lost_is_replaced(smtp_server: MailServer, mail_servers: MailServers) -> None:
+    with proxied(smtp_server) as (sender, proxy):
+        sender.send(US, [CUSTOMER], MAIL)
+        proxy.cut()
+        sender.send(US, [CUSTOMER], MAIL)
+    mail_servers.wait_until_sent()
+    assert len(mail_servers.sent_to_customers()) == 2
+
+
+@pytest.mark.parametrize("order", [("nobody@example.net", US), (US, "nobody@example.net")])
+def test_one_refused_recipient_stops_the_mail_to_the_other(
+    smtp_server: MailServer, mail_servers: MailServers, order: tuple[str, str]
+) -> None:
+    error = refusal(smtp_server, to=order)
+    assert (error.code, error.retryable, error.uncertain) == ("mail_rejected", False, False)
+    assert "refused a recipient at example.net: 550 5.1.1" in error.message
+    mail_servers.wait_until_sent()
+    assert (mail_servers.folder(), mail_servers.sent_to_customers()) == ([], [])
+
+
+def test_a_recipient_refused_for_now_is_told_from_a_server_that_is(smtp_server: MailServer) -> None:
+    error = refusal(smtp_server, to=("later@example.net",))
+    assert (error.code, error.retryable, error.uncertain) == ("mail_recipient_deferred", False, False)
+
+
+def test_an_address_beyond_ascii_is_sent_where_the_server_can(sender: SmtpSender, mail_servers: MailServers) -> None:
+    message = MAIL.replace(b"\r\n\r\n", "\r\nTo: grüße@example.org\r\n\r\n".encode(), 1)
+    sender.send(US, ["grüße@example.org"], message)
+
+
+def test_an_address_beyond_ascii_is_rejected_where_the_server_cannot(
+    scripted: Callable[..., MailServer],
+) -> None:
+    error = refusal(scripted({}), message="To: grüße@example.org\r\n\r\n".encode(), to=("grüße@example.org",))
+    assert error.code == "mail_rejected"
+    assert "letters beyond ASCII" in error.message
+
+
+def test_a_mail_over_the_servers_limit_is_not_even_offered(scripted: Callable[..., MailServer]) -> None:
+    error = refusal(scripted({b"MAIL": None}, extensions=b"250-SIZE 50\r\n"))
+    assert error.code == "mail_rejected"
+    assert "takes mails of at most 50 bytes" in error.message
+
+
+@pytest.mark.parametrize("limit", [b"250-SIZE\r\n", b"250-SIZE 0\r\n"])
+def test_a_server_may_name_no_limit(scripted: Callable[..., MailServer], limit: bytes) -> None:
+    accepted(scripted({}, extensions=limit))
+
+
+def test_every_old_connection_is_closed(smtp_server: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    both_connected = threading.Barrier(2)
+
+    def wait_for_both(data: bytes) -> bool:
+        if data.startswith(b"MAIL") and not both_connected.broken:
+            both_connected.wait(30)
+        return True
+
+    with proxied(smtp_server, wait_for_both) as (sender, _):
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(lambda _: sender.send(US, [CUSTOMER], MAIL), range(2)))
+        kept = [connection for connection, _ in sender._kept]
+        both_connected.abort()
+        monkeypatch.setattr(smtp, "_KEPT_S", 0.0)
+        sender.send(US, [CUSTOMER], MAIL)
+        assert [connection.sock for connection in kept] == [None, None]
+
+
+@pytest.mark.parametrize("step", [b"MAIL", b"RCPT", b"DATA", b"."])
+@pytest.mark.parametrize(
+    ("answer", "code", "retryable"),
+    [
+        (b"421 closing\r\n", "mail_unavailable", True),
+        (b"552 5.3.4 too large\r\n", "mail_rejected", False),
+        (b"530 log in first\r\n", "mail_auth", False),
+        (b"rubbish\r\n", "mail_unavailable", True),
+    ],
+)
+def test_an_answer_other_than_yes_is_certain(
+    scripted: Callable[..., MailServer], step: bytes, answer: bytes, code: str, retryable: bool
+) -> None:
+    error = refusal(scripted({step: answer}))
+    assert (error.code, error.retryable, error.uncertain) == (code, retryable, False)
+
+
+@pytest.mark.parametrize(
+    ("step", "answer", "code"),
+    [
+        (b"RCPT", b"550 no such user\r\n", "mail_rejected"),
+        (b"RCPT", b"450 greylisted\r\n", "mail_recipient_deferred"),
+        (b"RCPT", b"450 4.4.1 its server does not answer\r\n", "mail_recipient_deferred"),
+        (b"RCPT", b"450 4.2.1 see 4.3.0\r\n", "mail_recipient_deferred"),
+        (b"RCPT", b"451 4.3.0 the queue is full\r\n", "mail_unavailable"),
+        (b"RCPT", b"451 4.4.3 no name service\r\n", "mail_unavailable"),
+        (b"RCPT", b"451 4.4.5 busy\r\n", "mail_unavailable"),
+        (b"MAIL", b"450 slow down\r\n", "mail_unavailable"),
+        (b"MAIL", b"550 5.4.5 daily limit exceeded\r\n", "mail_unavailable"),
+        (b"MAIL", b"553 5.7.1 sender address rejected: not owned by user\r\n", "mail_unavailable"),
+        (b"MAIL", b"550 5.6.7 no letters beyond ASCII\r\n", "mail_rejected"),
+        (b"DATA", b"554 5.6.0 its content\r\n", "mail_rejected"),
+        (b".", b"554 5.7.1 spam\r\n", "mail_rejected"),
+    ],
+)
+def test_what_is_refused_tells_the_one_mail_from_the_server(
+    scripted: Callable[..., MailServer], step: bytes, answer: bytes, code: str
+) -> None:
+    error = refusal(scripted({step: answer}))
+    assert (error.code, error.retryable, error.uncertain) == (code, code == "mail_unavailable", False)
+
+
+@pytest.mark.parametrize("answer", [b"550 5.1.1 no such user\r\n", b"450 4.2.0 later\r\n"])
+@pytest.mark.parametrize("order", [(CUSTOMER, US), (US, CUSTOMER)])
+def test_a_refusal_of_our_own_address_is_no_matter_of_the_one_mail(
+    scripted: Callable[..., MailServer], answer: bytes, order: tuple[str, ...]
+) -> None:
+    error = refusal(scripted({b"RCPT TO:<support@example.com>": answer}), to=order)
+    assert (error.code, error.retryable, error.uncertain) == ("mail_unavailable", True, False)
+    assert "refused a recipient at example.com, which is ourselves" in error.message or answer.startswith(b"4")
+
+
+@pytest.mark.parametrize("step", [b"EHLO", b"MAIL", b"RCPT", b"DATA", b"."])
+def test_a_connection_lost_is_uncertain_after_the_final_dot_only(
+    scripted: Callable[..., MailServer], step: bytes
+) -> None:
+    error = refusal(scripted({step: None}))
+    uncertain = step == b"."
+    assert (error.code, error.retryable, error.uncertain) == ("mail_unavailable", not uncertain, uncertain)
+
+
+@pytest.mark.parametrize(("step", "uncertain"), [(b"MAIL", False), (b"DATA", False), (b".", True)])
+def test_a_server_that_falls_silent_is_given_up(
+    scripted: Callable[..., MailServer], monkeypatch: pytest.MonkeyPatch, step: bytes, uncertain: bool
+) -> None:
+    monkeypatch.setattr(smtp, "SEND_S", 0.3)
+    error = refusal(scripted({step: b""}))
+    assert (error.code, error.uncertain) == ("mail_timeout", uncertain)
+
+
+def test_a_server_that_wants_no_connection_is_told() -> None:
+    with ScriptedServer(b"554 go away\r\n", lambda _: b"") as server:
+        error = refusal(MailServer("SMTP", "localhost", server.port, "none", None, None))
+    assert error.code == "mail_unavailable"
+    assert "wants no connection: 554 go away" in error.message
+
+
+def test_a_server_without_ehlo_is_greeted_the_old_way(scripted: Callable[..., MailServer]) -> None:
+    accepted(scripted({b"EHLO": b"502 unknown\r\n"}))
+
+
+def test_a_server_that_offers_no_login_is_told(scripted: Callable[..., MailServer]) -> None:
+    error = refusal(dataclasses.replace(scripted({}), user="user", password="secret"))
+    assert error.code == "mail_auth"
+    assert "offers no login here" in error.message
+
+
+def test_a_login_that_fails_for_now_can_be_tried_again(scripted: Callable[..., MailServer]) -> None:
+    server = scripted({b"AUTH": b"454 not now\r\n"}, extensions=b"250-AUTH PLAIN\r\n")
+    error = refusal(dataclasses.replace(server, user="user", password="secret"))
+    assert (error.code, error.retryable) == ("mail_unavailable", True)
+
+
+@pytest.mark.parametrize("methods", [b"CRAM-MD5 LOGIN", b"LOGIN", b"PLAIN"])
+def test_a_password_that_cannot_be_sent_is_told(scripted: Callable[..., MailServer], methods: bytes) -> None:
+    server = scripted({b"AUTH": b"334 \r\n"}, extensions=b"250-AUTH " + methods + b"\r\n")
+    password = "half a character \udcff" if methods == b"PLAIN" else "Grüße"
+    error = refusal(dataclasses.replace(server, user="user", password=password))
+    assert (error.code, error.retryable) == ("mail_auth", False)
+    assert "no way to log in with the characters of this user or password" in error.message
+
+
+def test_the_machine_calls_itself_by_its_address_or_its_given_name() -> None:
+    heard: list[bytes] = []
+
+    def answer(line: bytes) -> bytes:
+        heard.append(line)
+        return b"250 hello\r\n"
+
+    with ScriptedServer(b"220 hello\r\n", answer) as server:
+        where = MailServer("SMTP", "127.0.0.1", server.port, "none", None, None)
+        SmtpSender(where).test()
+        SmtpSender(where, "agent.example.com").test()
+    assert [line for line in heard if line.startswith(b"ehlo")] == [
+        b"ehlo [127.0.0.1]\r\n",
+        b"ehlo agent.example.com\r\n",
+    ]

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import dataclasses
+import email
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from mail_stores import REPLY, Opener, Proxied, ids, refused
+from waiting import wait_until
+
+from guarantee_email_agent.services.mail.imap import ImapMailbox
+
+if TYPE_CHECKING:
+    from mail_servers import MailServers
+
+SECOND = dataclasses.replace(REPLY, message_id="<reply-2@example.com>")
+RAW = b"From: customer@example.org\r\nSubject: warranty\r\n\r\nSN12345\r\n"
+
+
+def message_ids(raws: list[bytes]) -> list[str]:
+    return [str(email.message_from_bytes(raw)["Message-ID"]) for raw in raws]
+
+
+def test_a_draft_that_a_person_sent_is_found_and_not_stored_again(
+    mailbox: ImapMailbox, mail_servers: MailServers
+) -> None:
+    mailbox.save_draft(REPLY)
+    (draft,) = mail_servers.folder("Drafts")
+    mail_servers.empty()
+    mail_servers.put("Sent", draft)
+    assert mailbox.find_draft(REPLY.message_id) == "saved"
+    assert mailbox.save_draft(REPLY) == "already_saved"
+    assert mail_servers.folder("Drafts") == []
+
+
+def test_a_draft_that_a_person_threw_away_is_not_found(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mailbox.save_draft(REPLY)
+    mail_servers.empty()
+    assert mailbox.find_draft(REPLY.message_id) == "not_saved"
+
+
+def test_a_folder_that_is_named_is_made(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    open_mailbox(drafts_folder="Entw&APw-rfe der Technik").save_draft(REPLY)
+    open_mailbox(drafts_folder="Replies to send").save_draft(REPLY)
+    try:
+        assert message_ids(mail_servers.folder("Replies to send")) == [REPLY.message_id]
+        assert mail_servers.folder("Drafts") == []
+    finally:
+        mail_servers.remove_folder("Replies to send")
+        mail_servers.remove_folder("Entw&-APw-rfe der Technik")
+
+
+def test_the_folder_that_the_server_names_is_used_whatever_it_is_called(
+    proxied: Proxied, mail_servers: MailServers
+) -> None:
+    swapped = {rb"\Drafts": rb"\Former", rb"\Junk": rb"\Drafts"}
+    with proxied(rewrite=swapped) as (mailbox, _):
+        mailbox.save_draft(REPLY)
+    assert message_ids(mail_servers.folder("Junk")) == [REPLY.message_id]
+
+
+def test_a_folder_that_was_removed_is_made_again(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    mailbox = open_mailbox(drafts_folder="Replies")
+    mailbox.test_connection(drafts=True)
+    mail_servers.remove_folder("Replies")
+    try:
+        assert mailbox.save_draft(REPLY) == "saved"
+        assert message_ids(mail_servers.folder("Replies")) == [REPLY.message_id]
+    finally:
+        mail_servers.remove_folder("Replies")
+
+
+@pytest.fixture
+def take_away(mail_servers: MailServers, request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
+    """Removes the folder Replies, or renames it, as a person does."""
+
+    def work() -> None:
+        if request.param == "removed":
+            mail_servers.remove_folder("Replies")
+        else:
+            mail_servers.rename_folder("Replies", "Old replies")
+
+    yield work
+    for name in ("Replies", "Old replies"):
+        mail_servers.remove_folder(name)
+
+
+@pytest.mark.parametrize("take_away", ["removed", "renamed"], indirect=True)
+def test_copies_are_filed_though_their_folder_was_taken_away(
+    open_mailbox: Opener, mail_servers: MailServers, take_away: Callable[[], None]
+) -> None:
+    mailbox = open_mailbox(sent_folder="Replies")
+    mailbox.send(REPLY)
+    mail_servers.wait_until_sent()
+    assert ids(mailbox) == []
+    mailbox.send(SECOND)
+    mail_servers.wait_until_sent()
+    take_away()
+    mail_servers.deliver(RAW)
+    assert len(ids(mailbox)) == 1
+    assert message_ids(mail_servers.folder("Replies")) == [SECOND.message_id]
+    assert len(mail_servers.sent_to_customers()) == 2
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "told"),
+    [
+        ({b"[READ-WRITE]": b"[READ-ONLY]"}, "may only be read"),
+        ({b"OK [APPENDUID": b"NO [NOPERM] Permission denied [APPENDUID"}, "took no draft: "),
+    ],
+)
+def test_a_folder_that_takes_no_drafts_is_told_and_the_mail_waits(
+    proxied: Proxied, mail_servers: MailServers, rewrite: dict[bytes, bytes], told: str
+) -> None:
+    with proxied(rewrite=rewrite) as (mailbox, _), refused("mail_unsupported") as caught:
+        mailbox._replies._drafts.test()  # the inbox is not to be read-only, too
+        mailbox.save_draft(REPLY)
+    assert told in caught.value.message
+    assert caught.value.message.endswith("Allow its user to, or name another with --drafts-folder")
+    assert (caught.value.retryable, caught.value.uncertain) == (False, False)
+    mail_servers.wait_until_sent()
+    assert mail_servers.sent_to_customers() == []
+
+
+def test_a_folder_that_cannot_be_made_is_told(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    mail_servers.deliver(RAW)
+    mailbox = open_mailbox(drafts_folder="no//such//name")
+    for work in (lambda: mailbox.save_draft(REPLY), lambda: mailbox.test_connection(drafts=True)):
+        with refused("mail_folder_missing") as caught:
+            work()
+        assert "no//such//name" in caught.value.message
+        assert caught.value.message.endswith("Make it, or name another with --drafts-folder")
+    assert len(ids(mailbox)) == 1
+    assert mailbox.test_connection()
+
+
+def test_a_draft_whose_confirmation_is_lost_is_uncertain_and_found_later(
+    proxied: Proxied, mail_servers: MailServers
+) -> None:
+    told: list[bytes] = []
+
+    def cut_after_the_draft(data: bytes) -> bool:
+        told.append(data)
+        return not b"".join(told).endswith(b"It is valid.\r\n\r\n")
+
+    with proxied(cut_after_the_draft) as (mailbox, _):
+        with refused("mail_unavailable") as caught:
+            mailbox.save_draft(REPLY)
+        assert caught.value.uncertain
+        wait_until(lambda: mailbox.find_draft(REPLY.message_id) == "saved", 30, mail_servers.log)
+        assert mailbox.save_draft(REPLY) == "already_saved"
+    assert len(mail_servers.folder("Drafts")) == 1
+
+
+def test_a_server_that_is_away_makes_nothing_uncertain(proxied: Proxied) -> None:
+    with proxied() as (mailbox, _):
+        pass
+    with refused("mail_unavailable") as caught:
+        mailbox.save_draft(REPLY)
+    assert (caught.value.retryable, caught.value.uncertain) == (True, False)
+
+
+def test_of_two_programs_that_store_a_draft_at_once_the_later_takes_it_back(
+    proxied: Proxied, open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    """The other one stores its draft after ours was looked for and before ours is stored."""
+
+    def store_first(data: bytes) -> bool:
+        if b"APPEND" in data and not mail_servers.folder("Drafts"):
+            open_mailbox().save_draft(REPLY)
+        return True
+
+    with proxied(store_first) as (mailbox, _):
+        assert mailbox.save_draft(REPLY) == "already_saved"
+    assert len(mail_servers.folder("Drafts")) == 1
+
+
+def test_drafts_with_other_ids_do_not_wait_for_each_other(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    drafts = [dataclasses.replace(REPLY, message_id=f"<reply-{number}@example.com>") for number in range(10)]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(mailbox.save_draft, drafts)) == ["saved"] * 10
+    assert sorted(message_ids(mail_servers.folder("Drafts"))) == sorted(draft.message_id for draft in drafts)

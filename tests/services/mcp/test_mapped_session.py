@@ -1,0 +1,374 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from mcp_sessions import Servers, failure
+
+from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, NotFound, ToolMapping
+from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
+from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.mcp.mapped_session import TOOLS_FRESH_S, MappedSession
+from guarantee_email_agent.services.ports import InboxEntry, InboxFilter
+from guarantee_email_agent.services.services import MappedTicketingClient, WarrantyClient
+from guarantee_email_agent.utils.errors import ConfigurationError, MCPConnectionError
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE_S = 60.0
+CHECK = ToolMapping(
+    tool="find_device",
+    arguments={"serial_number": "serial"},
+    result={"status": AnswerSource("state", values={"active": "valid"}), "expiration_date": "ends"},
+    not_found=NotFound(text="no such device"),
+)
+CREATE = ToolMapping(
+    tool="create_task",
+    arguments={
+        **dict.fromkeys(("serial_number", "warranty_status", "customer_email", "category", "idempotency_key"), "text"),
+        "priority": None,
+    },
+    result={"ticket_id": "id"},
+)
+FIND = ToolMapping(
+    tool="search",
+    arguments={"idempotency_key": "query"},
+    result={"tickets": AnswerSource(".", each={"ticket_id": "id", "idempotency_key": "text"})},
+)
+TICKET = {
+    "serial_number": "SN-1",
+    "warranty_status": "valid",
+    "customer_email": "a@example.org",
+    "priority": "normal",
+    "category": "warranty_claim",
+    "idempotency_key": "mail-1",
+}
+
+
+def tool(name: str, *arguments: str, **fields: Any) -> dict[str, Any]:
+    properties = {argument: {"type": "string"} for argument in arguments}
+    return {"name": name, "inputSchema": {"type": "object", "properties": properties}, **fields}
+
+
+def prose(text: str, *, failed: bool = False) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": failed}
+
+
+FIND_DEVICE = tool("find_device", "serial")
+DEVICE = prose(json.dumps({"state": "active", "ends": "2030-01-31"}))
+
+
+class Script:
+    """What the server does, and was asked."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def write(self, *tools: dict[str, Any], notify: bool = False, **answers: dict[str, Any]) -> None:
+        self.file.write_text(json.dumps({"tools": tools, "answers": answers, "notify": notify}))
+
+    @property
+    def calls(self) -> list[Any]:
+        calls = self.file.with_name(f"{self.file.name}.calls")
+        return [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
+
+
+MakeSession = Callable[..., MappedSession]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    script = Script(tmp_path / "script.json")
+    script.write(FIND_DEVICE, find_device=DEVICE)
+    return script
+
+
+@pytest.fixture
+def make_session(servers: Servers, script: Script) -> MakeSession:
+    def make(
+        mappings: dict[str, ToolMapping], own_tools: dict[str, OwnTool], name: str = "warranty_api"
+    ) -> MappedSession:
+        launch = servers.launch(str(script.file), script="scripted_tools.py")
+        session = MappedSession(name, launch, servers.clock, mappings, own_tools, exit_grace_s=1.0)
+        return servers.keep(session)
+
+    return make
+
+
+@pytest.fixture
+def warranty(servers: Servers, make_session: MakeSession) -> WarrantyClient:
+    return WarrantyClient(make_session({"check_warranty": CHECK}, WARRANTY_TOOLS), servers.clock, PATIENCE_S)
+
+
+async def test_look_up_speaks_the_servers_language(warranty: WarrantyClient, script: Script) -> None:
+    await warranty.test_connection()
+    assert await warranty.check_warranty("SN-1") == {"status": "valid", "expiration_date": "2030-01-31"}
+    assert script.calls == [["find_device", {"serial": "SN-1"}]]
+
+
+class TestNotFound:
+    @pytest.mark.parametrize("failed", [False, True])
+    async def test_words_of_the_mapping_say_so(self, warranty: WarrantyClient, script: Script, failed: bool) -> None:
+        script.write(FIND_DEVICE, find_device=prose("Error: No such device.", failed=failed))
+        assert await warranty.check_warranty("SN-1") == {"status": "not_found"}
+
+    @pytest.mark.parametrize("content", [{"result": "No such device"}, {"message": "no such device."}])
+    async def test_text_may_be_wrapped(self, warranty: WarrantyClient, script: Script, content: dict[str, str]) -> None:
+        script.write(FIND_DEVICE, find_device={"content": [], "structuredContent": content})
+        assert await warranty.check_warranty("SN-1") == {"status": "not_found"}
+
+    @pytest.mark.parametrize("text", ["Error: the pool is empty", "upstream temporarily unavailable"])
+    async def test_failure_that_is_not_marked_as_one_is_one(
+        self, warranty: WarrantyClient, script: Script, text: str
+    ) -> None:
+        script.write(FIND_DEVICE, find_device=prose(text))
+        assert (await failure(warranty.check_warranty("SN-1"))).code in (
+            "warranty_api_failed",
+            "warranty_api_unavailable",
+        )
+
+    async def test_outage_in_the_same_words_is_an_outage(self, warranty: WarrantyClient, script: Script) -> None:
+        script.write(FIND_DEVICE, find_device=prose("401 Unauthorized: no such device", failed=True))
+        assert (await failure(warranty.check_warranty("SN-1"))).code == "warranty_api_auth"
+
+    @pytest.mark.parametrize("serial", ["SN-429-77", "SN-32601", "503"])
+    async def test_number_that_resembles_a_failure_is_not_found_as_any_other(
+        self, warranty: WarrantyClient, script: Script, serial: str
+    ) -> None:
+        script.write(FIND_DEVICE, find_device=prose(f"No such device: {serial}", failed=True))
+        assert await warranty.check_warranty(serial) == {"status": "not_found"}
+
+    async def test_words_of_the_mapping_count_though_a_constant_has_one(
+        self, servers: Servers, make_session: MakeSession, script: Script
+    ) -> None:
+        script.write(tool("find_device", "serial", "kind"), find_device=prose("No such device", failed=True))
+        check = replace(CHECK, constants={"kind": "device"})
+        client = WarrantyClient(make_session({"check_warranty": check}, WARRANTY_TOOLS), servers.clock, PATIENCE_S)
+        assert await client.check_warranty("SN-1") == {"status": "not_found"}
+
+    async def test_number_in_an_error_of_the_protocol_is_no_failure_of_the_service(
+        self, warranty: WarrantyClient, script: Script
+    ) -> None:
+        script.write(FIND_DEVICE, find_device={"code": -32000, "message": "SN-429-77 is odd"})
+        assert (await failure(warranty.check_warranty("SN-429-77"))).code == "warranty_api_failed"
+
+    async def test_tool_that_is_gone_says_nothing_of_the_device(
+        self, servers: Servers, make_session: MakeSession, script: Script
+    ) -> None:
+        check = ToolMapping("find_device", {"serial_number": "serial"}, result={"status": "state"})
+        check = ToolMapping(check.tool, check.arguments, result=check.result, not_found=NotFound(text="not found"))
+        client = WarrantyClient(make_session({"check_warranty": check}, WARRANTY_TOOLS), servers.clock, PATIENCE_S)
+        script.write(FIND_DEVICE)  # which it lists, and does not know
+        assert (await failure(client.check_warranty("SN-1"))).code == "warranty_api_failed"
+
+
+class TestWholeNumbers:
+    """Of a server whose numbers are digits alone."""
+
+    FINDER: Final = {
+        "name": "find_device",
+        "inputSchema": {"type": "object", "properties": {"serial": {"type": "integer"}}},
+        "annotations": {"readOnlyHint": True},
+    }
+
+    @pytest.fixture
+    def numbers(self, servers: Servers, make_session: MakeSession, script: Script) -> WarrantyClient:
+        script.write(self.FINDER, find_device=prose('{"state": "active", "serial": 123456}'))
+        check = ToolMapping(
+            "find_device",
+            {"serial_number": ArgumentTarget("serial", form="number")},
+            result={"status": AnswerSource("state", values={"active": "valid"}), "serial_number": "serial"},
+            not_found=NotFound(text="no such device"),
+        )
+        session = make_session({"check_warranty": check}, WARRANTY_TOOLS)
+        return WarrantyClient(session, servers.clock, PATIENCE_S)
+
+    @pytest.mark.parametrize("serial", ["SN-1", "1" * 19])
+    async def test_other_number_is_not_found_and_not_asked_for(
+        self, numbers: WarrantyClient, script: Script, serial: str
+    ) -> None:
+        assert await numbers.check_warranty(serial) == {"status": "not_found"}
+        assert script.calls == []
+
+    async def test_number_may_be_written_with_zeros_before_it(self, numbers: WarrantyClient, script: Script) -> None:
+        assert (await numbers.check_warranty("00123456"))["status"] == "valid"
+        assert script.calls == [["find_device", {"serial": 123456}]]
+
+    async def test_number_in_an_error_of_the_protocol_is_no_failure_of_the_service(
+        self, numbers: WarrantyClient, script: Script
+    ) -> None:
+        script.write(self.FINDER, find_device={"code": -32000, "message": "429 is odd"})
+        assert (await failure(numbers.check_warranty("00429"))).code == "warranty_api_failed"
+
+    async def test_sample_call_asks_for_digits(self, numbers: WarrantyClient, script: Script) -> None:
+        await numbers.test_connection()
+        assert "is about another serial_number" in (await failure(numbers.test_answer())).message
+        assert script.calls == [["find_device", {"serial": 0}]]
+
+    async def test_sample_that_is_none_is_told(
+        self, servers: Servers, make_session: MakeSession, script: Script
+    ) -> None:
+        argument = {"serial_number": ArgumentTarget("serial", form="number")}
+        check = replace(CHECK, arguments=argument, sample={"serial_number": "SN-1"})
+        client = WarrantyClient(make_session({"check_warranty": check}, WARRANTY_TOOLS), servers.clock, PATIENCE_S)
+        assert await client.test_answer() == "find_device was not tried: the sample is no whole number"
+        assert script.calls == []
+
+
+class TestSampleCalls:
+    async def test_tool_that_may_have_an_effect_is_not_tried(self, warranty: WarrantyClient, script: Script) -> None:
+        await warranty.test_connection()
+        assert "find_device was not tried" in await warranty.test_answer()
+        assert script.calls == []
+
+    async def test_tool_that_only_reads_is_tried(self, warranty: WarrantyClient, script: Script) -> None:
+        script.write(FIND_DEVICE | {"annotations": {"readOnlyHint": True}}, find_device=DEVICE)
+        await warranty.test_connection()
+        told = "find_device answered a sample call: valid, expiration_date"
+        assert await warranty.test_answer() == told
+
+    async def test_answer_that_cannot_be_read_is_told(self, warranty: WarrantyClient, script: Script) -> None:
+        script.write(
+            FIND_DEVICE | {"annotations": {"readOnlyHint": True}}, find_device=prose('{"condition": "active"}')
+        )
+        await warranty.test_connection()
+        error = await failure(warranty.test_answer())
+        assert "find_device" in error.message
+        assert "has no state, which is its status" in error.message
+
+
+class TestChangedServer:
+    async def test_all_that_does_not_fit_is_told_at_the_start(self, warranty: WarrantyClient, script: Script) -> None:
+        script.write(tool("find_device", "serial_no") | {"outputSchema": {"type": "object", "properties": {"x": {}}}})
+        with pytest.raises(MCPConnectionError) as caught:
+            await warranty.test_connection()
+        assert [
+            line.partition(": ")[0].rpartition("check_warranty.")[2] for line in caught.value.message.splitlines()
+        ] == [
+            "arguments.serial_number",
+            "result.status",
+            "result.expiration_date",
+        ]
+
+    async def expect_outage(self, warranty: WarrantyClient, field: str) -> None:
+        error = await failure(warranty.check_warranty("SN-2"))
+        assert error.code == "warranty_api_tools_changed"
+        assert (error.details["outage"], error.details["tool"]) == (True, "find_device")
+        assert field in error.message
+
+    async def test_refused_call_shows_the_change(self, warranty: WarrantyClient, script: Script) -> None:
+        await warranty.test_connection()
+        script.write(tool("get_device", "serial"))
+        await self.expect_outage(warranty, "check_warranty.tool: the server offers no tool 'find_device'")
+
+    async def test_server_may_say_so(self, warranty: WarrantyClient, script: Script) -> None:
+        await warranty.test_connection()
+        script.write(tool("find_device", "number"), notify=True, find_device=DEVICE)
+        await warranty.check_warranty("SN-1")
+        await self.expect_outage(warranty, "check_warranty.arguments.serial_number")
+
+    async def test_server_that_does_not_say_so_is_asked(
+        self, servers: Servers, warranty: WarrantyClient, script: Script
+    ) -> None:
+        await warranty.test_connection()
+        script.write(tool("find_device", "number"), find_device=DEVICE)
+        await servers.clock.sleep(TOOLS_FRESH_S + 1)
+        await self.expect_outage(warranty, "check_warranty.arguments.serial_number")
+
+    async def test_outage_ends_with_the_change(
+        self, servers: Servers, warranty: WarrantyClient, script: Script
+    ) -> None:
+        await warranty.test_connection()
+        script.write(tool("get_device", "serial"))
+        await self.expect_outage(warranty, "find_device")
+        script.write(FIND_DEVICE, find_device=DEVICE)
+        await servers.clock.sleep(TOOLS_FRESH_S + 1)
+        assert (await warranty.check_warranty("SN-1"))["status"] == "valid"
+
+
+class TestTickets:
+    @pytest.fixture
+    def ticketing(self, servers: Servers, make_session: MakeSession, script: Script) -> MappedTicketingClient:
+        script.write(
+            tool("create_task", "text"), tool("search", "query"), create_task=prose('{"id": 7}'), search=prose("[]")
+        )
+        mappings = {"create_ticket": CREATE, "find_ticket": FIND}
+        session = make_session(mappings, TICKETING_TOOLS, "ticketing")
+        return MappedTicketingClient(session, servers.clock, PATIENCE_S, mappings)
+
+    async def test_ticket_is_searched_for_before_it_is_opened(
+        self, ticketing: MappedTicketingClient, script: Script
+    ) -> None:
+        await ticketing.test_connection()
+        assert (await ticketing.create_ticket(TICKET))["ticket_id"] == "7"
+        assert [name for name, _ in script.calls] == ["search", "create_task"]
+
+    async def test_ticket_that_exists_is_not_opened_again(
+        self, ticketing: MappedTicketingClient, script: Script
+    ) -> None:
+        script.write(
+            tool("create_task", "text"),
+            tool("search", "query"),
+            search=prose('[{"id": 1, "text": "mail-11"}, {"id": 2, "text": "a\\nidempotency_key: mail-1"}]'),
+        )
+        assert await ticketing.create_ticket(TICKET) == {"ticket_id": "2", "status": "existing"}
+        assert [name for name, _ in script.calls] == ["search"]
+
+    async def test_bad_answer_of_the_search_is_told_by_its_name(
+        self, ticketing: MappedTicketingClient, script: Script
+    ) -> None:
+        script.write(tool("create_task", "text"), tool("search", "query"), search=prose('{"found": []}'))
+        error = await failure(ticketing.create_ticket(TICKET))
+        assert error.message.startswith("ticketing: the answer of search has no list at .")
+
+    async def test_notes_are_left_out_without_a_mapping(self, ticketing: MappedTicketingClient, script: Script) -> None:
+        assert await ticketing.add_note("7", "The customer wrote again.", "note-1") is False
+        assert script.calls == []
+
+    async def test_field_without_a_place_is_an_outage(self, ticketing: MappedTicketingClient) -> None:
+        error = await failure(ticketing.create_ticket({**TICKET, "order_number": "AB-1"}))
+        assert (error.code, error.details["outage"]) == ("ticketing_unmapped", True)
+        assert "order_number" in error.message
+
+
+class TestMail:
+    LIST = ToolMapping(
+        "get_mails",
+        {
+            "received_since": ArgumentTarget("since", form="date-time"),
+            "skip_seen": ArgumentTarget("seen", values={"true": "no", "false": "any"}),
+            "limit": ArgumentTarget("most", form="text"),
+        },
+        result={"messages": AnswerSource("mails", each={"id": "uid", "received": "date"})},
+    )
+    READ = ToolMapping("get_source", {"id": "uid", "max_bytes": None}, result={"raw": "base64"})
+
+    async def test_inbox_is_read_by_a_mapping(
+        self, servers: Servers, make_session: MakeSession, script: Script
+    ) -> None:
+        mails = {"mails": [{"uid": 9, "date": "2026-11-22T10:00:00Z"}]}
+        script.write(
+            tool("get_mails", "since", "seen", "most"),
+            tool("get_source", "uid"),
+            get_mails=prose(json.dumps(mails)),
+            get_source=prose('{"base64": "SGVsbG8="}'),
+        )
+        session = make_session({"list_unprocessed": self.LIST, "read_raw": self.READ}, MAIL_TOOLS, "mail")
+        mail = MailClient(session, servers.clock, PATIENCE_S, read_only=True)
+        await mail.test_connection()
+        assert await mail.list_unprocessed(5, InboxFilter(60.0)) == [InboxEntry("9", 0, 1795341600.0)]
+        assert await mail.read_raw("9", 1000) == b"Hello"
+        assert script.calls[1] == ["get_mails", {"since": "1970-01-01T00:01:00+00:00", "seen": "any", "most": "5"}]
+
+    async def test_server_that_can_prove_nothing_is_refused(
+        self, servers: Servers, make_session: MakeSession, script: Script
+    ) -> None:
+        session = make_session({"list_unprocessed": self.LIST, "read_raw": self.READ}, MAIL_TOOLS, "mail")
+        mail = MailClient(session, servers.clock, PATIENCE_S)
+        with pytest.raises(ConfigurationError) as caught:
+            await mail.test_connection()
+        assert "maps no send_reply and no find_sent and no mark" in caught.value.message

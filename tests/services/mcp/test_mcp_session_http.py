@@ -1,0 +1,179 @@
+"""A session with a real server over streamable HTTP on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mcp_sessions import Servers, failure
+from waiting import PATIENCE_S
+
+from guarantee_email_agent.services.call_errors import forbid_repeat
+from guarantee_email_agent.services.mcp.mcp_session import McpSession
+from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
+from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
+
+SERVER = Path(__file__).parent / "http_server.py"
+pytestmark = pytest.mark.anyio
+
+
+class HttpServer:
+    """One server on a port of its own, which it keeps when it is started anew."""
+
+    def __init__(self, mode: str) -> None:
+        self._mode = mode
+        self._port = "0"
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}/mcp"
+
+    def start(self) -> None:
+        command = [sys.executable, str(SERVER), self._mode, self._port]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self._port = self._process.stdout.readline().strip()
+        assert self._port
+
+    def stop(self) -> None:
+        with self._process:
+            self._process.kill()
+
+
+@pytest.fixture(scope="module", params=["stream", "json"])
+def http(request: pytest.FixtureRequest) -> Iterator[HttpServer]:
+    """For all tests that leave it as it is."""
+    server = HttpServer(request.param)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def own_http() -> Iterator[HttpServer]:
+    """For one test alone."""
+    server = HttpServer("stream")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def session(servers: Servers, http: HttpServer) -> McpSession:
+    return servers.session(ServerLaunch("mcp.x", url=http.url))
+
+
+async def test_calls_are_answered(session: McpSession) -> None:
+    answers = await asyncio.gather(*(session.call("echo", {"text": f"n{n}"}, PATIENCE_S) for n in range(20)))
+    assert [answer["said"] for answer in answers] == [f"n{n}" for n in range(20)]
+
+
+async def test_a_large_answer_comes_through(session: McpSession) -> None:
+    assert len((await session.call("big", {"size": 10_000_000}, PATIENCE_S))["raw"]) == 10_000_000
+
+
+async def test_every_request_bears_the_headers(servers: Servers, own_http: HttpServer) -> None:
+    launch = ServerLaunch("mcp.x", url=own_http.url, headers={"Authorization": "Bearer token"})
+    assert "token" not in repr(launch)
+    about = await servers.session(launch).call("about", {}, PATIENCE_S)
+    assert about["authorizations"] == ["Bearer token"]
+
+
+async def test_no_proxy_stands_before_this_machine(
+    servers: Servers, own_http: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nothing answers there
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
+    assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "retryable"),
+    [
+        (401, "oracle_auth", False),
+        (403, "oracle_auth", False),
+        (429, "oracle_rate_limited", True),
+        (500, "oracle_unavailable", True),
+        (503, "oracle_unavailable", True),
+    ],
+)
+async def test_a_status_tells_what_kind_of_failure_it_is(
+    status: int, code: str, retryable: bool, session: McpSession
+) -> None:
+    works = asyncio.create_task(session.call("echo", {"text": "fine"}, PATIENCE_S))
+    error = await failure(session.call("echo", {"text": str(status)}, PATIENCE_S))
+    assert error.code == code
+    assert error.retryable is retryable
+    assert await works == {"said": "fine"}
+
+
+async def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(session: McpSession) -> None:
+    error = await failure(session.call("echo", {"text": "404"}, PATIENCE_S))
+    assert error.code == "oracle_unavailable"
+    assert error.details == {"retryable": True, "uncertain": False, "outage": True, "tool": "echo"}
+    assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
+
+
+@pytest.mark.parametrize("told", ["Bad Request: No valid session ID provided", "Bad Request: Server not initialized"])
+async def test_a_session_may_be_forgotten_with_status_400(session: McpSession, told: str) -> None:
+    error = await failure(session.call("echo", {"text": f"400: {told}"}, PATIENCE_S))
+    assert error.code == "oracle_unavailable"
+    assert error.details == {"retryable": True, "uncertain": False, "outage": True, "tool": "echo"}
+    assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
+
+
+async def test_another_error_with_status_400_is_one_of_the_call(session: McpSession) -> None:
+    error = await failure(session.call("echo", {"text": "400: too long for a session of yours"}, PATIENCE_S))
+    assert error.code == "oracle_failed"
+
+
+async def test_a_server_that_went_away_is_found_again(servers: Servers, own_http: HttpServer) -> None:
+    session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
+    first = (await session.call("about", {}, PATIENCE_S))["pid"]
+    os.kill(first, signal.SIGKILL)
+    own_http.stop()
+    for _ in range(2):
+        error = await failure(session.call("echo", {"text": "x"}, PATIENCE_S))
+        assert error.code == "oracle_unavailable"
+        assert error.retryable
+    own_http.start()
+    await servers.clock.sleep(60)
+    assert (await session.call("about", {}, PATIENCE_S))["pid"] != first
+
+
+async def test_a_server_that_was_exchanged_between_two_calls_is_no_trouble(
+    servers: Servers, own_http: HttpServer
+) -> None:
+    session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
+    await session.call("echo", {"text": "x"}, PATIENCE_S)
+    own_http.stop()
+    own_http.start()
+    echo = functools.partial(session.call, "echo", {"text": "y"}, PATIENCE_S)
+    assert await call_with_retry(echo, RetryPolicy(), servers.clock) == {"said": "y"}
+
+
+async def test_one_that_dies_in_a_call_leaves_it_uncertain(servers: Servers, own_http: HttpServer) -> None:
+    session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
+    with pytest.raises(IntegrationError) as caught, forbid_repeat():
+        await session.call("die", {}, PATIENCE_S)
+    assert caught.value.details["uncertain"]
+    assert not caught.value.retryable
+
+
+async def test_a_url_where_nothing_answers_is_a_failed_start(servers: Servers) -> None:
+    # Port 9, "discard", is free on any machine that is not older than this protocol.
+    session = servers.session(ServerLaunch("mcp.warranty_api", url="http://127.0.0.1:9/mcp"))
+    with pytest.raises(MCPConnectionError) as caught:
+        await session.start()
+    assert caught.value.message.startswith("oracle: no MCP server answers (")
+    assert caught.value.message.endswith("Correct mcp.warranty_api, or what it needs; asked: http://127.0.0.1:9/mcp")
