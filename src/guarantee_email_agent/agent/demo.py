@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
-import sys
 import tempfile
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,14 +17,23 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.services.ports import InboxEntry
+from guarantee_email_agent.services.ticket_store import TicketStore
 from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.logging import configure_logging
 from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 
 _SAMPLES: Final = Path(__file__).parent / "samples"
-_TODAY: Final = "2026-01-18"  # the day on which the samples were written, so that their warranties never run out
+_SHOWN_TICKETS: Final = 50
 _ADDRESS: Final = "support@example.com"
+
+
+# One mail at a time, so that each ticket has the same number in every run.
+_CONFIG: Final = f"""\
+# Written by `run --demo`: look around, change something, and run again with --config config.yaml
+mailbox: {{from_address: {_ADDRESS}, maildir: mailbox}}
+agent: {{concurrency: 1, answer_since: all}}
+"""
 
 
 def demonstrate(folder: Path | None, out: TextStream) -> int:
@@ -64,7 +71,7 @@ def _create_folder(folder: Path) -> Config:
         for file in (_SAMPLES / "mails").iterdir():
             shutil.copyfile(file, maildir / "new" / file.stem)
         shutil.copyfile(_SAMPLES / "warranties.csv", folder / "warranties.csv")
-        (folder / "config.yaml").write_text(_config_yaml(folder), encoding="utf-8")
+        (folder / "config.yaml").write_text(_CONFIG, encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(
             f"The demo cannot be set up in {folder} ({error.strerror}). Name a folder that can be written",
@@ -73,26 +80,13 @@ def _create_folder(folder: Path) -> Config:
     return load_config(folder / "config.yaml", {}, folder)
 
 
-def _config_yaml(folder: Path) -> str:
-    """One mail at a time, so that each ticket has the same number in every run."""
-    warranty = ("-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", str(folder / "warranties.csv"))
-    return (
-        "# Written by `run --demo`: look around, change something, and run again with --config config.yaml\n"
-        f"mailbox: {{from_address: {_ADDRESS}, maildir: mailbox}}\n"
-        "agent: {concurrency: 1, answer_since: all}\n"
-        "mcp:\n"
-        f"  warranty_api:  # the built-in server, on the day of the sample mails\n"
-        f"    command: {json.dumps(sys.executable)}\n"
-        f"    args: {json.dumps([*warranty, '--today', _TODAY])}\n"
-    )
-
-
 async def _answer(config: Config) -> tuple[dict[str, str], list[dict[str, Any]], bool]:
     """The disposition of each mail by its file name, the tickets, and whether every mail came to an outcome."""
     seen = _Dispositions()
-    async with open_daemon(config, asyncio.Event(), (seen,)) as (daemon, services):
+    async with open_daemon(config, asyncio.Event(), (seen,)) as (daemon, _):
         complete = await daemon.drain()
-        return seen.of_mails, await services.ticketing.list_tickets(), complete
+    with closing(TicketStore(config.tickets.database)) as tickets:
+        return seen.of_mails, tickets.latest(_SHOWN_TICKETS)[0], complete
 
 
 class _Dispositions(DaemonObserver):

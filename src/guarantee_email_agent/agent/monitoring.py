@@ -17,10 +17,10 @@ from guarantee_email_agent.agent.sd_notify import ServiceNotifier, ServiceStatus
 from guarantee_email_agent.config.operation_settings import MetricsSettings
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
-from guarantee_email_agent.services.mcp.server_launch import is_loopback
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.loopback import is_loopback
 
 if TYPE_CHECKING:  # loaded where metrics are wanted: 80 ms, and a package of an extra
     from guarantee_email_agent.agent.metrics import Metrics, WatchedDaemon

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.services.mcp.server_launch import name_oauth_settings, require_oauth_client
+from guarantee_email_agent.services.mail.open_store import require_oauth_client
 from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError
 from guarantee_email_agent.utils.terminal import Terminal
@@ -35,7 +35,7 @@ def sign_in(config: Config, terminal: Terminal, *, timeout_s: float, port: int) 
             "config_missing_key",
         )
     require_oauth_client(config)
-    with _in_words_of(config):
+    with _as_error_of_the_user():
         from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
         from guarantee_email_agent.services.mail.oauth.authorization import authorize
         from guarantee_email_agent.services.mail.oauth.oauth_client import oauth_client
@@ -57,7 +57,7 @@ def check_sign_in(config: Config) -> str:
     some issuers take the old refresh token back.
     """
     require_oauth_client(config)
-    with _in_words_of(config, to_correct=()):
+    with _as_error_of_the_user(to_correct=()):
         from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
         from guarantee_email_agent.services.mail.oauth.oauth_client import oauth_client
 
@@ -100,11 +100,10 @@ def _moment(seconds: float) -> str:
 
 
 @contextmanager
-def _in_words_of(config: Config, to_correct: Collection[str] = _TO_CORRECT) -> Iterator[None]:
+def _as_error_of_the_user(to_correct: Collection[str] = _TO_CORRECT) -> Iterator[None]:
     try:
         yield
     except ToolError as error:
-        message = name_oauth_settings(error.message, config.mailbox.oauth)
         if error.code in to_correct:
-            raise ConfigurationError(message, error.code) from None
-        raise IntegrationError(message, error.code, {"retryable": error.retryable, "outage": True}) from None
+            raise ConfigurationError(error.message, error.code) from None
+        raise IntegrationError(error.message, error.code, {"retryable": error.retryable, "outage": True}) from None

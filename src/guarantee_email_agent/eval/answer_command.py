@@ -26,7 +26,7 @@ from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.services.services import LookUpClient, WarrantyClient
+    from guarantee_email_agent.services.services import LookUpClient
     from guarantee_email_agent.utils.clock import Clock
 
 _CONNECT_TIMEOUT_S = 30.0
@@ -125,7 +125,7 @@ async def _run_with_services(
         )
 
 
-def _look_up_client(look_up: LookUp, config: Config, clock: Clock) -> WarrantyClient | LookUpClient:
+def _look_up_client(look_up: LookUp, config: Config, clock: Clock) -> LookUpClient:
     import os
 
     from guarantee_email_agent.services.services import create_look_up_client, create_warranty_client

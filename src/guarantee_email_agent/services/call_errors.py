@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from guarantee_email_agent.services.tool_error import MAX_MESSAGE_CHARS, is_outage
 from guarantee_email_agent.utils.errors import IntegrationError
 from guarantee_email_agent.utils.text import printable
 
-MAX_MESSAGE_CHARS: Final = 400
 MAX_QUOTED_CHARS: Final = 1000
 """Of an argument that is looked for in what a service says."""
 
@@ -21,9 +21,6 @@ ERROR_META_KEY: Final = "guarantee-email-agent/error"
 """In the `_meta` of a tool's result: the error that our servers declare."""
 
 _CODE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_OUTAGES: Final = (
-    "_unavailable", "_auth", "_tls", "_rate_limited", "_disk_full", "_folder_missing", "_unsupported", "_stopping",
-)  # fmt: skip
 _WORD_GAP: Final = r"[\W_]{0,3}"
 _CALL_MISMATCH: Final = (-32601, -32602)  # JSON-RPC: method not found, invalid parameters
 
@@ -50,6 +47,7 @@ UNAVAILABLE: Final = ErrorKind("unavailable", "reports that what it needs is out
 INVALID_ARGUMENT: Final = ErrorKind("invalid_argument", "does not take the call as we make it. Check its version")
 FAILED: Final = ErrorKind("failed", "reports an error", uncertain=True)
 MALFORMED: Final = ErrorKind("malformed", uncertain=True)
+NOT_STARTED: Final = ErrorKind("timeout", retryable=True, outage=True)
 
 # In this order: "401: rate limit exceeded" is about the limit.
 _PATTERNS: Final = {
@@ -151,7 +149,7 @@ def declared_error(name: str, declared: Any) -> IntegrationError | None:
     match declared:
         case {"error": {"code": str(code), "message": str(message), **flags}} if _CODE.fullmatch(code):
             code = code if code.startswith(f"{name}_") else f"{name}_{code}"
-            flags.setdefault("outage", code.endswith(_OUTAGES))
+            flags.setdefault("outage", is_outage(code))
             details = {flag: flags.get(flag) is True for flag in ("retryable", "uncertain", "outage")}
             return IntegrationError(printable(message)[:MAX_MESSAGE_CHARS], code, details)
     return None

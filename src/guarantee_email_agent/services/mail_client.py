@@ -1,15 +1,11 @@
-"""The mailbox behind its MCP server, whichever of two kinds that is."""
+"""The mailbox as the agent calls it, whatever it is: with circuits, and one line for a sign-in that has expired."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from guarantee_email_agent.services.mcp.gmail_mailbox import GMAIL_CALLS, GmailMailbox
-from guarantee_email_agent.services.mcp.mapped_session import MappedSession
-from guarantee_email_agent.services.mcp.mcp_mailbox import CALLS, READ_CALLS, WITHOUT, McpMailbox
-from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
     DraftState,
@@ -30,29 +26,49 @@ logger = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer")
 
 
+class AgentMailbox(Mailbox, Protocol):
+    """A Mailbox with what an agent needs that is not alone. What it cannot do is said, and never an error."""
+
+    async def list_mails(self) -> list[MarkedMail] | None:
+        """Every mail of the inbox, with its mark; None where none can tell."""
+
+    async def unmark(self, mail_id: str) -> bool:
+        """Take the mark off a mail, so that it is listed again. False where that cannot be done."""
+
+    async def find_owner(self) -> str | None:
+        """The ledger that the mailbox is served with; None where it has none, or bears no such mark."""
+
+    async def claim(self, ledger: str, *, take_over: bool = False) -> str | None:
+        """Mark the mailbox as served with a ledger, unless another has it; whose it is then. None: as above."""
+
+
+class MailboxConnection(Protocol):
+    """Where the mailbox comes from."""
+
+    async def connected(self) -> AgentMailbox:
+        """Raises MCPConnectionError."""
+
+    async def close(self) -> None: ...
+
+
 class MailClient:
-    """A Mailbox. timeout_s: seconds for one call, beyond what the call itself is to wait.
+    """A Mailbox. name: as error codes begin.
 
     Inbox and sending have a circuit each: the inbox may work while the SMTP server is down. An error of `send` has
     `sending` among its `details`.
-    read_only: nothing will be sent, stored or marked, so the server need not offer that.
     """
 
-    def __init__(self, session: McpSession, clock: Clock, timeout_s: float, *, read_only: bool = False) -> None:
-        self._session = session
-        self._clock = clock
-        self._timeout_s = timeout_s
-        self._read_only = read_only
-        self._mailbox: Mailbox | None = None
-        self._inbox_circuit = CircuitBreaker(session.name, clock)
-        self._sending_circuit = CircuitBreaker(session.name, clock)
+    def __init__(self, name: str, connection: MailboxConnection, clock: Clock) -> None:
+        self._name = name
+        self._connection = connection
+        self._inbox_circuit = CircuitBreaker(name, clock)
+        self._sending_circuit = CircuitBreaker(name, clock)
         self._told_refusals: dict[CircuitBreaker, str] = {}
 
     @property
     def circuits(self) -> dict[str, CircuitBreaker]:
         """That of the inbox, and that of sending."""
-        name = self._session.name
-        return {name: self._inbox_circuit, f"{name}_sending": self._sending_circuit}
+        return {self._name: self._inbox_circuit, f"{self._name}_sending": self._sending_circuit}
 
     async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
         return await self._call(lambda mailbox: mailbox.list_unprocessed(limit, inbox_filter))
@@ -69,8 +85,7 @@ class MailClient:
         Raises IntegrationError `mail_unsupported` where none can tell, MCPConnectionError where the mailbox fails.
         """
         try:
-            mailbox = await self._connected()
-            found = await self._call(lambda _: mailbox.list_mails()) if isinstance(mailbox, McpMailbox) else None
+            found = await self._call(lambda mailbox: mailbox.list_mails())
         except IntegrationError as error:
             raise MCPConnectionError(error.message, error.code, error.details) from None
         if found is None:
@@ -79,8 +94,7 @@ class MailClient:
 
     async def unmark(self, mail_id: str) -> None:
         """Take the mark off a mail. Raises as above."""
-        mailbox = await self._connected()
-        if not isinstance(mailbox, McpMailbox) or not await self._call(lambda _: mailbox.unmark(mail_id)):
+        if not await self._call(lambda mailbox: mailbox.unmark(mail_id)):
             raise self._unsupported("take a mark off")
 
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
@@ -111,35 +125,33 @@ class MailClient:
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
         """Not through the circuit: as the one probe of a service that was down it would hold up all the others."""
-        return await (await self._connected()).wait_for_mail(timeout_s)
+        return await (await self._connection.connected()).wait_for_mail(timeout_s)
 
     async def find_owner(self) -> str | None:
-        """The ledger that the mailbox is served with; None where it has none, or bears no such mark."""
-        mailbox = await self._connected()
-        return await mailbox.find_owner() if isinstance(mailbox, McpMailbox) else None
+        """As AgentMailbox's."""
+        return await (await self._connection.connected()).find_owner()
 
     async def claim(self, ledger: str, *, take_over: bool = False) -> str | None:
-        """Mark the mailbox as served with a ledger, unless another has it; whose it is then. None: as above."""
-        mailbox = await self._connected()
-        return await mailbox.claim(ledger, take_over=take_over) if isinstance(mailbox, McpMailbox) else None
+        """As AgentMailbox's."""
+        return await (await self._connection.connected()).claim(ledger, take_over=take_over)
 
     async def test_connection(self, drafts: bool = False) -> bool:
-        return await (await self._connected()).test_connection(drafts)
+        return await (await self._connection.connected()).test_connection(drafts)
 
     async def close(self) -> None:
-        await self._session.close()
+        await self._connection.close()
 
     def _unsupported(self, what: str) -> IntegrationError:
-        name = self._session.name
+        name = self._name
         return IntegrationError(
             f"{name}: this server cannot {what}. Do it in the mailbox itself", f"{name}_unsupported"
         )
 
     async def _call(
-        self, method: Callable[[Mailbox], Awaitable[_Answer]], circuit: CircuitBreaker | None = None
+        self, method: Callable[[AgentMailbox], Awaitable[_Answer]], circuit: CircuitBreaker | None = None
     ) -> _Answer:
         async def call() -> _Answer:
-            return await method(await self._connected())
+            return await method(await self._connection.connected())
 
         circuit = circuit or self._inbox_circuit
         try:
@@ -152,23 +164,7 @@ class MailClient:
 
     def _tell_refusal(self, circuit: CircuitBreaker, error: IntegrationError) -> None:
         """Once until it works again: no waiting helps against an expired sign-in, so somebody has to know."""
-        if error.code == f"{self._session.name}_auth" and self._told_refusals.get(circuit) != error.message:
+        if error.code == f"{self._name}_auth" and self._told_refusals.get(circuit) != error.message:
             self._told_refusals[circuit] = error.message
             if list(self._told_refusals.values()).count(error.message) == 1:
                 logger.error("%s; mails stay in the inbox until then", error.message)
-
-    async def _connected(self) -> Mailbox:
-        """By the tools that the server offers. Raises MCPConnectionError where they are neither kind's."""
-        if self._mailbox is None:
-            await self._session.start()
-            is_mapped = isinstance(self._session, MappedSession)
-            is_gmail = not is_mapped and self._session.tools.issuperset(GMAIL_CALLS)
-            calls = READ_CALLS if self._read_only else CALLS
-            if is_mapped:
-                calls = {tool: arguments for tool, arguments in calls.items() if tool not in WITHOUT}
-            await self._session.require(GMAIL_CALLS if is_gmail else calls)
-            if is_gmail:
-                self._mailbox = GmailMailbox(self._session, self._clock, self._timeout_s)
-            else:
-                self._mailbox = McpMailbox(self._session, self._clock, self._timeout_s, read_only=self._read_only)
-        return self._mailbox

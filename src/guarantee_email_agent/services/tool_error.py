@@ -1,14 +1,22 @@
-"""A tool call that failed, and what SQLite's errors mean to its caller."""
+"""A call of a service in this process that failed, and what SQLite's errors mean to its caller."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from guarantee_email_agent.utils.errors import IntegrationError
 from guarantee_email_agent.utils.sqlite_errors import SqliteErrorKind, sqlite_error_kind
+from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     import sqlite3
+
+MAX_MESSAGE_CHARS: Final = 400
+
+_OUTAGES: Final = (
+    "_unavailable", "_auth", "_tls", "_rate_limited", "_disk_full", "_folder_missing", "_unsupported", "_stopping",
+)  # fmt: skip
 
 # What is wrong and what to do, and whether another try can heal it.
 _SQLITE: Final[dict[SqliteErrorKind, tuple[str, bool]]] = {
@@ -23,18 +31,24 @@ _SQLITE: Final[dict[SqliteErrorKind, tuple[str, bool]]] = {
 }
 
 
-class ToolError(Exception):
+def is_outage(code: str) -> bool:
+    """Whether a service is down for every call by this error code: it is unavailable, refuses us, has no more room."""
+    return code.endswith(_OUTAGES)
+
+
+class ToolError(IntegrationError):
     """A call that failed, in words for the caller.
 
     `retryable`: another try can heal it. `uncertain`: what the call was to do may have happened all the same.
     """
 
     def __init__(self, code: str, message: str, retryable: bool = False, uncertain: bool = False) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code = code
-        self.message = message
-        self.retryable = retryable
-        self.uncertain = uncertain
+        details = {"retryable": retryable, "uncertain": uncertain, "outage": is_outage(code)}
+        super().__init__(printable(message)[:MAX_MESSAGE_CHARS], code, details)
+
+    @property
+    def uncertain(self) -> bool:
+        return bool(self.details["uncertain"])
 
 
 def sqlite_tool_error(server: str, file: Path, error: sqlite3.Error, *, uncertain: bool = False) -> ToolError:

@@ -1,8 +1,10 @@
-"""A socket that servers of this machine listen on."""
+"""This machine by its loopback address, and a socket that servers listen on there."""
 
 from __future__ import annotations
 
+import ipaddress
 import socket
+from contextlib import suppress
 from typing import Final
 
 HOST: Final = "127.0.0.1"
@@ -24,3 +26,10 @@ def listen_on_loopback(port: int = 0) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine by its very name: where no proxy stands, and a password may go without TLS."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"

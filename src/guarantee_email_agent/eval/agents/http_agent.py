@@ -19,8 +19,8 @@ from guarantee_email_agent.eval.agents.agent import (
     read_printed,
     task_as_json,
 )
-from guarantee_email_agent.services.mcp.server_launch import is_loopback
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.loopback import is_loopback
 from guarantee_email_agent.utils.text import printable
 
 _CONNECT_S: Final = 2.0

@@ -13,11 +13,15 @@ from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import OpenServices
 from guarantee_email_agent.eval.served_mocks import ServedMocks
 from guarantee_email_agent.instructions.lexicon import LexiconSource
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
+from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailboxConnection
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
+from guarantee_email_agent.services.mcp.mcp_tickets import McpTickets
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
-from guarantee_email_agent.services.services import TicketingClient, WarrantyClient
+from guarantee_email_agent.services.services import LookUpClient, TicketingClient
 from guarantee_email_agent.utils.clock import SkippingClock
 
 _CALL_S: Final = 30.0
@@ -57,9 +61,9 @@ def services_over_mcp(server: LoopbackServer) -> OpenServices:
         def session(name: str, key: str) -> McpSession:
             return McpSession(name, ServerLaunch("--agent own", url=urls[key]), clock)
 
-        mail = MailClient(session("mail", "mail"), clock, _CALL_S)
-        warranty = WarrantyClient(session("warranty_api", "warranty"), clock, _CALL_S)
-        ticketing = TicketingClient(session("ticketing", "ticketing"), clock, _CALL_S)
+        mail = MailClient("mail", McpMailboxConnection(session("mail", "mail"), clock, _CALL_S), clock)
+        warranty = LookUpClient(warranty_over_mcp(session("warranty_api", "warranty"), _CALL_S), clock, WARRANTY)
+        ticketing = TicketingClient(McpTickets(session("ticketing", "ticketing"), _CALL_S), clock)
         model = MockAnthropicClient(lexicon=lexicon)
         clients = {"gmail": mail, "warranty": warranty, "ticketing": ticketing, "anthropic": model}
         try:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, get_args
 from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS, MarkFolders, MarkKind, OAuthFlow
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
 from guarantee_email_agent.services.mail.mail_store import MailStore
-from guarantee_email_agent.services.mcp.server_launch import is_loopback
 from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.addresses import parse_address
+from guarantee_email_agent.utils.loopback import is_loopback
 from guarantee_email_agent.utils.process import gc_paused
 
 if TYPE_CHECKING:
@@ -191,7 +191,8 @@ def _open_store(options: argparse.Namespace, tokens: AccessTokens | None) -> Mai
     for server in (imap, smtp):
         if server.security == "none" and not is_loopback(server.host):
             exit_with_error(
-                f"{server.option}-security none is for servers on this machine: {server.host} would get the password"
+                f"--{server.kind.lower()}-security none is for servers on this machine: {server.host} would get the "
+                "password"
             )
     try:
         tls_context(options.ca_file)

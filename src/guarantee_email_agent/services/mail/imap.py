@@ -209,6 +209,8 @@ class ImapMailbox:
     def close(self) -> None:
         for part in (self._idle, self._inbox, self._folders, self._owner, self._replies):
             part.close()
+        if (tokens := self._settings.server.tokens) is not None:
+            tokens.close()
 
     def _unprocessed(self, client: IMAPClient, inbox_filter: InboxFilter) -> list[int]:
         """UIDs in order of arrival, without our own copies, which are filed."""
@@ -291,7 +293,7 @@ class ImapMailbox:
             if is_passing(error):
                 raise
             text = f"the {self._settings.server.name} has no folder {folder}: {format_response(error)}"
-            raise ToolError("mail_folder_missing", f"{text}. Check --imap-folder") from None
+            raise ToolError("mail_folder_missing", f"{text}. Check mailbox.imap.folder") from None
         return selected
 
     def _untouched(self, skip_seen: bool) -> list[bytes]:

@@ -247,7 +247,9 @@ class FolderMarks:
         for path in self._all_paths(client).values():
             if path.lower() == self._inbox.lower():
                 text = f"mails with a mark cannot be put into {path}, which is the inbox itself"
-                raise ToolError("mail_folder_missing", f"{text}. Name another parent with --mark-parent")
+                raise ToolError(
+                    "mail_folder_missing", f"{text}. Name another parent with mailbox.imap.mark_folders.parent"
+                )
             self._create(client, path)
 
     def describe(self) -> str:
@@ -355,7 +357,7 @@ class FolderMarks:
             if isinstance(error, IMAPClientAbortError) or is_passing(error):
                 raise
             text = f"there is no folder {path} to put mails into, and the server refused to make it"
-            remedy = "Make it, allow it, or name another parent with --mark-parent"
+            remedy = "Make it, allow it, or name another parent with mailbox.imap.mark_folders.parent"
             raise ToolError("mail_folder_missing", f"{text}: {format_response(error)}. {remedy}") from None
 
     def _path(self, client: IMAPClient, outcome: MailMark) -> str:

@@ -26,6 +26,9 @@ class TokenSource(Protocol):
     def get_other(self, refused: str) -> str | None:
         """Another one than that which a server refused; None where there is none to be had now."""
 
+    def close(self) -> None:
+        """Give a request that is on its way the time to be kept."""
+
 
 class TokenRefusedError(ToolError):
     """A server refused an access token: another one may be taken."""
@@ -49,9 +52,9 @@ class MailServer:
         return f"{self.kind} server {self.host}:{self.port}"
 
     @property
-    def option(self) -> str:
-        """The first part of this server's options on the command line."""
-        return f"--{self.kind.lower()}"
+    def setting(self) -> str:
+        """The section of the configuration that it comes from."""
+        return f"mailbox.{self.kind.lower()}"
 
     def credentials(self, encoding: Literal["utf-8", "ascii"]) -> tuple[str, str]:
         """User and password. encoding: ascii where the server lacks PLAIN. Raises ToolError where they do not fit."""
@@ -64,7 +67,7 @@ class MailServer:
         return user, password
 
     def starttls_missing(self) -> ToolError:
-        text = f"the {self.name} offers no STARTTLS. Use {self.option}-security tls and the port for it"
+        text = f"the {self.name} offers no STARTTLS. Use {self.setting}.security tls and the port for it"
         return ToolError("mail_tls", text)
 
     def login_refused(self, response: str) -> ToolError:
@@ -86,18 +89,18 @@ class MailServer:
         match error:
             case ssl.SSLCertVerificationError():
                 reason = error.verify_message or "it cannot be verified"
-                remedy = "Have it renewed, or name its CA with --ca-file"
+                remedy = "Have it renewed, or name its CA with mailbox.imap.ca_file"
                 return ToolError("mail_tls", f"the certificate of the {name} was refused: {reason}. {remedy}")
             case ssl.SSLError() if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
-                text = f"the {name} speaks no TLS on this port. Change the port or {self.option}-security"
+                text = f"the {name} speaks no TLS on this port. Change the port or {self.setting}.security"
                 return ToolError("mail_tls", text)
             case socket.gaierror():
-                text = f"there is no host of that name for the {name}. Check {self.option}-host, and the network"
+                text = f"there is no host of that name for the {name}. Check {self.setting}.host, and the network"
                 return ToolError("mail_unavailable", text, retryable=True)
             case TimeoutError():
                 return ToolError("mail_timeout", f"the {name} did not answer in time", retryable=True)
             case ConnectionRefusedError():
-                return self.unavailable(f"refuses connections. Check {self.option}-port, and whether it runs")
+                return self.unavailable(f"refuses connections. Check {self.setting}.port, and whether it runs")
         text = f"the connection to the {name} broke: {format_response(error)}"
         return ToolError("mail_unavailable", text, retryable=True)
 

@@ -37,7 +37,7 @@ class SpecialFolder:
 
     purpose: bytes
     default_name: str
-    option: str
+    setting: str
     """What names the folder on the command line."""
     flags: tuple[bytes, ...]
     """Of what is added."""
@@ -95,7 +95,7 @@ class SpecialFolder:
             if isinstance(error, IMAPClientAbortError) or is_passing(error):
                 raise
             text = f"there is no folder {name}, and the server refused to make it: {format_response(error)}"
-            raise ToolError("mail_folder_missing", f"{text}. Make it, or name another with {self.option}") from None
+            raise ToolError("mail_folder_missing", f"{text}. Make it, or name another with {self.setting}") from None
 
 
 class SentFolder(SpecialFolder):
@@ -103,7 +103,7 @@ class SentFolder(SpecialFolder):
 
     purpose = SENT
     default_name = "Sent"
-    option = "--sent-folder"
+    setting = "mailbox.imap.sent_folder"
     flags = (SEEN,)
 
     def __init__(self, server: MailServer, name: str | None, *, replaces_ids: bool = False) -> None:
@@ -201,7 +201,7 @@ class DraftsFolder(SpecialFolder):
 
     purpose = DRAFTS
     default_name = "Drafts"
-    option = "--drafts-folder"
+    setting = "mailbox.imap.drafts_folder"
     flags = (DRAFT, SEEN)
 
     def test(self) -> None:
@@ -261,7 +261,7 @@ class DraftsFolder(SpecialFolder):
 
     def _unusable(self, problem: str) -> ToolError:
         text = f"the folder {self._name} for drafts {problem}"
-        return ToolError("mail_unsupported", f"{text}. Allow its user to, or name another with {self.option}")
+        return ToolError("mail_unsupported", f"{text}. Allow its user to, or name another with {self.setting}")
 
 
 def _first_named_day() -> date:

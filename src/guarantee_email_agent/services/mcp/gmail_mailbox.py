@@ -82,6 +82,18 @@ class GmailMailbox:
     async def find_mail(self, message_id: str) -> str | None:
         return next(iter(await self._search(f'rfc822msgid:"{message_id.strip("<>")}"', 1)), None)
 
+    async def list_mails(self) -> None:
+        """There is no tool for it."""
+
+    async def unmark(self, mail_id: str) -> bool:  # noqa: ARG002 - no way to do it
+        return False
+
+    async def find_owner(self) -> None:
+        """There is no place for it."""
+
+    async def claim(self, ledger: str, *, take_over: bool = False) -> None:
+        """As `find_owner`."""
+
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:  # noqa: ARG002 - no way to ask
         return True
 

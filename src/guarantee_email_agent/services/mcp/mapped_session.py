@@ -209,3 +209,11 @@ class MappedSession(McpSession):
 def _is_failure(told: str, *, expects_json: bool) -> bool:
     """Whether a text is a failure that the server does not mark as one."""
     return told.lstrip()[:5].casefold() == "error" or (expects_json and classify_message(told) is not FAILED)
+
+
+def not_tried(session: MappedSession, tool: str) -> str:
+    """Why no sample call is made."""
+    return (
+        f"{session.name_of(tool)} was not tried, since it does not say that it only reads (readOnlyHint). "
+        f"{session.launch.setting}.tools.{tool}.sample may give a call to try"
+    )

@@ -10,7 +10,6 @@ from typing import Any
 from guarantee_email_agent.services.mcp.sdk_client import http_transport, sdk_client, stdio_transport
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.services.mcp.server_process import ServerProcess
-from guarantee_email_agent.services.mcp.stdio_client import stdio_client
 from guarantee_email_agent.services.mcp.tool_client import (
     CallFailedError,
     OfferedTool,
@@ -137,11 +136,7 @@ class McpConnection:
         if launch.command is None:
             return sdk_client(http_transport(launch, limit, self.end), self._on_tools_changed)
         self._process = ServerProcess(launch, limit, self._exit_grace_s, self._log_stderr, self.end)
-        return (
-            stdio_client(self._process)
-            if launch.built_in
-            else sdk_client(stdio_transport(self._process), self._on_tools_changed)
-        )
+        return sdk_client(stdio_transport(self._process), self._on_tools_changed)
 
     def _on_tools_changed(self) -> None:
         self.tools_changed = True
@@ -149,10 +144,7 @@ class McpConnection:
     def _log_stderr(self, line: str) -> None:
         if any(map(str.isalnum, line)):
             self.last_stderr_line = line
-            # Ours print what an operator has to know; somebody else's may quote a mail. Why a server does not start
-            # stands in the error.
-            level = logging.WARNING if self._launch.built_in and self._opened else logging.DEBUG
-            logger.log(level, "%s: %s", self._name, self._launch.with_setting_names(line))
+            logger.debug("%s: %s", self._name, line)  # it may quote a mail
 
 
 def _root_cause(error: BaseException) -> BaseException:

@@ -1,4 +1,4 @@
-"""The mailbox by the tools of our own mail server: raw mails, replies with our headers, proof of what was sent."""
+"""The mailbox behind an MCP server: with the tools of ours, raw mails and proof of what was sent, or Gmail's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from dataclasses import asdict
 from typing import Any, Final, get_args
 
 from guarantee_email_agent.services.call_errors import forbid_repeat, malformed_error
+from guarantee_email_agent.services.mail_client import AgentMailbox
+from guarantee_email_agent.services.mcp.gmail_mailbox import GMAIL_CALLS, GmailMailbox
+from guarantee_email_agent.services.mcp.mapped_session import MappedSession
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
@@ -101,7 +104,7 @@ class McpMailbox:
             return None
         return self._owner("find_owner", await self._call("find_owner", {}))
 
-    async def claim(self, ledger: str, *, take_over: bool) -> str | None:
+    async def claim(self, ledger: str, *, take_over: bool = False) -> str | None:
         """Mark the mailbox as served with a ledger, unless another has it; whose it is then. None: as `find_owner`."""
         arguments = {"ledger": ledger, "take_over": take_over}
         if not await self._session.offers("claim_mailbox", arguments.keys(), self._timeout_s):
@@ -202,3 +205,36 @@ class McpMailbox:
 
     def _malformed(self, tool: str, field: str) -> IntegrationError:
         return malformed_error(self._session.name, tool, f"has no usable {field}")
+
+
+class McpMailboxConnection:
+    """A MailboxConnection: which of two kinds of mailbox a server is, is seen by the tools that it offers.
+
+    timeout_s, read_only: as of McpMailbox. A server that is only read from need not offer more.
+    """
+
+    def __init__(self, session: McpSession, clock: Clock, timeout_s: float, *, read_only: bool = False) -> None:
+        self._session = session
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._read_only = read_only
+        self._mailbox: AgentMailbox | None = None
+
+    async def connected(self) -> AgentMailbox:
+        """Raises MCPConnectionError where the tools are neither kind's."""
+        if self._mailbox is None:
+            await self._session.start()
+            is_mapped = isinstance(self._session, MappedSession)
+            is_gmail = not is_mapped and self._session.tools.issuperset(GMAIL_CALLS)
+            calls = READ_CALLS if self._read_only else CALLS
+            if is_mapped:
+                calls = {tool: arguments for tool, arguments in calls.items() if tool not in WITHOUT}
+            await self._session.require(GMAIL_CALLS if is_gmail else calls)
+            if is_gmail:
+                self._mailbox = GmailMailbox(self._session, self._clock, self._timeout_s)
+            else:
+                self._mailbox = McpMailbox(self._session, self._clock, self._timeout_s, read_only=self._read_only)
+        return self._mailbox
+
+    async def close(self) -> None:
+        await self._session.close()

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from guarantee_email_agent.services.call_errors import (
     INVALID_ARGUMENT,
     MALFORMED,
+    NOT_STARTED,
     TIMEOUT,
     ErrorKind,
     classify_message,
@@ -32,7 +33,7 @@ from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.services.mcp.server_process import EXIT_GRACE_S, AnswerTooLargeError
 from guarantee_email_agent.services.mcp.tool_client import BadAnswerError, CallFailedError, OfferedTool, ToolAnswer
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.retry import Backoff
 from guarantee_email_agent.utils.text import printable
 
@@ -51,7 +52,6 @@ EXIT_WAIT_S: Final = 1.0  # that a call waits to learn why its server died
 
 _DIED: Final = ErrorKind("unavailable", retryable=True, uncertain=True, outage=True)
 _NOT_RUNNING: Final = ErrorKind("unavailable", retryable=True, outage=True)
-_NOT_STARTED: Final = ErrorKind("timeout", retryable=True, outage=True)
 
 
 class McpSession:
@@ -218,7 +218,7 @@ class McpSession:
 
         tool: that the error names. called: whether it was, and failed, which may be since the tools changed.
         """
-        if self._told_changes or (called and not self.launch.built_in):
+        if self._told_changes or called:
             await self._list_tools(connection)
         if connection.tools is self._verified:
             return
@@ -247,7 +247,6 @@ class McpSession:
 
     def _tool_error(self, answer: ToolAnswer, tool: str, arguments: Mapping[str, Any]) -> IntegrationError:
         if error := declared_error(self.name, answer.declared):
-            error.message = self.launch.with_setting_names(error.message)
             return error
         self.log_response(tool, answer.text)
         return service_error(self.name, tool, classify_message(without_arguments(answer.text, arguments)))
@@ -273,7 +272,7 @@ class McpSession:
 
     def _timeout_error(self, connection: McpConnection | None, tool: str, timeout_s: float) -> IntegrationError:
         if connection is None:
-            return self._error(_NOT_STARTED, f"{tool}: the server did not start within {timeout_s:g} s")
+            return self._error(NOT_STARTED, f"{tool}: the server did not start within {timeout_s:g} s")
         self._missed_deadlines += 1
         if self._missed_deadlines >= MAX_MISSED_DEADLINES and not connection.ended:
             logger.warning("%s: the server gives no answer; it is stopped and started anew", self.name)
@@ -301,8 +300,7 @@ class McpSession:
             logger.warning("%s: %s. It is started anew", self.name, self._describe_end(old))
         self._failures += 1  # until it has answered a call
         self._missed_deadlines = 0
-        if not self.launch.built_in:
-            load_sdk()
+        load_sdk()
         connection = McpConnection(self.name, self.launch, self._max_answer_bytes, self._exit_grace_s)
         try:
             async with asyncio.timeout(self._start_timeout_s):
@@ -324,23 +322,17 @@ class McpSession:
     def _describe_end(self, connection: McpConnection) -> str:
         code = connection.exit_code
         end = "the connection to the server ended" if code is None else f"the server ended ({_describe_exit(code)})"
-        if not (last_line := connection.last_stderr_line):
+        if not connection.last_stderr_line:  # which may quote the mail that it died of
             return end
-        if not self.launch.built_in:  # it may quote the mail that it died of
-            return f"{end}; it said last: a line that is in the log at level DEBUG"
-        return f'{end}; it said last: "{self.launch.with_setting_names(last_line)}"'
+        return f"{end}; it said last: a line that is in the log at level DEBUG"
 
     def _start_error(self, connection: McpConnection, error: BaseException) -> MCPConnectionError:
         launch, last_line = self.launch, connection.last_stderr_line
-        if launch.built_in and connection.exit_code == EXIT_CONFIGURATION and last_line:
-            # One of ours names the problem and the remedy.
-            message = f"{launch.setting}: {launch.with_setting_names(last_line)}"
-        else:
-            quoted = f'. It said last: "{last_line}"' if last_line else ""
-            message = (
-                f"{self.name}: {self._describe_start_failure(connection, error)}{quoted}. Correct {launch.setting}, "
-                f"or what it needs; {'asked' if launch.command is None else 'run'}: {launch}"
-            )
+        quoted = f'. It said last: "{last_line}"' if last_line else ""
+        message = (
+            f"{self.name}: {self._describe_start_failure(connection, error)}{quoted}. Correct {launch.setting}, "
+            f"or what it needs; {'asked' if launch.command is None else 'run'}: {launch}"
+        )
         return MCPConnectionError(message, f"{self.name}_unavailable", _NOT_RUNNING.details)
 
     def _describe_start_failure(self, connection: McpConnection, error: BaseException) -> str:

@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from guarantee_email_agent.services.call_errors import ERROR_META_KEY
-from guarantee_email_agent.services.mcp.server_launch import ServerLaunch, is_loopback
+from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.services.mcp.server_process import AnswerTooLargeError, ServerProcess
 from guarantee_email_agent.services.mcp.tool_client import (
     NO_JSON,
@@ -25,6 +25,7 @@ from guarantee_email_agent.services.mcp.tool_client import (
     ToolAnswer,
     encode_json,
 )
+from guarantee_email_agent.utils.loopback import is_loopback
 from guarantee_email_agent.utils.process import gc_paused
 from guarantee_email_agent.utils.version import __version__
 

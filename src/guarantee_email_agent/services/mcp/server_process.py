@@ -118,10 +118,7 @@ class ServerProcess:
         try:
             await self._stop()
         except BaseException:  # interrupted: no time left for a graceful stop
-            if self._launch.built_in:
-                self._let_go()
-            else:
-                self._signal(signal.SIGKILL)
+            self._signal(signal.SIGKILL)
             raise
         finally:
             self.exit_code = self._process.get_returncode()

@@ -120,8 +120,8 @@ class AccessTokens:
             if self._is_too_new(stored, refused):
                 return stored
             if stored.refresh_token is None:
-                text = f"--oauth-token-file {self._file.path} holds no refresh token, and its access token has expired"
-                raise ToolError("mail_auth", f"{text}. Sign in: {AUTHORIZE}")
+                text = f"mailbox.oauth.token_file {self._file.path} holds no refresh token"
+                raise ToolError("mail_auth", f"{text}, and its access token has expired. Sign in: {AUTHORIZE}")
             with self._file.draft() as draft:
                 token = self._issuer.refresh(stored)
                 self._save(draft, in_file, token)

@@ -52,12 +52,12 @@ def authorize(
         token = _authorize_in_browser(client, issuer, person, timeout_s, port)
     if token.refresh_token is None:
         text = f"the {issuer.name} gave no refresh token, so the sign-in would last as long as one access token"
-        raise ToolError("mail_auth", f"{text}. Add the scope for it, such as offline_access, to --oauth-scope")
+        raise ToolError("mail_auth", f"{text}. Add the scope for it, such as offline_access, to mailbox.oauth.scopes")
     with file.locked(), file.draft() as draft:
         try:
             file.commit(draft, token)
         except OSError as error:
-            text = f"--oauth-token-file {file.path} cannot be written ({error.strerror}). Sign in again"
+            text = f"mailbox.oauth.token_file {file.path} cannot be written ({error.strerror}). Sign in again"
             raise ToolError("mail_unavailable", text) from None
     return token
 

@@ -74,8 +74,8 @@ def read_service_account_key(file: Path) -> ServiceAccountKey:
             case {"client_email": str(email), "private_key": str(private_key)}:
                 return ServiceAccountKey(email, private_key)
     except InputFileError as error:
-        raise ToolError("mail_auth", f"--oauth-key-file {file}: {error.message}") from None
+        raise ToolError("mail_auth", f"mailbox.oauth.key_file {file}: {error.message}") from None
     except (ValueError, RecursionError):
         pass
-    text = f"--oauth-key-file {file}: is no JSON key of a service account, with client_email and private_key"
+    text = f"mailbox.oauth.key_file {file}: is no JSON key of a service account, with client_email and private_key"
     raise ToolError("mail_auth", text)

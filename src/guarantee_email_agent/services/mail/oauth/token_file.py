@@ -56,7 +56,7 @@ class TokenFile:
         except InputFileError as error:
             if error.code == "document_not_found":
                 raise self._sign_in("does not exist") from None
-            raise ToolError("mail_auth", f"--oauth-token-file {self.path}: {error.message}") from None
+            raise ToolError("mail_auth", f"mailbox.oauth.token_file {self.path}: {error.message}") from None
         except (ValueError, RecursionError):
             content = None
         match content:
@@ -80,7 +80,7 @@ class TokenFile:
             with locked(self.path, _LOCK_S):
                 yield
         except TimeoutError:
-            text = f"--oauth-token-file {self.path}: another process keeps it locked"
+            text = f"mailbox.oauth.token_file {self.path}: another process keeps it locked"
             raise ToolError("mail_unavailable", text, retryable=True) from None
         except OSError as error:
             raise self._unwritable(error) from None
@@ -106,12 +106,12 @@ class TokenFile:
         draft.commit(json.dumps(content, indent=2) + "\n")
 
     def _sign_in(self, problem: str) -> ToolError:
-        return ToolError("mail_auth", f"--oauth-token-file {self.path} {problem}. Sign in: {AUTHORIZE}")
+        return ToolError("mail_auth", f"mailbox.oauth.token_file {self.path} {problem}. Sign in: {AUTHORIZE}")
 
     def _unwritable(self, error: OSError) -> ToolError:
         import errno  # only for those in trouble
 
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        text = f"--oauth-token-file {self.path} cannot be written ({error.strerror})"
+        text = f"mailbox.oauth.token_file {self.path} cannot be written ({error.strerror})"
         remedy = "Make room" if full else "Name one in a folder that the agent may write to"
         return ToolError("mail_disk_full" if full else "mail_unavailable", f"{text}. {remedy}", retryable=True)

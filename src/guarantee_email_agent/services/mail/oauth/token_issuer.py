@@ -23,8 +23,8 @@ from oauthlib.oauth2.rfc6749.parameters import parse_token_response, prepare_tok
 
 from guarantee_email_agent.services.mail.oauth.oauth_client import AUTHORIZE, OAuthClient, read_service_account_key
 from guarantee_email_agent.services.mail.oauth.token_file import Token
-from guarantee_email_agent.services.mcp.server_launch import is_loopback
 from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.utils.loopback import is_loopback
 from guarantee_email_agent.utils.text import printable, truncate
 
 _CONNECT_S: Final = 10.0
@@ -99,7 +99,7 @@ class TokenIssuer:
                 scope=list(client.scopes),
             )
         except Exception:  # noqa: BLE001 - of the library for cryptography, whose text could quote the key
-            text = f"--oauth-key-file {client.key_file}: its private_key cannot be used. Make a new key"
+            text = f"mailbox.oauth.key_file {client.key_file}: its private_key cannot be used. Make a new key"
             raise ToolError("mail_auth", text) from None
         return self._token(body)
 
@@ -208,7 +208,8 @@ class TokenIssuer:
         except (ValueError, RecursionError):
             answer = None
         if 300 <= status < 400 or not isinstance(answer, dict) or (status >= 400 and "error" not in answer):
-            text = f"answers no token request (HTTP {status}). Check --oauth-token-url, and proxies between"
+            remedy = "Check mailbox.oauth.provider (or token_url), and proxies between"
+            text = f"answers no token request (HTTP {status}). {remedy}"
             raise ToolError(
                 "mail_auth" if status >= 300 else "mail_unavailable", f"the {self.name} {text}", status < 300
             )
@@ -249,11 +250,11 @@ class TokenIssuer:
             text = f"the {self.name} asks for patience ({said})"
             return RefusedByIssuerError("mail_unavailable", text, error, retryable=True)
         if client.flow == "service_account":
-            remedy = "Check --oauth-key-file, this machine's clock, and that the account may act for the user"
+            remedy = "Check mailbox.oauth.key_file, this machine's clock, and that the account may act for the user"
         elif error in _CLIENT_REFUSED:
-            remedy = "Check --oauth-client-id and OAUTH_CLIENT_SECRET, which may have expired"
+            remedy = "Check mailbox.oauth.client_id and OAUTH_CLIENT_SECRET, which may have expired"
         elif error == "invalid_scope":
-            remedy = "Check --oauth-scope, and what the client was granted"
+            remedy = "Check mailbox.oauth.scopes, and what the client was granted"
         elif error in _SIGN_IN_AGAIN and client.keeps_token:
             remedy = f"Sign in anew: {AUTHORIZE}"
         else:

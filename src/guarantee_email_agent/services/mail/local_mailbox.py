@@ -1,0 +1,133 @@
+"""The mailbox in this process: a Maildir, or IMAP and SMTP, behind the port of the agent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from itertools import count
+from operator import methodcaller
+from typing import Any, Final, Protocol
+
+from guarantee_email_agent.services.blocking import BlockingService, in_daemon_thread
+from guarantee_email_agent.services.call_errors import forbid_repeat
+from guarantee_email_agent.services.mail.mail_store import (
+    MailStore,
+    MarkedMailStore,
+    OwnedMailStore,
+    SearchableMailStore,
+)
+from guarantee_email_agent.services.ports import (
+    ANY_MAIL,
+    DraftState,
+    InboxEntry,
+    InboxFilter,
+    MailMark,
+    MarkedMail,
+    Reply,
+    SentState,
+)
+from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.retry import Backoff
+
+_PROOF_BACKOFF: Final = Backoff(0.25, growth=1.5, longest_s=2.0)
+
+
+class OwnMailStore(MailStore, SearchableMailStore, MarkedMailStore, OwnedMailStore, Protocol):
+    """What a Maildir and an IMAP mailbox both are."""
+
+
+class LocalMailbox:
+    """An AgentMailbox, and a MailboxConnection.
+
+    copy_wait_s: after this many seconds the proof of a sent reply will not come. read_only: the connection test only
+    counts the mails.
+    """
+
+    def __init__(
+        self, service: BlockingService[OwnMailStore], clock: Clock, copy_wait_s: float, *, read_only: bool = False
+    ) -> None:
+        self._service = service
+        self._call = service.call
+        self._clock = clock
+        self._copy_wait_s = copy_wait_s
+        self._read_only = read_only
+
+    async def connected(self) -> LocalMailbox:
+        """It needs no connection: each call opens what it needs."""
+        return self
+
+    async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
+        listing = await self._call("list_unprocessed", lambda store: store.list_unprocessed(limit, inbox_filter))
+        return list(listing.entries)
+
+    async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
+        return await self._call("read_raw", lambda store: store.read_raw(mail_id, max_bytes))
+
+    async def find_mail(self, message_id: str) -> str | None:
+        return await self._call("find_mail", lambda store: store.find_mail(message_id))
+
+    async def list_mails(self) -> list[MarkedMail]:
+        return list(await self._call("list_mails", lambda store: store.list_mails()))
+
+    async def unmark(self, mail_id: str) -> bool:
+        await self._call("unmark", lambda store: store.unmark(mail_id))
+        return True
+
+    async def find_owner(self) -> str | None:
+        return await self._call("find_owner", lambda store: store.find_owner())
+
+    async def claim(self, ledger: str, *, take_over: bool = False) -> str | None:
+        return await self._call("claim_mailbox", lambda store: store.claim_mailbox(ledger, take_over))
+
+    async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
+        return await self._call("is_waiting", lambda store: store.is_waiting(mail_id, skip_seen))
+
+    async def send(self, reply: Reply) -> Mapping[str, Any]:
+        with forbid_repeat():
+            status = await self._call("send_reply", lambda store: store.send(reply))
+        return {"message_id": reply.message_id, "status": status}
+
+    async def save_draft(self, reply: Reply) -> Mapping[str, Any]:
+        with forbid_repeat():
+            status = await self._call("save_draft", lambda store: store.save_draft(reply))
+        return {"message_id": reply.message_id, "status": status}
+
+    async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
+        """The proof may take a while after the reply itself."""
+        lags = (await self._service.open()).proof_lags
+        deadline = self._clock.monotonic() + (min(wait_s, self._copy_wait_s) if lags else 0)
+        for attempt in count(1):
+            everywhere = self._clock.monotonic() >= deadline
+            state: SentState = await self._call("find_sent", methodcaller("find_sent", message_id, everywhere))
+            if state == "sent" or everywhere:
+                return state
+            left_s = deadline - self._clock.monotonic()
+            await self._clock.sleep(max(0.0, min(_PROOF_BACKOFF.delay_s(attempt), left_s)))
+        raise AssertionError("a deadline passes")
+
+    async def find_draft(self, message_id: str) -> DraftState:
+        return await self._call("find_draft", lambda store: store.find_draft(message_id))
+
+    async def mark(self, mail_id: str, outcome: MailMark) -> None:
+        await self._call("mark", lambda store: store.mark(mail_id, outcome))
+
+    async def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> dict[str, int]:
+        return dict(await self._call("tally", lambda store: store.count_by_outcome(inbox_filter)))
+
+    async def wait_for_mail(self, timeout_s: float) -> bool:
+        """Without a deadline of its own: it takes no other call's thread."""
+        store, stop = await self._service.open(), threading.Event()
+        try:
+            return await in_daemon_thread(lambda: store.wait(timeout_s, stop), name="mail wait")
+        finally:
+            stop.set()
+
+    async def test_connection(self, drafts: bool = False) -> bool:
+        if self._read_only:
+            await self.count_by_outcome()
+        else:
+            await self._call("test_connection", lambda store: store.test_connection(drafts))
+        return True
+
+    async def close(self) -> None:
+        await self._service.close()

@@ -1,0 +1,96 @@
+"""Tickets behind the MCP server of somebody else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from guarantee_email_agent.config.mcp_server import ToolMapping
+from guarantee_email_agent.services.call_errors import forbid_repeat
+from guarantee_email_agent.services.mcp.mapped_session import MappedSession, not_tried
+from guarantee_email_agent.services.mcp.mcp_session import McpSession
+
+# Without an idempotency key a call repeated after a lost answer opens a second ticket: such a server is refused.
+_ARGUMENTS: Final = frozenset(
+    {"serial_number", "warranty_status", "customer_email", "priority", "category", "idempotency_key"}
+)
+
+
+class McpTickets:
+    """A TicketSource. timeout_s: seconds for one call."""
+
+    def __init__(self, session: McpSession, timeout_s: float) -> None:
+        self.name = session.name
+        self.tool = session.name_of("create_ticket")
+        self._session = session
+        self._timeout_s = timeout_s
+
+    async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
+        fields: dict[str, Any] = dict(ticket_data)
+        if not await self._session.offers("create_ticket", fields.keys(), self._timeout_s):
+            # Ours has a place for what it does not know by name.
+            further = {name: value for name, value in fields.items() if name not in _ARGUMENTS}
+            fields = {name: value for name, value in fields.items() if name in _ARGUMENTS} | {"details": further}
+        return await self._session.call("create_ticket", fields, self._timeout_s)
+
+    async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
+        """False, and nothing happens, where the server's `add_note` takes other arguments, or it has none."""
+        arguments = {"ticket_id": ticket_id, "note": note, "idempotency_key": idempotency_key}
+        if not await self._session.offers("add_note", arguments.keys(), self._timeout_s):
+            return False
+        await self._session.call("add_note", arguments, self._timeout_s)
+        return True
+
+    async def test_connection(self) -> bool:
+        """Raises MCPConnectionError, and IntegrationError where the server answers but its database does not."""
+        await self._session.require({"create_ticket": _ARGUMENTS})
+        self._session.require_answers({"create_ticket": {"ticket_id": frozenset({"string"})}})
+        if "find_ticket" in self._session.tools:
+            await self._session.call("find_ticket", {"idempotency_key": "connection-test"}, self._timeout_s)
+        return True
+
+    async def test_answer(self) -> str:
+        return ""
+
+    async def close(self) -> None:
+        await self._session.close()
+
+
+class MappedTickets(McpTickets):
+    """On a server whose tools are mapped. The mapping says what keeps a ticket from being opened twice."""
+
+    def __init__(self, session: MappedSession, timeout_s: float, mappings: Mapping[str, ToolMapping]) -> None:
+        super().__init__(session, timeout_s)
+        self._mapped = session
+        self._mappings = mappings
+
+    async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
+        if "find_ticket" in self._mappings:
+            found = await self._find(str(ticket_data["idempotency_key"]))
+            if found is not None:
+                return {"ticket_id": found, "status": "existing"}
+        if self._mappings["create_ticket"].may_duplicate:
+            with forbid_repeat():
+                return await self._mapped.call("create_ticket", ticket_data, self._timeout_s)
+        return await self._mapped.call("create_ticket", ticket_data, self._timeout_s)
+
+    async def test_connection(self) -> bool:
+        await self._session.require({"create_ticket": frozenset()})
+        return True
+
+    async def test_answer(self) -> str:
+        if "find_ticket" not in self._mappings:
+            return ""
+        if not self._mapped.may_sample("find_ticket"):
+            return not_tried(self._mapped, "find_ticket")
+        found = await self._find(self._mapped.sample("find_ticket").get("idempotency_key", "connection-test"))
+        return f"{self._mapped.name_of('find_ticket')} answered a sample call: {found or 'no such ticket'}"
+
+    async def _find(self, key: str) -> str | None:
+        """The ticket that holds the key: a search may find others that resemble it."""
+        found = await self._mapped.call("find_ticket", {"idempotency_key": key}, self._timeout_s)
+        holds_key = re.compile(rf"(?<![\w-]){re.escape(key)}(?![\w-])")
+        return next(
+            (ticket["ticket_id"] for ticket in found["tickets"] if holds_key.search(ticket["idempotency_key"])), None
+        )
