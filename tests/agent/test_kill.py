@@ -1,4 +1,4 @@
-"""Agents and servers killed with SIGKILL while they work: afterwards one reply and one ticket for every mail.
+"""Agents killed with SIGKILL while they work: afterwards one reply and one ticket for every mail.
 
 What only real processes can show: that what was written is there for the next one. Simulated histories kill at every
 call there is (tests/support/simulation), so each effect dies here where most is at stake.
@@ -9,9 +9,7 @@ from __future__ import annotations
 import os
 import random
 import re
-import secrets
 import signal
-import sys
 import threading
 import time
 from collections import Counter
@@ -30,46 +28,26 @@ pytestmark = pytest.mark.slow
 if TYPE_CHECKING:
     from mail_servers import MailServers
 
-PROXY = Path(__file__).parent / "programs" / "kill_proxy.py"
+PROGRAM = Path(__file__).parent / "programs" / "killed_agent.py"
 DEATHS = int(os.environ.get("KILL_TEST_DEATHS", "3"))
 """How many agents die at any moment; for longer trials."""
 
-
-def around(tool: str) -> tuple[str, ...]:
-    """The lines of a plan that kills before and after an effect, with its server and without."""
-    return tuple(f"{tool} {phase} {victim}" for phase in ("before", "after") for victim in ("agent", "both"))
-
-
-STEPS = ("read_raw after agent", "create_ticket after both", *around("send_reply"), "mark before agent")
-STEPS_OF_A_DRAFT = (*around("save_draft"), "mark after both")
-# Where another mode could do it again; what dies beside the agent is told apart in each mode on its own.
+STEPS = ("read_raw after", "create_ticket after", "send_reply before", "send_reply after", "mark before")
+STEPS_OF_A_DRAFT = ("save_draft before", "save_draft after", "mark after")
+# Where another mode could do it again.
 STEPS_BETWEEN_MODES = (
-    "create_ticket after both",
-    *("send_reply before agent", "send_reply after agent", "mark before agent"),
-    *("save_draft before agent", "save_draft after agent"),
+    "create_ticket after",
+    *("send_reply before", "send_reply after", "mark before"),
+    *("save_draft before", "save_draft after"),
 )
-
-
-def behind_proxies(plan: Path, mail_arguments: tuple[str, ...]) -> dict[str, object]:
-    """The section `mcp` with the servers that have effects behind a proxy that kills at the steps of `plan`."""
-    servers = {"ticketing_system": ("ticketing", "--database", "tickets.db"), "gmail": ("mail", *mail_arguments)}
-    return {
-        name: {
-            "command": sys.executable,
-            "args": [
-                *(str(PROXY), str(plan), "--"),
-                *(sys.executable, "-P", "-m", f"guarantee_email_agent.mcp_servers.{module}", *args),
-            ],
-            "env": ["IMAP_PASSWORD", "MAIL_KEY"] if "--imap-host" in args else [],
-        }
-        for name, (module, *args) in servers.items()
-    }
 
 
 @pytest.fixture
 def plan(company: Company) -> Path:
+    """By which agents die that the company starts."""
     plan = company.folder / "plan"
     plan.write_text("\n".join(STEPS))
+    company.program = [str(PROGRAM), str(plan)]
     return plan
 
 
@@ -126,7 +104,7 @@ class TestMaildir:
     AGENT: ClassVar = {"poll_interval_s": 0.2, "mail_budget_s": 2.5, "max_attempts": 50}
 
     def test_killed_at_every_step(self, company: Company, plan: Path) -> None:
-        company.configure(mcp=behind_proxies(plan, ("--maildir", "mailbox", "--from", ADDRESS)), agent=self.AGENT)
+        company.configure(agent=self.AGENT)
         for number in range(12):
             company.receive(f"mail{number:02d}")
         die_at_every_step(company, plan)
@@ -134,8 +112,7 @@ class TestMaildir:
         assert_one_for_each(company, company.replies(), 12)
 
     def test_killed_at_every_step_of_a_draft(self, company: Company, plan: Path) -> None:
-        arguments = ("--maildir", "mailbox", "--from", ADDRESS)
-        company.configure(mcp=behind_proxies(plan, arguments), agent={**self.AGENT, "mode": "drafts"})
+        company.configure(agent={**self.AGENT, "mode": "drafts"})
         plan.write_text("\n".join(STEPS_OF_A_DRAFT))
         for number in range(8):
             company.receive(f"mail{number:02d}")
@@ -148,20 +125,19 @@ class TestMaildir:
     def test_each_start_in_another_mode(self, company: Company, plan: Path) -> None:
         """Whatever the agent died at, the next one in its mode does not do it a second time in its own way."""
         modes = ("answer", "observe", "drafts")
-        mcp = behind_proxies(plan, ("--maildir", "mailbox", "--from", ADDRESS))
         plan.write_text("")
         for number, step in enumerate(STEPS_BETWEEN_MODES):
             company.receive(f"mail{number:02d}")
             mode = "drafts" if "save_draft" in step else "answer"
             plan.write_text(step)
-            company.configure(mcp=mcp, agent={**self.AGENT, "mode": mode})
+            company.configure(agent={**self.AGENT, "mode": mode})
             agent = company.start()
             _, err = agent.communicate(timeout=90)
             assert agent.returncode == -signal.SIGKILL, err
             others = [other for other in modes if other != mode]
-            company.configure(mcp=mcp, agent={**self.AGENT, "mode": others[number % len(others)]})
+            company.configure(agent={**self.AGENT, "mode": others[number % len(others)]})
             company.run("run", "--once")
-        company.configure(mcp=mcp, agent={**self.AGENT, "mode": modes[-1]})
+        company.configure(agent={**self.AGENT, "mode": modes[-1]})
         finish(company)
         written = answered_mails([*company.replies(), *drafts(company)])
         counts = company.inbox_counts()
@@ -221,20 +197,10 @@ class TestImap:
 
     AGENT: ClassVar = {"poll_interval_s": 0.2, "mail_budget_s": 6, "max_attempts": 50}
 
-    @staticmethod
-    def arguments(mail_servers: MailServers) -> tuple[str, ...]:
-        """The command line of the mail server on these mailboxes."""
-        return (
-            *("--from", ADDRESS, "--ca-file", str(mail_servers.ca_file), "--copy-wait", "2"),
-            *("--imap-host", "localhost", "--imap-port", str(mail_servers.imaps_port)),
-            *("--smtp-host", "localhost", "--smtp-port", str(mail_servers.smtps_port)),
-        )
-
     @pytest.fixture
     def mailbox(self, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
         """The section `mailbox`, for empty mailboxes."""
         monkeypatch.setenv("IMAP_PASSWORD", mail_servers.password)
-        monkeypatch.setenv("MAIL_KEY", secrets.token_hex())
         return {
             "from_address": ADDRESS,
             "imap": {"host": "localhost", "port": mail_servers.imaps_port, "ca_file": str(mail_servers.ca_file)},
@@ -245,8 +211,7 @@ class TestImap:
     def test_killed_at_every_step(
         self, company: Company, plan: Path, mail_servers: MailServers, mailbox: dict[str, object]
     ) -> None:
-        mcp = behind_proxies(plan, self.arguments(mail_servers))
-        company.configure(mailbox=mailbox, mcp=mcp, agent=self.AGENT)
+        company.configure(mailbox=mailbox, agent=self.AGENT)
         mail_servers.deliver(*(mail(f"mail{number}") for number in range(12)))
         die_at_every_step(company, plan)
         finish(company)
@@ -257,8 +222,7 @@ class TestImap:
     def test_killed_at_every_step_of_a_draft(
         self, company: Company, plan: Path, mail_servers: MailServers, mailbox: dict[str, object]
     ) -> None:
-        mcp = behind_proxies(plan, self.arguments(mail_servers))
-        company.configure(mailbox=mailbox, mcp=mcp, agent={**self.AGENT, "mode": "drafts"})
+        company.configure(mailbox=mailbox, agent={**self.AGENT, "mode": "drafts"})
         plan.write_text("\n".join(STEPS_OF_A_DRAFT))
         mail_servers.deliver(*(mail(f"mail{number}") for number in range(8)))
         die_at_every_step(company, plan)

@@ -73,10 +73,8 @@ class ExchangeDesk:
 
     def _kill(self) -> None:
         assert self.agent is not None
-        victims = [*self.company.server_processes(self.agent), self.agent.pid]
-        for pid in victims:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.agent.pid, signal.SIGKILL)
 
     def die_at(self, command: bytes, *, carries_out: bool) -> None:
         self.carries_out = carries_out

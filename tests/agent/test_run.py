@@ -11,8 +11,6 @@ from contextlib import closing
 
 import pytest
 from company import Company
-from processes import is_running
-from waiting import wait_until
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (DEBUG|INFO|WARNING|ERROR) .*")
 
@@ -35,8 +33,8 @@ sys.exit(1)
 
 
 class TestOnce:
-    def test_our_own_servers_need_no_sdk(self, company: Company) -> None:
-        """Which takes a second to load, and 40 MB, in the agent and in each server."""
+    def test_our_own_services_need_no_sdk(self, company: Company) -> None:
+        """Which takes a second to load, and 40 MB."""
         company.receive("valid")
         program = (
             "import sys; from guarantee_email_agent.cli import run; code = run(['run', '--once']);"
@@ -187,15 +185,11 @@ class TestWatching:
 
         assert "second" not in (company.folder / "agent.log.1").read_text()
 
-    def test_no_process_is_left_when_the_agent_is_killed(self, company: Company) -> None:
+    def test_is_one_process(self, company: Company) -> None:
         agent = company.start()
         company.receive("first")
         company.wait_for_replies(1)
-        servers = company.server_processes(agent)
-        assert len(servers) == 3
-        agent.kill()
-        agent.communicate()
-        wait_until(lambda: not any(map(is_running, servers)))
+        assert company.server_processes(agent) == {}
 
 
 @pytest.mark.slow

@@ -26,6 +26,8 @@ class Company:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.agents: list[subprocess.Popen[str]] = []
+        self.program = ["-m", "guarantee_email_agent"]
+        """Of the agents that `start` starts."""
         for part in ("cur", "new", "tmp"):
             (folder / "mailbox" / part).mkdir(parents=True)
         (folder / "warranties.csv").write_text(
@@ -67,7 +69,7 @@ class Company:
 
     def start(self) -> subprocess.Popen[str]:
         agent = subprocess.Popen(
-            [sys.executable, "-m", "guarantee_email_agent", "run"],
+            [sys.executable, *self.program, "run"],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -110,7 +112,7 @@ class Company:
 
     @staticmethod
     def server_processes(agent: subprocess.Popen[str]) -> dict[int, str]:
-        """The command line of each server that an agent has started, by its process id."""
+        """The command line of each server of somebody else that an agent has started, by its process id."""
         children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
         return {int(pid): Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ") for pid in children}
 
