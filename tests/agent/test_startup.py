@@ -10,7 +10,6 @@ from mailbox_in_memory import INSTRUCTIONS
 
 from guarantee_email_agent.agent.startup import KEPT_DAYS, prune_each_day, watch_instructions
 from guarantee_email_agent.agent.worker_setup import CheckedInstructions
-from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.ledger.opening import open_ledger
 
@@ -60,13 +59,13 @@ def test_edited_instructions_are_told_of_between_mails(tmp_path: Path) -> None:
     shutil.copytree(INSTRUCTIONS, folder)
     source = CheckedInstructions(InstructionFiles(folder / "main.md", folder / "scenarios"))
 
-    async def run() -> Instructions:
-        told: asyncio.Queue[Instructions] = asyncio.Queue()
-        watching = asyncio.create_task(watch_instructions(source, 0.01, told.put))
+    async def run() -> None:
+        told = asyncio.Event()
+        watching = asyncio.create_task(watch_instructions(source, 0.01, lambda _: told.set()))
         await asyncio.sleep(0)
         (folder / "main.md").write_text(f"{(folder / 'main.md').read_text()}\nBe kind.\n")
-        found = await asyncio.wait_for(told.get(), 30)
+        await asyncio.wait_for(told.wait(), 30)
         watching.cancel()
-        return found
 
-    assert asyncio.run(run()).main_body.endswith("Be kind.")
+    asyncio.run(run())
+    assert source.load().main_body.endswith("Be kind.")

@@ -55,24 +55,3 @@ def test_one_that_is_no_number_is_damage(ledger: Ledger, ledger_sql: Any) -> Non
         with pytest.raises(LedgerError, match="Restore it from a backup") as caught:
             ask(INBOX)
         assert caught.value.code == "ledger_corrupt"
-
-
-def test_the_last_start_counts(ledger: Ledger) -> None:
-    assert ledger.loaded_settings(INBOX) is None
-    ledger.save_loaded_settings(INBOX, {"llm.model": "a"})
-    before = ledger.time()
-    ledger.save_loaded_settings(INBOX, {"llm.model": "b"})
-    loaded = ledger.loaded_settings(INBOX)
-    assert loaded is not None
-    assert loaded.digests == {"llm.model": "b"}
-    assert before <= loaded.at <= ledger.time()
-    assert ledger.loaded_settings(OTHER_INBOX) is None
-
-
-@pytest.mark.parametrize("value", ["rubbish", "[]", '{"at": "x", "digests": {}}', '{"at": 1, "digests": 3}'])
-def test_what_somebody_else_wrote_is_damage(ledger: Ledger, ledger_sql: Any, value: str) -> None:
-    ledger.save_loaded_settings(INBOX, {})
-    ledger_sql.rows("UPDATE ledger_facts SET value = ? WHERE name = ?", value, f"loaded_settings {INBOX}")
-    with pytest.raises(LedgerError) as caught:
-        ledger.loaded_settings(INBOX)
-    assert caught.value.code == "ledger_corrupt"

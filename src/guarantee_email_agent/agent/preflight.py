@@ -20,7 +20,6 @@ from guarantee_email_agent.agent.identity_key import (
     mailbox_name,
 )
 from guarantee_email_agent.agent.inbox import answer_since, count_inbox, inbox_filter, require_clock
-from guarantee_email_agent.agent.loaded_settings import differences, digests, is_of_run, is_setting
 from guarantee_email_agent.agent.mail_model import check_price
 from guarantee_email_agent.agent.monitoring import check_place, require_packages, shown_place
 from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
@@ -175,9 +174,6 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         if ledger_was_read and isinstance(mail, MailClient):
             with report.checking("Clock"):
                 await _check_clock(mail, config, ledger, key, report)
-        if ledger is not None:
-            with report.checking("Changes"):
-                await asyncio.to_thread(_report_changes, config, ledger, key, report)
         if ledger_was_read and inbox and isinstance(mail, MailClient):
             await _count_inbox(mail, config, ledger, key, report)
     finally:
@@ -205,22 +201,6 @@ async def _check_clock(mail: MailClient, config: Config, ledger: Ledger | None, 
         what = "the first start" if by_first_start else "agent.answer_since"
         at = f"{LocalTime().at(since):%Y-%m-%d %H:%M:%S %z}"
         report.weak("Clock", f"{what}, {at}, lies in the future: only mails that come after it will be answered")
-
-
-def _report_changes(config: Config, ledger: Ledger, key: bytes, report: _Report) -> None:
-    """What differs from what an agent on this mailbox took last."""
-    loaded = ledger.loaded_settings(key_of_mailbox(mailbox_name(config), key))
-    if loaded is None:
-        return
-    at = f"{LocalTime().at(loaded.at):%Y-%m-%d %H:%M:%S %z}"
-    different = differences(loaded.digests, digests(config, key))
-    names = [name for name in different if is_of_run(name, config)]
-    if not names:
-        report.passed("Changes", f"none since an agent loaded everything, {at}")
-    if files := [name for name in names if not is_setting(name)]:
-        report.weak("Changes", f"since {at}, for an agent to take over: {', '.join(files)}")
-    if settings := [name for name in names if is_setting(name)]:
-        report.weak("Changes", f"since {at}, for a restart to take over: {', '.join(settings)}")
 
 
 def _report_policy(config: Config, report: _Report) -> None:

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
@@ -15,7 +15,6 @@ from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
-from guarantee_email_agent.agent.loaded_settings import note_loaded
 from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outage_log import OutageLog
@@ -30,7 +29,7 @@ from guarantee_email_agent.agent.sd_notify import ServiceNotifier
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.processor import InstructionSource
-from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
@@ -63,18 +62,18 @@ MODE_NOTES: Final[Mapping[Mode, str]] = {
 }
 
 
-def run_agent(config: Config, loaded: Config, *, once: bool = False, take_over: bool = False) -> int:
-    """The exit code. loaded: without what the command line says in its place.
+def run_agent(config: Config, *, once: bool = False, take_over: bool = False) -> int:
+    """The exit code.
 
     once: drain the inbox, then exit. take_over: serve the mailbox also where another ledger did.
 
     Raises ConfigurationError and MCPConnectionError for what keeps the agent from starting.
     """
     forbid_core_files()
-    return asyncio.run(_run(config, loaded, once=once, take_over=take_over))
+    return asyncio.run(_run(config, once=once, take_over=take_over))
 
 
-async def _run(config: Config, loaded: Config, *, once: bool, take_over: bool) -> int:
+async def _run(config: Config, *, once: bool, take_over: bool) -> int:
     stop, started = asyncio.Event(), asyncio.Event()
     loop, main_task = asyncio.get_running_loop(), asyncio.current_task()
     notifier = ServiceNotifier.from_environment(os.environ)
@@ -100,14 +99,9 @@ async def _run(config: Config, loaded: Config, *, once: bool, take_over: bool) -
             notifier.ready()
             outage_log.is_proved_back = daemon.outages.is_proved_back
 
-            async def take_note(instructions: Instructions) -> None:
-                monitoring.expect(instructions.scenarios)
-                if not once:
-                    await note_loaded(daemon.worker, loaded)
-
             source = daemon.worker.processor.instructions
-            await take_note(source.load())
-            async with _in_background(watch_instructions(source, config.agent.poll_interval_s, take_note)):
+            monitoring.expect(source.load().scenarios)
+            async with _in_background(watch_instructions(source, config.agent.poll_interval_s, monitoring.expect)):
                 code = await _watch(daemon, once)
             outage_log.stopped(once=once)
             return code
@@ -118,7 +112,7 @@ async def _run(config: Config, loaded: Config, *, once: bool, take_over: bool) -
 
 
 async def watch_instructions(
-    source: InstructionSource, interval_s: float, changed: Callable[[Instructions], Awaitable[None]]
+    source: InstructionSource, interval_s: float, expect: Callable[[Iterable[ScenarioInstruction]], None]
 ) -> None:
     """Look at the files between mails, too, so that a mistake in one is told before a customer waits for it."""
     used = source.load()
@@ -127,7 +121,7 @@ async def watch_instructions(
         if (found := source.load()) is not used:
             used = found
             logger.info("Changed instruction files are in use from now on")
-            await changed(found)
+            expect(found.scenarios)
 
 
 @asynccontextmanager

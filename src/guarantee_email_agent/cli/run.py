@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.config.loader import load_config
     from guarantee_email_agent.utils.logging import configure_logging
 
-    config = loaded = load_config(options.config)
+    config = load_config(options.config)
     if options.mode is not None:
         config = replace(config, agent=replace(config.agent, mode=options.mode))
     log = config.logging
@@ -93,7 +93,7 @@ def _run(options: argparse.Namespace) -> int:
     if (notice := arguments.built_in_files_notice(config)) is not None:
         logger.info("%s", notice)
     try:
-        return run_agent(config, loaded, once=options.once, take_over=options.take_over)
+        return run_agent(config, once=options.once, take_over=options.take_over)
     finally:
         for number in (signal.SIGHUP, signal.SIGTERM):
             signal.signal(number, lambda *_: None)  # nothing is left to stop, and the exit code stays as it is

@@ -6,9 +6,6 @@ mailboxes may share a ledger, and one ledger may be taken from a trial to the re
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -81,38 +78,6 @@ def _moment(value: str) -> float:
 
 def _first_start_name(mailbox_key: str) -> str:
     return f"first_start {mailbox_key}"
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedSettings:
-    """at: seconds since 1970. digests: keyed hashes, by the dotted name of a setting or the name of a file."""
-
-    at: float
-    digests: Mapping[str, str]
-
-
-def known_loaded_settings(connection: Connection, mailbox_key: str) -> LoadedSettings | None:
-    """None before the first start. Raises LedgerError (`ledger_corrupt`) for what we did not write."""
-    value = read_fact(connection, _loaded_settings_name(mailbox_key))
-    if value is None:
-        return None
-    try:
-        read = json.loads(value)
-        return LoadedSettings(float(read["at"]), {str(name): str(each) for name, each in read["digests"].items()})
-    except (ValueError, TypeError, LookupError, AttributeError):
-        raise LedgerError(
-            "The ledger's note of the settings in use is damaged. The next start writes it anew", "ledger_corrupt"
-        ) from None
-
-
-def save_loaded_settings(connection: Connection, mailbox_key: str, digests: Mapping[str, str]) -> None:
-    """In place of what was loaded before; now, by the ledger's clock."""
-    value = json.dumps({"at": current_time(connection), "digests": dict(digests)})
-    write_fact(connection, _loaded_settings_name(mailbox_key), value)
-
-
-def _loaded_settings_name(mailbox_key: str) -> str:
-    return f"loaded_settings {mailbox_key}"
 
 
 class ModelCosts:

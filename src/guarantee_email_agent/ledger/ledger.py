@@ -7,7 +7,7 @@ for as long as a disk or a server takes, so a coroutine puts them on a thread (`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,13 +24,10 @@ from guarantee_email_agent.ledger.conversations import (
 )
 from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.facts import (
-    LoadedSettings,
     ModelCosts,
     known_first_start,
-    known_loaded_settings,
     read_fact,
     save_first_start,
-    save_loaded_settings,
 )
 from guarantee_email_agent.ledger.interventions import Interventions
 from guarantee_email_agent.ledger.mail_state import (
@@ -306,17 +303,6 @@ class Ledger:
         """The same, and nothing is written: None before the first start."""
         with self._database.read_transaction() as connection:
             return known_first_start(connection, mailbox_key)
-
-    def save_loaded_settings(self, mailbox_key: str, digests: Mapping[str, str]) -> None:
-        """What the agent of this mailbox works with from now on."""
-        require_form("mailbox_key", mailbox_key, _HASH)
-        with self._database.write_transaction() as connection:
-            save_loaded_settings(connection, mailbox_key, digests)
-
-    def loaded_settings(self, mailbox_key: str) -> LoadedSettings | None:
-        """What an agent of this mailbox loaded last; None where none has."""
-        with self._database.read_transaction() as connection:
-            return known_loaded_settings(connection, mailbox_key)
 
     def inbox(self, location_keys: Sequence[str]) -> InboxState:
         """What a poll has to know before it starts mails, in one transaction, to be asked after the inbox was listed.

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from guarantee_email_agent.services.call_errors import NOT_STARTED, TIMEOUT, integration_error
@@ -59,7 +60,7 @@ class BlockingService(Generic[_Service]):
             raise MCPConnectionError(f"{self.name}: the service is closed", f"{self.name}_unavailable", _NOT_OPEN)
         opening = self._opening
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
-            opening = self._opening = in_daemon_thread(self._open_service, name=self.name)
+            opening = self._opening = in_daemon_thread(self._open_service)
         try:
             return await asyncio.shield(opening)
         except ToolError as error:
@@ -78,7 +79,7 @@ class BlockingService(Generic[_Service]):
                 service = await self.open()
                 await self._free.acquire()
                 begun = True
-                running = in_daemon_thread(lambda: work(service), name=f"{self.name} {tool}")
+                running = in_daemon_thread(lambda: work(service))
                 self._running.add(running)
                 running.add_done_callback(self._end)
                 return await asyncio.shield(running)
@@ -106,7 +107,7 @@ class BlockingService(Generic[_Service]):
             return
         await asyncio.wait((self._opening,), timeout=CLOSE_S)
         if self._opening.done() and not self._opening.cancelled() and self._opening.exception() is None:
-            closing = in_daemon_thread(self._opening.result().close, name=f"{self.name} close")
+            closing = in_daemon_thread(self._opening.result().close)
             await asyncio.wait((closing,), timeout=CLOSE_S)
 
     def _end(self, running: asyncio.Future[Any]) -> None:
@@ -117,7 +118,7 @@ class BlockingService(Generic[_Service]):
 _NOT_OPEN: Final = NOT_STARTED.details
 
 
-def in_daemon_thread(work: Callable[[], _Answer], *, name: str) -> asyncio.Future[_Answer]:
+def in_daemon_thread(work: Callable[[], _Answer]) -> asyncio.Future[_Answer]:
     """The result of `work`, in a thread that the end of the process cuts off; it goes on after a cancellation."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_Answer] = loop.create_future()
@@ -137,8 +138,21 @@ def in_daemon_thread(work: Callable[[], _Answer], *, name: str) -> asyncio.Futur
         if not done.done():
             answer(outcome)
 
-    threading.Thread(target=run, daemon=True, name=name).start()
+    _jobs.put(run)
+    if not _idle.acquire(blocking=False):
+        threading.Thread(target=_work, daemon=True, name="blocking call").start()
     return done
+
+
+# As of a ThreadPoolExecutor, whose threads are no daemons: the end of the process would wait for a server that hangs.
+_jobs: Final[SimpleQueue[Callable[[], None]]] = SimpleQueue()
+_idle: Final = threading.Semaphore(0)
+
+
+def _work() -> None:
+    while True:
+        _jobs.get()()
+        _idle.release()
 
 
 def _location(error: BaseException) -> str:

@@ -118,7 +118,7 @@ class LocalMailbox:
         """Without a deadline of its own: it takes no other call's thread."""
         store, stop = await self._service.open(), threading.Event()
         try:
-            return await in_daemon_thread(lambda: store.wait(timeout_s, stop), name="mail wait")
+            return await in_daemon_thread(lambda: store.wait(timeout_s, stop))
         finally:
             stop.set()
 
