@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 import sample_reports
-from lxml import etree
 
 from guarantee_email_agent.runlog.views.junit_report import as_junit
 
 # The elements, attributes and their order as the plugin's junit-10.xsd allows them, as far as we write them.
-JENKINS = etree.RelaxNG(etree.parse(Path(__file__).with_name("jenkins_junit.rng")))
+JENKINS = Path(__file__).with_name("jenkins_junit.rng")
+
+
+def is_valid_for_jenkins(document: bytes) -> bool:
+    etree = pytest.importorskip("lxml.etree", reason="the group ci is not installed: uv sync --group ci")
+    return bool(etree.RelaxNG(etree.parse(JENKINS)).validate(etree.fromstring(document)))
 
 
 def suite(report: Any = None, **environ: str) -> ET.Element:
@@ -32,12 +36,11 @@ def suite(report: Any = None, **environ: str) -> ET.Element:
     ids=["each kind", "hostile", "interrupted"],
 )
 def test_jenkins_takes_it(report: Any) -> None:
-    JENKINS.assertValid(etree.fromstring(b"".join(as_junit(report, {}))))
+    assert is_valid_for_jenkins(b"".join(as_junit(report, {})))
 
 
 def test_the_schema_refuses_what_jenkins_refuses() -> None:
-    document = etree.fromstring(b"".join(as_junit(sample_reports.report(), {"GITLAB_CI": "true"})))
-    assert not JENKINS.validate(document)
+    assert not is_valid_for_jenkins(b"".join(as_junit(sample_reports.report(), {"GITLAB_CI": "true"})))
 
 
 def test_counts_times_and_names() -> None:
