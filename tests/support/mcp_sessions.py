@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from waiting import PATIENCE_S
 
+from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailboxConnection
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch, common_environment
 from guarantee_email_agent.utils.clock import SkippingClock
@@ -19,6 +23,38 @@ from guarantee_email_agent.utils.errors import IntegrationError
 Session = TypeVar("Session", bound=McpSession)
 
 PROGRAMS = Path(__file__).parents[1] / "services" / "mcp"
+
+
+class Script:
+    """What `scripted_tools.py` does, and was asked."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def write(self, *tools: dict[str, Any], notify: bool = False, **answers: dict[str, Any]) -> None:
+        self.file.write_text(json.dumps({"tools": tools, "answers": answers, "notify": notify}))
+
+    @property
+    def calls(self) -> list[Any]:
+        """The name and the arguments of each."""
+        calls = self.file.with_name(f"{self.file.name}.calls")
+        return [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
+
+
+def tool(name: str, *arguments: str, **fields: Any) -> dict[str, Any]:
+    """As a server lists it. arguments: which it takes, of any type."""
+    properties: dict[str, Any] = {argument: {} for argument in arguments}
+    return {"name": name, "inputSchema": {"type": "object", "properties": properties}, **fields}
+
+
+def prose(text: str, *, failed: bool = False) -> dict[str, Any]:
+    """An answer."""
+    return {"content": [{"type": "text", "text": text}], "isError": failed}
+
+
+def structured(content: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer; one with an `error` is a failed call."""
+    return {"content": [], "structuredContent": content, "isError": "error" in content}
 
 
 class Servers:
@@ -35,6 +71,13 @@ class Servers:
     def session(self, launch: ServerLaunch | None = None, name: str = "oracle", **settings: Any) -> McpSession:
         settings.setdefault("exit_grace_s", 1.0)
         return self.keep(McpSession(name, launch or self.launch(), self.clock, **settings))
+
+    def scripted(self, script: Script) -> ServerLaunch:
+        return self.launch(str(script.file), script="scripted_tools.py")
+
+    def mail_client(self, session: McpSession, *, read_only: bool = False) -> MailClient:
+        connection = McpMailboxConnection(session, self.clock, PATIENCE_S, read_only=read_only)
+        return MailClient(session.name, connection, self.clock)
 
     def keep(self, session: Session) -> Session:
         """Closed with the others."""

@@ -1,4 +1,4 @@
-"""The socket that servers listen on."""
+"""The socket that servers listen on, and which hosts are this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
+from guarantee_email_agent.utils.loopback import HOST, is_loopback, listen_on_loopback
 
 
 def test_what_asyncio_accepts_there_sends_at_once() -> None:
@@ -34,3 +34,19 @@ def test_what_asyncio_accepts_there_sends_at_once() -> None:
 def test_a_port_that_is_taken_is_an_error() -> None:
     with listen_on_loopback() as taken, pytest.raises(OSError, match="in use"):
         listen_on_loopback(taken.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("localhost.example.com", False),
+        ("192.0.2.1", False),
+        ("mail.example.com", False),
+    ],
+)
+def test_this_machine_is_known_by_its_name(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected

@@ -7,8 +7,8 @@ import logging
 import os
 import threading
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 MAX_THREADS: Final = 16
 CLOSE_S: Final = 5.0
 """That calls in progress have to end before the service is closed."""
+
+CLOSING_S: Final = 15.0
+"""That it may take to close: an access token that was just asked for is kept first."""
 
 
 class Closable(Protocol):
@@ -67,36 +70,36 @@ class BlockingService(Generic[_Service]):
             message = f"{self._setting}: {error.message}"
             raise MCPConnectionError(message, f"{self.name}_unavailable", _NOT_OPEN) from None
 
-    async def call(self, tool: str, work: Callable[[_Service], _Answer], wait_s: float = 0.0) -> _Answer:
-        """The result of `work`. tool: what errors call it. wait_s: seconds that the call itself is to wait.
+    async def call(self, tool: str, work: Callable[[_Service], _Answer]) -> _Answer:
+        """The result of `work`. tool: what errors call it.
 
         Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, or as the service does; its `details` name the
         `tool`.
         """
-        timeout_s, begun = self._timeout_s + wait_s, False
-        try:
-            async with asyncio.timeout(timeout_s):
-                service = await self.open()
-                await self._free.acquire()
-                begun = True
-                running = in_daemon_thread(lambda: work(service))
-                self._running.add(running)
-                running.add_done_callback(self._end)
-                return await asyncio.shield(running)
-        except TimeoutError:
-            kind, problem = (TIMEOUT, "no answer") if begun else (NOT_STARTED, "it could not be begun")
-            error = integration_error(self.name, kind, f"{tool}: {problem} within {timeout_s:g} s")
-        except MCPConnectionError as problem:
-            error = IntegrationError(problem.message, problem.code, problem.details)
-        except IntegrationError as problem:
-            error = problem
-        except Exception as problem:  # noqa: BLE001 - an error of ours, without its text, which may quote the mail
-            place = f"{type(problem).__name__} at {_location(problem)}"
-            details = {"retryable": False, "uncertain": True, "outage": False}
-            error = IntegrationError(f"{self.name}: {tool} failed: {place}", f"{self.name}_internal", details)
-            logger.error("%s: %s: unexpected %s", self.name, tool, place)
-        error.details.setdefault("tool", tool)
-        raise error from None
+        begun = False
+        with self._errors_of(tool):
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    await self._free.acquire()
+                    try:
+                        service = await self.open()  # with a thread at hand: nothing begins once it is closed
+                        running = in_daemon_thread(lambda: work(service))
+                    except BaseException:
+                        self._free.release()
+                        raise
+                    begun = True
+                    self._running.add(running)
+                    running.add_done_callback(self._end)
+                    return await asyncio.shield(running)
+            except TimeoutError:
+                kind, problem = (TIMEOUT, "no answer") if begun else (NOT_STARTED, "it could not be begun")
+                raise integration_error(self.name, kind, f"{tool}: {problem} within {self._timeout_s:g} s") from None
+
+    async def wait(self, tool: str, work: Callable[[_Service], _Answer]) -> _Answer:
+        """As `call`, for what only waits: without a deadline, and without taking the thread of another call."""
+        with self._errors_of(tool):
+            service = await self.open()
+            return await in_daemon_thread(lambda: work(service))
 
     async def close(self) -> None:
         """Calls in progress may end; then the service is closed. No call after that."""
@@ -108,7 +111,25 @@ class BlockingService(Generic[_Service]):
         await asyncio.wait((self._opening,), timeout=CLOSE_S)
         if self._opening.done() and not self._opening.cancelled() and self._opening.exception() is None:
             closing = in_daemon_thread(self._opening.result().close)
-            await asyncio.wait((closing,), timeout=CLOSE_S)
+            await asyncio.wait((closing,), timeout=CLOSING_S)
+
+    @contextmanager
+    def _errors_of(self, tool: str) -> Iterator[None]:
+        """Errors of the block become IntegrationErrors, which name the tool."""
+        try:
+            yield
+            return
+        except MCPConnectionError as problem:  # which is for the start of the agent
+            error = IntegrationError(problem.message, problem.code, problem.details)
+        except IntegrationError as problem:
+            error = problem
+        except Exception as problem:  # noqa: BLE001 - an error of ours, without its text, which may quote the mail
+            place = f"{type(problem).__name__} at {_location(problem)}"
+            details = {"retryable": False, "uncertain": True, "outage": False}
+            error = IntegrationError(f"{self.name}: {tool} failed: {place}", f"{self.name}_internal", details)
+            logger.error("%s: %s: unexpected %s", self.name, tool, place)
+        error.details.setdefault("tool", tool)
+        raise error from None
 
     def _end(self, running: asyncio.Future[Any]) -> None:
         self._running.discard(running)

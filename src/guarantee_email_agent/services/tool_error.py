@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.utils.errors import IntegrationError
 from guarantee_email_agent.utils.sqlite_errors import SqliteErrorKind, sqlite_error_kind
@@ -45,6 +45,9 @@ class ToolError(IntegrationError):
     def __init__(self, code: str, message: str, retryable: bool = False, uncertain: bool = False) -> None:
         details = {"retryable": retryable, "uncertain": uncertain, "outage": is_outage(code)}
         super().__init__(printable(message)[:MAX_MESSAGE_CHARS], code, details)
+
+    def __reduce__(self) -> tuple[type[IntegrationError], tuple[str, str, dict[str, Any]]]:
+        return IntegrationError, (self.message, self.code, self.details)  # whose arguments these are
 
     @property
     def uncertain(self) -> bool:

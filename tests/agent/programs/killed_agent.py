@@ -33,14 +33,14 @@ def die_if_planned(tool: str, phase: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def call(self: BlockingService[Any], tool: str, work: Callable[[Any], Any], wait_s: float = 0.0) -> Any:
+async def call(self: BlockingService[Any], tool: str, work: Callable[[Any], Any]) -> Any:
     def work_between_deaths(service: Any) -> Any:
         die_if_planned(tool, "before")
         answer = work(service)
         die_if_planned(tool, "after")
         return answer
 
-    return await call_as_it_is(self, tool, work_between_deaths, wait_s)
+    return await call_as_it_is(self, tool, work_between_deaths)
 
 
 BlockingService.call = call  # type: ignore[method-assign]

@@ -150,7 +150,7 @@ def test_a_missing_folder_is_told(open_mailbox: Opener) -> None:
     with refused("mail_folder_missing") as caught:
         open_mailbox(folder="Nowhere").list_unprocessed(1)
     assert "has no folder Nowhere" in caught.value.message
-    assert caught.value.message.endswith("Check --imap-folder")
+    assert caught.value.message.endswith("Check mailbox.imap.folder")
 
 
 def test_a_lost_connection_is_made_anew(proxied: Proxied, mail_servers: MailServers) -> None:

@@ -198,7 +198,7 @@ def test_folders_that_cannot_be_made_are_told_at_once(proxied: Proxied) -> None:
     with proxied(rewrite=AS_EXCHANGE, answer=answer) as (mailbox, _), refused("mail_folder_missing") as caught:
         mailbox.test_connection()
     assert f"there is no folder {PARENT}.Answered to put mails into" in caught.value.message
-    assert caught.value.message.endswith("or name another parent with --mark-parent")
+    assert caught.value.message.endswith("or name another parent with mailbox.imap.mark_folders.parent")
 
 
 def test_the_connection_test_makes_the_folders_and_names_them(proxied: Proxied, mail_servers: MailServers) -> None:

@@ -63,7 +63,7 @@ def test_a_certificate_of_an_unknown_authority_is_refused(encrypted: MailServer)
     error = refusal(dataclasses.replace(encrypted, ca_file=None))
     assert (error.code, error.retryable) == ("mail_tls", False)
     assert "the certificate of the" in error.message
-    assert error.message.endswith("Have it renewed, or name its CA with --ca-file")
+    assert error.message.endswith("Have it renewed, or name its CA with mailbox.imap.ca_file")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_port_without_tls_is_reported(secure: MailServer, mail_servers: MailSe
     port = mail_servers.imap_port if secure.kind == "IMAP" else mail_servers.smtp_port
     error = refusal(dataclasses.replace(secure, port=port))
     assert error.code == "mail_tls"
-    assert error.message.endswith(f"Change the port or --{secure.kind.lower()}-security")
+    assert error.message.endswith(f"Change the port or mailbox.{secure.kind.lower()}.security")
 
 
 def test_a_wrong_password_is_reported(secure: MailServer) -> None:

@@ -118,7 +118,7 @@ def test_a_folder_that_takes_no_drafts_is_told_and_the_mail_waits(
         mailbox._replies._drafts.test()  # the inbox is not to be read-only, too
         mailbox.save_draft(REPLY)
     assert told in caught.value.message
-    assert caught.value.message.endswith("Allow its user to, or name another with --drafts-folder")
+    assert caught.value.message.endswith("Allow its user to, or name another with mailbox.imap.drafts_folder")
     assert (caught.value.retryable, caught.value.uncertain) == (False, False)
     mail_servers.wait_until_sent()
     assert mail_servers.sent_to_customers() == []
@@ -131,7 +131,7 @@ def test_a_folder_that_cannot_be_made_is_told(open_mailbox: Opener, mail_servers
         with refused("mail_folder_missing") as caught:
             work()
         assert "no//such//name" in caught.value.message
-        assert caught.value.message.endswith("Make it, or name another with --drafts-folder")
+        assert caught.value.message.endswith("Make it, or name another with mailbox.imap.drafts_folder")
     assert len(ids(mailbox)) == 1
     assert mailbox.test_connection()
 

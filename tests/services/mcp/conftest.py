@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
-from mcp_sessions import Servers
+from mcp_sessions import Script, Servers
 
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 
@@ -22,7 +23,7 @@ def session(servers: Servers) -> McpSession:
     return servers.session()
 
 
-@pytest.fixture(params=["sdk", "stdio_client"])
-def either(servers: Servers, request: pytest.FixtureRequest) -> McpSession:
-    """The same, through the SDK's client and through the one that our own servers get."""
-    return servers.session(servers.launch(built_in=request.param == "stdio_client"))
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    """Of the next server by `servers.scripted`."""
+    return Script(tmp_path / "script.json")

@@ -21,7 +21,7 @@ FILE = Path(sys.argv[2]) if len(sys.argv) > 2 else None
 TOOLS = (
     "echo", "prose", "sleep", "die", "fail", "declare", "break_promise", "big", "endless", "rubbish", "say",
     "environment", "process", "effect", "spawn", "refuse", "half_a_character", "log_line",
-    "odd_pattern", "odd_reference", "finish",
+    "odd_pattern", "odd_reference",
 )  # fmt: skip
 
 
@@ -77,12 +77,6 @@ def answer(tool: str, given: dict) -> dict[str, object]:
         case "log_line":
             print(json.dumps({"id": given["id"], "message": "a line of a log"}), flush=True)
             return structured({"said": "after the log"})
-        case "finish":  # once it may
-            Path(given["begun"]).touch()
-            while not Path(given["may_end"]).exists():
-                time.sleep(0.01)
-            Path(given["done"]).touch()
-            return structured({})
         case "spawn":
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
             return structured({"pid": child.pid})

@@ -18,7 +18,7 @@ from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget
 from guarantee_email_agent.config.own_tools import MAIL_TOOLS
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.services.mcp.mapped_session import MappedSession
-from guarantee_email_agent.services.mcp.server_launch import mail_launch
+from guarantee_email_agent.services.mcp.server_launch import configured_launch
 from guarantee_email_agent.services.ports import parse_ticket_id
 from guarantee_email_agent.services.services import (
     create_mail_client,
@@ -225,7 +225,7 @@ mcp:
             {"inboxOnly": True},
             {"messages": AnswerSource("messages", each={"id": "uid", "received": "date"})},
         )
-        launch = mail_launch(config, ENVIRON)
+        launch = configured_launch("mcp.gmail", config.mcp.gmail, config.secrets.mcp_environment, ENVIRON)
         session = keep(MappedSession("mail", launch, SystemClock(), {"list_unprocessed": mapping}, MAIL_TOOLS))
         await session.require({})
         (message,) = (await session.call("list_unprocessed", {"limit": 5, "received_since": 60.0}, 60.0))["messages"]

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from mcp_sessions import Servers, failure
-from waiting import PATIENCE_S
 
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.services.mail_client import MailClient
@@ -61,8 +60,7 @@ def gmail(tmp_path: Path) -> Gmail:
 @pytest.fixture
 async def mail(servers: Servers, gmail: Gmail) -> AsyncIterator[MailClient]:
     """A client of this mailbox; every call has to fit the package's schema."""
-    session = servers.session(servers.launch(str(gmail.folder), script="gmail_server.py"), name="mail")
-    yield MailClient(session, servers.clock, PATIENCE_S)
+    yield servers.mail_client(servers.session(servers.launch(str(gmail.folder), script="gmail_server.py"), "mail"))
     assert [call for call in gmail.calls if call["wrong"]] == []
 
 
@@ -241,7 +239,7 @@ async def test_waiting_takes_its_time_and_reports_a_change(gmail: Gmail, mail: M
 
 
 async def test_a_server_of_neither_kind_is_refused(servers: Servers) -> None:
-    mail = MailClient(servers.session(name="mail"), servers.clock, PATIENCE_S)
+    mail = servers.mail_client(servers.session(name="mail"))
     with pytest.raises(MCPConnectionError) as caught:
         await mail.test_connection()
     assert caught.value.message.startswith(

@@ -3,23 +3,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from mcp_sessions import Servers, failure
+from mcp_sessions import Script, Servers, failure, prose, tool
+from waiting import PATIENCE_S
 
 from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, NotFound, ToolMapping
 from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
-from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.services.mcp.mapped_session import TOOLS_FRESH_S, MappedSession
+from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
+from guarantee_email_agent.services.mcp.mcp_tickets import MappedTickets
 from guarantee_email_agent.services.ports import InboxEntry, InboxFilter
-from guarantee_email_agent.services.services import MappedTicketingClient, WarrantyClient
+from guarantee_email_agent.services.services import LookUpClient, TicketingClient
 from guarantee_email_agent.utils.errors import ConfigurationError, MCPConnectionError
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE_S = 60.0
 CHECK = ToolMapping(
     tool="find_device",
     arguments={"serial_number": "serial"},
@@ -48,41 +49,16 @@ TICKET = {
     "idempotency_key": "mail-1",
 }
 
-
-def tool(name: str, *arguments: str, **fields: Any) -> dict[str, Any]:
-    properties = {argument: {"type": "string"} for argument in arguments}
-    return {"name": name, "inputSchema": {"type": "object", "properties": properties}, **fields}
-
-
-def prose(text: str, *, failed: bool = False) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": text}], "isError": failed}
-
-
 FIND_DEVICE = tool("find_device", "serial")
 DEVICE = prose(json.dumps({"state": "active", "ends": "2030-01-31"}))
 
 
-class Script:
-    """What the server does, and was asked."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def write(self, *tools: dict[str, Any], notify: bool = False, **answers: dict[str, Any]) -> None:
-        self.file.write_text(json.dumps({"tools": tools, "answers": answers, "notify": notify}))
-
-    @property
-    def calls(self) -> list[Any]:
-        calls = self.file.with_name(f"{self.file.name}.calls")
-        return [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
-
-
 MakeSession = Callable[..., MappedSession]
+MakeWarranty = Callable[[ToolMapping], LookUpClient]
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> Script:
-    script = Script(tmp_path / "script.json")
+def script(script: Script) -> Script:
     script.write(FIND_DEVICE, find_device=DEVICE)
     return script
 
@@ -92,19 +68,27 @@ def make_session(servers: Servers, script: Script) -> MakeSession:
     def make(
         mappings: dict[str, ToolMapping], own_tools: dict[str, OwnTool], name: str = "warranty_api"
     ) -> MappedSession:
-        launch = servers.launch(str(script.file), script="scripted_tools.py")
-        session = MappedSession(name, launch, servers.clock, mappings, own_tools, exit_grace_s=1.0)
-        return servers.keep(session)
+        launch = servers.scripted(script)
+        return servers.keep(MappedSession(name, launch, servers.clock, mappings, own_tools, exit_grace_s=1.0))
 
     return make
 
 
 @pytest.fixture
-def warranty(servers: Servers, make_session: MakeSession) -> WarrantyClient:
-    return WarrantyClient(make_session({"check_warranty": CHECK}, WARRANTY_TOOLS), servers.clock, PATIENCE_S)
+def make_warranty(servers: Servers, make_session: MakeSession) -> MakeWarranty:
+    def make(check: ToolMapping) -> LookUpClient:
+        source = warranty_over_mcp(make_session({"check_warranty": check}, WARRANTY_TOOLS), PATIENCE_S)
+        return LookUpClient(source, servers.clock, WARRANTY)
+
+    return make
 
 
-async def test_look_up_speaks_the_servers_language(warranty: WarrantyClient, script: Script) -> None:
+@pytest.fixture
+def warranty(make_warranty: MakeWarranty) -> LookUpClient:
+    return make_warranty(CHECK)
+
+
+async def test_look_up_speaks_the_servers_language(warranty: LookUpClient, script: Script) -> None:
     await warranty.test_connection()
     assert await warranty.check_warranty("SN-1") == {"status": "valid", "expiration_date": "2030-01-31"}
     assert script.calls == [["find_device", {"serial": "SN-1"}]]
@@ -112,18 +96,18 @@ async def test_look_up_speaks_the_servers_language(warranty: WarrantyClient, scr
 
 class TestNotFound:
     @pytest.mark.parametrize("failed", [False, True])
-    async def test_words_of_the_mapping_say_so(self, warranty: WarrantyClient, script: Script, failed: bool) -> None:
+    async def test_words_of_the_mapping_say_so(self, warranty: LookUpClient, script: Script, failed: bool) -> None:
         script.write(FIND_DEVICE, find_device=prose("Error: No such device.", failed=failed))
         assert await warranty.check_warranty("SN-1") == {"status": "not_found"}
 
     @pytest.mark.parametrize("content", [{"result": "No such device"}, {"message": "no such device."}])
-    async def test_text_may_be_wrapped(self, warranty: WarrantyClient, script: Script, content: dict[str, str]) -> None:
+    async def test_text_may_be_wrapped(self, warranty: LookUpClient, script: Script, content: dict[str, str]) -> None:
         script.write(FIND_DEVICE, find_device={"content": [], "structuredContent": content})
         assert await warranty.check_warranty("SN-1") == {"status": "not_found"}
 
     @pytest.mark.parametrize("text", ["Error: the pool is empty", "upstream temporarily unavailable"])
     async def test_failure_that_is_not_marked_as_one_is_one(
-        self, warranty: WarrantyClient, script: Script, text: str
+        self, warranty: LookUpClient, script: Script, text: str
     ) -> None:
         script.write(FIND_DEVICE, find_device=prose(text))
         assert (await failure(warranty.check_warranty("SN-1"))).code in (
@@ -131,37 +115,34 @@ class TestNotFound:
             "warranty_api_unavailable",
         )
 
-    async def test_outage_in_the_same_words_is_an_outage(self, warranty: WarrantyClient, script: Script) -> None:
+    async def test_outage_in_the_same_words_is_an_outage(self, warranty: LookUpClient, script: Script) -> None:
         script.write(FIND_DEVICE, find_device=prose("401 Unauthorized: no such device", failed=True))
         assert (await failure(warranty.check_warranty("SN-1"))).code == "warranty_api_auth"
 
     @pytest.mark.parametrize("serial", ["SN-429-77", "SN-32601", "503"])
     async def test_number_that_resembles_a_failure_is_not_found_as_any_other(
-        self, warranty: WarrantyClient, script: Script, serial: str
+        self, warranty: LookUpClient, script: Script, serial: str
     ) -> None:
         script.write(FIND_DEVICE, find_device=prose(f"No such device: {serial}", failed=True))
         assert await warranty.check_warranty(serial) == {"status": "not_found"}
 
     async def test_words_of_the_mapping_count_though_a_constant_has_one(
-        self, servers: Servers, make_session: MakeSession, script: Script
+        self, make_warranty: MakeWarranty, script: Script
     ) -> None:
         script.write(tool("find_device", "serial", "kind"), find_device=prose("No such device", failed=True))
-        check = replace(CHECK, constants={"kind": "device"})
-        client = WarrantyClient(make_session({"check_warranty": check}, WARRANTY_TOOLS), servers.clock, PATIENCE_S)
+        client = make_warranty(replace(CHECK, constants={"kind": "device"}))
         assert await client.check_warranty("SN-1") == {"status": "not_found"}
 
     async def test_number_in_an_error_of_the_protocol_is_no_failure_of_the_service(
-        self, warranty: WarrantyClient, script: Script
+        self, warranty: LookUpClient, script: Script
     ) -> None:
         script.write(FIND_DEVICE, find_device={"code": -32000, "message": "SN-429-77 is odd"})
         assert (await failure(warranty.check_warranty("SN-429-77"))).code == "warranty_api_failed"
 
     async def test_tool_that_is_gone_says_nothing_of_the_device(
-        self, servers: Servers, make_session: MakeSession, script: Script
+        self, make_warranty: MakeWarranty, script: Script
     ) -> None:
-        check = ToolMapping("find_device", {"serial_number": "serial"}, result={"status": "state"})
-        check = ToolMapping(check.tool, check.arguments, result=check.result, not_found=NotFound(text="not found"))
-        client = WarrantyClient(make_session({"check_warranty": check}, WARRANTY_TOOLS), servers.clock, PATIENCE_S)
+        client = make_warranty(replace(CHECK, not_found=NotFound(text="not found")))
         script.write(FIND_DEVICE)  # which it lists, and does not know
         assert (await failure(client.check_warranty("SN-1"))).code == "warranty_api_failed"
 
@@ -176,7 +157,7 @@ class TestWholeNumbers:
     }
 
     @pytest.fixture
-    def numbers(self, servers: Servers, make_session: MakeSession, script: Script) -> WarrantyClient:
+    def numbers(self, make_warranty: MakeWarranty, script: Script) -> LookUpClient:
         script.write(self.FINDER, find_device=prose('{"state": "active", "serial": 123456}'))
         check = ToolMapping(
             "find_device",
@@ -184,54 +165,50 @@ class TestWholeNumbers:
             result={"status": AnswerSource("state", values={"active": "valid"}), "serial_number": "serial"},
             not_found=NotFound(text="no such device"),
         )
-        session = make_session({"check_warranty": check}, WARRANTY_TOOLS)
-        return WarrantyClient(session, servers.clock, PATIENCE_S)
+        return make_warranty(check)
 
     @pytest.mark.parametrize("serial", ["SN-1", "1" * 19])
     async def test_other_number_is_not_found_and_not_asked_for(
-        self, numbers: WarrantyClient, script: Script, serial: str
+        self, numbers: LookUpClient, script: Script, serial: str
     ) -> None:
         assert await numbers.check_warranty(serial) == {"status": "not_found"}
         assert script.calls == []
 
-    async def test_number_may_be_written_with_zeros_before_it(self, numbers: WarrantyClient, script: Script) -> None:
+    async def test_number_may_be_written_with_zeros_before_it(self, numbers: LookUpClient, script: Script) -> None:
         assert (await numbers.check_warranty("00123456"))["status"] == "valid"
         assert script.calls == [["find_device", {"serial": 123456}]]
 
     async def test_number_in_an_error_of_the_protocol_is_no_failure_of_the_service(
-        self, numbers: WarrantyClient, script: Script
+        self, numbers: LookUpClient, script: Script
     ) -> None:
         script.write(self.FINDER, find_device={"code": -32000, "message": "429 is odd"})
         assert (await failure(numbers.check_warranty("00429"))).code == "warranty_api_failed"
 
-    async def test_sample_call_asks_for_digits(self, numbers: WarrantyClient, script: Script) -> None:
+    async def test_sample_call_asks_for_digits(self, numbers: LookUpClient, script: Script) -> None:
         await numbers.test_connection()
         assert "is about another serial_number" in (await failure(numbers.test_answer())).message
         assert script.calls == [["find_device", {"serial": 0}]]
 
-    async def test_sample_that_is_none_is_told(
-        self, servers: Servers, make_session: MakeSession, script: Script
-    ) -> None:
+    async def test_sample_that_is_none_is_told(self, make_warranty: MakeWarranty, script: Script) -> None:
         argument = {"serial_number": ArgumentTarget("serial", form="number")}
-        check = replace(CHECK, arguments=argument, sample={"serial_number": "SN-1"})
-        client = WarrantyClient(make_session({"check_warranty": check}, WARRANTY_TOOLS), servers.clock, PATIENCE_S)
+        client = make_warranty(replace(CHECK, arguments=argument, sample={"serial_number": "SN-1"}))
         assert await client.test_answer() == "find_device was not tried: the sample is no whole number"
         assert script.calls == []
 
 
 class TestSampleCalls:
-    async def test_tool_that_may_have_an_effect_is_not_tried(self, warranty: WarrantyClient, script: Script) -> None:
+    async def test_tool_that_may_have_an_effect_is_not_tried(self, warranty: LookUpClient, script: Script) -> None:
         await warranty.test_connection()
         assert "find_device was not tried" in await warranty.test_answer()
         assert script.calls == []
 
-    async def test_tool_that_only_reads_is_tried(self, warranty: WarrantyClient, script: Script) -> None:
+    async def test_tool_that_only_reads_is_tried(self, warranty: LookUpClient, script: Script) -> None:
         script.write(FIND_DEVICE | {"annotations": {"readOnlyHint": True}}, find_device=DEVICE)
         await warranty.test_connection()
         told = "find_device answered a sample call: valid, expiration_date"
         assert await warranty.test_answer() == told
 
-    async def test_answer_that_cannot_be_read_is_told(self, warranty: WarrantyClient, script: Script) -> None:
+    async def test_answer_that_cannot_be_read_is_told(self, warranty: LookUpClient, script: Script) -> None:
         script.write(
             FIND_DEVICE | {"annotations": {"readOnlyHint": True}}, find_device=prose('{"condition": "active"}')
         )
@@ -242,7 +219,7 @@ class TestSampleCalls:
 
 
 class TestChangedServer:
-    async def test_all_that_does_not_fit_is_told_at_the_start(self, warranty: WarrantyClient, script: Script) -> None:
+    async def test_all_that_does_not_fit_is_told_at_the_start(self, warranty: LookUpClient, script: Script) -> None:
         script.write(tool("find_device", "serial_no") | {"outputSchema": {"type": "object", "properties": {"x": {}}}})
         with pytest.raises(MCPConnectionError) as caught:
             await warranty.test_connection()
@@ -254,34 +231,32 @@ class TestChangedServer:
             "result.expiration_date",
         ]
 
-    async def expect_outage(self, warranty: WarrantyClient, field: str) -> None:
+    async def expect_outage(self, warranty: LookUpClient, field: str) -> None:
         error = await failure(warranty.check_warranty("SN-2"))
         assert error.code == "warranty_api_tools_changed"
         assert (error.details["outage"], error.details["tool"]) == (True, "find_device")
         assert field in error.message
 
-    async def test_refused_call_shows_the_change(self, warranty: WarrantyClient, script: Script) -> None:
+    async def test_refused_call_shows_the_change(self, warranty: LookUpClient, script: Script) -> None:
         await warranty.test_connection()
         script.write(tool("get_device", "serial"))
         await self.expect_outage(warranty, "check_warranty.tool: the server offers no tool 'find_device'")
 
-    async def test_server_may_say_so(self, warranty: WarrantyClient, script: Script) -> None:
+    async def test_server_may_say_so(self, warranty: LookUpClient, script: Script) -> None:
         await warranty.test_connection()
         script.write(tool("find_device", "number"), notify=True, find_device=DEVICE)
         await warranty.check_warranty("SN-1")
         await self.expect_outage(warranty, "check_warranty.arguments.serial_number")
 
     async def test_server_that_does_not_say_so_is_asked(
-        self, servers: Servers, warranty: WarrantyClient, script: Script
+        self, servers: Servers, warranty: LookUpClient, script: Script
     ) -> None:
         await warranty.test_connection()
         script.write(tool("find_device", "number"), find_device=DEVICE)
         await servers.clock.sleep(TOOLS_FRESH_S + 1)
         await self.expect_outage(warranty, "check_warranty.arguments.serial_number")
 
-    async def test_outage_ends_with_the_change(
-        self, servers: Servers, warranty: WarrantyClient, script: Script
-    ) -> None:
+    async def test_outage_ends_with_the_change(self, servers: Servers, warranty: LookUpClient, script: Script) -> None:
         await warranty.test_connection()
         script.write(tool("get_device", "serial"))
         await self.expect_outage(warranty, "find_device")
@@ -292,24 +267,20 @@ class TestChangedServer:
 
 class TestTickets:
     @pytest.fixture
-    def ticketing(self, servers: Servers, make_session: MakeSession, script: Script) -> MappedTicketingClient:
+    def ticketing(self, servers: Servers, make_session: MakeSession, script: Script) -> TicketingClient:
         script.write(
             tool("create_task", "text"), tool("search", "query"), create_task=prose('{"id": 7}'), search=prose("[]")
         )
         mappings = {"create_ticket": CREATE, "find_ticket": FIND}
         session = make_session(mappings, TICKETING_TOOLS, "ticketing")
-        return MappedTicketingClient(session, servers.clock, PATIENCE_S, mappings)
+        return TicketingClient(MappedTickets(session, PATIENCE_S, mappings), servers.clock)
 
-    async def test_ticket_is_searched_for_before_it_is_opened(
-        self, ticketing: MappedTicketingClient, script: Script
-    ) -> None:
+    async def test_ticket_is_searched_for_before_it_is_opened(self, ticketing: TicketingClient, script: Script) -> None:
         await ticketing.test_connection()
         assert (await ticketing.create_ticket(TICKET))["ticket_id"] == "7"
         assert [name for name, _ in script.calls] == ["search", "create_task"]
 
-    async def test_ticket_that_exists_is_not_opened_again(
-        self, ticketing: MappedTicketingClient, script: Script
-    ) -> None:
+    async def test_ticket_that_exists_is_not_opened_again(self, ticketing: TicketingClient, script: Script) -> None:
         script.write(
             tool("create_task", "text"),
             tool("search", "query"),
@@ -319,17 +290,17 @@ class TestTickets:
         assert [name for name, _ in script.calls] == ["search"]
 
     async def test_bad_answer_of_the_search_is_told_by_its_name(
-        self, ticketing: MappedTicketingClient, script: Script
+        self, ticketing: TicketingClient, script: Script
     ) -> None:
         script.write(tool("create_task", "text"), tool("search", "query"), search=prose('{"found": []}'))
         error = await failure(ticketing.create_ticket(TICKET))
         assert error.message.startswith("ticketing: the answer of search has no list at .")
 
-    async def test_notes_are_left_out_without_a_mapping(self, ticketing: MappedTicketingClient, script: Script) -> None:
+    async def test_notes_are_left_out_without_a_mapping(self, ticketing: TicketingClient, script: Script) -> None:
         assert await ticketing.add_note("7", "The customer wrote again.", "note-1") is False
         assert script.calls == []
 
-    async def test_field_without_a_place_is_an_outage(self, ticketing: MappedTicketingClient) -> None:
+    async def test_field_without_a_place_is_an_outage(self, ticketing: TicketingClient) -> None:
         error = await failure(ticketing.create_ticket({**TICKET, "order_number": "AB-1"}))
         assert (error.code, error.details["outage"]) == ("ticketing_unmapped", True)
         assert "order_number" in error.message
@@ -358,7 +329,7 @@ class TestMail:
             get_source=prose('{"base64": "SGVsbG8="}'),
         )
         session = make_session({"list_unprocessed": self.LIST, "read_raw": self.READ}, MAIL_TOOLS, "mail")
-        mail = MailClient(session, servers.clock, PATIENCE_S, read_only=True)
+        mail = servers.mail_client(session, read_only=True)
         await mail.test_connection()
         assert await mail.list_unprocessed(5, InboxFilter(60.0)) == [InboxEntry("9", 0, 1795341600.0)]
         assert await mail.read_raw("9", 1000) == b"Hello"
@@ -368,7 +339,7 @@ class TestMail:
         self, servers: Servers, make_session: MakeSession, script: Script
     ) -> None:
         session = make_session({"list_unprocessed": self.LIST, "read_raw": self.READ}, MAIL_TOOLS, "mail")
-        mail = MailClient(session, servers.clock, PATIENCE_S)
+        mail = servers.mail_client(session)
         with pytest.raises(ConfigurationError) as caught:
             await mail.test_connection()
         assert "maps no send_reply and no find_sent and no mark" in caught.value.message

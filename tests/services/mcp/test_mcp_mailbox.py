@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, get_args
 
 import pytest
-from mcp_sessions import Servers, failure
-from waiting import PATIENCE_S
+from mcp_sessions import Script, Servers, failure, structured, tool
 
-from guarantee_email_agent.services.mail_client import MailClient
 from guarantee_email_agent.services.mcp.mcp_mailbox import CALLS, DRAFT_CALLS, READ_CALLS
-from guarantee_email_agent.services.ports import InboxEntry, InboxFilter, Reply
+from guarantee_email_agent.services.ports import DraftState, InboxEntry, InboxFilter, Reply
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import MCPConnectionError
 from guarantee_email_agent.utils.retry import Backoff, RetryPolicy, call_with_retry
@@ -26,29 +24,33 @@ UNCERTAIN = {"error": {"code": "mail_timeout", "message": "no answer", "retryabl
 class Mailbox:
     """Somebody's server, and the client of it. `calls` are those that reached it."""
 
-    def __init__(self, folder: Path, servers: Servers) -> None:
-        self.folder = folder
+    def __init__(self, script: Script, servers: Servers) -> None:
+        self._script = script
+        self._tools: list[dict[str, Any]] = []
+        self._answers: dict[str, dict[str, Any]] = {}
         self.offers(CALLS)
-        self.answers()
-        session = servers.session(servers.launch(str(folder), script="mail_tools_server.py"), name="mail")
-        self.client = MailClient(session, servers.clock, PATIENCE_S)
+        self.session = servers.session(servers.scripted(script), "mail")
+        self.client = servers.mail_client(self.session)
 
-    def offers(self, *calls: Any) -> None:
-        tools = {tool: sorted(arguments) for offered in calls for tool, arguments in offered.items()}
-        (self.folder / "tools.json").write_text(json.dumps(tools))
+    def offers(self, *calls: Mapping[str, AbstractSet[str]]) -> None:
+        self._tools = [tool(name, *arguments) for offered in calls for name, arguments in offered.items()]
+        self._write()
 
-    def answers(self, **contents: object) -> None:
-        (self.folder / "answers.json").write_text(json.dumps(contents))
+    def answers(self, **contents: Mapping[str, Any]) -> None:
+        self._answers = {name: structured(content) for name, content in contents.items()}
+        self._write()
+
+    def _write(self) -> None:
+        self._script.write(*self._tools, **{each["name"]: structured({}) for each in self._tools} | self._answers)
 
     @property
-    def calls(self) -> list[dict[str, Any]]:
-        file = self.folder / "calls.jsonl"
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    def calls(self) -> list[Any]:
+        return self._script.calls
 
 
 @pytest.fixture
-def mailbox(tmp_path: Path, servers: Servers) -> Mailbox:
-    return Mailbox(tmp_path, servers)
+def mailbox(script: Script, servers: Servers) -> Mailbox:
+    return Mailbox(script, servers)
 
 
 async def test_a_filter_is_always_passed_on(mailbox: Mailbox) -> None:
@@ -56,7 +58,7 @@ async def test_a_filter_is_always_passed_on(mailbox: Mailbox) -> None:
     entries = await mailbox.client.list_unprocessed(10, InboxFilter(1_800_000_000.0, skip_seen=True))
     assert entries == [InboxEntry("1", 5, 0.0), InboxEntry("2", 5, 7.5)]
     await mailbox.client.count_by_outcome()
-    assert [call["given"] for call in mailbox.calls] == [
+    assert [given for _, given in mailbox.calls] == [
         {"limit": 10, "received_since": 1_800_000_000.0, "skip_seen": True},
         {"received_since": 0.0, "skip_seen": False},
     ]
@@ -82,7 +84,7 @@ async def test_a_server_that_can_tell_is_asked(mailbox: Mailbox, waiting: bool) 
     mailbox.offers(CALLS, {"is_waiting": {"id", "skip_seen"}})
     mailbox.answers(is_waiting={"waiting": waiting})
     assert await mailbox.client.is_waiting("1") is waiting
-    assert mailbox.calls == [{"tool": "is_waiting", "given": {"id": "1", "skip_seen": False}}]
+    assert mailbox.calls == [["is_waiting", {"id": "1", "skip_seen": False}]]
 
 
 @pytest.mark.parametrize("found", ["7", None])
@@ -90,7 +92,7 @@ async def test_a_mail_is_looked_for_by_its_message_id(mailbox: Mailbox, found: s
     mailbox.offers(CALLS, {"find_mail": {"message_id"}})
     mailbox.answers(find_mail={"id": found})
     assert await mailbox.client.find_mail("<a@example.com>") == found
-    assert mailbox.calls == [{"tool": "find_mail", "given": {"message_id": "<a@example.com>"}}]
+    assert mailbox.calls == [["find_mail", {"message_id": "<a@example.com>"}]]
 
 
 async def test_a_server_that_cannot_look_for_a_mail_says_what_else_to_do(mailbox: Mailbox) -> None:
@@ -111,9 +113,9 @@ async def test_a_reply_that_may_have_been_taken_is_not_tried_again(mailbox: Mail
     policy = RetryPolicy(attempts=5, backoff=Backoff(0.1))
     error = await failure(call_with_retry(lambda: getattr(mailbox.client, method)(REPLY), policy, SkippingClock()))
     assert (error.code, error.retryable, error.details["uncertain"]) == ("mail_timeout", False, True)
-    (call,) = mailbox.calls
-    assert call["given"]["message_id"] == REPLY.message_id
-    assert "thread_id" not in call["given"]
+    ((_, given),) = mailbox.calls
+    assert given["message_id"] == REPLY.message_id
+    assert "thread_id" not in given
 
 
 async def test_drafts_are_needed_only_where_they_are_asked_for(mailbox: Mailbox) -> None:
@@ -128,28 +130,21 @@ async def test_the_folder_for_drafts_is_tried_by_a_server_that_can(mailbox: Mail
     await mailbox.client.test_connection()
     await mailbox.client.test_connection(drafts=True)
     assert mailbox.calls == [
-        {"tool": "test_connection", "given": {}},
-        {"tool": "test_connection", "given": {"drafts": True}},
+        ["test_connection", {}],
+        ["test_connection", {"drafts": True}],
     ]
 
 
-@pytest.mark.parametrize("state", ["saved", "not_saved", "unknown"])
-async def test_a_draft_is_found_as_the_server_says(mailbox: Mailbox, state: str) -> None:
+async def test_a_draft_is_found_as_the_server_says(mailbox: Mailbox) -> None:
     mailbox.offers(CALLS, DRAFT_CALLS)
-    mailbox.answers(find_draft={"state": state})
-    assert await mailbox.client.find_draft(REPLY.message_id) == state
-
-
-async def test_a_state_that_is_none_is_malformed(mailbox: Mailbox) -> None:
-    mailbox.offers(CALLS, DRAFT_CALLS)
+    for state in get_args(DraftState):
+        mailbox.answers(find_draft={"state": state})
+        assert await mailbox.client.find_draft(REPLY.message_id) == state
     mailbox.answers(find_draft={"state": "sent"})
     assert (await failure(mailbox.client.find_draft(REPLY.message_id))).code == "mail_malformed"
 
 
-async def test_an_observer_needs_the_reading_tools_alone(tmp_path: Path, servers: Servers) -> None:
-    mailbox = Mailbox(tmp_path, servers)
+async def test_an_observer_needs_the_reading_tools_alone(mailbox: Mailbox, servers: Servers) -> None:
     mailbox.offers(READ_CALLS, {"test_connection": {"drafts"}})
-    session = servers.session(servers.launch(str(tmp_path), script="mail_tools_server.py"), name="mail")
-    reader = MailClient(session, servers.clock, PATIENCE_S, read_only=True)
-    assert await reader.test_connection()
-    assert [call["tool"] for call in mailbox.calls] == ["tally"]
+    assert await servers.mail_client(mailbox.session, read_only=True).test_connection()
+    assert [name for name, _ in mailbox.calls] == ["tally"]

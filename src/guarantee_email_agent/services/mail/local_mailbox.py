@@ -8,7 +8,7 @@ from itertools import count
 from operator import methodcaller
 from typing import Any, Final, Protocol
 
-from guarantee_email_agent.services.blocking import BlockingService, in_daemon_thread
+from guarantee_email_agent.services.blocking import BlockingService
 from guarantee_email_agent.services.call_errors import forbid_repeat
 from guarantee_email_agent.services.mail.mail_store import (
     MailStore,
@@ -94,7 +94,7 @@ class LocalMailbox:
 
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         """The proof may take a while after the reply itself."""
-        lags = (await self._service.open()).proof_lags
+        lags = await self._call("find_sent", lambda store: store.proof_lags)
         deadline = self._clock.monotonic() + (min(wait_s, self._copy_wait_s) if lags else 0)
         for attempt in count(1):
             everywhere = self._clock.monotonic() >= deadline
@@ -115,10 +115,9 @@ class LocalMailbox:
         return dict(await self._call("tally", lambda store: store.count_by_outcome(inbox_filter)))
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
-        """Without a deadline of its own: it takes no other call's thread."""
-        store, stop = await self._service.open(), threading.Event()
+        stop = threading.Event()
         try:
-            return await in_daemon_thread(lambda: store.wait(timeout_s, stop))
+            return await self._service.wait("wait_for_mail", lambda store: store.wait(timeout_s, stop))
         finally:
             stop.set()
 

@@ -32,7 +32,7 @@ def refusal(client: OAuthClient) -> ToolError:
         ("invalid_grant", "mail_auth", False, "Sign in anew: guarantee-email-agent authorize"),
         ("interaction_required", "mail_auth", False, "Sign in anew: guarantee-email-agent authorize"),
         ("invalid_client", "mail_auth", False, "OAUTH_CLIENT_SECRET, which may have expired"),
-        ("invalid_scope", "mail_auth", False, "Check --oauth-scope"),
+        ("invalid_scope", "mail_auth", False, "Check mailbox.oauth.scopes"),
         ("unsupported_grant_type", "mail_auth", False, "how the client is registered"),
         ("temporarily_unavailable", "mail_unavailable", True, "asks for patience"),
     ],
