@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from mcp_sessions import failure
 from virtual_time import run_in_virtual_time
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, wait_until
 
 from guarantee_email_agent.services import blocking
 from guarantee_email_agent.services.blocking import BlockingService, in_daemon_thread
@@ -148,6 +148,7 @@ class TestThreads:
         calls = blocking_service(lambda: service)
         await calls.open()
         with monkeypatch.context() as patch:
+            patch.setattr(blocking, "_idle", threading.Semaphore(0))
             patch.setattr(threading.Thread, "start", lambda _: service.fail(RuntimeError("can't start new thread")))
             assert (await failure(calls.call("work", Service.work))).code == "tickets_internal"
         assert await calls.call("work", Service.work) == "done"
@@ -182,13 +183,15 @@ class TestThreads:
             service.work()
 
         async def begin() -> None:
-            in_daemon_thread(work, name="late")
+            in_daemon_thread(work)
             assert await happened(service.begun)
+
+        async def find_thread() -> threading.Thread:
+            return await in_daemon_thread(threading.current_thread)
 
         asyncio.run(begin())
         service.may_end.set()
-        threads[0].join(PATIENCE_S)
-        assert not threads[0].is_alive()
+        wait_until(lambda: asyncio.run(find_thread()) is threads[0])
 
     async def test_log_with_the_fields_of_the_call(self, service: Service) -> None:
         def logged(_: Service) -> str:

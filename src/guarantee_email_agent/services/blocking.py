@@ -159,9 +159,10 @@ def in_daemon_thread(work: Callable[[], _Answer]) -> asyncio.Future[_Answer]:
         if not done.done():
             answer(outcome)
 
-    _jobs.put(run)
-    if not _idle.acquire(blocking=False):
-        threading.Thread(target=_work, daemon=True, name="blocking call").start()
+    if _idle.acquire(blocking=False):
+        _jobs.put(run)
+    else:
+        threading.Thread(target=_work, args=(run,), daemon=True, name="blocking call").start()
     return done
 
 
@@ -170,10 +171,11 @@ _jobs: Final[SimpleQueue[Callable[[], None]]] = SimpleQueue()
 _idle: Final = threading.Semaphore(0)
 
 
-def _work() -> None:
+def _work(job: Callable[[], None]) -> None:
     while True:
-        _jobs.get()()
+        job()
         _idle.release()
+        job = _jobs.get()
 
 
 def _location(error: BaseException) -> str:
