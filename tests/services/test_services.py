@@ -109,7 +109,8 @@ async def test_a_note_is_added_once(services: Services) -> None:
 
 
 FOREIGN_SERVER = """
-from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, serve
+from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput
+from guarantee_email_agent.mcp_servers.stdio import serve
 
 class Arguments(ToolArguments):
     ticketId: str

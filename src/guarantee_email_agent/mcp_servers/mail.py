@@ -1,4 +1,4 @@
-"""`python -m guarantee_email_agent.mcp_servers.mail`: the command line of the mail server."""
+"""MCP server for a mailbox, over a Maildir or IMAP and SMTP: `guarantee-email-agent mcp-server mail`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import argparse
 import os
 import secrets
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS, MarkFolders, MarkKind, OAuthFlow
-from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
+from guarantee_email_agent.mcp_servers.mailbox_tools import INSTRUCTIONS, MailboxTools
+from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
 from guarantee_email_agent.services.mail.mail_store import MailStore
 from guarantee_email_agent.services.mcp.server_launch import is_loopback
 from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.addresses import parse_address
-from guarantee_email_agent.utils.process import gc_paused
 
 if TYPE_CHECKING:
     from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
@@ -27,9 +28,8 @@ _REPLACE_IDS = ("office365.com", "outlook.com", "office365.us", "outlook.cn")
 """Domains of SMTP servers that give every mail a Message-ID of their own: `git send-email --help`, --outlook-id-fix."""
 
 
-def main() -> int:
-    exit_on_signals()
-    options = _parse_options()
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parse_options(arguments)
     if parse_address(options.sender) != options.sender or not options.sender.isascii():
         exit_with_error("--from is not one bare address like support@example.com")
     tokens = _access_tokens(options) if options.oauth_flow is not None and options.imap_host is not None else None
@@ -37,9 +37,6 @@ def main() -> int:
         store = _open_store(options, tokens)
     except ToolError as error:
         exit_with_error(error.message)
-    with gc_paused():
-        from guarantee_email_agent.mcp_servers.dispatcher import serve
-        from guarantee_email_agent.mcp_servers.mail.mailbox_tools import INSTRUCTIONS, MailboxTools
     tools = MailboxTools(store, options.copy_wait).tools()
     if options.read_only:
         tools = [tool for tool in tools if tool.read_only]
@@ -51,7 +48,7 @@ def main() -> int:
             tokens.close()
 
 
-def _parse_options() -> argparse.Namespace:
+def _parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = CommandLine("mail", "A mailbox for MCP clients: a Maildir, or IMAP for the inbox and SMTP for replies.")
     parser.add_argument(
         "--from", dest="sender", required=True, metavar="ADDRESS", help="address that replies come from"
@@ -105,7 +102,7 @@ def _parse_options() -> argparse.Namespace:
     proof.add_argument(
         "--copy-wait", type=_seconds, default=60.0, metavar="S", help="after S seconds a copy will not come any more"
     )
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if (options.maildir is None) == (options.imap_host is None):
         parser.error("name either --maildir or --imap-host")
     if options.maildir is not None and options.marks == "folders":
