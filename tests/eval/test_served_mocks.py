@@ -12,8 +12,8 @@ from guarantee_email_agent.eval.models import EvalEmail, EvalInput, EvalTestCase
 from guarantee_email_agent.eval.served_mocks import MAX_CALLS, ServedMocks
 from guarantee_email_agent.eval.tool_mocks import OWN_TOOLS
 from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher
-from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
-from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
+from guarantee_email_agent.mcp_servers.mailbox_tools import MailboxTools
+from guarantee_email_agent.mcp_servers.ticketing import TicketingTools
 from guarantee_email_agent.services.ticket_store import TicketStore
 
 Scenario = Callable[..., EvalTestCase]
@@ -36,7 +36,7 @@ def served(scenario: Scenario, **mock_responses: Any) -> ServedMocks:
 def call(mocks: ServedMocks, server: str, tool: str, **arguments: Any) -> Any:
     """Structured content, or the text of an error."""
     result = asyncio.run(mocks.servers[server].dispatch(tool, arguments))
-    return result.text if result.is_error else result.structured_content
+    return result.content[0].text if result.is_error else result.structured_content
 
 
 def test_tools_are_those_of_our_own_servers(scenario: Scenario, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_server_that_only_the_scenario_knows(scenario: Scenario) -> None:
     assert (get.name, list(get.input_schema["properties"]), say.name) == ("get", ["id"], "say")
     assert call(mocks, "orders", "get", id="A", more=1) == {"status": "shipped"}
     result = asyncio.run(mocks.servers["orders"].dispatch("say", {}))
-    assert (result.structured_content, result.text) == (None, "Hi")
+    assert (result.structured_content, result.content[0].text) == (None, "Hi")
     assert "no answer for these arguments" in call(mocks, "orders", "get", id="B")
     assert len(mocks.tools.unknown) == 1
 
@@ -213,7 +213,7 @@ def test_of_a_long_answer_both_ends_are_kept(scenario: Scenario) -> None:
 
 
 def call_text(mocks: ServedMocks, server: str, tool: str) -> str:
-    return asyncio.run(mocks.servers[server].dispatch(tool, {})).text
+    return asyncio.run(mocks.servers[server].dispatch(tool, {})).content[0].text
 
 
 def test_too_many_calls_stop_the_agent(scenario: Scenario) -> None:

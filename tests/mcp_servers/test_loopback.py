@@ -10,9 +10,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 from mcp_by_hand import HEADERS, post
+from mcp_types import CallToolResult, Tool
 
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
-from guarantee_email_agent.mcp_servers.messages import ToolDeclaration, ToolResult
 
 
 class Tools:
@@ -22,14 +22,14 @@ class Tools:
         self.too_large = 0
         self.hanging = threading.Event()
 
-    def declarations(self) -> list[ToolDeclaration]:
-        return [ToolDeclaration("echo", "Says it again.", {"type": "object"})]
+    def declarations(self) -> list[Tool]:
+        return [Tool(name="echo", input_schema={"type": "object"})]
 
-    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> CallToolResult:
         if tool_name == "hang":
             self.hanging.set()
             await asyncio.Event().wait()
-        return ToolResult("", dict(arguments))
+        return CallToolResult(content=[], structured_content=dict(arguments))
 
     async def drain(self) -> None:
         return

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
-from guarantee_email_agent.mcp_servers.table.table_tools import TableTools
-from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
-from guarantee_email_agent.mcp_servers.warranty.warranty_tools import WarrantyTools
+from guarantee_email_agent.mcp_servers.mailbox_tools import MailboxTools
+from guarantee_email_agent.mcp_servers.table import TableTools
+from guarantee_email_agent.mcp_servers.ticketing import TicketingTools
+from guarantee_email_agent.mcp_servers.warranty import WarrantyTools
 from guarantee_email_agent.services.mail.maildir import Maildir
 
 NOTHING = cast("Any", None)
@@ -132,8 +132,8 @@ def test_clients_are_told_that_every_tool_can_be_called_again() -> None:
     for tool in TOOLS.values():
         declared = tool.declaration()
         assert declared.title == tool.name.replace("_", " ").capitalize()
-        annotations = declared.to_json()["annotations"]
-        assert (annotations["idempotentHint"], annotations["destructiveHint"]) == (True, False)
+        assert declared.annotations
+        assert (declared.annotations.idempotent_hint, declared.annotations.destructive_hint) == (True, False)
 
 
 def test_results_are_objects_with_what_is_always_there() -> None:

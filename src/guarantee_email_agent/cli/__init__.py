@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 _COMMANDS: Final = (
     *("eval", "run", "check", "health", "grade", "solve", "answer", "capture", "init", "authorize"),
     *("show", "compare", "stale", "view"),
-    *("status", "log", "release", "retry", "hand-over"),
+    *("status", "log", "release", "retry", "hand-over", "mcp-server"),
 )
 """As `--help` lists them; `add_NAME` in the module of that name, or in the one below, says what each takes."""
 _MODULES: Final = {"release": "steering", "retry": "steering", "hand-over": "steering"}
@@ -43,10 +43,10 @@ def run(arguments: Sequence[str]) -> int:
     open_closed_streams()
     try:
         options = _parser(arguments[:1]).parse_args(list(arguments))
-    except SystemExit as stop:  # argparse's way to end after --help and after bad usage
+        options.github = None
+        code = _flush_output(_run_as_step(options) if os.environ.get("GITHUB_ACTIONS") == "true" else _run(options))
+    except SystemExit as stop:  # argparse's way to end after --help and after bad usage, also of an MCP server
         return stop.code if isinstance(stop.code, int) else EXIT_CONFIGURATION
-    options.github = None
-    code = _flush_output(_run_as_step(options) if os.environ.get("GITHUB_ACTIONS") == "true" else _run(options))
     logger.info("Exiting with code %d", code)
     return code
 
@@ -107,6 +107,7 @@ def _parser(first: Sequence[str]) -> Parser:
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in first if first and first[0] in _COMMANDS else _COMMANDS:
-        module = importlib.import_module(f"{__name__}.{_MODULES.get(name, name)}")
-        getattr(module, f"add_{name.replace('-', '_')}")(commands)
+        identifier = name.replace("-", "_")
+        module = importlib.import_module(f"{__name__}.{_MODULES.get(name, identifier)}")
+        getattr(module, f"add_{identifier}")(commands)
     return parser

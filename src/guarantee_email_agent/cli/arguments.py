@@ -66,8 +66,9 @@ class Parser(argparse.ArgumentParser):
 
     def _unknown_option(self, args: Sequence[str]) -> str | None:
         """The first argument that argparse would take for an option, and does not know."""
+        hands_on = any(action.nargs in (argparse.PARSER, argparse.REMAINDER) for action in self._actions)
         for arg in args:
-            if arg == "--" or (self._subparsers is not None and arg[:1] != "-"):
+            if arg == "--" or (hands_on and arg[:1] != "-"):
                 return None  # what follows is nobody's option, or a command's
             if len(arg) < 2 or arg[0] != "-" or " " in arg or self._negative_number_matcher.match(arg):
                 continue

@@ -12,18 +12,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from mcp_types import CallToolResult, TextContent, Tool
 from pydantic import ConfigDict
 
 from guarantee_email_agent.eval.mock_stores import MockMailStore, MockTicketStore
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
-from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher, ServerTool, ToolOutput
+from guarantee_email_agent.mcp_servers.dispatcher import (
+    Dispatcher,
+    ServerTool,
+    ToolOutput,
+    error_result,
+    structured_result,
+    text_result,
+)
 from guarantee_email_agent.mcp_servers.loopback import PublishedTools
-from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
-from guarantee_email_agent.mcp_servers.messages import ToolDeclaration, ToolResult, error_result, structured_result
-from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
-from guarantee_email_agent.mcp_servers.warranty.warranty_tools import CheckWarranty, WarrantyTools
+from guarantee_email_agent.mcp_servers.mailbox_tools import MailboxTools
+from guarantee_email_agent.mcp_servers.ticketing import TicketingTools
+from guarantee_email_agent.mcp_servers.warranty import CheckWarranty, WarrantyTools
 from guarantee_email_agent.services.call_errors import ERROR_META_KEY
 from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.text import head_and_tail
@@ -92,7 +99,7 @@ class _Server(ABC):
         self._mocks = mocks
         self._name = name
 
-    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> CallToolResult:
         text = json.dumps(arguments, ensure_ascii=False)
         try:
             self._mocks.admit(len(text))
@@ -107,15 +114,16 @@ class _Server(ABC):
             except ToolError as error:
                 result = error_result(error)
             content = result.structured_content
-            answer = result.text if content is None else json.dumps(content, ensure_ascii=False)
+            text = "".join(part.text for part in result.content if isinstance(part, TextContent))
+            answer = text if content is None else json.dumps(content, ensure_ascii=False)
             call.answered(head_and_tail(answer, MAX_ANSWER_CHARS))
             call.is_error = result.is_error
-            error_data = result.meta.get(ERROR_META_KEY)
+            error_data = (result.meta or {}).get(ERROR_META_KEY)
             call.refused = error_data is not None and not (error_data["retryable"] or error_data["uncertain"])
         return result
 
     @abstractmethod
-    async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> CallToolResult:
         """Raises ToolError."""
 
     def refused_too_large(self) -> None:
@@ -130,10 +138,10 @@ class _OwnServer(_Server):
         self._dispatcher = Dispatcher(name, tools)
         self._error = error
 
-    def declarations(self) -> list[ToolDeclaration]:
+    def declarations(self) -> list[Tool]:
         return self._dispatcher.declarations()
 
-    async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> CallToolResult:
         if tool_name not in self._dispatcher.tools:
             self._mocks.tools.note_unknown_tool(self._name, tool_name)
         elif self._error is not None:
@@ -141,7 +149,7 @@ class _OwnServer(_Server):
             if self._error != "malformed":
                 await self._mocks.fail(self._name, self._error)
             elif self._name == "mail":
-                return ToolResult("unexpected answer")
+                return text_result("unexpected answer")
             elif tool_name != "add_note":
                 return structured_result(MALFORMED_ANSWER)
         return await self._dispatcher.dispatch(tool_name, arguments)
@@ -157,16 +165,16 @@ class _MockedServer(_Server):
     async def drain(self) -> None:
         """Nothing goes on without its caller."""
 
-    def declarations(self) -> list[ToolDeclaration]:
+    def declarations(self) -> list[Tool]:
         """Which arguments a tool takes only its calls tell, so any are accepted."""
         tools = []
         for tool, mock in self._mocks.tools.servers[self._name].items():
             names: dict[str, Any] = {name: {} for entry in mock.entries for name in entry.when or ()}
             schema = {"type": "object", "properties": names, "additionalProperties": True}
-            tools.append(ToolDeclaration(tool, f"{tool} of {self._name}, mocked.", schema))
+            tools.append(Tool(name=tool, description=f"{tool} of {self._name}, mocked.", input_schema=schema))
         return tools
 
-    async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> CallToolResult:
         try:
             answer, error = self._mocks.tools.answer(self._name, tool_name, arguments)
         except UnknownCallError as unknown:
@@ -176,7 +184,7 @@ class _MockedServer(_Server):
         elif error is not None and error != "malformed":
             await self._mocks.fail(self._name, error)
         if isinstance(answer, str):
-            return ToolResult(answer)
+            return text_result(answer)
         return structured_result(answer)
 
 

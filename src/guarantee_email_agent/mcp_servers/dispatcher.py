@@ -1,4 +1,4 @@
-"""An MCP server made of tools: declare them, and `serve` does the rest over stdin and stdout.
+"""An MCP server made of tools: declare them, and `serve` of `stdio` does the rest.
 
     class FindTicket(ToolArguments):
         idempotency_key: Annotated[str, Field(min_length=1)]
@@ -17,46 +17,43 @@ What every server does alike:
 - Arguments are validated before the handler sees them: strict types, no unknown arguments, defaults filled in.
 - `ToolError` is how a handler fails. The caller gets a result with `isError`, the text `<code>: <message>` and the same
   as data, `{"code", "message", "retryable", "uncertain"}`, in the result's `_meta` under ERROR_META_KEY: structured
-  content has to be as the tool declares it, also in an error, and clients check that. Codes of `serve` itself, with the
-  server's name in front: `_invalid_argument`, `_unknown_tool`, `_stopping`, and `_internal` for an error of ours.
+  content has to be as the tool declares it, also in an error, and clients check that. `Dispatcher` itself has the
+  codes `_invalid_argument`, `_unknown_tool`, `_stopping`, and `_internal` for an error of ours, after its name.
 - A call once begun is finished, even where the client cancels it: what it does to the world must not stop half-way.
   A mere wait is cancelled, and a call that still waits for a thread (`in_thread`) is not begun.
-- End of input and SIGTERM: nothing new is begun, calls in work are finished and answered, exit code 0. SIGINT: at once.
-- Only the protocol goes to stdout. Diagnostics go to stderr, one line each, without anything a customer wrote.
 
-Handlers run on the event loop: what blocks belongs into `in_thread`. Programs import this module late and with
-`gc_paused`, since it loads `pydantic` (0.1 s).
+Handlers run on the event loop: what blocks belongs into `in_thread`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import os
-import resource
-import signal
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
 
+from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import to_json
 
-from guarantee_email_agent.mcp_servers.command_line import exit_on_signals, log_diagnostic
-from guarantee_email_agent.mcp_servers.messages import ToolDeclaration, ToolResult, error_result, structured_result
-from guarantee_email_agent.mcp_servers.protocol import ServerSession
-from guarantee_email_agent.mcp_servers.stdio import StandardStreams
+from guarantee_email_agent.services.call_errors import ERROR_META_KEY
 from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-MAX_THREADS = 16  # of calls
+MAX_TEXT_CHARS: Final = 65_536  # of the text beside structured content; for a mail of megabytes it would only double it
+logger = logging.getLogger(__name__)
+
 _MAX_PROBLEMS = 5  # of one call's arguments that are reported
 _MAX_NAME_CHARS = 80
 
@@ -98,29 +95,42 @@ class ServerTool:
         arguments, output = get_type_hints(self.handler).values()
         return arguments, output
 
-    def declaration(self) -> ToolDeclaration:
+    def declaration(self) -> Tool:
         arguments, output = (model.model_json_schema(schema_generator=_UntitledJsonSchema) for model in self.models)
-        return ToolDeclaration(
+        return Tool(
             name=self.name,
             title=self.name.replace("_", " ").capitalize(),
             description=" ".join((inspect.getdoc(self.handler) or "").split()),
             input_schema=arguments,
             output_schema=output,
-            read_only=self.read_only,
-            idempotent=self.read_only or self.idempotent,
+            annotations=ToolAnnotations(
+                read_only_hint=self.read_only,
+                destructive_hint=False,  # no tool of ours takes anything away
+                idempotent_hint=self.read_only or self.idempotent,
+            ),
         )
 
 
-def serve(name: str, tools: Sequence[ServerTool], instructions: str | None = None) -> int:
-    """Serve `tools` on stdin and stdout until the input ends or SIGTERM; returns the exit code.
+def text_result(text: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=text)])
 
-    `name` is the server's name in the protocol and the first part of its error codes.
+
+def structured_result(content: Mapping[str, Any]) -> CallToolResult:
+    """An answer as structured content, and as JSON text for clients that read text only.
+
+    Raises ValueError where JSON cannot hold it: half a character, as of a file name that is no UTF-8.
     """
-    exit_on_signals()  # until the event loop takes over
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold mails and passwords
-    asyncio.run(_serve(Dispatcher(name, tools), instructions))
-    exit_on_signals()
-    return 0
+    text = to_json(content).decode()
+    if len(text) > MAX_TEXT_CHARS:
+        text = f"over {MAX_TEXT_CHARS} characters of JSON: see the structured content"
+    return CallToolResult(content=[TextContent(text=text)], structured_content=dict(content))
+
+
+def error_result(error: ToolError) -> CallToolResult:
+    message = printable(error.message)
+    data = {"code": error.code, "message": message, "retryable": error.retryable, "uncertain": error.uncertain}
+    text = TextContent(text=f"{error.code}: {message}")
+    return CallToolResult(content=[text], is_error=True, _meta={ERROR_META_KEY: data})
 
 
 async def in_thread(work: Callable[..., _Result], *arguments: object) -> _Result:
@@ -138,22 +148,31 @@ async def in_thread(work: Callable[..., _Result], *arguments: object) -> _Result
 class Dispatcher:
     """Takes the calls: finds the tool, validates the arguments, answers with a result or an error."""
 
-    def __init__(self, name: str, tools: Sequence[ServerTool]) -> None:
+    def __init__(self, name: str, tools: Sequence[ServerTool], reword: Callable[[str], str] = str) -> None:
+        """reword: takes the message of each error, for a service that names settings of the agent."""
         self.name = name
+        self._reword = reword
         self.tools = {tool.name: tool for tool in tools}
         self._running: dict[asyncio.Task[ToolOutput], ServerTool] = {}
         self._stopping = False
 
-    def declarations(self) -> list[ToolDeclaration]:
+    def declarations(self) -> list[Tool]:
         """The tools as clients see them."""
         return [tool.declaration() for tool in self.tools.values()]
 
-    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> CallToolResult:
+        """The answer to a call; a failure is a result with `is_error`. Cancelled, it need not answer."""
         try:
-            content = (await self._call(tool_name, arguments)).model_dump(exclude_unset=True)
+            content = await self._call(tool_name, arguments)
         except ToolError as error:
+            error.message = self._reword(error.message)
             return error_result(error)
-        return structured_result(content)
+        try:
+            return structured_result(content.model_dump(exclude_unset=True))
+        except ValueError:
+            return error_result(
+                ToolError(f"{self.name}_internal", f"{tool_name}: the answer cannot be written as JSON")
+            )
 
     async def _call(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         tool = self.tools.get(tool_name)
@@ -197,7 +216,7 @@ class Dispatcher:
         # Also that of a cancelled call: asyncio would log it with its text, which may quote the mail.
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, ToolError):
-            log_diagnostic(f"{self.name}: {tool.name}: unexpected {type(error).__name__} at {_location(error)}")
+            logger.error("%s: %s: unexpected %s at %s", self.name, tool.name, type(error).__name__, _location(error))
 
     def stop(self) -> None:
         """Cancel what only waits; everything else is finished."""
@@ -210,19 +229,6 @@ class Dispatcher:
         """Wait for calls whose client stopped waiting for them."""
         while self._running:
             await asyncio.wait(self._running)
-
-
-async def _serve(dispatcher: Dispatcher, instructions: str | None) -> None:
-    loop = asyncio.get_running_loop()
-    loop.set_default_executor(ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="call"))
-    streams = StandardStreams(on_line=lambda line: session.receive(line))
-    session = ServerSession(dispatcher.name, dispatcher, streams.write, instructions)
-    loop.add_signal_handler(signal.SIGTERM, streams.end)
-    await streams.read()
-    dispatcher.stop()
-    await session.finish()
-    await dispatcher.drain()
-    await streams.flush()
 
 
 def format_problems(error: ValidationError, model: type[ToolArguments]) -> str:

@@ -11,20 +11,19 @@ import asyncio
 import logging
 import secrets
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol, TypeVar
 
-import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Tool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from guarantee_email_agent.mcp_servers.protocol import ServedTools
 from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
 from guarantee_email_agent.utils.version import __version__
 
@@ -35,8 +34,14 @@ _LIBRARIES: Final = ("mcp", "uvicorn", "sse_starlette")
 _Result = TypeVar("_Result")
 
 
-class PublishedTools(ServedTools, Protocol):
-    """The tools of one server, which may be withdrawn while it works."""
+class PublishedTools(Protocol):
+    """The tools of one server, which may be withdrawn while it works. Called on the server's event loop."""
+
+    def declarations(self) -> Sequence[Tool]:
+        """The tools as clients see them."""
+
+    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> CallToolResult:
+        """The answer to a call; a failure is a result with `is_error`. Cancelled, it need not answer."""
 
     async def drain(self) -> None:
         """Wait for what goes on although its caller is gone."""
@@ -175,14 +180,12 @@ def _loggers() -> list[logging.Logger]:
     return [logging.getLogger(name) for name in (*_LIBRARIES, *names)]
 
 
-async def _list_tools(context: Any, _: object) -> types.ListToolsResult:
-    tools = [types.Tool.model_validate(tool.to_json()) for tool in _tools_of(context).declarations()]
-    return types.ListToolsResult(tools=tools)
+async def _list_tools(context: Any, _: object) -> ListToolsResult:
+    return ListToolsResult(tools=list(_tools_of(context).declarations()))
 
 
-async def _call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-    result = await _tools_of(context).dispatch(params.name, params.arguments or {})
-    return types.CallToolResult.model_validate(result.to_json())
+async def _call_tool(context: Any, params: CallToolRequestParams) -> CallToolResult:
+    return await _tools_of(context).dispatch(params.name, params.arguments or {})
 
 
 def _tools_of(context: Any) -> PublishedTools:

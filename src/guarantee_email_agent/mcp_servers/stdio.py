@@ -1,132 +1,195 @@
-"""Lines on stdin and stdout, until the client is done and every line is written.
-
-Nothing here blocks the event loop, whatever stdin and stdout are: not a client that reads no answers, nor one that
-writes no further call.
-"""
+"""The servers as programs on stdin and stdout: their command lines, and the SDK's server over `Dispatcher`."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import logging
 import os
-import select
-import stat
+import signal
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final, NoReturn, cast
 
-_CHUNK: Final = 65_536  # bytes, what a pipe holds
-_CHUNKS_AHEAD: Final = 64  # read by the thread before they are worked on
+import anyio
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    ListToolsResult,
+    RequestId,
+)
+
+from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher, ServerTool
+from guarantee_email_agent.utils.logging import ROOT, LineFormatter
+from guarantee_email_agent.utils.process import forbid_core_files
+from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.version import __version__
+
+MAX_THREADS: Final = 16  # of calls
+
+_EPILOG: Final = """\
+The program speaks the Model Context Protocol on stdin and stdout; diagnostics go to stderr. It ends with exit code 0
+when its input ends or on SIGTERM, after finishing the calls in work. Exit code 2: something on the command line is
+wrong, or what it names is."""
 
 
-class StandardStreams:
-    """The process's standard streams, from now on for the protocol alone.
+class CommandLine(argparse.ArgumentParser):
+    """An argument parser that has no usage text in its error messages."""
 
-    What prints by mistake goes to stderr, and what reads finds the end.
+    def __init__(self, server: str, description: str) -> None:
+        prog = f"guarantee-email-agent mcp-server {server}"
+        super().__init__(prog, description=description, epilog=_EPILOG, allow_abbrev=False)
+        handler = logging.StreamHandler()
+        handler.setFormatter(LineFormatter("%(message)s"))
+        handler.addFilter(lambda record: record.name != f"{ROOT}.cli")  # what a command logs of every command
+        logger = logging.getLogger(ROOT)
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+
+    def error(self, message: str) -> NoReturn:
+        exit_with_error(f"{message}; see --help")
+
+
+def exit_with_error(message: str) -> NoReturn:
+    """One line on stderr, and exit code 2."""
+    print(printable(message), file=sys.stderr, flush=True)  # noqa: T201
+    sys.exit(2)
+
+
+def serve(
+    name: str, tools: Sequence[ServerTool], instructions: str | None = None, *, reword: Callable[[str], str] = str
+) -> int:
+    """Serve `tools` on stdin and stdout until the input ends or SIGTERM; returns the exit code.
+
+    Then nothing new is begun, and calls in work are finished and answered. SIGINT ends it at once. `name` is the
+    server's name in the protocol and the first part of its error codes. reword: takes the message of each error.
     """
-
-    def __init__(self, on_line: Callable[[bytes], None]) -> None:
-        """on_line: takes each line of stdin that is not blank, without its line feed. Belongs to the running loop."""
-        self._on_line = on_line
-        self._input, self._output = _claim_standard_streams()
-        self._loop = asyncio.get_running_loop()
-        self._parts: list[bytes] = []
-        self._ended = asyncio.Event()
-        # Of its own: an answer must not wait for a call that waits.
-        self._writing = ThreadPoolExecutor(1, thread_name_prefix="stdout")
-        self._queued = 0  # lines that the thread has not written yet
-        self._room = select.poll() if stat.S_ISFIFO(os.fstat(self._output).st_mode) else None
-        if self._room is not None:
-            self._room.register(self._output, select.POLLOUT)
-
-    async def read(self) -> None:
-        """Take lines until the end of stdin, or `end`."""
-        try:
-            self._loop.add_reader(self._input, self._on_readable)
-            watched = True
-        except OSError:  # a file, which is always readable; a daemon thread is never joined
-            watched = False
-            threading.Thread(target=self._read_file, daemon=True, name="stdin").start()
-        await self._ended.wait()
-        if watched:
-            self._loop.remove_reader(self._input)
-
-    def end(self) -> None:
-        """Take no further line; to be called on the event loop."""
-        self._ended.set()
-
-    def write(self, line: bytes) -> None:
-        """A line without its line feed; in order, and at once where that cannot block."""
-        line += b"\n"
-        # A pipe that is ready takes this many bytes without blocking (POSIX, poll and write).
-        if self._queued == 0 and len(line) <= select.PIPE_BUF and self._room is not None and self._room.poll(0):
-            _write_all(self._output, line)
-            return
-        self._queued += 1
-        written = self._loop.run_in_executor(self._writing, _write_all, self._output, line)
-        written.add_done_callback(self._on_written)
-
-    async def flush(self) -> None:
-        """Wait until everything is written, or the client is gone."""
-        await self._loop.run_in_executor(self._writing, lambda: None)
-
-    def _on_written(self, written: asyncio.Future[None]) -> None:
-        self._queued -= 1
-        written.result()
-
-    def _on_readable(self) -> None:
-        try:
-            chunk = os.read(self._input, _CHUNK)
-        except BlockingIOError:  # whoever made the stream may have set it so
-            return
-        except OSError:  # as good as the end of input
-            chunk = b""
-        self._take(chunk)
-
-    def _read_file(self) -> None:
-        ahead = threading.Semaphore(_CHUNKS_AHEAD)
-
-        def take(chunk: bytes) -> None:
-            ahead.release()
-            self._take(chunk)
-
-        with suppress(RuntimeError):  # the loop is closed: the server has stopped
-            chunk = b"..."
-            while chunk:
-                try:
-                    chunk = os.read(self._input, _CHUNK)
-                except OSError:
-                    chunk = b""
-                ahead.acquire()
-                self._loop.call_soon_threadsafe(take, chunk)
-
-    def _take(self, chunk: bytes) -> None:
-        """A piece of the input, empty at its end."""
-        first, *rest = chunk.split(b"\n")
-        self._parts.append(first)
-        for part in rest:
-            line, self._parts = b"".join(self._parts), [part]
-            if self._ended.is_set():
-                return
-            if line.strip():
-                self._on_line(line)
-        if not chunk:
-            self._ended.set()
+    _exit_on_signals()  # until the event loop takes over
+    forbid_core_files()  # one would hold mails and passwords
+    logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)  # what it says of a message may quote a mail
+    asyncio.run(_serve(Dispatcher(name, tools, reword), instructions))
+    _exit_on_signals()
+    return 0
 
 
-def _claim_standard_streams() -> tuple[int, int]:
-    """Copies of stdin and stdout for the protocol."""
-    input_fd, output_fd = os.dup(0), os.dup(1)
+def _exit_on_signals() -> None:
+    """End at once on SIGTERM and SIGINT, while there are no calls to finish: before serving, and after it."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+
+
+def sdk_server(dispatcher: Dispatcher, instructions: str | None = None) -> Server[Any]:
+    async def list_tools(*_: object) -> ListToolsResult:
+        return ListToolsResult(tools=dispatcher.declarations())
+
+    async def call_tool(_: object, params: CallToolRequestParams) -> CallToolResult:
+        return await dispatcher.dispatch(params.name, params.arguments or {})
+
+    return Server(
+        dispatcher.name,
+        version=__version__,
+        instructions=instructions,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def _serve(dispatcher: Dispatcher, instructions: str | None) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="call"))
+    lines = asyncio.Queue[bytes]()
+    _read_stdin(loop, lines)
+    loop.add_signal_handler(signal.SIGTERM, lines.put_nowait, b"")
+    server = sdk_server(dispatcher, instructions)
+    calls = _Calls()
+    to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    to_client, from_server = anyio.create_memory_object_stream[SessionMessage]()
+    try:
+        async with (
+            stdio_server(cast("Any", _until_empty(lines))) as (received, sent),
+            anyio.create_task_group() as tasks,
+        ):
+
+            async def take() -> None:
+                async with to_server:
+                    async for item in received:
+                        if isinstance(item, SessionMessage):
+                            calls.note_received(item.message)
+                        await to_server.send(item)
+                    dispatcher.stop()
+                    await calls.none_left()  # the SDK gives up what is in work once its input ends
+
+            async def hand_out() -> None:
+                async with sent:
+                    async for item in from_server:
+                        await sent.send(item)
+                        calls.note_sent(item.message)
+
+            tasks.start_soon(take)
+            tasks.start_soon(hand_out)
+            await server.run(from_client, to_client, server.create_initialization_options())
+    except* BrokenPipeError:  # the client is gone
+        pass
+    await dispatcher.drain()
+
+
+def _read_stdin(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes]) -> None:
+    """Put the lines of stdin into `lines`, and at its end an empty one. Who else reads stdin finds it empty.
+
+    In a daemon thread, unlike in the SDK, since SIGTERM has to end a server whose client says nothing.
+    """
+    stdin = os.fdopen(os.dup(0), "rb", 65_536, closefd=False)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    os.dup2(2, 1)
     os.close(nothing)
-    return input_fd, output_fd
+
+    def read() -> None:
+        with suppress(RuntimeError):  # the loop is closed: the server has ended
+            with suppress(OSError):  # as good as the end
+                for line in stdin:
+                    loop.call_soon_threadsafe(lines.put_nowait, line)
+            loop.call_soon_threadsafe(lines.put_nowait, b"")
+
+    threading.Thread(target=read, daemon=True, name="stdin").start()
 
 
-def _write_all(descriptor: int, line: bytes) -> None:
-    view = memoryview(line)
-    with suppress(BrokenPipeError):  # the client is gone; the end of input follows
-        while view:
-            view = view[os.write(descriptor, view) :]
+async def _until_empty(lines: asyncio.Queue[bytes]) -> AsyncIterator[bytes]:
+    while line := await lines.get():
+        yield line
+
+
+class _Calls:
+    """The requests that are not answered yet."""
+
+    def __init__(self) -> None:
+        self._unanswered: set[RequestId] = set()
+        self._changed = asyncio.Event()
+
+    def note_received(self, message: JSONRPCMessage) -> None:
+        match message:
+            case JSONRPCRequest(id=identity):
+                self._unanswered.add(coerce_request_id(identity))
+            case JSONRPCNotification(method="notifications/cancelled", params={"requestId": str() | int() as identity}):
+                self._unanswered.discard(coerce_request_id(identity))
+
+    def note_sent(self, message: JSONRPCMessage) -> None:
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+            self._unanswered.discard(coerce_request_id(message.id))
+            self._changed.set()
+
+    async def none_left(self) -> None:
+        while self._unanswered:
+            self._changed.clear()
+            await self._changed.wait()

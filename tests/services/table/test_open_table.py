@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from guarantee_email_agent.mcp_servers.table.table_tools import table_layout
+from guarantee_email_agent.mcp_servers.table import table_layout
 from guarantee_email_agent.services.table.open_table import open_table
 
 

@@ -1,15 +1,24 @@
-"""The tickets as MCP tools."""
+"""MCP server that keeps tickets in an SQLite database: `guarantee-email-agent mcp-server ticketing`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Protocol
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import Field
 
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
+from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
+from guarantee_email_agent.services.ticket_store import SERVER, TicketStore, TicketStoreError
+
+_DESCRIPTION: Final = """\
+MCP server that keeps tickets in an SQLite database, made where it is missing. Several of these servers may use one
+database at a time. Nothing is stored but what create_ticket and add_note take, and when each was called."""
 
 _Key = Annotated[
     str,
@@ -143,3 +152,19 @@ class TicketingTools:
 
 def _now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = CommandLine("ticketing", _DESCRIPTION)
+    parser.add_argument("--database", type=Path, required=True, metavar="FILE", help="the SQLite database")
+    options = parser.parse_args(arguments)
+    try:
+        store = TicketStore(options.database)
+    except TicketStoreError as error:
+        exit_with_error(str(error))
+    with closing(store):
+        return serve(SERVER, TicketingTools(store).tools())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

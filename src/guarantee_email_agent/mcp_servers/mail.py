@@ -1,57 +1,73 @@
-"""`python -m guarantee_email_agent.mcp_servers.mail`: the command line of the mail server."""
+"""MCP server for a mailbox, over a Maildir or IMAP and SMTP: `guarantee-email-agent mcp-server mail`."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import secrets
+import re
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
 from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS, MarkFolders, MarkKind, OAuthFlow
-from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
-from guarantee_email_agent.services.mail.mail_store import MailStore
+from guarantee_email_agent.config.settings import Imap, MailboxSettings, Secrets, Smtp
+from guarantee_email_agent.mcp_servers.mailbox_tools import INSTRUCTIONS, MailboxTools
+from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
+from guarantee_email_agent.services.mail.open_store import open_mail_store
 from guarantee_email_agent.services.tool_error import ToolError
-from guarantee_email_agent.utils.addresses import parse_address
-from guarantee_email_agent.utils.loopback import is_loopback
-from guarantee_email_agent.utils.process import gc_paused
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
+    from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
 
 _SECURITY = ("tls", "starttls", "none")
-_REPLACE_IDS = ("office365.com", "outlook.com", "office365.us", "outlook.cn")
-"""Domains of SMTP servers that give every mail a Message-ID of their own: `git send-email --help`, --outlook-id-fix."""
+_SETTING: Final = re.compile(r"\bmailbox\.((?:imap\.mark_folders|imap|smtp|oauth)\.[a-z_]+|from_address|sent_copy)")
+_OPTIONS: Final = {
+    "from_address": "--from",
+    "sent_copy": "--sent-copy",
+    "imap.ca_file": "--ca-file",
+    "imap.sent_folder": "--sent-folder",
+    "imap.drafts_folder": "--drafts-folder",
+    "imap.mark_folders.parent": "--mark-parent",
+    "oauth.provider": "--oauth-token-url",
+    "oauth.client_id": "--oauth-client-id",
+    "oauth.scopes": "--oauth-scope",
+    "oauth.token_file": "--oauth-token-file",
+    "oauth.key_file": "--oauth-key-file",
+}
+"""By the name of a setting; of others the two differ by their punctuation alone."""
 
 
-def main() -> int:
-    exit_on_signals()
-    options = _parse_options()
-    if parse_address(options.sender) != options.sender or not options.sender.isascii():
-        exit_with_error("--from is not one bare address like support@example.com")
-    tokens = _access_tokens(options) if options.oauth_flow is not None and options.imap_host is not None else None
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parse_options(arguments)
+    client = _oauth_client(options)
+    passwords = Secrets(imap_password=os.environ.get("IMAP_PASSWORD"), smtp_password=os.environ.get("SMTP_PASSWORD"))
+    if options.imap_host is not None and not passwords.imap_password and client is None:
+        exit_with_error("IMAP_PASSWORD is not set. Put the password of the IMAP user into the environment")
     try:
-        store = _open_store(options, tokens)
-    except ToolError as error:
-        exit_with_error(error.message)
-    with gc_paused():
-        from guarantee_email_agent.mcp_servers.dispatcher import serve
-        from guarantee_email_agent.mcp_servers.mail.mailbox_tools import INSTRUCTIONS, MailboxTools
+        store = open_mail_store(
+            _mailbox_settings(options),
+            passwords,
+            os.environ.get("MAIL_KEY", "").encode(),
+            client,
+            create=options.create,
+            ehlo_name=options.ehlo_name,
+            read_only=options.read_only,
+        )
+    except (ToolError, ValueError) as error:
+        exit_with_error(_with_option_names(str(error)))
     tools = MailboxTools(store, options.copy_wait).tools()
     if options.read_only:
         tools = [tool for tool in tools if tool.read_only]
     try:
-        return serve("mail", tools, INSTRUCTIONS)
+        return serve("mail", tools, INSTRUCTIONS, reword=_with_option_names)
     finally:
         store.close()
-        if tokens is not None:
-            tokens.close()
 
 
-def _parse_options() -> argparse.Namespace:
+def _parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = CommandLine("mail", "A mailbox for MCP clients: a Maildir, or IMAP for the inbox and SMTP for replies.")
     parser.add_argument(
         "--from", dest="sender", required=True, metavar="ADDRESS", help="address that replies come from"
@@ -105,7 +121,7 @@ def _parse_options() -> argparse.Namespace:
     proof.add_argument(
         "--copy-wait", type=_seconds, default=60.0, metavar="S", help="after S seconds a copy will not come any more"
     )
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if (options.maildir is None) == (options.imap_host is None):
         parser.error("name either --maildir or --imap-host")
     if options.maildir is not None and options.marks == "folders":
@@ -134,86 +150,51 @@ def _mark_folders(parser: CommandLine, options: argparse.Namespace) -> MarkFolde
         parser.error(f"a folder of --mark-answered to --mark-unknown {error}")
 
 
-def _access_tokens(options: argparse.Namespace) -> AccessTokens:
-    from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
-    from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
-
-    return AccessTokens(
-        OAuthClient(
-            options.oauth_flow,
-            options.oauth_client_id,
-            os.environ.get("OAUTH_CLIENT_SECRET") or None,
-            options.imap_user or options.sender,
-            options.oauth_token_url,
-            tuple(options.oauth_scope.split()),
-            options.oauth_token_file,
-            options.oauth_key_file,
-        )
-    )
-
-
-def _open_store(options: argparse.Namespace, tokens: AccessTokens | None) -> MailStore:
-    if options.maildir is not None:
-        from guarantee_email_agent.services.mail.maildir import Maildir
-
-        return Maildir(options.maildir, options.sender, create=options.create, read_only=options.read_only)
-    from guarantee_email_agent.services.mail.imap import ImapMailbox, ImapSettings
-    from guarantee_email_agent.services.mail.mail_server import MailServer, tls_context
-    from guarantee_email_agent.services.mail.smtp import SmtpSender
-
-    imap_user = options.imap_user or options.sender
-    smtp_user = imap_user if options.smtp_user is None else options.smtp_user or None
-    imap_password = os.environ.get("IMAP_PASSWORD")
-    smtp_password = os.environ.get("SMTP_PASSWORD") or (imap_password if tokens is None else None)
-    if not imap_password and tokens is None:
-        exit_with_error("IMAP_PASSWORD is not set. Put the password of the IMAP user into the environment")
-    imap = MailServer(
-        "IMAP",
+def _mailbox_settings(options: argparse.Namespace) -> MailboxSettings:
+    """Raises ValueError for settings that do not go together."""
+    imap = Imap(
         options.imap_host,
         options.imap_port,
         options.imap_security,
-        imap_user,
-        imap_password,
+        options.imap_user,
+        options.imap_folder,
+        options.sent_folder,
+        options.drafts_folder,
         options.ca_file,
-        tokens,
+        options.marks,
+        options.mark_folders,
     )
-    smtp_host = options.smtp_host or options.imap_host
-    smtp = MailServer(
-        "SMTP",
-        smtp_host,
-        options.smtp_port,
-        options.smtp_security,
-        smtp_user,
-        smtp_password,
-        options.ca_file,
-        None if smtp_password else tokens,
-    )
-    for server in (imap, smtp):
-        if server.security == "none" and not is_loopback(server.host):
-            exit_with_error(
-                f"--{server.kind.lower()}-security none is for servers on this machine: {server.host} would get the "
-                "password"
-            )
-    try:
-        tls_context(options.ca_file)
-    except OSError as error:
-        exit_with_error(f"--ca-file {options.ca_file}: {error.strerror or 'holds no certificate in PEM format'}")
-    settings = ImapSettings(
-        server=imap,
-        folder=options.imap_folder,
-        sent_folder=options.sent_folder,
-        drafts_folder=options.drafts_folder,
-        address=options.sender,
+    smtp = Smtp(options.smtp_host, options.smtp_port, options.smtp_security, options.smtp_user)
+    return MailboxSettings(
+        options.sender,
+        options.maildir or Path(),
+        imap,
+        smtp,
         sent_copy=options.sent_copy,
         copy_wait_s=options.copy_wait,
-        # Without a key of its own, copies of another process are not told from what a stranger sends: they are listed.
-        key=os.environ.get("MAIL_KEY", "").encode() or secrets.token_bytes(32),
-        read_only=options.read_only,
-        marks=options.marks,
-        mark_folders=options.mark_folders,
-        replaces_ids=f".{smtp_host}".casefold().endswith(tuple(f".{domain}" for domain in _REPLACE_IDS)),
     )
-    return ImapMailbox(settings, SmtpSender(smtp, options.ehlo_name))
+
+
+def _oauth_client(options: argparse.Namespace) -> OAuthClient | None:
+    if options.oauth_flow is None or options.imap_host is None:
+        return None
+    from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
+
+    return OAuthClient(
+        options.oauth_flow,
+        options.oauth_client_id,
+        os.environ.get("OAUTH_CLIENT_SECRET") or None,
+        options.imap_user or options.sender,
+        options.oauth_token_url,
+        tuple(options.oauth_scope.split()),
+        options.oauth_token_file,
+        options.oauth_key_file,
+    )
+
+
+def _with_option_names(text: str) -> str:
+    """A message of the mailbox, with our options in place of the agent's settings."""
+    return _SETTING.sub(lambda setting: _OPTIONS.get(setting[1]) or f"--{setting[1].replace('.', '-')}", text)
 
 
 def _port(text: str) -> int:

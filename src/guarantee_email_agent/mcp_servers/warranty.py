@@ -1,16 +1,26 @@
-"""The look-up in a warranty list as an MCP tool."""
+"""MCP server that looks serial numbers up in a list: `guarantee-email-agent mcp-server warranty`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+import sys
+from collections.abc import Callable, Sequence
 from datetime import date
-from typing import Literal
+from pathlib import Path
+from typing import Final, Literal
 
 from pydantic import Field
 
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
-from guarantee_email_agent.services.table.table import Table
-from guarantee_email_agent.services.table.warranty_list import WarrantyRecord
+from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
+from guarantee_email_agent.services.table.open_table import open_table
+from guarantee_email_agent.services.table.table import Table, TableError
+from guarantee_email_agent.services.table.warranty_list import SERVER, WARRANTIES, WarrantyRecord
+
+_DESCRIPTION: Final = """\
+MCP server that tells whether a serial number is under warranty, from a list that you keep: a CSV file whose first line
+is serial_number,expiration_date and may go on with coverage and status, or an SQLite database with such a table named
+warranties. A CSV file is read anew when it changes."""
 
 
 class CheckWarranty(ToolArguments):
@@ -50,3 +60,27 @@ class WarrantyTools:
         optional = {"expiration_date": expiration_date, "coverage": record.coverage}
         known = {name: value for name, value in optional.items() if value is not None}
         return CheckedWarranty(serial_number=record.serial_number, status=record.status_on(self._today()), **known)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = CommandLine("warranty", _DESCRIPTION)
+    parser.add_argument("--file", type=Path, required=True, metavar="FILE", help="the list: CSV or SQLite")
+    parser.add_argument("--today", type=_day, metavar="YYYY-MM-DD", help="take this day for today, for demonstrations")
+    options = parser.parse_args(arguments)
+    try:
+        warranties = open_table(options.file, WARRANTIES)
+    except TableError as error:
+        exit_with_error(str(error))
+    today = lambda: options.today or date.today()  # noqa: E731, DTZ011 - the shop's own day
+    return serve(SERVER, WarrantyTools(warranties, today).tools())
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date; write it as 2027-03-31") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

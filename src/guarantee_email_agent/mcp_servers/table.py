@@ -1,16 +1,24 @@
-"""The look-up in any table as an MCP tool."""
+"""MCP server that looks numbers up in any table: `guarantee-email-agent mcp-server table`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from pydantic import ConfigDict, Field
 
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
-from guarantee_email_agent.services.table.table import Table, TableLayout
+from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
+from guarantee_email_agent.services.table.open_table import open_table
+from guarantee_email_agent.services.table.table import Table, TableError, TableLayout
 
 SERVER: Final = "table"  # as its error codes begin
+
+_DESCRIPTION: Final = """\
+MCP server that finds a row by its number, in a table that you keep: a CSV file whose first line names the columns, or
+a table of an SQLite database. A CSV file is read anew when it changes."""
 
 
 class FindRow(ToolArguments):
@@ -49,3 +57,22 @@ def table_layout(name: str, key: str) -> TableLayout[Mapping[str, str]]:
 
 def _filled(values: Mapping[str, str]) -> Mapping[str, str]:
     return {column: stripped for column, value in values.items() if (stripped := value.strip())}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = CommandLine("table", _DESCRIPTION)
+    parser.add_argument("--file", type=Path, required=True, metavar="FILE", help="the table: CSV or SQLite")
+    parser.add_argument("--key", required=True, metavar="COLUMN", help="the column with the number")
+    parser.add_argument("--table", metavar="NAME", help="the table of an SQLite database, by default the file's name")
+    options = parser.parse_args(arguments)
+    if not options.key.strip():
+        exit_with_error("--key is blank. Name the column with the number")
+    try:
+        table = open_table(options.file, table_layout(options.table or options.file.stem, options.key))
+    except TableError as error:
+        exit_with_error(str(error))
+    return serve(SERVER, TableTools(table).tools())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""The table server: looks numbers up in a table that somebody keeps."""

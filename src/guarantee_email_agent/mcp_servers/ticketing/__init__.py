@@ -1,1 +1,0 @@
-"""The ticketing server: keeps tickets in an SQLite database."""

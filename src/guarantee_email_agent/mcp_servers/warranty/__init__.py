@@ -1,1 +1,0 @@
-"""The warranty server: looks serial numbers up in a list."""

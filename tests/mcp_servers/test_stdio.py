@@ -1,0 +1,157 @@
+"""A server as a program: lines in, lines out."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from guarantee_email_agent.services.call_errors import ERROR_META_KEY
+
+SAMPLE = """
+import asyncio, resource, sys
+from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput
+from guarantee_email_agent.mcp_servers.stdio import serve
+
+class File(ToolArguments):
+    file: str
+
+class Limits(ToolOutput):
+    core: int
+    stdin: str
+
+async def work(arguments: File) -> ToolOutput:
+    await asyncio.sleep(0.3)
+    with open(arguments.file, "w") as file:
+        file.write("done")
+    return ToolOutput()
+
+async def late_bug(_: ToolArguments) -> ToolOutput:
+    await asyncio.sleep(0.3)
+    raise KeyError("what a customer wrote")
+
+async def wait(_: ToolArguments) -> ToolOutput:
+    await asyncio.sleep(3600)
+    return ToolOutput()
+
+async def limits(_: ToolArguments) -> Limits:
+    print("a stray print", flush=True)
+    return Limits(core=resource.getrlimit(resource.RLIMIT_CORE)[0], stdin=sys.stdin.read())
+
+tools = [ServerTool(wait, interruptible=True), *map(ServerTool, (work, late_bug, limits))]
+sys.exit(serve("sample", tools))
+"""
+
+
+class RawServer:
+    """A context manager, which kills what still runs."""
+
+    def __init__(self, script: Path) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([sys.executable, script], stdin=pipe, stdout=pipe, stderr=pipe)
+        assert self.process.stdin
+        assert self.process.stdout
+        assert self.process.stderr
+        self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
+        client = {"name": "test", "version": "1"}
+        self.request(0, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
+        assert self.await_line()["id"] == 0
+        self.send({"method": "notifications/initialized"})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.stdin, self.stdout, self.stderr):
+            stream.close()
+
+    def request(self, identity: int, method: str, params: dict[str, Any]) -> None:
+        self.send({"id": identity, "method": method, "params": params})
+
+    def begin(self, identity: int, tool: str, **arguments: Any) -> None:
+        """The server is at this call when it returns."""
+        self.request(identity, "tools/call", {"name": tool, "arguments": arguments})
+        self.request(-1, "ping", {})
+        assert self.await_line()["id"] == -1
+
+    def send(self, message: dict[str, Any]) -> None:
+        self.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    def write(self, line: bytes) -> None:
+        self.stdin.write(line)
+        self.stdin.flush()
+
+    def await_line(self) -> Any:
+        return json.loads(self.stdout.readline())
+
+    def end(self, *, by: int | None = None) -> tuple[int, dict[int, Any], str]:
+        """Exit code, results by id, and what was said on stderr; after the end of input, or a signal."""
+        if by is not None:
+            self.process.send_signal(by)
+            self.process.wait(30)  # although its input goes on
+        answers, errors = self.process.communicate(timeout=30)
+        lines = map(json.loads, answers.splitlines())
+        return self.process.returncode, {line["id"]: line["result"] for line in lines}, errors.decode()
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Iterator[RawServer]:
+    script = tmp_path / "sample_server.py"
+    script.write_text(SAMPLE)
+    with RawServer(script) as server:
+        yield server
+
+
+@pytest.mark.parametrize("by", [None, signal.SIGTERM])
+def test_at_its_end_calls_in_work_are_finished_and_answered(
+    raw: RawServer, by: signal.Signals | None, tmp_path: Path
+) -> None:
+    raw.begin(1, "wait")
+    raw.begin(2, "work", file=str(tmp_path / "done"))
+    code, results, told = raw.end(by=by)
+    assert (code, told) == (0, "")
+    assert results[1]["_meta"][ERROR_META_KEY]["code"] == "sample_stopping"
+    assert results[2]["structuredContent"] == {}
+    assert (tmp_path / "done").read_text() == "done"
+
+
+def test_sigint_ends_at_once_and_quietly(raw: RawServer) -> None:
+    raw.begin(1, "wait")
+    assert raw.end(by=signal.SIGINT) == (130, {}, "")
+
+
+def test_a_call_that_the_client_cancels_is_finished_all_the_same(raw: RawServer, tmp_path: Path) -> None:
+    raw.begin(1, "work", file=str(tmp_path / "done"))
+    raw.begin(2, "late_bug")
+    for identity in (1, 2):
+        raw.send({"method": "notifications/cancelled", "params": {"requestId": identity}})
+    code, results, told = raw.end()
+    assert (code, results) == (0, {})
+    assert (tmp_path / "done").read_text() == "done"
+    assert told.startswith("sample: late_bug: unexpected KeyError at sample_server.py:")
+    assert "customer" not in told
+
+
+def test_only_the_protocol_is_on_stdin_and_stdout(raw: RawServer) -> None:
+    raw.write(b"\nrubbish\n")
+    raw.request(1, "tools/call", {"name": "limits"})
+    assert raw.await_line()["result"]["structuredContent"] == {"core": 0, "stdin": ""}
+    assert raw.end() == (0, {}, "a stray print\n")
+
+
+def test_a_client_that_is_gone_ends_the_server_once_its_calls_are_finished(raw: RawServer, tmp_path: Path) -> None:
+    raw.begin(1, "work", file=str(tmp_path / "done"))
+    raw.stdout.close()
+    raw.request(2, "ping", {})
+    raw.stdin.close()
+    assert raw.process.wait(30) == 0
+    assert raw.stderr.read() == b""
+    assert (tmp_path / "done").read_text() == "done"
