@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS, MarkFolders, MarkKind, OAuthFlow
 from guarantee_email_agent.config.settings import Imap, MailboxSettings, Secrets, Smtp
@@ -21,6 +21,8 @@ from guarantee_email_agent.services.tool_error import ToolError
 
 if TYPE_CHECKING:
     from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
+
+_Section = TypeVar("_Section")
 
 _SECURITY = ("tls", "starttls", "none")
 _SETTING: Final = re.compile(r"\bmailbox\.((?:imap\.mark_folders|imap|smtp|oauth)\.[a-z_]+|from_address|sent_copy)")
@@ -56,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ehlo_name=options.ehlo_name,
             read_only=options.read_only,
         )
-    except (ToolError, ValueError) as error:
-        exit_with_error(_with_option_names(str(error)))
+    except ToolError as error:
+        exit_with_error(_with_option_names(error.message))
     tools = MailboxTools(store, options.copy_wait).tools()
     if options.read_only:
         tools = [tool for tool in tools if tool.read_only]
@@ -151,8 +153,9 @@ def _mark_folders(parser: CommandLine, options: argparse.Namespace) -> MarkFolde
 
 
 def _mailbox_settings(options: argparse.Namespace) -> MailboxSettings:
-    """Raises ValueError for settings that do not go together."""
-    imap = Imap(
+    imap = _section(
+        Imap,
+        f"--imap-security {options.imap_security}",
         options.imap_host,
         options.imap_port,
         options.imap_security,
@@ -164,7 +167,14 @@ def _mailbox_settings(options: argparse.Namespace) -> MailboxSettings:
         options.marks,
         options.mark_folders,
     )
-    smtp = Smtp(options.smtp_host, options.smtp_port, options.smtp_security, options.smtp_user)
+    smtp = _section(
+        Smtp,
+        f"--smtp-security {options.smtp_security}",
+        options.smtp_host,
+        options.smtp_port,
+        options.smtp_security,
+        options.smtp_user,
+    )
     return MailboxSettings(
         options.sender,
         options.maildir or Path(),
@@ -173,6 +183,13 @@ def _mailbox_settings(options: argparse.Namespace) -> MailboxSettings:
         sent_copy=options.sent_copy,
         copy_wait_s=options.copy_wait,
     )
+
+
+def _section(section: type[_Section], option: str, *values: Any) -> _Section:
+    try:
+        return section(*values)
+    except ValueError as error:
+        exit_with_error(f"{option}: {error}")
 
 
 def _oauth_client(options: argparse.Namespace) -> OAuthClient | None:
