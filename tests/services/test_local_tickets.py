@@ -7,22 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_sessions import failure
+from mcp_sessions import TICKET, failure
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.services.local_tickets import LocalTickets
 from guarantee_email_agent.services.ticket_store import TicketStore
 
 pytestmark = pytest.mark.anyio
-
-TICKET = {
-    "serial_number": "SN-100",
-    "warranty_status": "valid",
-    "customer_email": "customer@example.com",
-    "priority": "normal",
-    "category": "warranty_claim",
-    "idempotency_key": "mail-1",
-}
 
 
 @pytest.fixture
