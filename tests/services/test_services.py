@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_sessions import PROGRAMS, Script, failure, tool
+from mcp_sessions import PROGRAMS, TICKET, Script, tool
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings
@@ -29,14 +29,6 @@ pytestmark = pytest.mark.anyio
 NOWHERE = Path("/nowhere")
 MAILBOX = MailboxSettings(from_address="support@example.com", maildir=NOWHERE / "inbox")
 MAIL = b"From: customer@example.com\r\nTo: support@example.com\r\nMessage-ID: <1@example.com>\r\n\r\nSN-100?\r\n"
-TICKET = {
-    "serial_number": "SN-100",
-    "warranty_status": "valid",
-    "customer_email": "customer@example.com",
-    "priority": "normal",
-    "category": "warranty_claim",
-    "idempotency_key": "mail-1",
-}
 
 
 @pytest.fixture
@@ -99,19 +91,6 @@ async def test_waiting_ends_when_mail_comes(services: Services, tmp_path: Path) 
     await services.mail.list_unprocessed()
     (tmp_path / "inbox" / "new" / "2").write_bytes(MAIL)
     assert await services.mail.wait_for_mail(PATIENCE_S) is True
-
-
-async def test_a_mail_that_is_gone_or_too_large_is_an_error_of_that_mail(services: Services) -> None:
-    (entry,) = await services.mail.list_unprocessed()
-    for mail_id, limit, code in (("gone", 10_000, "mail_not_found"), (entry.id, 10, "mail_too_large")):
-        error = await failure(services.mail.read_raw(mail_id, limit))
-        assert (error.code, error.retryable, error.details["outage"]) == (code, False, False)
-
-
-async def test_a_refused_reply_is_certain_and_not_tried_again(services: Services) -> None:
-    reply = Reply("one@example.com, two@example.com", "Re: x", "text", "<reply-1@example.com>")
-    error = await failure(services.mail.send(reply))
-    assert (error.code, error.retryable, error.details["uncertain"]) == ("mail_invalid_argument", False, False)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import pytest
 from waiting import PATIENCE_S
@@ -23,6 +23,17 @@ from guarantee_email_agent.utils.errors import IntegrationError
 Session = TypeVar("Session", bound=McpSession)
 
 PROGRAMS = Path(__file__).parents[1] / "services" / "mcp"
+
+
+TICKET: Final = {
+    "serial_number": "SN-100",
+    "warranty_status": "valid",
+    "customer_email": "customer@example.com",
+    "priority": "normal",
+    "category": "warranty_claim",
+    "idempotency_key": "mail-1",
+}
+"""What every ticket has."""
 
 
 class Script:

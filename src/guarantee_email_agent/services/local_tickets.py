@@ -6,11 +6,13 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from guarantee_email_agent.services.blocking import BlockingService
 from guarantee_email_agent.services.ticket_store import FIELDS, SERVER, TicketStore, TicketStoreError
 from guarantee_email_agent.services.tool_error import ToolError
+
+_NAMED: Final = frozenset(FIELDS) - {"details"}
 
 
 class LocalTickets:
@@ -24,8 +26,8 @@ class LocalTickets:
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
         """`{"ticket_id", "status": "created"|"existing"}`. Fields beside the store's own become its `details`."""
-        further = {name: value for name, value in ticket_data.items() if name not in FIELDS}
-        ticket = {name: value for name, value in ticket_data.items() if name in FIELDS}
+        further = {name: value for name, value in ticket_data.items() if name not in _NAMED}
+        ticket = {name: value for name, value in ticket_data.items() if name in _NAMED}
         if further:
             ticket["details"] = json.dumps(further, ensure_ascii=False)
         number, is_new = await self._service.call(self.tool, lambda store: store.create(ticket, now()))

@@ -24,7 +24,6 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 server = MCPServer("http-test", log_level="CRITICAL")
-authorizations: set[str] = set()
 
 
 @server.tool()
@@ -39,7 +38,7 @@ def big(size: int) -> dict[str, str]:
 
 @server.tool()
 def about() -> dict[str, Any]:
-    return {"pid": os.getpid(), "authorizations": sorted(authorizations)}
+    return {"pid": os.getpid()}
 
 
 @server.tool()
@@ -57,7 +56,6 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        authorizations.add(dict(scope["headers"]).get(b"authorization", b"").decode())
         body, more = b"", True
         while more:
             message = await receive()

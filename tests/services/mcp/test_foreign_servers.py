@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from mail_servers import ADDRESS, PASSWORD, MailServers
-from mcp_sessions import failure
+from mcp_sessions import TICKET, failure
 from postgresql import LedgerSql
 
 from guarantee_email_agent.config.loader import load_config
@@ -140,14 +140,6 @@ mcp:
         result:
           tickets: {{from: ., each: {{ticket_id: id, idempotency_key: description}}}}
 """
-TICKET = {
-    "serial_number": "SN-100",
-    "warranty_status": "valid",
-    "customer_email": "customer@example.com",
-    "priority": "normal",
-    "category": "warranty_claim",
-    "idempotency_key": "mail-1",
-}
 
 
 @needs("@zeeg/dex")

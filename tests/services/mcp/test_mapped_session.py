@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
-from mcp_sessions import Script, Servers, failure, prose, tool
+from mcp_sessions import TICKET, Script, Servers, failure, prose, tool
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, NotFound, ToolMapping
@@ -40,14 +40,6 @@ FIND = ToolMapping(
     arguments={"idempotency_key": "query"},
     result={"tickets": AnswerSource(".", each={"ticket_id": "id", "idempotency_key": "text"})},
 )
-TICKET = {
-    "serial_number": "SN-1",
-    "warranty_status": "valid",
-    "customer_email": "a@example.org",
-    "priority": "normal",
-    "category": "warranty_claim",
-    "idempotency_key": "mail-1",
-}
 
 FIND_DEVICE = tool("find_device", "serial")
 DEVICE = prose(json.dumps({"state": "active", "ends": "2030-01-31"}))
@@ -132,12 +124,6 @@ class TestNotFound:
         script.write(tool("find_device", "serial", "kind"), find_device=prose("No such device", failed=True))
         client = make_warranty(replace(CHECK, constants={"kind": "device"}))
         assert await client.check_warranty("SN-1") == {"status": "not_found"}
-
-    async def test_number_in_an_error_of_the_protocol_is_no_failure_of_the_service(
-        self, warranty: LookUpClient, script: Script
-    ) -> None:
-        script.write(FIND_DEVICE, find_device={"code": -32000, "message": "SN-429-77 is odd"})
-        assert (await failure(warranty.check_warranty("SN-429-77"))).code == "warranty_api_failed"
 
     async def test_tool_that_is_gone_says_nothing_of_the_device(
         self, make_warranty: MakeWarranty, script: Script

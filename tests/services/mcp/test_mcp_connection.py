@@ -6,6 +6,7 @@ import gzip
 import json
 import threading
 from collections.abc import Iterator
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -31,7 +32,8 @@ class SessionServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.session_deleted = threading.Event()
         self.stopped = threading.Event()
-        self.accepted: list[str | None] = []
+        self.received: list[Message] = []
+        """The headers of each request."""
         self.stream = False
         self.compressed = False
         self.silent_after = ""  # a method
@@ -44,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.accepted.append(self.headers["Accept-Encoding"])
+        self.server.received.append(self.headers)
         if "id" not in message:
             self._answer(202, b"")
             return
@@ -152,7 +154,20 @@ async def test_nothing_is_decompressed_since_that_could_be_of_any_size(
     await session.start()
     http.compressed = True
     await failure(big(session, 100 * LIMIT))
-    assert set(http.accepted) == {"identity"}
+    assert {headers["Accept-Encoding"] for headers in http.received} == {"identity"}
+
+
+async def test_every_request_bears_the_headers(servers: Servers, http: SessionServer) -> None:
+    await servers.session(ServerLaunch("mcp.x", url=http.url, headers={"Authorization": "Bearer token"})).start()
+    assert {headers["Authorization"] for headers in http.received} == {"Bearer token"}
+
+
+async def test_no_proxy_stands_before_this_machine(session: McpSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nothing answers there
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert await big(session, 1) == 1
 
 
 @pytest.mark.parametrize("value", ["half a character: \ud800", float("nan")])

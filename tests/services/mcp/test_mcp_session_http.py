@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 import signal
 import subprocess
@@ -19,7 +18,6 @@ from guarantee_email_agent.services.call_errors import forbid_repeat
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
-from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
 
 SERVER = Path(__file__).parent / "http_server.py"
 pytestmark = pytest.mark.anyio
@@ -79,31 +77,10 @@ async def test_a_large_answer_comes_through(session: McpSession) -> None:
     assert len((await session.call("big", {"size": 10_000_000}, PATIENCE_S))["raw"]) == 10_000_000
 
 
-async def test_every_request_bears_the_headers(servers: Servers, own_http: HttpServer) -> None:
-    launch = ServerLaunch("mcp.x", url=own_http.url, headers={"Authorization": "Bearer token"})
-    assert "token" not in repr(launch)
-    about = await servers.session(launch).call("about", {}, PATIENCE_S)
-    assert about["authorizations"] == ["Bearer token"]
-
-
-async def test_no_proxy_stands_before_this_machine(
-    servers: Servers, own_http: HttpServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nothing answers there
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
-    assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
-
-
 @pytest.mark.parametrize(
     ("status", "code", "retryable"),
     [
         (401, "oracle_auth", False),
-        (403, "oracle_auth", False),
-        (429, "oracle_rate_limited", True),
-        (500, "oracle_unavailable", True),
         (503, "oracle_unavailable", True),
     ],
 )
@@ -117,16 +94,11 @@ async def test_a_status_tells_what_kind_of_failure_it_is(
     assert await works == {"said": "fine"}
 
 
-async def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(session: McpSession) -> None:
-    error = await failure(session.call("echo", {"text": "404"}, PATIENCE_S))
-    assert error.code == "oracle_unavailable"
-    assert error.details == {"retryable": True, "uncertain": False, "outage": True, "tool": "echo"}
-    assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
-
-
-@pytest.mark.parametrize("told", ["Bad Request: No valid session ID provided", "Bad Request: Server not initialized"])
-async def test_a_session_may_be_forgotten_with_status_400(session: McpSession, told: str) -> None:
-    error = await failure(session.call("echo", {"text": f"400: {told}"}, PATIENCE_S))
+@pytest.mark.parametrize(
+    "told", ["404", "400: Bad Request: No valid session ID provided", "400: Bad Request: Server not initialized"]
+)
+async def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(session: McpSession, told: str) -> None:
+    error = await failure(session.call("echo", {"text": told}, PATIENCE_S))
     assert error.code == "oracle_unavailable"
     assert error.details == {"retryable": True, "uncertain": False, "outage": True, "tool": "echo"}
     assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
@@ -149,17 +121,6 @@ async def test_a_server_that_went_away_is_found_again(servers: Servers, own_http
     own_http.start()
     await servers.clock.sleep(60)
     assert (await session.call("about", {}, PATIENCE_S))["pid"] != first
-
-
-async def test_a_server_that_was_exchanged_between_two_calls_is_no_trouble(
-    servers: Servers, own_http: HttpServer
-) -> None:
-    session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
-    await session.call("echo", {"text": "x"}, PATIENCE_S)
-    own_http.stop()
-    own_http.start()
-    echo = functools.partial(session.call, "echo", {"text": "y"}, PATIENCE_S)
-    assert await call_with_retry(echo, RetryPolicy(), servers.clock) == {"said": "y"}
 
 
 async def test_one_that_dies_in_a_call_leaves_it_uncertain(servers: Servers, own_http: HttpServer) -> None:

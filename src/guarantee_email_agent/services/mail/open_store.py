@@ -101,6 +101,8 @@ def open_mail_store(
         from guarantee_email_agent.services.mail.maildir import Maildir
 
         return Maildir(mailbox.maildir, address, create=create, read_only=read_only)
+    from ssl import SSLError
+
     from guarantee_email_agent.services.mail.imap import ImapMailbox, ImapSettings
     from guarantee_email_agent.services.mail.mail_server import MailServer, tls_context
     from guarantee_email_agent.services.mail.smtp import SmtpSender
@@ -137,7 +139,7 @@ def open_mail_store(
     try:
         tls_context(imap.ca_file)
     except OSError as error:
-        reason = error.strerror or "holds no certificate in PEM format"
+        reason = "holds no certificate in PEM format" if isinstance(error, SSLError) else error.strerror
         raise ToolError("mail_invalid_setting", f"mailbox.imap.ca_file {imap.ca_file}: {reason}") from None
     settings = ImapSettings(
         server=inbox,
