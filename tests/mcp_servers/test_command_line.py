@@ -37,8 +37,10 @@ IMAP = f"--imap-host imap.example.com {FROM}"
         (
             "mail",
             f"{IMAP} --imap-security none --smtp-user ''",
-            "--imap-security none: would send its password unencrypted over a network; set security to tls or "
-            "starttls\n",
+            (
+                "--imap-security none: would send its password unencrypted over a network; set security to tls or "
+                "starttls\n"
+            ),
         ),
         ("mail", f"{IMAP} --ca-file {{folder}}/none", "--ca-file {folder}/none: No such file or directory\n"),
         ("mail", f"--maildir {{folder}}/none {FROM}", "the Maildir {folder}/none does not exist. Make it, with dir"),
