@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
@@ -21,6 +22,15 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("without_deadline")
+
+_OPTIONAL = (
+    "anthropic|check_jsonschema|httpx2|kubernetes_validate|langchain_anthropic|langgraph|lxml|markdown_it|mcp|mcp_types"
+    "|oauthlib|prometheus_client|psycopg|pydantic_ai|ray|ruff|starlette|uvicorn|zstandard"
+)
+_MISSING_PACKAGE = re.compile(
+    rf"No module named '?(?P<module>{_OPTIONAL})\b|pip install 'guarantee-email-agent\[(?P<extra>[a-z]+)\]'"
+)
+"""In a failure: an import, ours or of a program that was run, and the line in which we ask for an extra."""
 
 # Of tests/support.
 pytest_plugins = [
@@ -103,17 +113,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    _skip_without_package(report, item)
     _fail_if_skipped(report)
     return report
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
+    _skip_without_package(report, collector)
     _fail_if_skipped(report)
     return report
+
+
+def _skip_without_package(
+    report: pytest.TestReport | pytest.CollectReport, node: pytest.Item | pytest.Collector
+) -> None:
+    """The README's command leaves the group ci out: what needs a package of it is skipped, and says so."""
+    if not report.failed or (missing := _MISSING_PACKAGE.search(report.longreprtext)) is None:
+        return
+    package = missing["module"] or missing["extra"]
+    report.outcome = "skipped"
+    report.longrepr = str(node.path), 0, f"Skipped: {package} is not installed: uv sync --group ci"
 
 
 def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:

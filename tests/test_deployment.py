@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -98,9 +99,8 @@ def rendered(request: pytest.FixtureRequest) -> dict[str, dict[str, Any]]:
 
 def assert_valid(found: dict[str, dict[str, Any]]) -> None:
     """By the schemas of Kubernetes, which know no unknown key."""
-    validator = pytest.importorskip("kubernetes_validate", reason="the group ci is not installed: uv sync --group ci")
     for each in found.values():
-        validator.validate(each, KUBERNETES, strict=True)
+        kubernetes_validate.validate(each, KUBERNETES, strict=True)
 
 
 class TestKubernetes:

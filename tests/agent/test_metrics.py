@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-
-pytest.importorskip("prometheus_client", reason="the group ci is not installed: uv sync --group ci")
-
 from mailbox_in_memory import INSTRUCTIONS
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families

@@ -10,9 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-pytest.importorskip("prometheus_client", reason="the group ci is not installed: uv sync --group ci")
-
 from company import Company
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families

@@ -10,9 +10,6 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 
 import pytest
-
-pytest.importorskip("prometheus_client", reason="the group ci is not installed: uv sync --group ci")
-
 from prometheus_client import CollectorRegistry, Counter
 
 from guarantee_email_agent.agent import monitoring_server

@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from ledgers import KEY, LOCATION, MAIL, REPLY, claimed
 from sqlalchemy import func, select
@@ -333,7 +334,6 @@ def test_a_connection_that_ended_while_idle_is_replaced(postgresql_server: Any, 
 
 
 def test_a_connection_that_is_cut_in_the_middle(postgresql_server: Any, postgresql_url: str) -> None:
-    psycopg = pytest.importorskip("psycopg", reason="the group ci is not installed: uv sync --group ci")
     with (
         closing(open_ledger(postgresql_url, key=KEY)) as ledger,
         closing(psycopg.connect(postgresql_url.replace("+psycopg", ""))) as other,

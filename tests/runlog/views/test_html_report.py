@@ -10,14 +10,11 @@ from typing import Any
 
 import pytest
 import sample_reports
+from lxml import etree
 
 from guarantee_email_agent.runlog.totals import Totals
 from guarantee_email_agent.runlog.views.html_report import MAX_CASES_BYTES, as_html
 from guarantee_email_agent.runlog.views.transcript import MAX_TEXT
-
-
-def html_parser() -> Any:
-    return pytest.importorskip("lxml.etree", reason="the group ci is not installed: uv sync --group ci")
 
 
 class Page(HTMLParser):
@@ -155,7 +152,7 @@ def test_an_empty_run() -> None:
 @pytest.mark.parametrize("body", ["word " * 3_000, "x" * 15_000, "a line of a mail\n" * 900, "\n" * 15_000])
 def test_of_a_long_text_the_rest_is_folded_and_nothing_is_lost(body: str) -> None:
     case = sample_reports.case(request={"body": body})
-    page = html_parser().HTML(as_html(sample_reports.report(case)).decode())
+    page = etree.HTML(as_html(sample_reports.report(case)).decode())
     (mail,) = page.xpath("//section[@class='part mail']")
     head, rest = mail.xpath(".//div[@class='lines']")
     assert rest.getparent().get("class") == "rest"
@@ -171,12 +168,12 @@ def test_of_many_groups_those_with_failures_stand_outside_the_fold() -> None:
     languages = ["de", "en", "es", "fr", "it", "pl", "pt", "nl", "sv", "da", "cs", "fi", "hu"]
     cases = [sample_reports.case(number, language=each) for number, each in enumerate(languages, 1)]
     failed = sample_reports.case(99, passed=False, language="de")
-    page = html_parser().HTML(as_html(sample_reports.report(*cases, failed)).decode())
+    page = etree.HTML(as_html(sample_reports.report(*cases, failed)).decode())
     outside = page.xpath("//section[@aria-labelledby='groups']/div//tbody/tr")
     inside = page.xpath("//section[@aria-labelledby='groups']/details//tbody/tr")
     assert (len(outside), len(inside)) == (1, 13)
     assert page.xpath("string(//section[@aria-labelledby='groups']/details/summary)") == "All 13 categories by language"
-    clean = html_parser().HTML(as_html(sample_reports.report(*cases)).decode())
+    clean = etree.HTML(as_html(sample_reports.report(*cases)).decode())
     assert clean.xpath("count(//section[@aria-labelledby='groups']/div)") == 0
     assert clean.xpath("string(//section[@aria-labelledby='groups']/details/summary)") == (
         "Every scenario passed in all 13 categories by language"

@@ -6,9 +6,6 @@ import re
 from typing import Any
 
 import pytest
-
-pytest.importorskip("markdown_it", reason="the group ci is not installed: uv sync --group ci")
-
 import sample_reports
 from hypothesis import given
 from hypothesis import strategies as st
