@@ -24,7 +24,7 @@ settings.register_profile(
 settings.load_profile("without_deadline")
 
 _OPTIONAL = (
-    "anthropic|check_jsonschema|httpx2|kubernetes_validate|langchain_anthropic|langgraph|lxml|markdown_it|mcp|mcp_types"
+    "anthropic|check_jsonschema|httpx2|jwt|kubernetes_validate|langchain_anthropic|langgraph|lxml|markdown_it|mcp|mcp_types"
     "|oauthlib|prometheus_client|psycopg|pydantic_ai|ray|ruff|starlette|uvicorn|zstandard"
 )
 _MISSING_PACKAGE = re.compile(
