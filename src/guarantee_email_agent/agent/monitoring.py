@@ -20,6 +20,7 @@ from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.loopback import is_loopback
 
 if TYPE_CHECKING:  # loaded where metrics are wanted: 80 ms, and a package of an extra
@@ -123,15 +124,8 @@ async def open_monitoring(
 
 def require_packages(settings: MetricsSettings) -> None:
     """Raises ConfigurationError where metrics are wanted, and the package that they need is not installed."""
-    if settings.place is None:
-        return
-    try:
-        import prometheus_client  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name != "prometheus_client":
-            raise
-        problem = "metrics need the package prometheus_client. Run: pip install 'guarantee-email-agent[metrics]'"
-        raise ConfigurationError(f"{problem}, or remove metrics.listen", "metrics_not_installed") from None
+    if settings.place is not None:
+        require_extra("metrics", "metrics.listen", "prometheus_client")
 
 
 def check_place(address: str, port: int) -> None:

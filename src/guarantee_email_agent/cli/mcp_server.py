@@ -7,6 +7,7 @@ import importlib
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
+from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.process import gc_paused
 
 _EXIT_CODES = """\
@@ -34,6 +35,7 @@ def add_mcp_server(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    require_extra("mcp", "mcp-server", "mcp", "pydantic")
     with gc_paused():
         server = importlib.import_module(f"guarantee_email_agent.mcp_servers.{options.server}")
     code: int = server.main(options.arguments)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
-from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError
+from guarantee_email_agent.utils.errors import EXIT_SUCCESS
+from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable
 
 _EXIT_CODES = """\
@@ -19,7 +20,6 @@ exit codes:
        bad configuration, bad usage
 """
 _PORT = 8420
-_PACKAGES = ("starlette", "uvicorn")
 
 
 def add_view(commands: arguments.Commands) -> None:
@@ -53,14 +53,10 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.config.operation_settings import run_store_file
 
     config = arguments.load_config_and_log(options.config, options.verbose)
-    try:
-        from guarantee_email_agent.viewer.server import serve
-        from guarantee_email_agent.viewer.site import Site
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _PACKAGES:
-            raise
-        problem = f"view needs the package {error.name}. Install guarantee-email-agent[view]"
-        raise ConfigurationError(problem, "viewer_not_installed") from None
+    require_extra("view", "view", "starlette", "uvicorn")
+    from guarantee_email_agent.viewer.server import serve
+    from guarantee_email_agent.viewer.site import Site
+
     store = options.store or run_store_file(config.store, config.source)
     site = Site(store, config.ledger_location, lambda: datetime.now(UTC))
     stream = BrokenPipeSafeStream(sys.stdout)

@@ -28,6 +28,7 @@ from guarantee_email_agent.runlog.gate import GateOutcome, decide_gate
 from guarantee_email_agent.runlog.statistics import threshold_fraction
 from guarantee_email_agent.runlog.totals import Totals
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
+from guarantee_email_agent.utils.extras import require_extra
 
 logging.getLogger("guarantee_email_agent").addHandler(logging.NullHandler())  # Python would print what nobody handles
 
@@ -165,6 +166,7 @@ class _Suite:
     def _execution(self, stopping: threading.Event, loop: asyncio.AbstractEventLoop | None) -> Execution:
         if self.agent is None or isinstance(self.agent, str):
             return Execution.of(self.config, self.options, stopping=stopping)
+        require_extra("mcp", "an agent of your own", "mcp", "pydantic")
         from guarantee_email_agent.eval.agents.callable_agent import CallableAgent  # mcp, and a web server
 
         assert loop is not None

@@ -19,6 +19,7 @@ from guarantee_email_agent.eval.runner import EvalRunner, OnResult
 from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ def _agent_evaluation(
     if options.max_cost_usd is not None:
         problem = "--max-cost is for our own agent in this process: what --agent costs is not known here. Remove one"
         raise ConfigurationError(problem, "cli_bad_usage")
+    require_extra("mcp", "--agent", "mcp", "pydantic")
     from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation, AgentOptions  # mcp, and a web server
 
     named = AgentOptions(agent or options.agent or "", options.agent_mcp, options.agent_timeout)

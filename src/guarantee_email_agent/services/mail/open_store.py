@@ -14,6 +14,7 @@ from guarantee_email_agent.files.text_file import InputFileError
 from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.addresses import parse_address
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.loopback import is_loopback
 
 if TYPE_CHECKING:
@@ -51,12 +52,7 @@ def check_mailbox(config: Config) -> None:
 
 def require_oauth_client(config: Config) -> None:
     """Raises ConfigurationError where the extra is not installed, or the client's secret is missing."""
-    from importlib.util import find_spec
-
-    if find_spec("oauthlib") is None or find_spec("httpx2") is None:
-        raise ConfigurationError(
-            "mailbox.oauth needs oauthlib. Run: pip install 'guarantee-email-agent[oauth]'", "config_missing_package"
-        )
+    require_extra("oauth", "mailbox.oauth", "oauthlib", "httpx2")
     if config.mailbox.oauth.used_flow == "client_credentials" and config.secrets.oauth_client_secret is None:
         raise ConfigurationError(
             "OAUTH_CLIENT_SECRET is not set, but mailbox.oauth.flow is client_credentials. Set it in the environment "

@@ -9,6 +9,7 @@ from typing import Final
 
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import truncate
 
 MAX_TARGET_CHARS: Final = 200
@@ -62,6 +63,7 @@ def configured_launch(
 
     Raises ConfigurationError for a variable that is not set.
     """
+    require_extra("mcp", setting, "mcp")
     if missing := [name for name in server.env if name not in given]:
         raise ConfigurationError(
             f"{setting}.env names {missing[0]}, which is not set. Set it in the environment or in .env, or remove it "
