@@ -17,36 +17,17 @@ IMAP = f"--imap-host imap.example.com {FROM}"
 @pytest.mark.parametrize(
     ("server", "arguments", "message"),
     [
-        ("mail", "", "the following arguments are required: --from; see --help\n"),
         ("mail", f"{IMAP} --maildir x", "name either --maildir or --imap-host; see --help\n"),
-        (
-            "mail",
-            f"{FROM} --maildir x --marks folders",
-            "--marks folders is for IMAP: a Maildir keeps its marks itself",
-        ),
-        ("mail", f"{IMAP} --mark-parent 'a*'", "--mark-parent must be a name without * and %, and without white space"),
-        (
-            "mail",
-            f"{IMAP} --mark-unknown ANSWERED",
-            "a folder of --mark-answered to --mark-unknown has one name for two",
-        ),
+        ("mail", f"{IMAP} --mark-parent 'a*'", "--mark-parent must be a name without * and %, and without white"),
+        ("mail", f"{IMAP} --mark-unknown ANSWERED", "a folder of --mark-answered to --mark-unknown has one name for"),
         ("mail", "--from 'S <s@example.com>' --maildir x", "--from is not one bare address like support@example.com\n"),
         ("mail", f"{IMAP} --imap-port 0", "argument --imap-port: '0' is no port; see --help\n"),
-        ("mail", f"{IMAP} --copy-wait -1", "argument --copy-wait: '-1' is no number of seconds from 0 to 600; see --h"),
         ("mail", IMAP, "IMAP_PASSWORD is not set. Put the password of the IMAP user into the environment\n"),
-        (
-            "mail",
-            f"{IMAP} --imap-security none --smtp-user ''",
-            (
-                "--imap-security none: would send its password unencrypted over a network; set security to tls or "
-                "starttls\n"
-            ),
-        ),
+        ("mail", f"{IMAP} --imap-security none", "--imap-security none: would send its password unencrypted"),
         ("mail", f"{IMAP} --ca-file {{folder}}/none", "--ca-file {folder}/none: No such file or directory\n"),
         ("mail", f"--maildir {{folder}}/none {FROM}", "the Maildir {folder}/none does not exist. Make it, with dir"),
         ("ticketing", "--database {folder}/none/t.db", "{folder}/none/t.db: the folder {folder}/none does not exist."),
         ("warranty", "--file x.csv --today soon", "argument --today: 'soon' is no date; write it as 2027-03-31; see "),
-        ("warranty", "--file {folder}/none", "{folder}/none: cannot be read (No such file or directory). Create it"),
         ("table", "--file x.csv --key ' '", "--key is blank. Name the column with the number\n"),
         ("table", "--file {folder}/bad.csv --key id", "{folder}/bad.csv:1: has no column id. Begin the file with"),
     ],

@@ -36,7 +36,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
 
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
@@ -96,7 +96,7 @@ class ServerTool:
         return arguments, output
 
     def declaration(self) -> Tool:
-        arguments, output = (model.model_json_schema(schema_generator=_UntitledJsonSchema) for model in self.models)
+        arguments, output = map(_schema, self.models)
         return Tool(
             name=self.name,
             title=self.name.replace("_", " ").capitalize(),
@@ -255,6 +255,11 @@ class _UntitledJsonSchema(GenerateJsonSchema):
     def model_schema(self, schema: Any) -> dict[str, Any]:
         titled = super().model_schema(schema)
         return {key: value for key, value in titled.items() if key not in ("title", "description")}
+
+
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(schema_generator=_UntitledJsonSchema)
 
 
 def _location(error: BaseException) -> str:

@@ -11,8 +11,9 @@ from pydantic import ConfigDict, Field
 
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
 from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
+from guarantee_email_agent.services.table.local_look_ups import row_answer, table_layout
 from guarantee_email_agent.services.table.open_table import open_table
-from guarantee_email_agent.services.table.table import Table, TableError, TableLayout
+from guarantee_email_agent.services.table.table import Table, TableError
 
 SERVER: Final = "table"  # as its error codes begin
 
@@ -45,18 +46,7 @@ class TableTools:
 
         Upper and lower case, spaces and hyphens do not count.
         """
-        row = await in_thread(self._table.find, arguments.number)
-        return FoundRow(status="not_found") if row is None else FoundRow(**{"status": "found", **row})
-
-
-def table_layout(name: str, key: str) -> TableLayout[Mapping[str, str]]:
-    """Of a table with any columns beside its key."""
-    folded = key.strip().casefold()
-    return TableLayout(SERVER, name, folded, folded.replace("_", " "), (folded,), None, _filled)
-
-
-def _filled(values: Mapping[str, str]) -> Mapping[str, str]:
-    return {column: stripped for column, value in values.items() if (stripped := value.strip())}
+        return FoundRow(**row_answer(await in_thread(self._table.find, arguments.number)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.key.strip():
         exit_with_error("--key is blank. Name the column with the number")
     try:
-        table = open_table(options.file, table_layout(options.table or options.file.stem, options.key))
+        table = open_table(options.file, table_layout(SERVER, options.table or options.file.stem, options.key))
     except TableError as error:
         exit_with_error(str(error))
     return serve(SERVER, TableTools(table).tools())

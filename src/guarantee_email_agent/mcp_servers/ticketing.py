@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Protocol
 
@@ -14,6 +13,7 @@ from pydantic import Field
 
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
 from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
+from guarantee_email_agent.services.local_tickets import now
 from guarantee_email_agent.services.ticket_store import SERVER, TicketStore, TicketStoreError
 
 _DESCRIPTION: Final = """\
@@ -125,7 +125,7 @@ class TicketingTools:
         ticket = arguments.model_dump(exclude_unset=True)
         if "details" in ticket:
             ticket["details"] = json.dumps(arguments.details, ensure_ascii=False)
-        ticket_id, new = await in_thread(self._store.create, ticket, _now())
+        ticket_id, new = await in_thread(self._store.create, ticket, now())
         return CreatedTicket(ticket_id=ticket_id, status="created" if new else "existing")
 
     async def add_note(self, arguments: NewNote) -> AddedNote:
@@ -134,7 +134,7 @@ class TicketingTools:
         Harmless to repeat.
         """
         values = arguments.ticket_id, arguments.note, arguments.idempotency_key
-        new = await in_thread(self._store.add_note, *values, _now())
+        new = await in_thread(self._store.add_note, *values, now())
         return AddedNote(status="added" if new else "existing")
 
     async def find_ticket(self, arguments: FindTicket) -> FoundTicket:
@@ -148,10 +148,6 @@ class TicketingTools:
             tickets=[StoredTicket(**ticket | {"details": json.loads(ticket["details"])}) for ticket in tickets],
             total=total,
         )
-
-
-def _now() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
 from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
+from guarantee_email_agent.services.table.local_look_ups import warranty_answer
 from guarantee_email_agent.services.table.open_table import open_table
 from guarantee_email_agent.services.table.table import Table, TableError
 from guarantee_email_agent.services.table.warranty_list import SERVER, WARRANTIES, WarrantyRecord
@@ -54,12 +55,7 @@ class WarrantyTools:
         Upper and lower case, spaces and hyphens do not count.
         """
         record = await in_thread(self._warranties.find, arguments.serial_number)
-        if record is None:
-            return CheckedWarranty(serial_number=arguments.serial_number, status="not_found")
-        expiration_date = record.expiration_date.isoformat() if record.expiration_date else None
-        optional = {"expiration_date": expiration_date, "coverage": record.coverage}
-        known = {name: value for name, value in optional.items() if value is not None}
-        return CheckedWarranty(serial_number=record.serial_number, status=record.status_on(self._today()), **known)
+        return CheckedWarranty(**warranty_answer(arguments.serial_number, record, self._today()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
