@@ -36,7 +36,7 @@ from guarantee_email_agent.services.mcp.mapping_check import Misfit, find_misfit
 from guarantee_email_agent.services.mcp.mcp_connection import McpConnection
 from guarantee_email_agent.services.mcp.mcp_session import AnswerTypes, McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
-from guarantee_email_agent.services.mcp.tool_client import OfferedTool, ToolAnswer
+from guarantee_email_agent.services.mcp.tools import OfferedTool, ToolAnswer
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.field_path import MISSING

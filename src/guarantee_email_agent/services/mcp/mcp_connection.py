@@ -5,18 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from guarantee_email_agent.services.mcp.sdk_client import http_transport, sdk_client, stdio_transport
+from guarantee_email_agent.services.mcp.sdk_client import SdkClient, http_transport, sdk_client, stdio_transport
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.services.mcp.server_process import ServerProcess
-from guarantee_email_agent.services.mcp.tool_client import (
-    CallFailedError,
-    OfferedTool,
-    OpenClient,
-    ToolAnswer,
-    ToolClient,
-)
+from guarantee_email_agent.services.mcp.tools import CallFailedError, OfferedTool, ToolAnswer
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +29,7 @@ class McpConnection:
         self._exit_grace_s = exit_grace_s
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._client: ToolClient | None = None
+        self._client: SdkClient | None = None
         self._opened = False
         self._process: ServerProcess | None = None
         self.tools: Mapping[str, OfferedTool] = {}
@@ -114,7 +109,7 @@ class McpConnection:
             raise CallFailedError(str(error), ended=self.ended) from None
 
     @staticmethod
-    async def _list_tools(client: ToolClient) -> dict[str, OfferedTool]:
+    async def _list_tools(client: SdkClient) -> dict[str, OfferedTool]:
         return {tool.name: tool for tool in await client.list_tools()}
 
     async def _run(self, opened: asyncio.Event) -> None:
@@ -131,7 +126,7 @@ class McpConnection:
         finally:
             self._stop.set()
 
-    def _open_client(self) -> OpenClient:
+    def _open_client(self) -> AbstractAsyncContextManager[SdkClient]:
         launch, limit = self._launch, self._max_answer_bytes
         if launch.command is None:
             return sdk_client(http_transport(launch, limit, self.end), self._on_tools_changed)

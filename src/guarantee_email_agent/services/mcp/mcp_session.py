@@ -31,7 +31,7 @@ from guarantee_email_agent.services.mcp.mcp_connection import McpConnection
 from guarantee_email_agent.services.mcp.sdk_client import load_sdk
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.services.mcp.server_process import EXIT_GRACE_S, AnswerTooLargeError
-from guarantee_email_agent.services.mcp.tool_client import BadAnswerError, CallFailedError, OfferedTool, ToolAnswer
+from guarantee_email_agent.services.mcp.tools import BadAnswerError, CallFailedError, OfferedTool, ToolAnswer
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.retry import Backoff
@@ -72,7 +72,7 @@ class McpSession:
         max_answer_bytes: int = MAX_ANSWER_BYTES,
         exit_grace_s: float = EXIT_GRACE_S,
     ) -> None:
-        """start_timeout_s: seconds until the server has listed its tools. exit_grace_s: see StdioTransport."""
+        """start_timeout_s: seconds until the server has listed its tools. exit_grace_s: see ServerProcess."""
         self.name = name
         self.launch = launch
         self._clock = clock

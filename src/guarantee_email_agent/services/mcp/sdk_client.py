@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from guarantee_email_agent.services.call_errors import ERROR_META_KEY
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.services.mcp.server_process import AnswerTooLargeError, ServerProcess
-from guarantee_email_agent.services.mcp.tool_client import (
-    NO_JSON,
-    BadAnswerError,
-    CallFailedError,
-    OfferedTool,
-    ToolAnswer,
-    encode_json,
-)
+from guarantee_email_agent.services.mcp.tools import BadAnswerError, CallFailedError, OfferedTool, ToolAnswer
 from guarantee_email_agent.utils.loopback import is_loopback
 from guarantee_email_agent.utils.process import gc_paused
 from guarantee_email_agent.utils.version import __version__
@@ -40,6 +33,7 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 MAX_TOOL_PAGES: Final = 100
+_NO_JSON: Final = "is no message in valid JSON"
 # As the SDK words it:
 _CONNECTION_CLOSED: Final = "Connection closed"
 _INVALID_SCHEMA: Final = "Invalid schema"
@@ -71,12 +65,13 @@ async def sdk_client(transport: Transport, on_tools_changed: Callable[[], None])
 
 
 class SdkClient:
-    """A ToolClient."""
+    """A connection that is open. Sets no limit to the waiting."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def list_tools(self) -> list[OfferedTool]:
+        """The tools of all pages. Raises CallFailedError."""
         from mcp import MCPError
 
         tools: list[OfferedTool] = []
@@ -92,16 +87,22 @@ class SdkClient:
         return tools
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
+        """Raises CallFailedError where no answer of the tool comes, ValueError where it is not as the tool declares,
+        and BadAnswerError where more is known of why.
+        """
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, TextContent
 
-        encode_json(arguments)  # which the SDK would fail on in its own way
+        try:  # half a character (a lone surrogate), or no number, which the SDK fails on in its own way
+            json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
+        except ValueError:
+            raise CallFailedError("the arguments cannot be written as JSON", was_sent=False) from None
         statuses = record_error_statuses()
         try:
             result = await self._client.call_tool(tool, dict(arguments))
         except MCPError as error:
-            if error.code == PARSE_ERROR and error.message == NO_JSON:
-                raise BadAnswerError(NO_JSON) from None
+            if error.code == PARSE_ERROR and error.message == _NO_JSON:
+                raise BadAnswerError(_NO_JSON) from None
             status = statuses[-1] if statuses else 0
             # The session, by a server that was started anew: 404 by the protocol, 400 of many.
             forgotten = status == 404 or (status == 400 and _FORGOTTEN.search(error.message) is not None)
@@ -213,7 +214,7 @@ async def stdio_transport(process: ServerProcess) -> AsyncIterator[TransportStre
             if (answered := _answered_id(line)) is None:
                 return False
             # Without an answer its call would wait until its deadline, as if the server were silent.
-            error = types.ErrorData(code=types.PARSE_ERROR, message=NO_JSON)
+            error = types.ErrorData(code=types.PARSE_ERROR, message=_NO_JSON)
             message = types.JSONRPCError(jsonrpc="2.0", id=answered, error=error)
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the reader is gone
             await incoming_send.send(SessionMessage(message))

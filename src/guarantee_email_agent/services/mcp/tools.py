@@ -1,12 +1,10 @@
-"""What a connection needs of a client of the Model Context Protocol, whoever wrote that."""
+"""The tools of a server, what they answer, and how a call fails, in our own terms."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from mcp_types import Tool
@@ -46,9 +44,6 @@ class OfferedTool:
         return found
 
 
-NO_JSON: Final = "is no message in valid JSON"
-
-
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
     """What a tool answered. text: its text content, the blocks joined by line breaks.
@@ -82,29 +77,3 @@ class CallFailedError(Exception):
 
 class BadAnswerError(ValueError):
     """An answer that is not as it has to be. The message is a verb phrase about it, without anything it holds."""
-
-
-class ToolClient(Protocol):
-    """A connection that is open."""
-
-    async def list_tools(self) -> list[OfferedTool]:
-        """The tools of all pages."""
-
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
-        """Raises CallFailedError where no answer of the tool comes, ValueError where it is not as the tool declares,
-        and BadAnswerError where more is known of why.
-
-        Sets no limit to the waiting.
-        """
-
-
-OpenClient = AbstractAsyncContextManager[ToolClient]
-"""Entering connects and negotiates the protocol, leaving ends the connection, and the server if we started it."""
-
-
-def encode_json(message: Mapping[str, Any]) -> bytes:
-    """On one line. Raises CallFailedError for half a character (a lone surrogate), and for what is no number."""
-    try:
-        return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    except ValueError:
-        raise CallFailedError("the arguments cannot be written as JSON", was_sent=False) from None
