@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +19,11 @@ from guarantee_email_agent.config.look_up_settings import LookUpSettings
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, MailboxSettings, Tickets, Warranties
 from guarantee_email_agent.instructions.look_up import WARRANTY
+from guarantee_email_agent.services import blocking
 from guarantee_email_agent.services.look_up_answer import LookUpAnswer, parse_look_up_answer
 from guarantee_email_agent.services.ports import Reply
 from guarantee_email_agent.services.services import Services, create_services
+from guarantee_email_agent.services.ticket_store import TicketStore
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 
@@ -151,3 +154,25 @@ async def test_a_server_without_the_tool_of_the_look_up_is_refused(
         await services.close()
     assert f"does not offer {lacking}" in caught.value.message
     assert "Set look_ups.orders.server to a server" in caught.value.message
+
+
+async def test_closing_waits_for_no_call_once_it_is_cancelled(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by Ctrl-C while a service hangs."""
+    begun, may_end = threading.Event(), threading.Event()
+    monkeypatch.setattr(TicketStore, "find", lambda *_: (begun.set(), may_end.wait(PATIENCE_S)))
+    monkeypatch.setattr(blocking, "CLOSE_S", 10 * PATIENCE_S)
+
+    async def work() -> None:
+        try:
+            await services.ticketing.test_connection()
+        finally:
+            await services.close()
+
+    working = asyncio.create_task(work())
+    await asyncio.to_thread(begun.wait, PATIENCE_S)
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(working, PATIENCE_S)
+    may_end.set()

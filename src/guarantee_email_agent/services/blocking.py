@@ -9,7 +9,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 MAX_THREADS: Final = 16
 CLOSE_S: Final = 5.0
 """That calls in progress have to end before the service is closed."""
+
+interrupted: Final[ContextVar[bool]] = ContextVar("interrupted", default=False)
+"""Whether whoever closes services was told to end at once, so that no call is waited for."""
 
 CLOSING_S: Final = 15.0
 """That it may take to close: an access token that was just asked for is kept first."""
@@ -104,11 +107,12 @@ class BlockingService(Generic[_Service]):
     async def close(self) -> None:
         """Calls in progress may end; then the service is closed. No call after that."""
         self._closed = True
+        patience_s = 0.0 if interrupted.get() else CLOSE_S
         if self._running:
-            await asyncio.wait(self._running, timeout=CLOSE_S)
+            await asyncio.wait(self._running, timeout=patience_s)
         if self._opening is None:
             return
-        await asyncio.wait((self._opening,), timeout=CLOSE_S)
+        await asyncio.wait((self._opening,), timeout=patience_s)
         if self._opening.done() and not self._opening.cancelled() and self._opening.exception() is None:
             closing = in_daemon_thread(self._opening.result().close)
             await asyncio.wait((closing,), timeout=CLOSING_S)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL, MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
-from guarantee_email_agent.services.blocking import BlockingService
+from guarantee_email_agent.services.blocking import BlockingService, interrupted
 from guarantee_email_agent.services.call_errors import BadAnswers
 from guarantee_email_agent.services.local_tickets import LocalTickets
 from guarantee_email_agent.services.look_up_answer import parse_look_up_answer
@@ -158,7 +158,9 @@ class Services:
         return circuits
 
     async def close(self) -> None:
-        """Returns once calls in progress have ended, and servers that were started are gone."""
+        """Returns once servers that were started are gone, and calls in progress have ended, unless it is cancelled."""
+        task = asyncio.current_task()
+        interrupted.set(task is not None and task.cancelling() > 0)
         look_ups = (client.close() for client in self.look_ups.values())
         await asyncio.gather(self.mail.close(), self.warranty.close(), self.ticketing.close(), *look_ups)
 
