@@ -204,6 +204,24 @@ def test_memory_that_shows_nowhere_counts(small_box: Box, program: str) -> None:
     assert (result.exit_code, result.status) == (137, "error")
 
 
+WITHOUT_FIRST_THREAD = """
+import ctypes, os, threading, time
+def fill():
+    while " Z " not in open("/proc/self/stat").read(): time.sleep(0.01)
+    held = b"x" * (100 << 20)
+    time.sleep(10)
+for _ in range(4):
+    if os.fork() == 0:
+        threading.Thread(target=fill).start()
+        ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_memory_of_processes_whose_first_thread_has_ended_counts(small_box: Box) -> None:
+    assert small_box.python(WITHOUT_FIRST_THREAD, timeout=15).stdout == "-9"
+
+
 PIPES = """
 import os, time
 for _ in range(36):
