@@ -300,6 +300,21 @@ def test_the_process_that_counts_memory_cannot_be_slowed(box: Box) -> None:
     assert (result.stdout, result.stderr) == (" ".join(["True"] * 9) + "\nits own", "")
 
 
+SHARED_TABLES = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+create, setup = {"x86_64": (222, 206), "aarch64": (107, 0)}[os.uname().machine]
+context, timer, timers = ctypes.c_ulong(), ctypes.c_int(), 0
+while timers < 10_000 and libc.syscall(create, 1, None, ctypes.byref(timer)) == 0: timers += 1
+print(timers, libc.syscall(setup, 1, ctypes.byref(context)), libc.inotify_init(), libc.inotify_init1(0))
+print(libc.mq_open(b"/queue", 0o100 | 2, 0o600, None))
+"""
+
+
+def test_what_all_programs_have_together_is_not_used_up(small_box: Box) -> None:
+    assert small_box.python(SHARED_TABLES).stdout == "40 -1 -1 -1\n-1"
+
+
 SEMAPHORES = """
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
