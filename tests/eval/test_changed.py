@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -259,6 +260,30 @@ REASON = "judge.py, line 2: it imports what only a run tells"
 def test_a_file_that_cannot_be_read_is_not_the_same_as_last_time() -> None:
     inputs = verdict_inputs.VerdictInputs(Config(), Path("evals"), "offline", "command:cat /proc/self/mem")
     assert "mem cannot be read (Input/output error)" in inputs.set.incomplete
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [(os.mkfifo, "a pipe"), (lambda path: path.symlink_to("/dev/null"), "a device")],
+    ids=["pipe", "device"],
+)
+def test_what_is_no_file_is_neither_waited_for_nor_read(
+    tmp_path: Path, make: Callable[[Path], None], kind: str
+) -> None:
+    (tmp_path / "judge.py").write_text(JUDGE)
+    names = ("helper.py", "other.py")
+    for name in names:
+        make(tmp_path / name)
+    inputs = verdict_inputs.VerdictInputs(Config(), tmp_path, "offline", None)
+    assert inputs.set.incomplete == tuple(f"{name} cannot be read (this is {kind}, not a file)" for name in names)
+
+
+def test_a_file_that_is_too_large_is_not_the_same_as_last_time(tmp_path: Path) -> None:
+    (tmp_path / "judge.py").write_text(f"{JUDGE}    open('data')")
+    with (tmp_path / "data").open("wb") as data:
+        data.truncate(257 << 20)
+    inputs = verdict_inputs.VerdictInputs(Config(), tmp_path, "offline", None)
+    assert "data is too large to be looked at" in inputs.set.incomplete
 
 
 def test_incomplete_inputs_are_refused(incomplete: KeptSuite) -> None:

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import ryaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -93,6 +94,30 @@ class TestLoadDocuments:
         assert error.message.startswith(f"YAML does not parse (line {line}, column {column}): ")
         assert message in error.message
         assert (error.code, error.details) == ("document_yaml_invalid", {"line": line, "column": column})
+
+    @pytest.mark.parametrize("before", ["a: ", "[" + "[], " * 600 + "]\n---\na: ", "\ufeff--- a: "])
+    @pytest.mark.parametrize("opened", ["[", "{", "[{", "[a: ", "{a: ", "[\n "])
+    def test_the_parser_gets_no_text_that_is_nested_too_deep(
+        self, before: str, opened: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It refuses that, too, but goes through all of it first: half a minute for 100 kB, two for twice of it."""
+        monkeypatch.setattr(ryaml, "loads_all", pytest.fail)
+        assert "nested more than 128 levels deep; flatten it" in refusal(f"{before}{opened * 3000}").message
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "a: |\n  " + ":-[ {" * 1000,
+            'a: "' + "[{" * 1000 + '"',
+            "a: b  # " + "[{" * 1000,
+            "a: b" + "[{" * 1000,
+            "a: [" + "[], {}, " * 1000 + "]",
+            "a: " + "[" * 127 + "]" * 127 + "\nb: [" + "[], " * 1000 + "]",
+        ],
+        ids=["block", "quotes", "comment", "plain", "flat", "as deep as allowed"],
+    )
+    def test_brackets_that_nest_nothing_are_read(self, text: str) -> None:
+        assert len(load_documents(text)) == 1
 
     def test_exponential_alias_bomb(self) -> None:
         names = "abcdefghi"

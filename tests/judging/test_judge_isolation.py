@@ -120,6 +120,19 @@ class TestTheKernel:
         )
         assert ask(*raise_them, OK, head="import resource").verdict == "passed"
 
+    @needs_seccomp
+    def test_what_all_programs_have_together_is_not_used_up(self, ask: Ask) -> None:
+        take = (
+            "context, timer, timers = ctypes.c_ulong(), ctypes.c_int(), 0",
+            "create = {'x86_64': 222, 'aarch64': 107}[os.uname().machine]",
+            "while timers < 10_000 and libc.syscall(create, 1, None, ctypes.byref(timer)) == 0: timers += 1",
+            "setup = {'x86_64': 206, 'aarch64': 0}[os.uname().machine]",
+            "found = [libc.syscall(setup, 1, ctypes.byref(context)), libc.inotify_init(), libc.inotify_init1(0)]",
+            'return {"passed": found == [-1] * 3 and 0 < timers < 10_000, "feedback": str((found, timers))}',
+        )
+        verdict = ask(*take, head=LIBC)
+        assert verdict.verdict == "passed", verdict.feedback
+
 
 @pytest.mark.parametrize("pool", ["forked", "fresh", "plain-user"], indirect=True)
 class TestItsNamespaces:
@@ -129,6 +142,15 @@ class TestItsNamespaces:
     def _needs_namespaces(self, pool: JudgePool) -> None:
         if not pool.isolation().namespaces:
             pytest.skip("needs namespaces, which this system does not let its users have")
+
+    def test_terminals_are_as_few_as_its_processes(self, ask: Ask) -> None:
+        verdict = ask(
+            "opened = [os.openpty() for _ in range(64)]",
+            "try: os.openpty()",
+            f"except OSError: {OK}",
+            head="import os",
+        )
+        assert verdict.verdict == "passed"
 
     def test_there_is_no_network_in_its_own(self, ask: Ask) -> None:
         look = (

@@ -107,6 +107,34 @@ class TestHostile:
         )
         assert verdict.error == "took more than 100 MB of memory, all its processes together"
 
+    def test_memory_behind_a_first_thread_that_has_ended(self, ask: Ask) -> None:
+        verdict = ask(
+            "def fill():",
+            "    while ' Z ' not in open('/proc/self/stat').read(): time.sleep(0.01)",
+            "    held = b'x' * (40 << 20); time.sleep(60)",
+            "for _ in range(8):",
+            "    if not os.fork():",
+            "        threading.Thread(target=fill).start()",
+            "        ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[os.uname().machine], 0)",
+            "time.sleep(60)",
+            head="import ctypes, os, threading, time",
+            limits=JudgeLimits(memory_mb=100),
+        )
+        assert verdict.error == "took more than 100 MB of memory, all its processes together"
+
+    @pytest.mark.parametrize("hide", ["os._exit(0)", "ctypes.CDLL(None).prctl(4, 0); os.read(end, 1); os._exit(0)"])
+    def test_processes_that_cannot_be_looked_into_are_not_taken_for_sockets(self, ask: Ask, hide: str) -> None:
+        """Finished ones, or such as hide what they have, for as long as the supervisor takes to look twice."""
+        verdict = ask(
+            "end, other = os.pipe()",
+            "for _ in range(12):",
+            f"    if not os.fork(): os.close(other); {hide}",
+            "time.sleep(0.3)",
+            OK,
+            head="import ctypes, os, time",
+        )
+        assert verdict.verdict == "passed"
+
     def test_memory_in_sockets(self, ask: Ask) -> None:
         verdict = ask(
             "for _ in range(8):",

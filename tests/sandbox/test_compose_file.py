@@ -79,11 +79,19 @@ def test_the_usual_file_runs_with_our_limits_and_label(tmp_path: Path) -> None:
         ("${PORT}", "127.0.0.1::${PORT}"),
         ("127.0.0.1:${HOST_PORT:-80}:8080", "127.0.0.1:${HOST_PORT:-80}:8080"),
         ("[::1]:80:8080", "[::1]:80:8080"),
+        ("127.0.0.1:80-81:8080-8081/udp", "127.0.0.1:80-81:8080-8081/udp"),
+        ("80-81:8080-8081/udp", "127.0.0.1:80-81:8080-8081/udp"),
+        (":8080", "127.0.0.1::8080"),
+        ({"target": 80, "mode": "host"}, {"host_ip": "127.0.0.1", "target": 80, "mode": "host"}),
         ({"target": 8080, "published": "80"}, {"host_ip": "127.0.0.1", "target": 8080, "published": "80"}),
     ],
 )
 def test_a_port_is_opened_on_loopback(tmp_path: Path, port: Any, bound: Any) -> None:
     assert _service(tmp_path, ports=[port])["ports"] == [bound]
+
+
+def test_no_ports_are_none(tmp_path: Path) -> None:
+    assert _service(tmp_path, ports=None)["ports"] == []
 
 
 @pytest.mark.parametrize(
@@ -96,6 +104,12 @@ def test_a_port_is_opened_on_loopback(tmp_path: Path, port: Any, bound: Any) -> 
             "${A:-0.0.0.0}:80:80",
             "192.168.0.1::80",
             "$A:80:80",
+        ),
+        *(":80:8080", ":80:8080/udp", ":80-81:8080-8081", "::8080", "[::1:80:8080", "::80:8080", "localhost:80:8080"),
+        *(
+            {"target": 80, "host_ip": "", "mode": "host"},
+            {"target": 80, "host_ip": None},
+            {"target": 80, "host_ip": "::"},
         ),
         *({"target": 80, "host_ip": "0.0.0.0"}, {"target": 80, "host_ip": "${A}"}, {"target": 80, "other": 1}, [80]),
     ],

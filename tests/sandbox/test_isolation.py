@@ -204,6 +204,24 @@ def test_memory_that_shows_nowhere_counts(small_box: Box, program: str) -> None:
     assert (result.exit_code, result.status) == (137, "error")
 
 
+WITHOUT_FIRST_THREAD = """
+import ctypes, os, threading, time
+def fill():
+    while " Z " not in open("/proc/self/stat").read(): time.sleep(0.01)
+    held = b"x" * (100 << 20)
+    time.sleep(10)
+for _ in range(4):
+    if os.fork() == 0:
+        threading.Thread(target=fill).start()
+        ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_memory_of_processes_whose_first_thread_has_ended_counts(small_box: Box) -> None:
+    assert small_box.python(WITHOUT_FIRST_THREAD, timeout=15).stdout == "-9"
+
+
 PIPES = """
 import os, time
 for _ in range(36):
@@ -280,6 +298,21 @@ def test_where_memory_runs_out_the_kernel_ends_the_agents_processes_first(box: B
 def test_the_process_that_counts_memory_cannot_be_slowed(box: Box) -> None:
     result = box.python(OTHERS)
     assert (result.stdout, result.stderr) == (" ".join(["True"] * 9) + "\nits own", "")
+
+
+SHARED_TABLES = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+create, setup = {"x86_64": (222, 206), "aarch64": (107, 0)}[os.uname().machine]
+context, timer, timers = ctypes.c_ulong(), ctypes.c_int(), 0
+while timers < 10_000 and libc.syscall(create, 1, None, ctypes.byref(timer)) == 0: timers += 1
+print(timers, libc.syscall(setup, 1, ctypes.byref(context)), libc.inotify_init(), libc.inotify_init1(0))
+print(libc.mq_open(b"/queue", 0o100 | 2, 0o600, None))
+"""
+
+
+def test_what_all_programs_have_together_is_not_used_up(small_box: Box) -> None:
+    assert small_box.python(SHARED_TABLES).stdout == "40 -1 -1 -1\n-1"
 
 
 SEMAPHORES = """

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from guarantee_email_agent.files.python_code import NOTHING, FollowedCode, follow_code, follow_text
+from guarantee_email_agent.files.text_file import read_start
 
 _PYTHON: Final = re.compile(r"(?:python|pypy)[\d.]*(?:\.exe)?")
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
@@ -74,8 +75,7 @@ def _is_ours(python: str) -> bool:
 
 def _of_interpreter(path: str) -> FollowedCode:
     try:
-        with open(path, "rb") as file:
-            is_script = file.read(2) == b"#!"
+        is_script = read_start(path, 2) == b"#!"
     except OSError:
         is_script = True
     return FollowedCode((path,), unknown=(f"which Python {path} starts is not known",) if is_script else ())
@@ -134,8 +134,7 @@ def _of_file(path: str, depth: int) -> FollowedCode:
     if path.endswith(".py") or depth > _DEEPEST:
         return code
     try:
-        with open(path, "rb") as file:
-            content = file.read(_MAX_SCRIPT_BYTES)
+        content = read_start(path, _MAX_SCRIPT_BYTES)
     except OSError:
         return code
     first, _, rest = content.partition(b"\n")

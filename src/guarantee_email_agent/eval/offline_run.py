@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from guarantee_email_agent.config.settings import Config, Secrets
-from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
+from guarantee_email_agent.files.text_file import InputFileError, read_bytes
 from guarantee_email_agent.utils.errors import EvalError
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ class OfflineRun(NamedTuple):
             yield file
             if self.recordings is not None:
                 yield self.recordings.folder / file.stem
-            with suppress(OSError, EvalError):  # the worker says so, too
-                if b"raw_file" in file.read_bytes():
+            with suppress(InputFileError, EvalError):  # the worker says so, too
+                if b"raw_file" in read_bytes(file, MAX_SCENARIO_BYTES):
                     yield file.parent / (self.loader.load_eval_test_case(file).input.email.raw_file or file.name)
 
 

@@ -17,13 +17,14 @@ from typing import Any, Final
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.files.python_code import NOTHING, FollowedCode
-from guarantee_email_agent.files.text_file import FileSignature, file_signature
+from guarantee_email_agent.files.text_file import FileSignature, file_signature, read_start
 from guarantee_email_agent.llm.port import OFFLINE_MODEL
 from guarantee_email_agent.runlog.program_inputs import code_inputs, digest_of_folder, incomplete, program_inputs
 from guarantee_email_agent.runlog.records import Input, InputSet
 
 AGENT_OPTIONS: Final = ("agent_mcp", "agent_timeout")
 _MAX_KEPT: Final = 1 << 20
+_MAX_READ: Final = 1 << 28
 
 
 class VerdictInputs:
@@ -55,12 +56,14 @@ class VerdictInputs:
     def _file_inputs(self) -> Iterator[Input]:
         for (kind, name), path in self._files.items():
             try:
-                with open(path, "rb") as file:
-                    content = file.read()
+                content = read_start(path, _MAX_READ + 1)
             except OSError as error:  # what that means for the run is told where it matters
                 yield incomplete(f"{name} cannot be read ({error.strerror})")
                 continue
-            # A program may be as large as it likes, and so may what a judge compares with.
+            if len(content) > _MAX_READ:
+                yield incomplete(f"{name} is too large to be looked at")
+                continue
+            # A program may be large, and so may what a judge compares with.
             yield Input.of(kind, name, content, keep=kind != "agent" and len(content) <= _MAX_KEPT)
 
     def _setting_inputs(self, llm: str) -> Iterator[Input]:

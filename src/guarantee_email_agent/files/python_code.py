@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from guarantee_email_agent.files.text_file import FileSignature, file_signature
+from guarantee_email_agent.files.text_file import FileSignature, file_signature, read_start
 
 if TYPE_CHECKING:
     import ast
 
-_MAX_BYTES: Final = 10_000_000
+MAX_SOURCE_BYTES: Final = 10_000_000
 _MAX_PATH: Final = 250
 _MAX_CACHED: Final = 1_000
 _DEEPEST: Final = 20
@@ -183,8 +183,7 @@ def _source(path: str) -> _Source:
     if known is not None and known[0] == signature:
         return known[1]
     try:
-        with open(path, "rb") as file:
-            content = file.read(_MAX_BYTES + 1)
+        content = read_start(path, MAX_SOURCE_BYTES + 1)
     except OSError:
         return _Source()  # that it cannot be read is told where it runs
     if len(_sources) >= _MAX_CACHED:
@@ -197,7 +196,7 @@ def read_source(content: bytes | str) -> _Source:
     """What a source text shows; nothing of one that Python cannot read, since that one cannot run."""
     import ast  # few suites have judges
 
-    if len(content) > _MAX_BYTES:
+    if len(content) > MAX_SOURCE_BYTES:
         return _Source(unknown=((1, "too large to be looked at"),))
     try:
         return _Reading(ast.parse(content)).source()

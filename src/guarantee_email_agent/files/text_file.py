@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -52,29 +53,40 @@ def decode_text(data: bytes) -> str:
 def read_bytes(path: Path | str, max_bytes: int) -> bytes:
     """As `read_text`, without decoding."""
     try:
-        descriptor = os.open(path, _OPEN_FLAGS)  # not blocking, since a named pipe would wait for a writer for ever
+        data = read_start(path, max_bytes + 1)
     except FileNotFoundError:
         raise InputFileError("the file does not exist", "document_not_found") from None
+    except NoFileError as error:
+        raise InputFileError(str(error.strerror), "document_unreadable") from None
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
-    try:
-        status = os.fstat(descriptor)
-        if (kind := _kind_of_mode(status.st_mode)) is not None:
-            raise InputFileError(f"this is {kind}, not a file", "document_unreadable")
-        data = os.read(descriptor, min(status.st_size, max_bytes) + 1)  # a large buffer costs more than the reading
-        if len(data) != status.st_size:  # read in pieces, or of no known size, as /proc has them
-            while 0 < len(data) <= max_bytes and (more := os.read(descriptor, max_bytes + 1 - len(data))):
-                data += more
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    finally:
-        os.close(descriptor)
     if len(data) > max_bytes:
         raise InputFileError(
             f"the file is larger than {max_bytes:,} bytes, the most that is read; make it smaller",
             "document_too_large",
         )
     return data
+
+
+class NoFileError(OSError):
+    """A pipe, which may wait for a writer for ever, a device, which may never end, or a folder."""
+
+
+def read_start(path: Path | str, most_bytes: int) -> bytes:
+    """No more than the first bytes of a file. Raises OSError, and ValueError for a path that nothing can have."""
+    descriptor = os.open(path, _OPEN_FLAGS)  # not blocking, for the sake of pipes
+    try:
+        status = os.fstat(descriptor)
+        if (kind := _kind_of_mode(status.st_mode)) is not None:
+            raise NoFileError(errno.EINVAL, f"this is {kind}, not a file")
+        # One more than it has tells that this is all; a large buffer costs more than the reading.
+        data = os.read(descriptor, min(status.st_size + 1, most_bytes))
+        if len(data) != status.st_size:  # read in pieces, or of no known size, as /proc has them
+            while 0 < len(data) < most_bytes and (more := os.read(descriptor, most_bytes - len(data))):
+                data += more
+        return data
+    finally:
+        os.close(descriptor)
 
 
 def kind_of_file(path: Path | str) -> str | None:

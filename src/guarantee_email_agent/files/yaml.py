@@ -14,6 +14,9 @@ import ryaml
 
 # A file may grow by its aliases to this many characters; ryaml counts repetitions, but not how long each one is.
 MAX_EXPANDED_CHARACTERS: Final = 32_000_000
+# A text with more is looked at first: ryaml goes through all of it before it finds it too deep, in a time that is the
+# product of length and depth. Indentation has no such price.
+_MANY_BRACKETS: Final = 500
 
 _ANCHOR: Final = re.compile(r"(?<![^\s\[{,:-])&(?=[^\s&])([\w-]*)")
 _ALIAS: Final = re.compile(r"(?<![^\s\[{,:-])\*(?=[^\s*])([\w-]*)")
@@ -27,10 +30,10 @@ def load_documents(text: str) -> list[object]:
     Dates stay text. Raises InputFileError with line and column for whatever is not YAML, and for what we refuse:
     duplicate keys, tags of an application, merge keys, and aliases that blow up.
     """
-    if _may_expand(text):
-        from guarantee_email_agent.files import yaml_errors  # only for the rare file with aliases
+    if _may_expand(text) or text.count("[") + text.count("{") > _MANY_BRACKETS:
+        from guarantee_email_agent.files import yaml_errors  # only for the rare file with aliases or many brackets
 
-        yaml_errors.refuse_huge_expansion(text, MAX_EXPANDED_CHARACTERS)
+        yaml_errors.refuse_huge_expansion_and_depth(text, MAX_EXPANDED_CHARACTERS)
     try:
         documents: list[object] | None = ryaml.loads_all(text)  # type: ignore[attr-defined]  # its stubs forget to re-export
     except ValueError as error:

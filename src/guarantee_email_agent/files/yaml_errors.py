@@ -56,6 +56,8 @@ def nodes(text: str) -> Iterator[Node]:
 
 def events(text: str) -> Iterator[Any]:
     """PyYAML's parse events; ends quietly where the text is broken. Never recurses, so depth does not matter."""
+    if text.startswith("\ufeff"):  # a blank to ryaml, but nothing at all to PyYAML
+        text = f" {text[1:]}"
     try:
         yield from yaml.parse(text, Loader=_LOADER)
     except (yaml.YAMLError, ValueError):
@@ -113,10 +115,11 @@ def explain(text: str, error: ValueError) -> InputFileError:
     return _error(" ".join(_POSITION.sub("", raw).split()), *_position(raw))
 
 
-def refuse_huge_expansion(text: str, limit: int) -> None:
-    """Raise InputFileError where the aliases of a text repeat its scalars to more than `limit` characters.
+def refuse_huge_expansion_and_depth(text: str, limit: int) -> None:
+    """Raise InputFileError where the aliases of a text repeat its scalars to more than `limit` characters, or where it
+    is nested too deep.
 
-    Counted over the parser's events, so that nothing is expanded in order to find out.
+    Counted over the parser's events, so that nothing is expanded, and nothing beyond is read, in order to find out.
     """
     sizes: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int]] = [(None, 0)]
@@ -124,6 +127,8 @@ def refuse_huge_expansion(text: str, limit: int) -> None:
         kind = type(event).__name__
         if kind in ("SequenceStartEvent", "MappingStartEvent"):
             open_nodes.append((event.anchor, 1))
+            if len(open_nodes) > _DEEPEST + 1:
+                raise _error(_TOO_DEEP, event.start_mark.line + 1, event.start_mark.column + 1)
             continue
         if kind == "ScalarEvent":
             anchor, size = event.anchor, len(event.value) + 1
@@ -202,6 +207,8 @@ def _wide_integer(_text: str, raw: str) -> _Explanation:
 
 
 _TAB: Final = "a tab is used for indentation; use spaces"
+_DEEPEST: Final = 128  # that ryaml reads
+_TOO_DEEP: Final = f"nested more than {_DEEPEST} levels deep; flatten it"
 _TOO_MANY_ALIASES: Final = "aliases (*name) repeat their values too often; write the values out"
 _COLON: Final = (
     "a ': ' where no key can stand; quote the value if it holds a colon, or check the indentation and the line above"
@@ -215,7 +222,7 @@ _EXPLANATIONS: Final[dict[str, str | Callable[[str, str], _Explanation]]] = {
         _character_error, _FORBIDDEN, "the control character {} is not allowed; remove it"
     ),
     "repetition limit": _TOO_MANY_ALIASES,
-    "recursion limit": "nested more than 128 levels deep; flatten it",
+    "recursion limit": _TOO_DEEP,
     "invalid type: integer": _wide_integer,
     "unknown anchor": "this alias has no anchor (&name) before it; quote the value if its '*' is meant as text",
     "tab character": _TAB,

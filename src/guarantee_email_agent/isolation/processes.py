@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 _PAUSE_S = 0.001
+_ENDED: Final = ("Z", "X")
 
 
 def list_processes() -> list[tuple[int, list[str], int]]:
@@ -20,24 +21,45 @@ def list_processes() -> list[tuple[int, list[str], int]]:
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
-            # It may have ended. Its program's name may hold anything, but ends at the last bracket.
-            with suppress(OSError), open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                fields = file.read().rpartition(")")[2].split()
-                found.append((int(name), fields, os.fstat(file.fileno()).st_uid))
+            with suppress(OSError):  # it may have ended
+                found.append((int(name), *_read_stat(name)))
     return found
 
 
+def _read_stat(name: str) -> tuple[list[str], int]:
+    with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+        # Its program's name may hold anything, but ends at the last bracket.
+        return file.read().rpartition(")")[2].split(), os.fstat(file.fileno()).st_uid
+
+
+def living_thread(pid: int) -> int | None:
+    """A thread that goes on, None where all have ended: a first one that has ended shows nothing of what they hold."""
+    with suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError):
+                if _read_stat(name)[0][0] not in _ENDED:
+                    return int(name)
+    return None
+
+
 def descendants() -> list[tuple[int, list[str]]]:
-    """Our children, their children and so on: id and fields of /proc/<id>/stat from the third one on."""
+    """Our children, their children and so on that have not ended: fields of /proc/<id>/stat from the third one on.
+
+    id: of a thread that goes on, by which the kernel finds its process, too.
+    """
     children: dict[int, list[tuple[int, list[str]]]] = {}
     for pid, fields, _ in list_processes():
         children.setdefault(int(fields[1]), []).append((pid, fields))
     found: list[tuple[int, list[str]]] = []
     waiting = [os.getpid()]
     while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += [pid for pid, _ in below]
+        for pid, fields in children.get(waiting.pop(), []):
+            waiting.append(pid)
+            if fields[0] not in _ENDED:
+                found.append((pid, fields))
+            elif (thread := living_thread(pid)) is not None:
+                with suppress(OSError):
+                    found.append((thread, _read_stat(str(thread))[0]))
     return found
 
 

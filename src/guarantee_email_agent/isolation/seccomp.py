@@ -2,8 +2,9 @@
 
 Refused are: new namespaces and mounts (a file system of one's own has no size limit), kinds of sockets that no network
 namespace holds back, memory that shows in no process's account, buffers larger than usual, files by their number, which
-leads past all mounts, changes to the limits and priority of a sandbox's first process, and parts of the kernel that no
-task needs. To a judge also: what outlives a process, shared memory of no file, what reaches another process, sockets.
+leads past all mounts, changes to the limits and priority of a sandbox's first process, what the machine, or a user, has
+but some of for all programs together, and parts of the kernel that no task needs. To a judge also: what outlives a
+process, shared memory of no file, what reaches another process, sockets.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _REFUSED: Final[Mapping[str, tuple[int, int]]] = {
     "setns": (308, 268),
     "open_by_handle_at": (304, 265),
     "open_tree": (428, 428),
+    "open_tree_attr": (467, 467),
     "move_mount": (429, 429),
     "fsopen": (430, 430),
     "fsconfig": (431, 431),
@@ -71,7 +73,12 @@ _ABSENT: Final[Mapping[str, tuple[int, int]]] = {
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
     "msgget": (68, 186),
+    "mq_open": (240, 180),
     "vmsplice": (278, 75),
+    "io_setup": (206, 0),
+    "inotify_init": (253, 26),  # on ARM there is but the other one
+    "inotify_init1": (294, 26),
+    "fanotify_init": (300, 262),
 }
 _CLONE: Final = (56, 220)
 _UNSHARE: Final = (272, 97)
@@ -94,7 +101,7 @@ _SEMGET: Final = (64, 190)
 _MMAP: Final = (9, 222)
 _MAP_SHARED_ANONYMOUS: Final = 0x21
 # What they make outlives its process.
-_PERSISTENT: Final[Mapping[str, tuple[int, int]]] = {"shmget": (29, 194), "semget": _SEMGET, "mq_open": (240, 180)}
+_PERSISTENT: Final[Mapping[str, tuple[int, int]]] = {"shmget": (29, 194), "semget": _SEMGET}
 # A process may do this to itself (argument → value), and to no other.
 _OWN_PROCESS: Final[Mapping[str, tuple[int, int, Mapping[int, int]]]] = {
     "prlimit64": (302, 261, {0: 0}),

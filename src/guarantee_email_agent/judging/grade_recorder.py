@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from guarantee_email_agent.files.text_file import NoFileError, read_start
 from guarantee_email_agent.judging.grade_report import UNWRITABLE
 from guarantee_email_agent.judging.judge_dependencies import follow_judges
 from guarantee_email_agent.judging.record_reference import with_record
@@ -104,13 +104,10 @@ def _files(folder: Path) -> list[Path]:
 
 def _input(kind: str, name: str, path: Path) -> Iterator[Input]:
     try:
-        # Not blocking, since a named pipe would wait for a writer for ever.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                yield incomplete(f"{name} is no file")
-                return
-            content, size = file.read(_MAX_BYTES + 1), status.st_size
+        content, size = read_start(path, _MAX_BYTES + 1), path.stat().st_size
+    except NoFileError:
+        yield incomplete(f"{name} is no file")
+        return
     except OSError as error:
         yield incomplete(f"{name} cannot be read ({error.strerror})")
         return

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.files.python_code import NOTHING, FollowedCode, follow_code
+from guarantee_email_agent.files.python_code import MAX_SOURCE_BYTES, NOTHING, FollowedCode, follow_code
+from guarantee_email_agent.files.text_file import read_start
 from guarantee_email_agent.judging.package_installer import InstallError, create_environment, search_path
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -54,10 +55,7 @@ def interpreter_for(judge: Path) -> str | None:
     uv installs once for all judges that declare the same, into a folder that this process takes away at its end; they
     wait for each other, and no other judge waits for them. Raises DependencyError.
     """
-    try:
-        source = judge.read_bytes()
-    except OSError:
-        return None  # the judge's own process reports why
+    source = _read_source(judge)
     if _BLOCK_START not in source:
         return None
     declared = _parse_declaration(source)
@@ -88,11 +86,16 @@ def follow_judges(judges: Iterable[str]) -> FollowedCode:
     code = NOTHING
     for judge in judges:
         code += follow_code([judge])
-        with suppress(OSError), open(judge, "rb") as file:
-            if _BLOCK_START in file.read():
-                what = "it declares packages whose versions are chosen when it runs"
-                code += FollowedCode(unknown=(f"{os.path.basename(judge)}: {what}",))
+        if _BLOCK_START in _read_source(judge):
+            what = "it declares packages whose versions are chosen when it runs"
+            code += FollowedCode(unknown=(f"{os.path.basename(judge)}: {what}",))
     return code
+
+
+def _read_source(judge: Path | str) -> bytes:
+    with suppress(OSError):
+        return read_start(judge, MAX_SOURCE_BYTES)
+    return b""  # the judge's own process reports why
 
 
 def _parse_declaration(source: bytes) -> _Declaration | None:

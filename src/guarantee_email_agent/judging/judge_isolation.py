@@ -128,9 +128,8 @@ class JudgeEnvironment:
         for folder in folders:
             kernel.mount("tmpfs", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
         try:
-            kernel.mount(
-                "devpts", "/dev/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, "newinstance,ptmxmode=0666"
-            )
+            terminals = f"newinstance,ptmxmode=0666,max={limits.processes}"
+            kernel.mount("devpts", "/dev/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, terminals)
             self._terminals = ("/dev/pts", "/dev/ptmx")
         except OSError:
             with suppress(OSError):
@@ -219,7 +218,8 @@ class JudgeEnvironment:
             "CORE": 0,
         }
         if LINUX:
-            most["NPROC"] = limits.processes + self._other_threads
+            # All processes of a user have their timers and waiting signals together.
+            most["NPROC"] = most["SIGPENDING"] = limits.processes + self._other_threads
         for name, value in most.items():
             number = getattr(resource, f"RLIMIT_{name}")
             allowed = resource.getrlimit(number)[1]

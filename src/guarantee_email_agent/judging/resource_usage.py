@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from guarantee_email_agent.isolation.processes import descendants, list_processes
-from guarantee_email_agent.judging.judge_protocol import MIB, JudgeLimits
+from guarantee_email_agent.judging.judge_protocol import MIB
 
 _SOCKET_BYTES = 416 << 10
 """Twice the kernel's usual buffer: the last message may be as long as the buffer. No judge can make it larger."""
@@ -32,7 +32,7 @@ def memory_of_descendants(most: int) -> int:
 
 
 def _sockets_of(pids: Iterable[int]) -> int:
-    """How many they have, those that several share once; of a process that hides them, as many as it may have."""
+    """How many they have, those that several share once; of a process that hides them, as many as it has open files."""
     hidden, found = 0, set()
     for pid in pids:
         try:
@@ -41,10 +41,20 @@ def _sockets_of(pids: Iterable[int]) -> int:
                     if (target := os.readlink(f"/proc/{pid}/fd/{name}")).startswith("socket:"):
                         found.add(target)
         except PermissionError:
-            hidden += JudgeLimits().open_files
+            hidden += _open_files(pid)
         except OSError:
             continue  # it has ended
     return hidden + len(found)
+
+
+def _open_files(pid: int) -> int:
+    """How many a process has, or before Linux 6.2, which does not tell, has room for."""
+    with suppress(OSError):
+        if number := os.stat(f"/proc/{pid}/fd").st_size:
+            return number
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("FDSize:"))
+    return 0
 
 
 def is_larger(folder: str, most: int) -> bool:

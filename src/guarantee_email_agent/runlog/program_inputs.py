@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.files.python_code import FollowedCode
+from guarantee_email_agent.files.text_file import read_start
 from guarantee_email_agent.runlog.records import INCOMPLETE, Input
 from guarantee_email_agent.utils.version import __version__
 
@@ -26,6 +27,7 @@ LIBRARIES: Final = (
     "pyyaml",
     "ryaml",
 )
+_MAX_BYTES: Final = 1 << 28
 _FOLDER: Final = Path(__file__).parents[1]
 _METADATA: Final = re.compile(r"(.+?)-([^-]+?)(?:-py[\d.]+)?\.(?:dist|egg)-info")
 
@@ -57,8 +59,7 @@ def digest_of_folder(folder: Path) -> bytes:
     for place, folders, names in os.walk(folder, onerror=_raise):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         for name in sorted(names):
-            with open(f"{place}/{name}", "rb", buffering=0) as file:
-                content = file.read()
+            content = read_start(f"{place}/{name}", _MAX_BYTES)
             digest.update(b"%s/%s\0%d\0" % (os.fsencode(place[root:]), os.fsencode(name), len(content)))
             digest.update(content)
     return digest.digest()

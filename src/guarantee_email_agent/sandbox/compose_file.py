@@ -58,7 +58,7 @@ _SECURITY_OPTIONS: Final = re.compile(r"seccomp[=:]unconfined|no-new-privileges(
 _OWN_IMAGE: Final = re.compile(r"\$(\{TASK_DOCKER_IMAGE_NAME\}|TASK_DOCKER_IMAGE_NAME\b)[^$]*")
 _NAMED_VOLUME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]+")  # one letter alone may be a drive
 _VARIABLE: Final = re.compile(r"\$\{[^}]*\}")
-_LOOPBACK_ADDRESS: Final = re.compile(r"127\.\d+\.\d+\.\d+|\[?::1\]?")
+_LOOPBACK_ADDRESS: Final = re.compile(r"127(\.[0-9]+){3}|::1|\[::1\]")
 
 _Problems = Iterator[str]
 """Places such as `services.web.privileged`, with what stands there where that says more."""
@@ -84,7 +84,7 @@ def confined(file: Path, *, memory_bytes: int, processes: int, label: str) -> st
         for key in _LIMIT_KEYS:
             service.pop(key, None)
         if "ports" in service:
-            service["ports"] = [_on_loopback(port) for port in service["ports"]]
+            service["ports"] = [_on_loopback(port) for port in service["ports"] or ()]
         labels = service.get("labels") or {}
         service["labels"] = [*labels, label] if isinstance(labels, list) else {**labels, label: ""}
         service |= {"mem_limit": memory_bytes, "memswap_limit": memory_bytes, "pids_limit": processes}
@@ -165,7 +165,7 @@ def _port_problems(ports: object, _: Path) -> _Problems:
             yield from _unknown(port, _PORT_KEYS, ".")
             address = str(port.get("host_ip", LOOPBACK))
         elif isinstance(port, (str, int)):
-            address = _host_address(str(port)) or LOOPBACK
+            address = str(_host_address(_on_loopback(port)))
         else:
             address = "?"
         if not _LOOPBACK_ADDRESS.fullmatch(address):
@@ -173,7 +173,7 @@ def _port_problems(ports: object, _: Path) -> _Problems:
 
 
 def _host_address(port: str) -> str | None:
-    """The address that a short port begins with, variables in it as 0; None where it has none."""
+    """The address that a short port begins with, variables in it as 0; None where it has none. Empty it is any."""
     head, colon, _ = _VARIABLE.sub("0", port).rpartition(":")
     address, colon, _ = head.rpartition(":")
     return address if colon else None

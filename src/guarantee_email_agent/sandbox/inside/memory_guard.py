@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
+from guarantee_email_agent.isolation.processes import living_thread
+
 _FILL_BYTES_S: Final = 4 << 30
 """Faster than this a processor fills no memory."""
 _MIN_PAUSE_S: Final = 0.002
@@ -167,6 +169,9 @@ def _process_size(pid: int, seen: set[bytes]) -> int:
     """seen: the shared parts that were counted before."""
     if (text := _read(f"/proc/{pid}/status")) is None:
         return 0  # it has ended
+    if b"\nState:\tZ" in text:
+        thread = living_thread(pid)
+        return 0 if thread is None else _process_size(thread, seen)
     size = sum(_field(text, name) for name in _PRIVATE_FIELDS) + _descriptors_size(text)
     if (maps := _read(f"/proc/{pid}/maps")) is None:  # it hides them: then all that they can be counts
         return size + max(_field(text, b"VmSize:") - sum(_field(text, name) for name in _OTHER_FIELDS), 0)

@@ -93,6 +93,7 @@ class ProcessStarter:
             (resource.RLIMIT_DATA, self._limits.get("memory")),
             (resource.RLIMIT_FSIZE, self._limits.get("file")),
             (resource.RLIMIT_NPROC, self._limits.get("processes")),
+            (resource.RLIMIT_SIGPENDING, self._limits.get("processes")),  # of timers, too
             (resource.RLIMIT_NOFILE, self._limits.get("open_files")),
             (resource.RLIMIT_CPU, self._limits.get("cpu_s")),
         ):
