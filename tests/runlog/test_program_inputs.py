@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.files.python_code import FollowedCode
-from guarantee_email_agent.runlog.program_inputs import LIBRARIES, code_inputs, digest_of_folder, program_inputs
+from guarantee_email_agent.runlog.program_inputs import (
+    LIBRARIES,
+    OF_EXTRAS,
+    code_inputs,
+    digest_of_folder,
+    program_inputs,
+)
 from guarantee_email_agent.runlog.records import Input, InputSet
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +23,7 @@ def test_every_library_that_decides_is_named_with_its_version() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     assert {each.partition(">")[0] for each in declared} - DECIDING_NOTHING == set(LIBRARIES)
     kept = {each.name: each.content for each in program_inputs() if each.kind == "library"}
-    assert kept.keys() == {"python", *LIBRARIES}
+    assert kept.keys() == {"python", *LIBRARIES, *OF_EXTRAS}
     assert all(kept.values())
     assert InputSet(program_inputs()).incomplete == ()
 

@@ -309,7 +309,8 @@ def _open_postgresql(url: URL, lock_timeout_s: float) -> Database:
         import psycopg
     except ImportError:
         raise ConfigurationError(
-            "A ledger on PostgreSQL needs psycopg. Install guarantee-email-agent[postgresql]", "ledger_no_driver"
+            "A ledger on PostgreSQL needs psycopg. Run: pip install 'guarantee-email-agent[postgresql]'",
+            "ledger_no_driver",
         ) from None
 
     class TimedConnection(psycopg.Connection[Any]):

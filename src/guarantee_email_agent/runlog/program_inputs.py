@@ -18,15 +18,15 @@ from guarantee_email_agent.utils.version import __version__
 
 LIBRARIES: Final = (
     "jinja2",
-    "mcp",
     "packaging",
     "phonenumbers",
     "pycld2",
-    "pydantic",
     "python-stdnum",
     "pyyaml",
     "ryaml",
 )
+OF_EXTRAS: Final = ("mcp", "pydantic")
+"""Those of `--agent`. One that is not installed is known to decide nothing."""
 _MAX_BYTES: Final = 1 << 28
 _FOLDER: Final = Path(__file__).parents[1]
 _METADATA: Final = re.compile(r"(.+?)-([^-]+?)(?:-py[\d.]+)?\.(?:dist|egg)-info")
@@ -42,6 +42,7 @@ def program_inputs() -> tuple[Input, ...]:
         *_program(),
         Input.of("library", "python", python),
         *libraries,
+        *_library_inputs(OF_EXTRAS),
     )
 
 

@@ -27,3 +27,8 @@ def session(servers: Servers) -> McpSession:
 def script(tmp_path: Path) -> Script:
     """Of the next server by `servers.scripted`."""
     return Script(tmp_path / "script.json")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _needs_mcp() -> None:
+    pytest.importorskip("mcp", reason="mcp is not installed: uv sync --group ci")
