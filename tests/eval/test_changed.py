@@ -278,6 +278,11 @@ def test_what_is_no_file_is_neither_waited_for_nor_read(
     assert inputs.set.incomplete == tuple(f"{name} cannot be read (this is {kind}, not a file)" for name in names)
 
 
+def test_recordings_that_cannot_be_read_are_not_the_same_as_last_time(tmp_path: Path) -> None:
+    inputs = verdict_inputs.VerdictInputs(Config(), tmp_path, "replay", None)
+    assert inputs.set.incomplete == ("the recordings cannot be read (No such file or directory)",)
+
+
 def test_a_file_that_is_too_large_is_not_the_same_as_last_time(tmp_path: Path) -> None:
     (tmp_path / "judge.py").write_text(f"{JUDGE}    open('data')")
     with (tmp_path / "data").open("wb") as data:

@@ -5,7 +5,6 @@ Names are the same on every machine, so that two runs can be compared name by na
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -83,7 +82,7 @@ class VerdictInputs:
         if llm in ("live", "record"):
             yield incomplete("a live model can answer otherwise")
         elif llm == "replay":
-            yield Input("recording", "all", _digest_of_recordings(self._suite))
+            yield _recordings(self._suite)
 
     def _model_parameters(self) -> Mapping[str, Any]:
         llm = self._config.llm
@@ -138,13 +137,13 @@ def _is_own(agent: str | None) -> bool:
     return agent is None or agent.partition(":")[0] == "own"
 
 
-def _digest_of_recordings(suite: Path) -> bytes:
+def _recordings(suite: Path) -> Input:
     from guarantee_email_agent.eval.scenario_model import recordings_folder
 
     try:
-        return digest_of_folder(recordings_folder(suite))
-    except OSError:
-        return hashlib.sha256().digest()
+        return Input("recording", "all", digest_of_folder(recordings_folder(suite)))
+    except OSError as error:
+        return incomplete(f"the recordings cannot be read ({error.strerror})")
 
 
 def without_password(text: str) -> str:

@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.isolation.processes import list_processes
 from guarantee_email_agent.sandbox.sandbox import SandboxLimits
 
 _FOLDER: Final = "guarantee-email-agent"
@@ -210,11 +211,7 @@ def _move_to_leaf(parent: Path) -> None:
 
 def _family() -> Iterator[int]:
     """We, our parents and our descendants."""
-    parents = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
-            # The name of a program may hold anything but ends at the last bracket.
-            parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+    parents = {pid: int(fields[1]) for pid, fields, _ in list_processes()}
     above: int | None = os.getpid()
     while above:
         yield above
