@@ -43,23 +43,28 @@ def living_thread(pid: int) -> int | None:
 
 
 def descendants() -> list[tuple[int, list[str]]]:
-    """Our children, their children and so on that have not ended: fields of /proc/<id>/stat from the third one on.
-
-    id: of a thread that goes on, by which the kernel finds its process, too.
-    """
+    """Our children, their children and so on: id and fields of /proc/<id>/stat from the third one on."""
     children: dict[int, list[tuple[int, list[str]]]] = {}
     for pid, fields, _ in list_processes():
         children.setdefault(int(fields[1]), []).append((pid, fields))
     found: list[tuple[int, list[str]]] = []
     waiting = [os.getpid()]
     while waiting:
-        for pid, fields in children.get(waiting.pop(), []):
-            waiting.append(pid)
-            if fields[0] not in _ENDED:
-                found.append((pid, fields))
-            elif (thread := living_thread(pid)) is not None:
-                with suppress(OSError):
-                    found.append((thread, _read_stat(str(thread))[0]))
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += [pid for pid, _ in below]
+    return found
+
+
+def living_descendants() -> list[tuple[int, list[str]]]:
+    """Those that have not ended; in the place of a first thread that has ended stands one that goes on."""
+    found = []
+    for pid, fields in descendants():
+        if fields[0] not in _ENDED:
+            found.append((pid, fields))
+        elif (thread := living_thread(pid)) is not None:
+            with suppress(OSError):
+                found.append((thread, _read_stat(str(thread))[0]))
     return found
 
 

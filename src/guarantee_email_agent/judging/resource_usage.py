@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
-from guarantee_email_agent.isolation.processes import descendants, list_processes
+from guarantee_email_agent.isolation.processes import list_processes, living_descendants
 from guarantee_email_agent.judging.judge_protocol import MIB
 
 _SOCKET_BYTES = 416 << 10
@@ -24,7 +24,7 @@ def memory_of_descendants(most: int) -> int:
     What waits in sockets is in no process's account: it counts with the most that their buffers can hold.
     """
     page = os.sysconf("SC_PAGE_SIZE")
-    resident = {pid: int(fields[21]) * page for pid, fields in descendants()}
+    resident = {pid: int(fields[21]) * page for pid, fields in living_descendants()}
     sockets = _sockets_of(resident) * _SOCKET_BYTES
     if sum(resident.values()) + sockets <= most:
         return 0
@@ -104,7 +104,7 @@ def unlinked_files_of_descendants(folder: str) -> int:
     """Bytes of the files that they hold open on the file system of `folder`, and that stand in no folder any more."""
     device = os.stat(folder).st_dev
     sizes: dict[int, int] = {}
-    for pid, _ in descendants():
+    for pid, _ in living_descendants():
         with suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):
                 with suppress(OSError):
