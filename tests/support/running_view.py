@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from command_line import MODULE, TIMEOUT_S, environment
 
 
@@ -29,6 +30,7 @@ class RunningView:
 @contextmanager
 def running_view(folder: Path, *arguments: str | Path, program: Sequence[str] = MODULE) -> Iterator[RunningView]:
     """On a free port, without a terminal."""
+    pytest.importorskip("uvicorn", reason="uvicorn is not installed: uv sync --group ci")
     with subprocess.Popen(
         [*program, "view", "--port", "0", *map(str, arguments)],
         cwd=folder,
