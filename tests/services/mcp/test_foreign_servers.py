@@ -28,7 +28,7 @@ from guarantee_email_agent.services.services import (
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, MCPConnectionError
 
-MODULES = Path(os.environ.get("NODE_MODULES", Path(__file__).parents[2] / "node_modules"))
+MODULES = Path(os.environ.get("NODE_MODULES", Path(__file__).parents[3] / "node_modules"))
 NODE = shutil.which("node") or ""
 ENVIRON = {"PATH": os.environ.get("PATH", "")}
 """Of the servers: nothing of this machine, least of all a proxy."""
