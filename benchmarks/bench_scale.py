@@ -1,6 +1,6 @@
 """Time, memory and store of `eval` as a suite grows: one process, two, and a Ray cluster of two nodes on this machine.
 
-    uv run python benchmarks/bench_scale.py [--sizes 1 50 1000 10000] [--no-ray]
+    uv run --extra ray python benchmarks/bench_scale.py [--sizes 1 50 1000 10000] [--no-ray]
 
 Every scenario is a mail of its own. The whole mail pipeline runs, and every run is kept in a store of its own.
 """

@@ -1,6 +1,6 @@
 """How long the pages of `view` take over a store with a million results.
 
-    uv run python benchmarks/view_pages.py [--runs 1000] [--scenarios 1000] [--store FILE]
+    uv run --extra view python benchmarks/view_pages.py [--runs 1000] [--scenarios 1000] [--store FILE]
 
 Fills a store as benchmarks/run_store.py does, or takes one that it is given, starts `view` as a process of its own, and
 asks for each page over HTTP on loopback: once, and then twenty times. The server's CPU time does not depend on what
