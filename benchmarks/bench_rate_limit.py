@@ -1,6 +1,7 @@
 """How much of its rate limits a live run uses: calls against a local server with the limits of the real API.
 
-uv run --extra anthropic --extra view python benchmarks/bench_rate_limit.py [--seconds 60] [--at-once 3] [--only config] [--least 95]
+    uv run --extra anthropic --extra view python benchmarks/bench_rate_limit.py [--seconds 60] [--at-once 3]
+        [--only config] [--least 95]
 
 The server speaks /v1/messages, takes 0.5 to 3 s for an answer, and has token buckets for requests, input tokens and
 output tokens that refill all the time. What is over a limit gets HTTP 429 at once. Utilisation is what the server

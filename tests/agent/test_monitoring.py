@@ -131,7 +131,8 @@ class TestPlace:
 def test_without_the_package_of_the_extra(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(
-        ConfigurationError, match=r"metrics.listen needs the package prometheus_client.*guarantee-email-agent\[metrics\]"
+        ConfigurationError,
+        match=r"metrics.listen needs the package prometheus_client.*guarantee-email-agent\[metrics\]",
     ):
         require_packages(config.metrics)
     require_packages(MetricsSettings())
