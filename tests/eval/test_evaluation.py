@@ -171,6 +171,7 @@ class TestAgent:
 
     @pytest.mark.parametrize("agent", [7, "magic:wand"])
     def test_what_is_no_agent_is_refused(self, agent: Any, suite: ScenarioFolder) -> None:
+        pytest.importorskip("mcp", reason="mcp is not installed: uv sync --group ci")
         with pytest.raises(ConfigurationError) as refused:
             evaluate(suite.folder, config=suite.config, agent=agent)
         assert refused.value.code == "eval_bad_agent"

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import IO, Final
 
+import pytest
 from command_line import MODULE, environment, run_program
 from messages_server import MessagesServer
 from scenario_folder import TEMPLATES
@@ -18,6 +19,7 @@ SCENARIOS: Final = ("missing_info_001", "valid_warranty_001", "valid_warranty_00
 
 class LiveDesk:
     def __init__(self, folder: Path, server: MessagesServer) -> None:
+        pytest.importorskip("anthropic", reason="anthropic is not installed: uv sync --group ci")
         self.folder = folder
         self.server = server
         self.scenarios = folder / "evals" / "scenarios"

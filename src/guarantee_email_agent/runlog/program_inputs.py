@@ -42,7 +42,7 @@ def program_inputs() -> tuple[Input, ...]:
         *_program(),
         Input.of("library", "python", python),
         *libraries,
-        *_library_inputs(OF_EXTRAS),
+        *(each for name in OF_EXTRAS for each in _of_extra(name)),
     )
 
 
@@ -97,6 +97,10 @@ def _library_inputs(modules: Iterable[str]) -> Iterator[Input]:
 
 def incomplete(reason: str) -> Input:
     return Input.of(INCOMPLETE, reason, b"", keep=False)
+
+
+def _of_extra(name: str) -> Iterator[Input]:
+    return _library(name) if name in _installed() else iter((Input.of("library", name, b"not installed"),))
 
 
 def _library(name: str) -> Iterator[Input]:
