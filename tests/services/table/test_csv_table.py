@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.services.table.csv_table import CsvTable
+from guarantee_email_agent.services.table.open_table import open_table
 from guarantee_email_agent.services.table.table import TableError
 from guarantee_email_agent.services.table.warranty_list import WARRANTIES, WarrantyRecord
 
@@ -190,3 +191,16 @@ class TestChange:
             assert warranties.find("SN-1")
         assert "cannot be read (Too many open files)" in caplog.text
         assert warranties.find("SN-2")
+
+    def test_that_became_a_pipe_holds_up_no_call(self, file: Path, warranties: CsvTable[WarrantyRecord]) -> None:
+        known = warranties.find("SN-1")
+        file.unlink()
+        os.mkfifo(file)
+        assert known is not None
+        assert warranties.find("SN-1") == known
+
+
+def test_a_pipe_is_no_table(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TableError, match="it is no regular file"):
+        open_table(tmp_path / "pipe", WARRANTIES)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import logging
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -77,6 +79,8 @@ def _os_errors_as_table_errors(file: Path) -> Iterator[None]:
 def _version(file: Path) -> tuple[int, int, int]:
     """What changes when a file does: its inode, its size, and when it was modified (ns)."""
     status = os.stat(file)
+    if not stat.S_ISREG(status.st_mode):  # a pipe would hold up this call, and with it all others, for ever
+        raise OSError(errno.EINVAL, "it is no regular file")
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 

@@ -83,6 +83,8 @@ class SqliteTable(Generic[Row]):
 
 def is_sqlite(file: Path) -> bool:
     """By its first bytes, whatever its name; a file that cannot be read is none."""
+    if not file.is_file():
+        return False
     with suppress(OSError), file.open("rb") as opened:
         return opened.read(len(MAGIC)) == MAGIC
     return False
