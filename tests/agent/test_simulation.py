@@ -13,8 +13,8 @@ import pytest
 
 SUPPORT = Path(__file__).parents[1] / "support"
 PACKAGE = Path(__file__).parents[2] / "src" / "guarantee_email_agent"
-HISTORIES = 50_000
-PARTS = 40
+HISTORIES = 4_000
+PARTS = 4
 
 
 def test_every_invariant_holds() -> None:

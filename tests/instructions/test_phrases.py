@@ -88,7 +88,7 @@ def test_a_hit_tells_which_words_carry_it() -> None:
     words = tokenize("my serial no. is 5")
     (hit,) = PhraseMatcher([parse_phrase("serial no", "label")]).find(words)
     assert words.folded[hit.first : hit.end] == ["serial", "no"]
-    assert words.gap_before(hit.end) == ". "
+    assert words.gaps[hit.end] == ". "
 
 
 @pytest.mark.parametrize("phrase", ["a*", "ab*", "serial n*"])
@@ -124,7 +124,7 @@ def test_words_stand_where_they_say(text: str) -> None:
     for index, (start, end) in enumerate(zip(words.starts, words.ends, strict=True)):
         assert words.folded[index] == fold(text[start:end])
     rebuilt = "".join(
-        words.gap_before(index) + text[words.starts[index] : words.ends[index]] for index in range(len(words.folded))
+        words.gaps[index] + text[words.starts[index] : words.ends[index]] for index in range(len(words.folded))
     )
     assert text.startswith(rebuilt)
 

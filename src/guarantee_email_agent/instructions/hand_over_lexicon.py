@@ -145,7 +145,7 @@ def parse_hand_over(text: str) -> HandOverLexicon:
 
 
 def _in_one_sentence(words: TokenizedText, first: int, last: int) -> bool:
-    return not any(_SENTENCE_END.search(words.gap_before(index)) for index in range(first + 1, last + 1))
+    return not any(_SENTENCE_END.search(words.gaps[index]) for index in range(first + 1, last + 1))
 
 
 def _parse_reason(element: Element) -> HandOverReason:

@@ -58,12 +58,11 @@ class ScenarioInstruction:
     approved_text: str = field(init=False)
     """Every word that the author wrote into its replies, in any language."""
 
+    languages: frozenset[str] = field(init=False)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "approved_text", "\n".join(each.literal_text() for each in self.templates))
-
-    @property
-    def languages(self) -> frozenset[str]:
-        return frozenset(each.language for each in self.templates if each.language)
+        object.__setattr__(self, "languages", frozenset(each.language for each in self.templates if each.language))
 
     def templates_in(self, language: str) -> tuple[ReplyTemplate, ...]:
         return tuple(each for each in self.templates if each.language == language)
@@ -85,8 +84,14 @@ class Instructions:
     look_ups: tuple[LookUp, ...] = (WARRANTY,)
     default_language: str = "en"
     unphrased: tuple[str, ...] = ()
+    languages: tuple[str, ...] = field(init=False)
+    """The languages that a reply may have, the default one first."""
     _words: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _routes: dict[Situation, ScenarioInstruction] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        others = frozenset().union(*(each.languages for each in self.scenarios)) - {self.default_language}
+        object.__setattr__(self, "languages", (self.default_language, *sorted(others)))
 
     def look_up_for(self, topic: str) -> LookUp | None:
         """The look-up that serves a topic."""
@@ -99,12 +104,6 @@ class Instructions:
             asked_for = (template.words_asked_for(fact.name) for template in templates)
             words = self._words[fact.name] = frozenset(fact.words or frozenset[str]().union(*asked_for))
         return words
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """The languages that a reply may have, the default one first."""
-        others = frozenset().union(*(each.languages for each in self.scenarios)) - {self.default_language}
-        return (self.default_language, *sorted(others))
 
     def reply_language(self, scenario: ScenarioInstruction, language: str) -> str:
         """`language` where the scenario has replies in it, else the default one."""

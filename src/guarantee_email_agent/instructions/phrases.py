@@ -8,10 +8,10 @@ so that `serial no` finds `Serial-No.`; any other sign (the slash of `s/n`) must
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 Payload = TypeVar("Payload")
 
@@ -47,22 +47,23 @@ def _fold_accents(folded: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TokenizedText:
-    """A text and its words: text[starts[i]:ends[i]] is word i, `folded[i]` the same without case and accents."""
+    """A text and its words: text[starts[i]:ends[i]] is word i, `folded[i]` the same without case and accents.
+
+    gaps: what stands before each word, behind the one before. starts_sentence: whether a sentence or a paragraph ends
+    there.
+    """
 
     text: str
     folded: Sequence[str]
     starts: Sequence[int]
     ends: Sequence[int]
-
-    def gap_before(self, index: int) -> str:
-        """What stands between word `index` and the one before it."""
-        return self.text[self.ends[index - 1] if index else 0 : self.starts[index]]
-
-    def starts_sentence(self, index: int) -> bool:
-        """Whether a sentence or a paragraph ends right before word `index`."""
-        return _SENTENCE_END.search(self.gap_before(index)) is not None
+    gaps: Sequence[str]
+    starts_sentence: Sequence[bool]
+    separators: Sequence[str | None]
+    """What tells one gap from another within a phrase, None for one that no phrase goes across."""
+    matches: dict[PhraseMatcher[Any], list[PhraseMatch[Any]]] = field(default_factory=dict, init=False, repr=False)
 
     def starts_line(self, index: int) -> bool:
         """Whether word `index` begins a line that somebody began: a mail program breaks only what is long."""
@@ -78,15 +79,20 @@ class TokenizedText:
         return self.text[self.ends[end - 1] if end else 0 : self.starts[start]]
 
 
+@lru_cache(maxsize=8)
 def tokenize(text: str) -> TokenizedText:
-    """Cut `text` into runs of letters and digits."""
+    """Cut `text` into runs of letters and digits. Pure, hence cached: several steps read the same mail."""
     spans = [match.span() for match in _WORD.finditer(text)]
+    starts, ends = [start for start, _ in spans], [end for _, end in spans]
+    gaps = [text[end:start] for end, start in zip((0, *ends), starts, strict=False)]
     if text.isascii():
         lowered = text.casefold()
         folded = [lowered[start:end] for start, end in spans]
     else:
         folded = [fold(text[start:end]) for start, end in spans]
-    return TokenizedText(text, folded, [start for start, _ in spans], [end for _, end in spans])
+    starts_sentence = [gap != " " and _SENTENCE_END.search(gap) is not None for gap in gaps]
+    separators = ["" if gap == " " else _separator_in(gap) for gap in gaps]
+    return TokenizedText(text, folded, starts, ends, gaps, starts_sentence, separators)
 
 
 class InvalidPhraseError(ValueError):
@@ -122,11 +128,21 @@ class _Candidates(NamedTuple, Generic[Payload]):
     by_next_word: Mapping[str, Sequence[PhrasePattern[Payload]]]
 
 
+class _CandidateCache(dict[str, _Candidates[Payload] | None]):
+    """By word; what is missing is looked up, which fills it in."""
+
+    def __init__(self, look_up: Callable[[str], _Candidates[Payload] | None]) -> None:
+        self._look_up = look_up
+
+    def __missing__(self, word: str) -> _Candidates[Payload] | None:
+        return self._look_up(word)
+
+
 class PhraseMatcher(Generic[Payload]):
     """Looks for many phrases at once: a word is compared with the phrases that may begin with it."""
 
     def __init__(self, phrases: Iterable[Phrase[Payload]]) -> None:
-        self._cache: dict[str, _Candidates[Payload] | None] = {}
+        self._cache = _CandidateCache[Payload](self._candidates)
         self._by_key: dict[str, list[PhrasePattern[Payload]]] = {}
         self._by_ending: dict[str, list[PhrasePattern[Payload]]] = {}
         self._uncut: dict[str, list[Phrase[Payload]]] = {}
@@ -144,11 +160,17 @@ class PhraseMatcher(Generic[Payload]):
 
         shorter: where several begin at one word, all of them and not the longest alone, longest first.
         """
+        if shorter:
+            return self._find(words, shorter=True)
+        if (matches := words.matches.get(self)) is None:
+            matches = words.matches[self] = self._find(words, shorter=False)
+        return matches
+
+    def _find(self, words: TokenizedText, *, shorter: bool) -> list[PhraseMatch[Payload]]:
         matches: list[PhraseMatch[Payload]] = []
-        cache, folded = self._cache, words.folded
+        folded = words.folded
         last = len(folded) - 1
-        for index, word in enumerate(folded):
-            candidates = cache[word] if word in cache else self._candidates(word)
+        for index, candidates in enumerate(map(self._cache.__getitem__, folded)):
             if candidates is None:
                 continue
             found = False
@@ -173,6 +195,8 @@ class PhraseMatcher(Generic[Payload]):
             self._by_key[key] = [
                 phrase if isinstance(phrase, PhrasePattern) else _cut(*phrase) for phrase in self._uncut.pop(key)
             ]
+        if key not in self._by_key and word[-_MIN_ENDING:] not in self._by_ending:
+            return None
         phrases = [
             phrase
             for phrase in self._by_key.get(key, ())
@@ -243,16 +267,13 @@ def _parse_any_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
 
 
 def _rest_matches(phrase: PhrasePattern[Payload], words: TokenizedText, index: int) -> bool:
-    length = len(phrase.words)
-    if index + length > len(words.folded):
+    folded, separators = words.folded, words.separators
+    if index + len(phrase.words) > len(folded):
         return False
-    for offset in range(1, length):
-        expected, is_prefix = phrase.words[offset]
-        word = words.folded[index + offset]
-        if not (word.startswith(expected) if is_prefix else word == expected):
-            return False
-        gap = words.gap_before(index + offset)
-        if len(gap) > _MAX_GAP or gap.count("\n") > 1 or _separator(gap) != phrase.separators[offset - 1]:
+    for (expected, is_prefix), separator in zip(phrase.words[1:], phrase.separators, strict=True):
+        index += 1
+        word = folded[index]
+        if not (word.startswith(expected) if is_prefix else word == expected) or separators[index] != separator:
             return False
     return True
 
@@ -260,3 +281,8 @@ def _rest_matches(phrase: PhrasePattern[Payload], words: TokenizedText, index: i
 def _separator(gap: str) -> str:
     """What distinguishes one gap between two words from another."""
     return gap.strip(" \t\n-._").replace("’", "'")
+
+
+def _separator_in(gap: str) -> str | None:
+    """That of a gap in a text, None where no phrase goes on across it."""
+    return None if len(gap) > _MAX_GAP or gap.count("\n") > 1 else _separator(gap)

@@ -29,8 +29,6 @@ from guarantee_email_agent.reading.numbers import SERIAL_NUMBER, read_numbers, s
 from guarantee_email_agent.reading.topic import classify_topic, is_only_thanks
 from guarantee_email_agent.utils.errors import LLMError
 
-_tokenize = lru_cache(maxsize=4)(tokenize)  # a mail is read for its triage and for the choice of sentences
-
 
 class InstructionInterpreter(ModelClient):
     """A `LanguageModel` that follows the instruction files to the letter. lexicon: asked anew for every mail."""
@@ -72,12 +70,12 @@ def _triage(lexicon: Lexicon, content: str, topics: Collection[str]) -> dict[str
         str(mail.get(name, "")) for name in ("subject", "new_text", "quoted_text", "signature")
     )
     is_answer = bool(mail.get("is_answer"))
-    written = _tokenize(f"{subject}\n\n{new_text}")
+    written = tokenize(f"{subject}\n\n{new_text}")
     tiers = tiers_of(subject, new_text, quoted, signature, is_answer=is_answer)
     formats = list(map(_number_format, _formats(content)))
     answer: dict[str, Any] = {numbers_key(each.name): [] for each in (SERIAL_NUMBER, *formats)}
     # The subject of an answer repeats what somebody wrote earlier.
-    if is_only_thanks(_tokenize(new_text) if is_answer else written, lexicon):
+    if is_only_thanks(tokenize(new_text) if is_answer else written, lexicon):
         return {"topic": OTHER_TOPIC if OTHER_TOPIC in topics else UNCLEAR, **answer}
     asked_for = element_in(content, ASKED_FOR_ELEMENT)
     by_name = {SERIAL_NUMBER.name: SERIAL_NUMBER} | {each.name: each for each in formats}
@@ -129,7 +127,7 @@ def _choose_sentences(content: str) -> dict[str, Any]:
         raise _request_error("the request holds no mail or no sentences")
     # The subject of an answer repeats what somebody wrote earlier.
     subject, new_text = str(mail.get("subject", "")), str(mail.get("new_text", ""))
-    words = _tokenize(new_text if mail.get("is_answer") else f"{subject}\n\n{new_text}")
+    words = tokenize(new_text if mail.get("is_answer") else f"{subject}\n\n{new_text}")
     hints = tuple((sentence["id"], sentence.get("hints", "")) for sentence in sentences)
     fitting = {match.payload for match in _hint_matcher(hints).find(words, shorter=True)}
     chosen: dict[str, str] = {}

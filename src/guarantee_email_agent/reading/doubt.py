@@ -7,6 +7,7 @@ a sentence that goes on about something else raises doubt, whatever it is about.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from guarantee_email_agent.instructions.lexicon import FAULT, Lexicon
@@ -97,30 +98,33 @@ def _evidence(words: TokenizedText, lexicon: Lexicon) -> tuple[bool, bool, bool]
 
 def _least_explained(words: TokenizedText, lexicon: Lexicon, *, names_are_capital: bool) -> Doubt:
     unknown = _unknown_words(words, lexicon, names_are_capital=names_are_capital)
-    worst, sentence, window = NO_DOUBT, 1, list[int]()
-    for index in range(min(len(words.folded), MAX_WORDS)):
-        if index and (words.starts_sentence(index) or "\n" in words.gap_before(index)):
-            sentence, window = sentence + 1, []
-        if index in unknown:
-            window = [each for each in window if each > index - WINDOW]
-            if words.folded[index] not in {words.folded[each] for each in window}:
-                window.append(index)
-            if (percent := min(MAX_DOUBT, DOUBT_OF_WORD * len(window))) > worst.percent:
-                worst = Doubt(percent, sentence, tuple(words.text_of(each, each + 1) for each in window))
+    if not unknown:
+        return NO_DOUBT
+    worst, sentence, window = NO_DOUBT, 0, list[int]()
+    starts = zip(words.starts_sentence[1:MAX_WORDS], words.gaps[1:MAX_WORDS], strict=True)
+    sentences = list(accumulate((is_new or "\n" in gap for is_new, gap in starts), initial=1))
+    for index in unknown:
+        if sentences[index] != sentence:
+            sentence, window = sentences[index], []
+        window = [each for each in window if each > index - WINDOW]
+        if words.folded[index] not in {words.folded[each] for each in window}:
+            window.append(index)
+        if (percent := min(MAX_DOUBT, DOUBT_OF_WORD * len(window))) > worst.percent:
+            worst = Doubt(percent, sentence, tuple(words.text_of(each, each + 1) for each in window))
     return worst
 
 
-def _unknown_words(words: TokenizedText, lexicon: Lexicon, *, names_are_capital: bool) -> set[int]:
+def _unknown_words(words: TokenizedText, lexicon: Lexicon, *, names_are_capital: bool) -> list[int]:
     known = {index for match in lexicon.explained.find(words) for index in range(match.first, match.end)}
     known.update(_words_of_names(words))
-    unknown = set[int]()
+    unknown = list[int]()
     for index, word in enumerate(words.folded[:MAX_WORDS]):
         if index in known or len(word) < MIN_LENGTH or not word.isalpha() or word in lexicon.stop_words:
             continue
-        gap = words.gap_before(index)
-        starts_sentence = not index or words.starts_sentence(index) or "\n" in gap or ":" in gap
+        gap = words.gaps[index]
+        starts_sentence = not index or words.starts_sentence[index] or "\n" in gap or ":" in gap
         if not (names_are_capital and words.text_of(index, index + 1).istitle() and not starts_sentence):
-            unknown.add(index)
+            unknown.append(index)
     return unknown
 
 
@@ -128,7 +132,7 @@ def _words_of_names(words: TokenizedText) -> Iterator[int]:
     """The words of lines, below the first, that are nothing but names: a few words, each with a capital."""
     line, is_first = list[int](), True
     for index in range(len(words.folded) + 1):
-        if index == len(words.folded) or "\n" in words.gap_before(index):
+        if index == len(words.folded) or "\n" in words.gaps[index]:
             is_name = not is_first and len(line) <= MAX_WORDS_OF_NAME
             if is_name and all(words.text_of(each, each + 1)[0].isupper() for each in line):
                 yield from line

@@ -80,7 +80,7 @@ def measure_resemblance(words: TokenizedText) -> Resemblance:
     weight = mass = of_sentence = most = 0.0
     count, sentence, telling, before = 0, 1, 1, ""
     for index, word in enumerate(words.folded[:MAX_WORDS]):
-        if index and words.starts_sentence(index):
+        if index and words.starts_sentence[index]:
             sentence, of_sentence = sentence + 1, 0.0
         if is_plain(word):
             found = _evidence_of_word(word)

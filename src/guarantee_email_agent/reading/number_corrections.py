@@ -46,7 +46,7 @@ class CorrectionReader:
     ) -> None:
         """ "not A", and B in "not A but B", where A is one of the numbers or a label announces it."""
         # In "it does not close: A" the word is of the sentence before.
-        is_direct = mark.end < len(self._words.folded) and not self._words.gap_before(mark.end).strip(" \t\n'\"(")
+        is_direct = mark.end < len(self._words.folded) and not self._words.gaps[mark.end].strip(" \t\n'\"(")
         wrong = self._number_after(mark.end) if is_direct else None
         if wrong is None or not (self._is_among(wrong, numbers) or self._is_announced(mark.first)):
             return
@@ -77,7 +77,7 @@ class CorrectionReader:
         words, lexicon = self._words, self._lexicon
         end = index + MAX_WORDS_TO_NUMBER
         while index < min(end, len(words.folded)):
-            sentences -= words.starts_sentence(index)
+            sentences -= words.starts_sentence[index]
             if sentences < 1:
                 return None
             if number := self._usable.get(index):
@@ -95,7 +95,7 @@ class CorrectionReader:
         """The number behind a word like "but", further on in the sentence: "not 4711-A as I told you but 4711-B"."""
         words, links = self._words.folded, self._lexicon.links
         for first in range(index, min(index + MAX_WORDS_TO_LINK, len(words))):
-            if self._words.starts_sentence(first):
+            if self._words.starts_sentence[first]:
                 return None
             if words[first - 1] in links and (number := self._usable.get(first)):
                 return number
@@ -104,7 +104,7 @@ class CorrectionReader:
     def _number_before(self, index: int, numbers: Mapping[int, NumberToken]) -> NumberToken | None:
         """The last of `numbers` before word `index`, a few words off at most: "SN4711 that I sent is incorrect"."""
         for end in range(index, max(index - MAX_WORDS_TO_NUMBER, 0), -1):
-            if self._words.starts_sentence(end):
+            if self._words.starts_sentence[end]:
                 return None
             inside = self._number_of.get(end - 1)
             if inside and inside.end == end and (number := numbers.get(inside.first)):
@@ -116,7 +116,7 @@ class CorrectionReader:
         for first in range(index, max(index - MAX_WORDS_TO_LABEL, 0) - 1, -1):
             if label := self._labels.get(first):
                 return label.claim in ("own", "weak")
-            if self._words.starts_sentence(first):
+            if self._words.starts_sentence[first]:
                 return False
         return False
 

@@ -67,11 +67,11 @@ class NumberText(NamedTuple):
         words, index = self.words, number.end
         if index >= len(words.folded):
             return None
-        if words.folded[index] in self.lexicon.joiners and _PUNCTUATION.fullmatch(words.gap_before(index)):
+        if words.folded[index] in self.lexicon.joiners and _PUNCTUATION.fullmatch(words.gaps[index]):
             index += 1
-            if index >= len(words.folded) or words.gap_before(index).strip():
+            if index >= len(words.folded) or words.gaps[index].strip():
                 return None
-        elif not _LIST_GAP.fullmatch(words.gap_before(index)):
+        elif not _LIST_GAP.fullmatch(words.gaps[index]):
             return None
         return self.numbers.get(index)
 
@@ -119,10 +119,10 @@ class LabelReader:
         for _ in range(MAX_WORDS_FROM_OTHER_LABEL if is_other else MAX_WORDS_TO_VALUE):
             if index >= len(words.folded):
                 break
-            gap = words.gap_before(index)
+            gap = words.gaps[index]
             is_direct = index == label.end
             newlines = gap.count("\n")
-            if newlines > MAX_LINES_TO_VALUE or (not is_direct and words.starts_sentence(index)):
+            if newlines > MAX_LINES_TO_VALUE or (not is_direct and words.starts_sentence[index]):
                 # A question about the number of some model gives none.
                 unlinked = None if "?" in gap else unlinked
                 break
@@ -191,7 +191,7 @@ class LabelReader:
     def _prefixed(self, index: int) -> NumberToken | None:
         """The number whose letters stand before a blank: "KS 40-0071-8"."""
         words, following = self._words, self._numbers.get(index + 1)
-        is_prefixed = following and words.gap_before(index + 1) == " " and is_prefix_word(words, index, self._lexicon)
+        is_prefixed = following and words.gaps[index + 1] == " " and is_prefix_word(words, index, self._lexicon)
         if following is None or not is_prefixed or index in self._labels:
             return None
         return following._replace(first=index, text=words.text_of(index, index + 1) + following.text)
@@ -205,7 +205,7 @@ class LabelReader:
         words, before = self._words, number.first - 1
         if (
             before < 0
-            or words.gap_before(number.first) != " "
+            or words.gaps[number.first] != " "
             or any(label.end > before >= label.first for label in self._labels.values())
         ):
             return False
@@ -214,12 +214,12 @@ class LabelReader:
         return 1 < len(text) <= MAX_CAPITALS and text.isupper() and text.isalpha() and words.folded[before] not in known
 
     def _ends_line(self, number: NumberToken) -> bool:
-        return number.end == len(self._words.folded) or "\n" in self._words.gap_before(number.end)
+        return number.end == len(self._words.folded) or "\n" in self._words.gaps[number.end]
 
     def _end_of_brackets(self, index: int) -> int | None:
         """The word behind the brackets that word `index` begins, as in "Serial number (e.g. SN12345): 4711-A"."""
         words, start = self._words, self._words.starts[index]
-        if "(" not in words.gap_before(index):
+        if "(" not in words.gaps[index]:
             return None
         end = words.text.find(")", start, start + MAX_BRACKETS)
         return bisect_left(words.starts, end) if end >= 0 else None
@@ -238,13 +238,13 @@ class LabelReader:
             return True
         if label.end >= len(words.folded):
             return False
-        return ":" in words.gap_before(label.end) or label.end in self._numbers
+        return ":" in words.gaps[label.end] or label.end in self._numbers
 
     def _is_negated(self, label: Label) -> bool:
         """Whether the sentence says before the label that there is none: "I cannot find the serial number"."""
         words = self._words
         for index in range(label.first, max(label.first - MAX_WORDS_TO_DENIAL, 0), -1):
-            if words.starts_sentence(index) or "," in words.gap_before(index):
+            if words.starts_sentence[index] or "," in words.gaps[index]:
                 return False
             if words.folded[index - 1] in self._lexicon.denials:
                 return True
@@ -282,10 +282,10 @@ class LabelReader:
         """The number in "4711-A is my serial number" or "4711-A (serial number)"."""
         words, index, linked = self._words, label.first, False
         # "Toaster TS90018, serial number"
-        is_last = label.end == len(words.folded) or "\n" in words.gap_before(label.end)
+        is_last = label.end == len(words.folded) or "\n" in words.gaps[label.end]
         for _ in range(MAX_WORDS_BEFORE_LABEL):
-            gap = words.gap_before(index)
-            if index == 0 or "\n" in gap or words.starts_sentence(index):
+            gap = words.gaps[index]
+            if index == 0 or "\n" in gap or words.starts_sentence[index]:
                 return None
             linked = linked or "(" in gap or "=" in gap or (is_last and "," in gap)
             index -= 1

@@ -325,7 +325,7 @@ class NumberReader:
         for index in range(label.first - 2, max(label.first - 1 - MAX_WORDS_TO_BACK_REFERENCE, -1), -1):
             if self._words.folded[index] in self._lexicon.back_references:
                 return True
-            if self._words.starts_sentence(index):
+            if self._words.starts_sentence[index]:
                 return False
         return False
 
@@ -381,7 +381,7 @@ class NumberReader:
         words, found = self._words, set[int]()
         line, lines, paragraph, is_contact = list[int](), 0, list[int](), False
         for index in range(number.end, len(words.folded) + 1):
-            gap = words.gap_before(index) if index < len(words.folded) else "\n\n"
+            gap = words.gaps[index] if index < len(words.folded) else "\n\n"
             if "\n" in gap:
                 is_contact = is_contact or (lines < MAX_CONTACT_LINES and self._is_contact(line))
                 lines += 1
@@ -432,9 +432,9 @@ class NumberReader:
 
     def _words_beside(self, number: NumberToken) -> Iterator[int]:
         words = self._words
-        if number.first and words.gap_before(number.first) in (" ", "-"):
+        if number.first and words.gaps[number.first] in (" ", "-"):
             yield number.first - 1
-        if number.end < len(words.folded) and words.gap_before(number.end) in (" ", "-"):
+        if number.end < len(words.folded) and words.gaps[number.end] in (" ", "-"):
             yield number.end
 
     def _unconfirmed(self) -> Iterator[str]:
@@ -461,7 +461,7 @@ class NumberReader:
         """Whether word `index` begins a sentence, or a field of a form."""
         if index in self._label_ends:
             return False  # the full stop of "Serial No. 4711"
-        return self._words.starts_sentence(index) or (index in self._labels and self._words.starts_line(index))
+        return self._words.starts_sentence[index] or (index in self._labels and self._words.starts_line(index))
 
     def _dropped(self, counted: Mapping[str, NumberToken], reason: str) -> tuple[tuple[str, str], ...]:
         """Every number that does not count as it was written, with why. reason: of those of which nothing is known."""
@@ -485,7 +485,7 @@ def _cut_at_slash(number: NumberToken) -> list[NumberToken]:
 
 def _words_of_example(words: TokenizedText, first: int) -> tuple[int, ...]:
     """The word behind a word like "e.g.", and the next, unless a bracket closes between them."""
-    is_closed = first + 1 < len(words.folded) and ")" in words.gap_before(first + 1)
+    is_closed = first + 1 < len(words.folded) and ")" in words.gaps[first + 1]
     return (first,) if is_closed else (first, first + 1)
 
 

@@ -126,7 +126,7 @@ def find_number_tokens(
     label_words = {index for label in labels for index in range(label.first, label.end)}
     label_starts = {label.first for label in labels}
     for token in _Runs(words, lexicon, labels, _find_spaced(words, patterns)).read():
-        beside = bool(found) and last_end == token.first and bool(_BESIDE.fullmatch(words.gap_before(token.first)))
+        beside = bool(found) and last_end == token.first and bool(_BESIDE.fullmatch(words.gaps[token.first]))
         last_end = token.end
         found.append(
             token._replace(
@@ -182,7 +182,7 @@ def _is_within_group(words: TokenizedText, index: int) -> bool:
     """Whether the words on both sides of the gap before word `index` may belong to one number."""
     if not 0 < index < len(words.folded):
         return False
-    gap, sides = words.gap_before(index), words.folded[index - 1 : index + 1]
+    gap, sides = words.gaps[index], words.folded[index - 1 : index + 1]
     return gap in _JOINING_CHARACTERS or (gap == " " and all(map(_DIGIT.search, sides)))
 
 
@@ -216,11 +216,11 @@ class _Runs:
             token = self._token_at(index, position)
             run = [token]
             if self._is_group(token):
-                if token.first > position and words.gap_before(token.first) == " ":
+                if token.first > position and words.gaps[token.first] == " ":
                     before = self._token_at(token.first - 1, position)
                     if self._is_group(before):
                         run.insert(0, before)
-                while (end := run[-1].end) < count and words.gap_before(end) == " ":
+                while (end := run[-1].end) < count and words.gaps[end] == " ":
                     following = self._token_at(end, end)
                     if not self._is_group(following):
                         break
@@ -238,7 +238,7 @@ class _Runs:
         return NumberToken(first, end, words.text_of(first, end))
 
     def _is_joined(self, index: int) -> bool:
-        gap = self._words.gap_before(index)
+        gap = self._words.gaps[index]
         return gap in _JOINING_CHARACTERS and not (gap in "./" and self._starts_anew(index))
 
     def _starts_anew(self, index: int) -> bool:
@@ -267,7 +267,7 @@ class _Runs:
 
     def _is_linked(self, index: int) -> bool:
         words = self._words
-        return index > 0 and (words.folded[index - 1] in self._lexicon.links or ":" in words.gap_before(index))
+        return index > 0 and (words.folded[index - 1] in self._lexicon.links or ":" in words.gaps[index])
 
     def _numbers_of(self, run: list[NumberToken]) -> Iterator[NumberToken]:
         """The number that the groups of a run make together, else each that holds a digit."""
@@ -319,7 +319,7 @@ class _Runs:
             return False
         if group.text.startswith("0") or ends_phrase(words, group.end):
             return True
-        return words.folded[group.end] in self._lexicon.joiners or bool(_ASIDE.fullmatch(words.gap_before(group.end)))
+        return words.folded[group.end] in self._lexicon.joiners or bool(_ASIDE.fullmatch(words.gaps[group.end]))
 
     def _is_announced(self, first: int) -> bool:
         """Whether a label of serial numbers alone stands right before word `first`: "S/N", "serial number is"."""
@@ -327,7 +327,7 @@ class _Runs:
         if label is None and first and self._words.folded[first - 1] in self._lexicon.links:
             label = self._label_ends.get(first - 1)
         # "Mod./Ser. no." is the label of one of two numbers
-        return label is not None and "/" not in self._words.gap_before(label.first)
+        return label is not None and "/" not in self._words.gaps[label.first]
 
 
 def is_prefix_word(words: TokenizedText, index: int, lexicon: Lexicon) -> bool:
@@ -355,13 +355,13 @@ def extend_number(
         return number
     end, pieces = number.end, [number._replace(is_whole=True)]
     while end < len(words.folded) and len(pieces) < MAX_GROUPS:
-        following, gap = numbers.get(end), words.gap_before(end)
+        following, gap = numbers.get(end), words.gaps[end]
         is_short = len(pieces) == 1 and len(number.text) < MIN_DISTINCTIVE_LENGTH
         # "71 / 4408": what is too short for a number is a part of one
         if gap != " " and not (gap == " / " and is_short):
             break
         if following is None:
-            is_inside = end + 1 in numbers and words.gap_before(end + 1) == " "
+            is_inside = end + 1 in numbers and words.gaps[end + 1] == " "
             if not (is_prefix_word(words, end, lexicon) and (is_inside or ends_phrase(words, end + 1))):
                 break
             following = NumberToken(end, end + 1, words.text_of(end, end + 1))
@@ -391,7 +391,7 @@ def _goes_on_behind(words: TokenizedText, end: int, lexicon: Lexicon, numbers: M
     """Whether what stands behind words[:end] may be another group: the "/ 2" of "CHF 440 / 2", the b of "7700 41 b"."""
     if end >= len(words.folded):
         return False
-    word, gap = words.folded[end], words.gap_before(end)
+    word, gap = words.folded[end], words.gaps[end]
     if following := numbers.get(end):
         is_group = gap in _SPACED_JOINTS or (gap == " " and following.text.isdigit())
         return is_group and len(following.text) <= MAX_GROUP_LENGTH and not _counts(words, following, lexicon)
@@ -405,7 +405,7 @@ def _counts(words: TokenizedText, group: NumberToken, lexicon: Lexicon) -> bool:
     """Whether a word behind a group of digits says what it counts: "2 years", "350,- EUR"."""
     if _CENTS.match(words.text, words.ends[group.end - 1]):
         return True
-    is_beside = group.end < len(words.folded) and words.gap_before(group.end) == " "
+    is_beside = group.end < len(words.folded) and words.gaps[group.end] == " "
     return is_beside and words.folded[group.end] in lexicon.units
 
 
@@ -442,9 +442,9 @@ def _is_part(words: TokenizedText, first: int, end: int) -> bool:
         and index < len(words.folded)
         and words.folded[index - 1][-1].isdigit()
         and words.folded[index][0].isdigit()
-        and _goes_on(words.gap_before(index), words.folded[index])
+        and _goes_on(words.gaps[index], words.folded[index])
         for index in (first, end)
-    ) or (end < len(words.folded) and _WRAPPED.fullmatch(words.gap_before(end)) is not None)
+    ) or (end < len(words.folded) and _WRAPPED.fullmatch(words.gaps[end]) is not None)
 
 
 def _goes_on(gap: str, following: str) -> bool:

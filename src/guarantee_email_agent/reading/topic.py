@@ -146,7 +146,7 @@ def _denies_of_device(words: TokenizedText, matches: Sequence[PhraseMatch[TopicP
         topics.update(dict.fromkeys(range(match.first, match.end), match.payload.topic))
     in_sentence, denied = set[str](), False
     for index, word in enumerate(words.folded):
-        if words.starts_sentence(index):
+        if words.starts_sentence[index]:
             if denied and in_sentence == {WARRANTY_TOPIC}:
                 return True
             in_sentence, denied = set(), False

@@ -77,9 +77,9 @@ def _doubts_number(
 
     def count_ends(start: int, stop: int) -> int:
         return sum(
-            words.starts_sentence(index)
+            words.starts_sentence[index]
             or words.starts_line(index)
-            or 2 * (index in label_starts and "\n" in words.gap_before(index))
+            or 2 * (index in label_starts and "\n" in words.gaps[index])
             for index in range(start, stop + 1)
         )
 
@@ -97,7 +97,7 @@ def is_torn(words: TokenizedText, first: int, end: int, label_words: Collection[
 
 def _may_be_joined(words: TokenizedText, index: int, piece: int) -> bool:
     """index: of the word that the gap stands before. piece: of the one that may be a part."""
-    gap, text = words.gap_before(index), words.text_of(piece, piece + 1)
+    gap, text = words.gaps[index], words.text_of(piece, piece + 1)
     has_digit = any(map(str.isdigit, text))
     if gap in _LIST_SIGNS:
         return has_digit and len(text) < MAX_FRAGMENT  # of a list, the next is as long
@@ -116,7 +116,7 @@ def _find_alternatives(words: TokenizedText, lexicon: Lexicon) -> Iterator[Phras
             behind += 1
         # "or 3 years", "or KT-77121"
         goes_on = behind + 1 < len(folded) and (
-            folded[behind + 1] in lexicon.units or words.gap_before(behind + 1) in _JOINTS
+            folded[behind + 1] in lexicon.units or words.gaps[behind + 1] in _JOINTS
         )
         if not goes_on and _may_be_reading(words, index - 1) and _is_reading(words, behind):
             yield PhraseMatch(index - 1, behind + 1, True)
