@@ -15,7 +15,6 @@ SCRIPT = [str(Path(sys.executable).with_name("guarantee-email-agent"))]
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "COMMAND"),
         (["evaluate"], "evaluate"),
         (["eval", "--no-such-option"], "--no-such-option"),
         (["eval", "extra"], "extra"),
@@ -34,6 +33,8 @@ SCRIPT = [str(Path(sys.executable).with_name("guarantee-email-agent"))]
         (["grade", "tasks", "--resluts=x", "--answer", "1"], "unknown option --resluts (did you mean --results?)"),
         (["solve", "tasks", "--agnet", "human"], "unknown option --agnet (did you mean --agent?)"),
         (["run", "--onec"], "unknown option --onec (did you mean --once?)"),
+        (["anwser"], "argument COMMAND: unknown choice 'anwser' (did you mean answer?)"),
+        (["run", "--mode", "draft"], "argument --mode: unknown choice 'draft' (did you mean drafts?)"),
         (["check", "-x"], "unknown option -x"),
         (["grade", "tasks", "--answer", "-x"], "unknown option -x (if it is the value, write --answer=…)"),
         (["grade", "-x", "--answer", "1"], "unknown option -x. See"),
@@ -49,6 +50,11 @@ def test_bad_usage_is_one_line_and_ends_in_2(arguments: list[str], says: str, ru
     assert len(done.stderr.splitlines()) == 1
     assert says in done.stderr
     assert "--help" in done.stderr
+
+
+def test_without_a_command_help_is_printed_and_it_ends_in_2(run: Run) -> None:
+    done = run()
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", run("--help").stdout)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["eval", "--help"]])

@@ -42,7 +42,11 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command; returns the exit code and lets no exception out."""
     open_closed_streams()
     try:
-        options = _parser(arguments[:1]).parse_args(list(arguments))
+        parser = _parser(arguments[:1])
+        if not arguments:  # bad usage still, so nothing for stdout
+            parser.print_help(sys.stderr)
+            return EXIT_CONFIGURATION
+        options = parser.parse_args(list(arguments))
         options.github = None
         code = _flush_output(_run_as_step(options) if os.environ.get("GITHUB_ACTIONS") == "true" else _run(options))
     except SystemExit as stop:  # argparse's way to end after --help and after bad usage, also of an MCP server

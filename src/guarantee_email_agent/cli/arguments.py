@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
@@ -57,10 +57,7 @@ class Parser(argparse.ArgumentParser):
         # As argparse has it at run time; to the type checker it is two overloads.
         # argparse names a misspelled option last, after whatever is missing because of it.
         if (unknown := self._unknown_option(args or ())) is not None:
-            from difflib import get_close_matches  # only for those who mistype
-
-            near = get_close_matches(unknown, self._option_string_actions, 1)
-            hint = f" (did you mean {near[0]}?)" if near else self._hint_for_value(args or (), unknown)
+            hint = _did_you_mean(unknown, self._option_string_actions) or self._hint_for_value(args or (), unknown)
             self.error(f"unknown option {printable(truncate(unknown, 60))}{hint}")
         return super().parse_known_args(args, namespace)
 
@@ -83,8 +80,23 @@ class Parser(argparse.ArgumentParser):
         action = self._option_string_actions.get(option)
         return f" (if it is the value, write {option}=…)" if action is not None and action.nargs is None else ""
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            if hint := _did_you_mean(str(value), action.choices or ()):
+                error.message = f"unknown choice {value!r}{hint}"
+            raise
+
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_CONFIGURATION, f"{self.prog}: {printable(message)}. See '{self.prog} --help'\n")
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # only for those who mistype
+
+    near = get_close_matches(word, list(known), 1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - argparse has no public name for it
