@@ -5,7 +5,8 @@
 
 A block marked `console` holds `$ command` lines, each followed by what it prints; `…` alone on a line stands for any
 number of lines. A block marked `sh` is a script that has to succeed. Other marks are not run. Commands run in a copy of
-the project, one copy for each document, in the order in which they stand.
+the project, one copy for each document, in the order in which they stand and as in one terminal: each in the folder in
+which the one before it ended.
 """
 
 from __future__ import annotations
@@ -133,12 +134,14 @@ def _run_commands(document: Path, copy: Path, fix: bool) -> int:
     """How many commands the document holds; all of them ran. Raises Wrong at the first that fails."""
     lines = document.read_text(encoding="utf-8").split("\n")
     environment, count, changes = _environment(copy), 0, list[tuple[Command, list[str]]]()
+    folder = copy
     for block in _blocks(lines):
         for command in _commands(block):
             count += 1
             if command.shown is None and _ci_runs(command.script):
                 continue
-            printed = [line.replace(f"{copy}{os.sep}", "") for line in _printed(command, copy, environment)]
+            output, folder = _run(command, folder, environment)
+            printed = [line.replace(f"{copy}{os.sep}", "") for line in output]
             printed = [line for line in printed if not _PROGRESS.fullmatch(line)]
             if command.shown is None or _same(command.shown, printed):
                 continue
@@ -200,26 +203,32 @@ def _ci_runs(script: str) -> bool:
     return script in CI_SCRIPT.read_text(encoding="utf-8")
 
 
-def _printed(command: Command, copy: Path, environment: Mapping[str, str]) -> list[str]:
-    """What the command prints, stdout and stderr as they come. Raises Wrong where it fails or hangs."""
-    try:
-        done = subprocess.run(
-            ("bash", "-euo", "pipefail", "-c", command.script),
-            cwd=copy,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise Wrong(f"{command.line}: took over {TIMEOUT_S} s: {command.script}") from None
-    if done.returncode != 0:
-        raise Wrong(f"{command.line}: ended with exit code {done.returncode}: {command.script}\n{done.stdout}")
-    return done.stdout.rstrip("\n").split("\n") if done.stdout.strip() else []
+def _run(command: Command, folder: Path, environment: Mapping[str, str]) -> tuple[list[str], Path]:
+    """What the command prints, stdout and stderr as they come, and the folder in which it ends.
+
+    Raises Wrong where it fails or hangs.
+    """
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as ended_in:
+        script = f"trap 'pwd >{ended_in.name}' EXIT\n{command.script}"
+        try:
+            done = subprocess.run(
+                ("bash", "-euo", "pipefail", "-c", script),
+                cwd=folder,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise Wrong(f"{command.line}: took over {TIMEOUT_S} s: {command.script}") from None
+        if done.returncode != 0:
+            raise Wrong(f"{command.line}: ended with exit code {done.returncode}: {command.script}\n{done.stdout}")
+        printed = done.stdout.rstrip("\n").split("\n") if done.stdout.strip() else []
+        return printed, Path(ended_in.read().strip())
 
 
 def _same(shown: Sequence[str], printed: Sequence[str]) -> bool:
