@@ -25,6 +25,7 @@ from guarantee_email_agent.instructions.phrases import (
     PhraseMatcher,
     fold,
     read_phrase,
+    read_phrases,
 )
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE
 from guarantee_email_agent.instructions.router import OTHER_TOPIC
@@ -247,15 +248,14 @@ def _build(elements: _Elements, other_labels: Sequence[str], function_words: Ite
     )
 
 
-def _explained(elements: _Elements, by_topic: Iterable[tuple[Element, str]]) -> Iterator[Phrase[None]]:
+def _explained(elements: _Elements, by_topic: Iterable[tuple[Element, str]]) -> list[Phrase[None]]:
     """The phrases of all elements that say what a mail is about, without their meaning."""
     by_kind = (LABEL_ELEMENTS, CORRECTION_ELEMENTS, COURTESY_ELEMENTS, NUMBER_ELEMENTS, WORD_ELEMENTS)
-    yield from _parse_phrases(elements, dict.fromkeys((EXPLAINED_ELEMENT, *chain.from_iterable(by_kind))))
+    phrases = _parse_phrases(elements, dict.fromkeys((EXPLAINED_ELEMENT, *chain.from_iterable(by_kind))))
     for element, _ in by_topic:
         for line, text in element.numbered_lines():
-            for entry in text.partition(":")[2].split(","):
-                if source := entry.strip():
-                    yield _read_phrase(line, source, None)
+            phrases += _read_phrases(line, text.partition(":")[2].strip(), None)
+    return phrases
 
 
 def _parse_function_words(path: str, element: Element) -> tuple[str, frozenset[str]]:
@@ -274,14 +274,15 @@ def _split_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]
     return ((line, stripped) for line, text in lines for entry in text.split(",") if (stripped := entry.strip()))
 
 
-def _parse_phrases(elements: _Elements, kinds: Mapping[str, _Payload]) -> Iterator[Phrase[_Payload]]:
+def _parse_phrases(elements: _Elements, kinds: Mapping[str, _Payload]) -> list[Phrase[_Payload]]:
     """The phrases of several elements, each with what its element makes of it."""
-    return (
-        _read_phrase(line, source, kind)
+    return [
+        phrase
         for name, kind in kinds.items()
         for element in elements[name]
-        for line, source in _split_entries(element.numbered_lines())
-    )
+        for line, text in element.numbered_lines()
+        for phrase in _read_phrases(line, text, kind)
+    ]
 
 
 def _parse_topics(element: Element, topic: str) -> Iterator[Phrase[TopicPhrase]]:
@@ -296,14 +297,14 @@ def _parse_topics(element: Element, topic: str) -> Iterator[Phrase[TopicPhrase]]
         number = int(weight)
         for entry in phrases.split(","):
             if source := entry.strip():
-                yield _read_phrase(line, source, TopicPhrase(source, topic, number))
+                yield from _read_phrases(line, source, TopicPhrase(source, topic, number))
 
 
-def _read_phrase(line: int, source: str, payload: _Payload) -> Phrase[_Payload]:
+def _read_phrases(line: int, text: str, payload: _Payload) -> list[Phrase[_Payload]]:
     try:
-        return read_phrase(source, payload)
+        return read_phrases(text, payload)
     except InvalidPhraseError as error:
-        raise _error(line, f"phrase '{source}' {error}") from None
+        raise _error(line, str(error)) from None
 
 
 def _parse_words(elements: Sequence[Element]) -> frozenset[str]:

@@ -19,6 +19,7 @@ _WORD = re.compile(r"[^\W_]+")
 _SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
 _LETTER = "[a-z0-9ß-öø-ž]"  # small ones of the Latin scripts; folded, each is one letter or two
 _PLAIN_PHRASE = re.compile(rf"{_LETTER}{{3,40}}\*?(?: (?:{_LETTER}{{2,40}}\*|{_LETTER}{{1,40}}))*")
+_PLAIN_PHRASES = re.compile(rf"{_PLAIN_PHRASE.pattern}(?:, {_PLAIN_PHRASE.pattern})*")
 _PHRASE_WORD = re.compile(r"([^\W_]+)(\*?)")
 _KEY_LENGTH = 3
 _NEXT_KEY_LENGTH = 2
@@ -238,6 +239,20 @@ def read_phrase(source: str, payload: Payload) -> Phrase[Payload]:
     InvalidPhraseError.
     """
     return (fold(source), payload) if _PLAIN_PHRASE.fullmatch(source) else parse_phrase(source, payload)
+
+
+def read_phrases(text: str, payload: Payload) -> list[Phrase[Payload]]:
+    """Those between the commas of `text`, each as `read_phrase` does it; the message of the error names the phrase."""
+    if _PLAIN_PHRASES.fullmatch(text):
+        return [(phrase, payload) for phrase in fold(text).split(", ")]
+    phrases = []
+    for entry in text.split(","):
+        if source := entry.strip():
+            try:
+                phrases.append(read_phrase(source, payload))
+            except InvalidPhraseError as error:
+                raise InvalidPhraseError(f"phrase '{source}' {error}") from None
+    return phrases
 
 
 def _cut(folded: str, payload: Payload) -> PhrasePattern[Payload]:
