@@ -97,7 +97,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _documents() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "evals" / "scenarios" / "README.md"]
+    return [
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "evals/scenarios/README.md")),
+        *sorted((ROOT / "docs").glob("*.md")),
+    ]
 
 
 def _copy_of_project(copy: Path) -> Path:
