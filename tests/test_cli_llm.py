@@ -24,6 +24,8 @@ from messages_server import (
 )
 from waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 BUILT_IN = "Using the built-in config and instructions; 'guarantee-email-agent init' copies them here to edit\n"
 GRACE = "Up to 5 s for 1 scenario that had begun; Ctrl-C again gives them up\n"
 

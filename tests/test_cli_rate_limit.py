@@ -26,6 +26,8 @@ from messages_server import (
 )
 from waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 LONG = error_reply(429, retry_after="290")
 """Nearly as long as a call waits at all, and far longer than a test does."""
 

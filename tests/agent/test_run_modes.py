@@ -139,6 +139,7 @@ def test_a_mode_that_there_is_not_is_told_in_one_line(company: Company, argument
 class TestAnotherLedger:
     """Two ledgers on one mailbox would have each mail answered twice."""
 
+    @pytest.mark.slow
     def test_is_refused_until_it_takes_over(self, company: Company) -> None:
         company.receive("first")
         assert company.run("run", "--once").returncode == 0
@@ -171,6 +172,7 @@ class TestAnotherLedger:
         assert "--take-over" not in checked.stdout  # whoever followed it would have mails answered twice
         assert "Inbox: " not in checked.stdout
 
+    @pytest.mark.slow
     def test_ends_the_agents_of_the_one_before(self, company: Company) -> None:
         agent = company.start()
         company.receive("first")

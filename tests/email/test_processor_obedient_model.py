@@ -14,12 +14,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mocked_desk import desk
 from obedient_model import ObedientModel
 from shipped_instructions import SHIPPED
 
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+
+pytestmark = pytest.mark.slow
 
 CUSTOMER = "jane@example.com"
 SENTENCES_PER_MAIL = 24

@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from shipped_instructions import SHIPPED
+
+pytestmark = pytest.mark.slow
 
 _COUNTED = """
 import sys, threading

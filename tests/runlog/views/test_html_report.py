@@ -125,6 +125,7 @@ def test_a_transcript_of_five_megabytes_is_cut_and_says_so() -> None:
     assert b"4,980,000 characters more, left out here" in content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "failed"), [(10_000, 10), (10_000, 10_000), (100_000, 100)])
 def test_a_large_run_stays_a_page_and_says_what_it_leaves_out(count: int, failed: int) -> None:
     content = as_html(sample_reports.large_report(count, failed=failed))

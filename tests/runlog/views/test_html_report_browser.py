@@ -120,6 +120,7 @@ def test_print_has_no_filter(page: Any) -> None:
     browser.call("Emulation.setEmulatedMedia", media="")
 
 
+@pytest.mark.slow
 def test_ten_thousand_cases_are_filtered(page: Any) -> None:
     browser = page(sample_reports.large_report(10_000, failed=3))
     choose(browser, "words", "warranty_009999")

@@ -122,6 +122,7 @@ def test_the_oldest_are_listed_where_there_are_more(inbox: Inbox) -> None:
         assert inbox.store.read_raw(entry.id, 10_000).rstrip().endswith(RAW + b"%d" % number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inbox", ["Maildir", "IMAP"], indirect=True)
 def test_ten_thousand_mails_are_listed(inbox: Inbox) -> None:
     inbox.deliver(*[RAW] * 10_000)

@@ -15,6 +15,8 @@ import pytest
 from tasks_and_sandboxes import MakeTask, SolveFolders
 from waiting import PATIENCE_S, wait_until
 
+pytestmark = pytest.mark.slow
+
 # Whoever runs the tests may have had them ignore Ctrl-C, as a shell does with what it runs in the background.
 PROGRAM = """
 import signal, sys
