@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
+from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.process import gc_paused, signals_as_ctrl_c
 
 if TYPE_CHECKING:
@@ -65,6 +67,17 @@ def add_eval(commands: arguments.Commands) -> None:
         "--no-regressions",
         action="store_true",
         help="fail where a scenario passed in the baseline and does not now, or is gone from the suite",
+    )
+    parser.add_argument(
+        "--accept",
+        nargs="?",
+        const="ask",
+        choices=("ask", "all"),
+        help="after the run, show each reworded sentence that scenarios fail by since the last green run, and write "
+        "the new words into them after a yes; all asks nothing, and takes --reason",
+    )
+    parser.add_argument(
+        "--reason", default="", metavar="TEXT", help="with --accept: why, as `show` has it from then on"
     )
     parser.add_argument(
         "--last-failed", action="store_true", help="run only what failed when it ran last; everything if nothing did"
@@ -141,15 +154,37 @@ def _evaluate(options: argparse.Namespace) -> int:
     with gc_paused():
         from guarantee_email_agent.eval.suite import evaluate
 
+    _refuse_acceptance(options)
     config = arguments.load_config_and_log(options.config, options.verbose)
     stream = arguments.results_stream(options)
     if options.watch:
         code = _watch(options, config, stream)
     else:
-        code = evaluate(_eval_options(options, config), config, stream)
+        chosen = _eval_options(options, config)
+        code = evaluate(chosen, config, stream)
+        if options.accept is not None and chosen.kept is not None and code in (EXIT_SUCCESS, EXIT_EVALUATION):
+            from guarantee_email_agent.eval.rewording import accept_rewordings
+
+            ask = options.accept == "ask"
+            accept_rewordings(chosen.kept.file, chosen.run_id, stream, ask=ask, reason=options.reason)
     suite = config.eval if options.eval_dir is None else replace(config.eval, test_suite_path=options.eval_dir)
     arguments.show_built_in_files(replace(config, eval=suite))
     return code
+
+
+def _refuse_acceptance(options: argparse.Namespace) -> None:
+    """Raise ConfigurationError where nobody could be asked, or where nothing would be known of the run."""
+    problem = None
+    if options.reason and options.accept is None:
+        problem = "--reason is for --accept. Add --accept, or leave it out"
+    elif options.accept is not None and (options.no_store or options.watch):
+        problem = "--accept reads the run that it follows from the run store. Leave --no-store and --watch out"
+    elif options.accept == "ask" and not sys.stdin.isatty():
+        problem = "--accept asks at a terminal, and this is none. Write --accept=all --reason TEXT"
+    elif options.accept == "all" and not options.reason.strip():
+        problem = "--accept=all changes scenarios unasked. Say why with --reason TEXT"
+    if problem is not None:
+        raise ConfigurationError(f"eval: {problem}", "cli_bad_usage")
 
 
 def _watch(options: argparse.Namespace, config: Config, stream: BrokenPipeSafeStream) -> int:

@@ -18,7 +18,7 @@ from guarantee_email_agent.utils.normalize import normalize_phrase
 
 _PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n|\n(?=\s*[-*•])")
 _SENTENCE_BREAK: Final = re.compile(r"(?<=[.!?])\s+")
-_PUNCTUATION: Final = ".,:;!?\"'()"
+PUNCTUATION: Final = ".,:;!?\"'()"
 _MAX_REPLY_CHARS: Final = 4_000
 
 
@@ -108,11 +108,11 @@ def _nearest(phrase: str, sentences: Sequence[str]) -> Nearest | None:
     from difflib import SequenceMatcher  # start-up: only for a failure
 
     wanted = phrase.split()
-    folded = [_fold(word) for word in wanted]
+    folded = [fold_word(word) for word in wanted]
     best: tuple[int, str, str] | None = None
     for sentence in sentences:
         words = sentence.split()
-        matcher = SequenceMatcher(None, folded, [_fold(word) for word in words], autojunk=False)
+        matcher = SequenceMatcher(None, folded, [fold_word(word) for word in words], autojunk=False)
         blocks = [block for block in matcher.get_matching_blocks() if block.size]
         common = sum(block.size for block in blocks)
         if 2 * common <= len(folded) or (best is not None and common <= best[0]):
@@ -126,8 +126,9 @@ def _nearest(phrase: str, sentences: Sequence[str]) -> Nearest | None:
 
 def _diff(wanted: Sequence[str], words: Sequence[str], start: int, end: int) -> str:
     """`words` with the part from `start` to `end` compared with `wanted`, word by word."""
-    return " ".join([*words[:start], *diff_words(wanted, words[start:end], _fold), *words[end:]])
+    return " ".join([*words[:start], *diff_words(wanted, words[start:end], fold_word), *words[end:]])
 
 
-def _fold(word: str) -> str:
-    return normalize_phrase(word).strip(_PUNCTUATION)
+def fold_word(word: str) -> str:
+    """As words of replies are compared: as `normalize_phrase` has it, without punctuation around it."""
+    return normalize_phrase(word).strip(PUNCTUATION)

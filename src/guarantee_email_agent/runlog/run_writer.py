@@ -8,7 +8,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -330,6 +330,12 @@ def _take_over(connection: sqlite3.Connection, number: int, results: Iterable[tu
     connection.execute("DROP TABLE reused")
     (found,) = connection.execute("SELECT count(*) FROM results WHERE run = ?", (number,)).fetchone()
     return bool(found == wanted)
+
+
+def keep_facts(file: Path, number: int, facts: Mapping[str, Any]) -> None:
+    """All that is known of a run that has ended. Raises StoreError."""
+    with closing(Database(file, create=True)) as database, database.transaction() as connection:
+        connection.execute("INSERT OR REPLACE INTO run_facts VALUES (?, ?)", (number, json.dumps(dict(facts))))
 
 
 def _end(connection: sqlite3.Connection, number: int, end: RunEnd) -> None:

@@ -46,6 +46,10 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
         terminal.line(f"Model: {printable(run.model)}, {run.tokens:,} tokens, {cost}")
     for origin, count in store.taken_over(run):
         terminal.line(f"Taken over from {printable(origin)}: {pluralize(count, 'result')}")
+    for each in run.facts.get("accepted", ()):
+        by = f"by {each['by']}, since {each['reason']}" if each["reason"] else f"by {each['by']}"
+        where = pluralize(len(each["scenarios"]), "scenario")
+        terminal.line(printable(f"Accepted in {where} {by}: '{each['before']}' is now '{each['now']}'"))
     for reason in store.incomplete_inputs(run):
         terminal.line(f"incomplete: {printable(reason)}")
     failed = run.total - run.passed
