@@ -5,14 +5,17 @@ a limit.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from guarantee_email_agent.email.conversation import text_fingerprint
 from guarantee_email_agent.email.identity import admission_key
+from guarantee_email_agent.email.parsing.email import HEADER_DAMAGES, Email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.instructions.hand_over_lexicon import (
+    DAMAGED_HEADER,
     FOLLOW_UP,
     LANGUAGE,
     UNVERIFIED_SENDER,
@@ -44,7 +47,7 @@ async def hand_over_reasons(
         text = f"{email.subject}\n\n{email.new_text}\n\n{email.quoted_text}"
     language = read_language(text).code
     foreign = () if language in (None, *instructions.languages) else (LANGUAGE,)
-    if reasons := (*instructions.hand_over.find(text, in_conversation=thread is not None), *foreign):
+    if reasons := (*instructions.hand_over.find(text, in_conversation=thread is not None), *foreign, *_doubts(email)):
         return reasons
     if thread is not None and (thread.follow_ups or asked_for(thread, instructions) is None):
         return (FOLLOW_UP,)
@@ -62,6 +65,12 @@ async def hand_over_reasons(
         )
     )
     return (f"limit-{limit}",) if limit else ()
+
+
+def _doubts(email: Email) -> Iterator[str]:
+    """Why nobody can be sure that this mail is to be answered, or what it says."""
+    if not HEADER_DAMAGES.isdisjoint(email.problems):
+        yield DAMAGED_HEADER
 
 
 def asked_for(thread: Thread, instructions: Instructions) -> str | None:

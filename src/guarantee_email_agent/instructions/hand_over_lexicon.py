@@ -32,7 +32,9 @@ CONTRADICTION = "contradiction"
 """The reason, found by code, for facts of a service that cannot all be true."""
 UNEXPLAINED = "unexplained"
 """The reason, found by code, for a mail of which too much is not understood."""
-REASONS_OF_CODE = (FOLLOW_UP, UNVERIFIED_SENDER, LANGUAGE, CONTRADICTION, UNEXPLAINED)
+DAMAGED_HEADER = "damaged-header"
+"""The reason, found by code, for a mail whose header may have said more than could be read."""
+REASONS_OF_CODE = (FOLLOW_UP, UNVERIFIED_SENDER, LANGUAGE, CONTRADICTION, UNEXPLAINED, DAMAGED_HEADER)
 
 _REASON_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n[ \t]*\n")

@@ -16,6 +16,7 @@ from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 from guarantee_email_agent.email.parsing.email import (
+    DAMAGED_HEADER,
     MAX_BODY_CHARS,
     MAX_HTML_CHARS,
     MAX_MAIL_BYTES,
@@ -37,6 +38,7 @@ from guarantee_email_agent.utils.normalize import normalize_file_name
 Subtype = Literal["plain", "html"]
 
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,100}/[a-z0-9!#$&^_.+-]{1,100}")
+_CARRIAGE_RETURNS = re.compile(rb"\r+\n?")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
 _WORDS_IN_A_LINE = re.compile(rb"[^ \t\n][ \t]+[^ \t\n]")
 
@@ -64,10 +66,13 @@ def parse_mime(raw: bytes) -> MimeMessage:
     if len(raw) > MAX_MAIL_BYTES:
         problems.append(f"the mail is larger than {MAX_MAIL_BYTES} bytes; the rest was not read")
         raw = raw[:MAX_MAIL_BYTES]
-    data = raw.removeprefix(b"\xef\xbb\xbf")
+    data = raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").lstrip(b"\r\n")
     if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    data = data.lstrip(b"\n")
+        has_line_ends, header_end = b"\n" in data, data.find(b"\n\n")
+        if has_line_ends and b"\r" in data[: header_end if header_end >= 0 else None]:
+            problems.append(DAMAGED_HEADER)
+        # Beside other line ends a CR too many must not look like the empty line that ends a header.
+        data = _CARRIAGE_RETURNS.sub(b"\n", data) if has_line_ends else data.replace(b"\r", b"\n")
     if data.startswith((b"From ", b">From ")):  # the line that an mbox puts before a mail
         data = data.partition(b"\n")[2]
     data = b"\n" + data  # so that a boundary always follows a line end
@@ -126,7 +131,7 @@ class _MimeParser:
             if self.parts > MAX_PARTS:
                 self.mail.problems.append(f"the mail has more than {MAX_PARTS} parts; the rest was left out")
                 break
-            fields, body = parse_header_fields(self.data, part_start, part_end, self.mail.problems)
+            fields, body = parse_header_fields(self.data, part_start, part_end, self.mail.problems, is_part=True)
             inside = self.parse_part(fields, body, part_end, depth + 1, default)
             # RFC 2387, RFC 1847: the first part is the text, the others belong to it.
             if number == 0 or kind not in ("multipart/related", "multipart/signed"):

@@ -23,6 +23,7 @@ from guarantee_email_agent.email.parsing.email import (
     MAX_RECIPIENTS,
     MAX_SUBJECT_CHARS,
     SEVERAL_AUTHORS,
+    TOO_MANY_HEADERS,
     Email,
 )
 from guarantee_email_agent.email.parsing.quoting import label_spans
@@ -218,7 +219,7 @@ def _headers(given: object, problems: list[str]) -> dict[str, tuple[str, ...]]:
     for name, value in islice(headers, MAX_HEADERS):
         found.setdefault(name, []).append(_header_value(value, problems))
     if next(headers, None):
-        problems.append(f"the mail has more than {MAX_HEADERS} headers; the rest was left out")
+        problems.append(TOO_MANY_HEADERS)
     return {name: tuple(values) for name, values in found.items()}
 
 
