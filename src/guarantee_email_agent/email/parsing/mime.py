@@ -124,6 +124,7 @@ class _MimeParser:
             self.mail.problems.append(f"parts are nested deeper than {MAX_MIME_DEPTH}; the inner ones were left out")
             return []
         default = "message/rfc822" if kind == "multipart/digest" else "text/plain"
+        root = parse_parameters(value).get("start", "").strip("<> ")
         groups: list[list[TextPart]] = []
         number = -1
         for number, (part_start, part_end) in enumerate(self._parts(boundary, start, end)):
@@ -133,8 +134,12 @@ class _MimeParser:
                 break
             fields, body = parse_header_fields(self.data, part_start, part_end, self.mail.problems, is_part=True)
             inside = self.parse_part(fields, body, part_end, depth + 1, default)
-            # RFC 2387, RFC 1847: the first part is the text, the others belong to it.
-            if number == 0 or kind not in ("multipart/related", "multipart/signed"):
+            if kind == "multipart/alternative" and len(inside) > 1:
+                inside = [[_join_texts(inside)]]
+            if kind == "multipart/related":  # RFC 2387 §3.2: the text is what `start` names, else the first
+                is_root = root and fields.get("content-id", [""])[0].strip("<> ") == root
+                groups = inside if inside and (is_root or not groups) else groups
+            elif number == 0 or kind != "multipart/signed":  # RFC 1847 §2.1: the second part is the signature
                 groups += inside
         if number < 0:
             self.mail.problems.append("a multipart has no parts; taken as text")
@@ -203,6 +208,19 @@ class _MimeParser:
         except Base64Error:
             self.mail.problems.append("a base64 text is damaged")
             return data
+
+
+def _join_texts(groups: list[list[TextPart]]) -> TextPart:
+    """The texts of one alternative as one part, which is HTML where any of them is."""
+    texts = [next((part for part in group if part.subtype == "html"), group[0]) for group in groups]
+    if all(text.subtype == "plain" for text in texts):
+        return TextPart("plain", "\n\n".join([text.content for text in texts]))
+    from html import escape  # rarely needed
+
+    return TextPart(
+        "html",
+        "\n".join([text.content if text.subtype == "html" else f"<pre>{escape(text.content)}</pre>" for text in texts]),
+    )
 
 
 _SIGNATURE_SEPARATOR = "-- "

@@ -32,9 +32,9 @@ from guarantee_email_agent.utils.errors import ProcessingError
 from guarantee_email_agent.utils.normalize import normalize_file_name, normalize_line, normalize_text, replace_controls
 
 _MESSAGE_ID = r"<[^<>\s]{1,996}>"
-# The plain half of many newsletters and of some phones' mails: "Please view this message in a browser."
-_PLAIN_STUB = r"(?i)\bhtml\b|\bbrowser"
-_MAX_STUB_CHARS = 400
+_WORD = r"\w+"
+_MAX_STUB_CHARS = 400  # of a plain half such as "Please view this message in a browser."
+_NAME_DOT = r"\.(?=\s*(?:>|$))"  # which ends a fully qualified domain name
 
 
 def parse_email(raw: Mapping[str, object] | bytes) -> Email:
@@ -135,6 +135,11 @@ def _sender(value: object, problems: list[str]) -> str:
             "email_missing_sender",
         )
     found = parse_addresses(value)
+    if not found and ("=?" in value or re.search(_NAME_DOT, value)):
+        from guarantee_email_agent.email.parsing.header_fields import decode_encoded_words  # against RFC 2047 §5
+
+        found = parse_addresses(re.sub(_NAME_DOT, "", decode_encoded_words(value[:MAX_HEADER_CHARS])))
+        found = found if len(found) == 1 else []
     if found:
         if len(found) > 1:
             problems.append(SEVERAL_AUTHORS)
@@ -181,13 +186,13 @@ def _mapping_body(raw: Mapping[str, object], headers: Mapping[str, tuple[str, ..
 
 
 def _preferred_text(group: Sequence[tuple[str, str]], problems: list[str]) -> str:
-    """The text of alternative (subtype, content) parts: the plain one, unless it is empty or points to the other."""
+    """The text of alternative (subtype, content) parts: the plain one, unless it is empty or a stub of the other."""
     plain = ""
     for subtype, content in group:
         if subtype == "plain":
             text = normalize_text(_truncate(content, MAX_BODY_CHARS, "the text", problems))
-            plain = plain or text
-            if text.strip() and not (len(text) < _MAX_STUB_CHARS and re.search(_PLAIN_STUB, text)):
+            plain = plain if plain.strip() else text
+            if len(text.strip()) >= _MAX_STUB_CHARS:
                 return text
     for subtype, content in group:
         if subtype == "html" and content.strip():
@@ -198,9 +203,17 @@ def _preferred_text(group: Sequence[tuple[str, str]], problems: list[str]) -> st
                 problems.append(f"the HTML is longer than {MAX_HTML_CHARS} characters; the rest was left out")
             text = normalize_text(html_to_text(truncate_html(content, MAX_HTML_CHARS)))
             text = _truncate(text, MAX_BODY_CHARS, "the text", problems)
-            if len(text) >= len(plain.strip()) and text.strip():
+            if text.strip() and _is_stub(plain, text):
                 return text
     return plain
+
+
+def _is_stub(plain: str, html: str) -> bool:
+    """Whether a short plain text says something else than the HTML, or only a part of it."""
+    words, shown = (set(re.findall(_WORD, text.casefold())) for text in (plain, html))
+    if any(map(str.isdigit, "".join(words - shown))):  # no stub gives a number of its own
+        return False
+    return len(html) >= len(plain.strip()) and (2 * len(words & shown) < len(words) or len(shown) >= 2 * len(words))
 
 
 def _truncate(text: str, limit: int, what: str, problems: list[str]) -> str:
