@@ -5,17 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mocked_desk import desk
+from mocked_desk import desk, mail
 
 MAILS = Path(__file__).parent / "mails"
 HEAD = b"From: Jane <jane@example.com>\r\nTo: support@example.com\r\nSubject: Kettle\r\nMessage-ID: <1@example.com>\r\n"
 TEXT = b"\r\nHello, is my kettle SN12345 still under warranty?\r\n"
 
 
-@pytest.mark.parametrize("name", ["13-a", "13-c", "13-g"])
-def test_what_a_machine_wrote_is_not_answered(name: str) -> None:
-    result = desk().process((MAILS / f"{name}.eml").read_bytes())
-    assert (result.scenario_used, result.hand_over_reasons, result.email_sent) == ("no-reply", (), False)
+MACHINES, DOUBTFUL = ("no-reply", ()), ("hand-over", ("maybe-automatic",))
+NOT_ANSWERED = {
+    **dict.fromkeys(("05-a", "05-d", "05-f", "05-g", "06-a", "13-a", "13-c", "13-g"), MACHINES),
+    **dict.fromkeys(("12-a", "12-c", "12-e"), DOUBTFUL),
+    **dict.fromkeys(("10-b", "10-d"), ("hand-over", ("encrypted",))),
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), NOT_ANSWERED.items())
+def test_what_no_person_wrote_or_nobody_can_read_is_not_answered(name: str, expected: tuple[str, object]) -> None:
+    agent = desk()
+    result = agent.process((MAILS / f"{name}.eml").read_bytes())
+    assert (result.scenario_used, result.hand_over_reasons) == expected
+    assert agent.sent == agent.asked == []
 
 
 DAMAGES = {
@@ -60,3 +70,55 @@ def test_a_text_that_is_there_is_read(name: str) -> None:
     agent = desk()
     assert agent.process((MAILS / f"{name}.eml").read_bytes()).email_sent
     assert agent.asked == ["SN12345"]
+
+
+CALENDAR = b"\r\n--b\r\nContent-Type: text/calendar; method=%s\r\n\r\nBEGIN:VCALENDAR\r\nSUMMARY:SN54321\r\n--b--\r\n"
+MIXED = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n"
+NAMED = b"Content-Type: application/octet-stream; name=%s\r\n\r\nx\r\n--b--\r\n"
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (HEAD + MIXED + TEXT + CALENDAR % b"REPLY", DOUBTFUL),
+        (HEAD + MIXED + CALENDAR % b"request", DOUBTFUL),
+        (HEAD + MIXED + TEXT + CALENDAR.replace(b"; method=%s", b""), DOUBTFUL),
+        (HEAD + MIXED + b"Content-Type: multipart/report; boundary=c\r\n\r\n--c\r\n" + TEXT + b"--b--", DOUBTFUL),
+        (mail("BEGIN:VCALENDAR\nSUMMARY:SN54321", headers={"Content-Type": "text/calendar; method=REPLY"}), MACHINES),
+        (mail("BEGIN:VCALENDAR\nSUMMARY:SN54321"), DOUBTFUL),
+        *(
+            (mail(subject=subject), DOUBTFUL)
+            for subject in ("[EXTERNAL] Accepted: Visit", "Lu : Visite", "Abgesagt: Termin")
+        ),
+        (
+            mail("Your message\n\nSubject: SN12345\n\nwas read on 1 May. Is it in warranty?", subject="Read: x"),
+            DOUBTFUL,
+        ),
+        (mail("It is SN12345.\n\nPlease do not reply to this e-mail."), DOUBTFUL),
+        (mail("Ihre Nachricht wurde weitergeleitet. SN12345"), DOUBTFUL),
+        (mail("-----BEGIN PGP MESSAGE-----\n\nhQEMA1\n"), ("hand-over", ("encrypted",))),
+        *(
+            (HEAD + MIXED + TEXT + b"--b\r\n" + NAMED % name, ("hand-over", ("encrypted",)))
+            for name in (b"smime.p7m", b"a.rpmsg")
+        ),
+    ],
+)
+def test_what_a_machine_may_have_written_is_for_a_person(raw: object, expected: tuple[str, object]) -> None:
+    agent = desk()
+    result = agent.process(raw)
+    assert (result.scenario_used, result.hand_over_reasons) == expected
+    assert agent.sent == agent.asked == []
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        HEAD + MIXED + TEXT + CALENDAR.replace(b"; method=%s", b"\r\nContent-Disposition: attachment; filename=a.ics"),
+        HEAD + MIXED + TEXT + b"--b\r\n" + NAMED % b"smime.p7s",
+        mail(
+            "I read it, and my serial number is SN12345. Please do not reply to this address.", subject="Kettle read: x"
+        ),
+    ],
+)
+def test_what_only_looks_like_it_is_answered(raw: object) -> None:
+    assert desk().process(raw).email_sent

@@ -11,13 +11,16 @@ from typing import Final
 
 from guarantee_email_agent.email.conversation import text_fingerprint
 from guarantee_email_agent.email.identity import admission_key
+from guarantee_email_agent.email.no_reply import maybe_automatic
 from guarantee_email_agent.email.parsing.email import HEADER_DAMAGES, Email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.instructions.hand_over_lexicon import (
     DAMAGED_HEADER,
+    ENCRYPTED,
     FOLLOW_UP,
     LANGUAGE,
+    MAYBE_AUTOMATIC,
     UNVERIFIED_SENDER,
 )
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -25,6 +28,12 @@ from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.reading.language import read_language
 from guarantee_email_agent.services.look_up_answer import LookUpAnswer, possible_dates
 from guarantee_email_agent.services.ports import Admission, ReplyHistory, Thread
+
+_ENCRYPTED_TYPES: Final = frozenset(
+    {"multipart/encrypted", "application/pgp-encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime"}
+    | {"application/x-microsoft-rpmsg-message"}
+)
+_ENCRYPTED_FILES: Final = (".p7m", ".rpmsg", "encrypted.asc")
 
 
 async def hand_over_reasons(
@@ -47,12 +56,13 @@ async def hand_over_reasons(
         text = f"{email.subject}\n\n{email.new_text}\n\n{email.quoted_text}"
     language = read_language(text).code
     foreign = () if language in (None, *instructions.languages) else (LANGUAGE,)
-    if reasons := (*instructions.hand_over.find(text, in_conversation=thread is not None), *foreign, *_doubts(email)):
+    # Whom a form means is said by its Reply-To alone, which an unproved one may have made up.
+    is_form = reply_recipient(email, policy.trusted_forms) != email.sender
+    found = instructions.hand_over.find(text, in_conversation=thread is not None)
+    if reasons := (*found, *foreign, *_doubts(email, is_form=is_form)):
         return reasons
     if thread is not None and (thread.follow_ups or asked_for(thread, instructions) is None):
         return (FOLLOW_UP,)
-    # Whom a form means is said by its Reply-To alone, which an unproved one may have made up.
-    is_form = reply_recipient(email, policy.trusted_forms) != email.sender
     if not mail.verified and (is_form or policy.sender_check == "hold"):
         return (UNVERIFIED_SENDER,)
     if history is None:
@@ -67,10 +77,18 @@ async def hand_over_reasons(
     return (f"limit-{limit}",) if limit else ()
 
 
-def _doubts(email: Email) -> Iterator[str]:
+def _doubts(email: Email, *, is_form: bool) -> Iterator[str]:
     """Why nobody can be sure that this mail is to be answered, or what it says."""
     if not HEADER_DAMAGES.isdisjoint(email.problems):
         yield DAMAGED_HEADER
+    if (
+        not _ENCRYPTED_TYPES.isdisjoint(email.content_types)
+        or any(name.lower().endswith(_ENCRYPTED_FILES) for name in email.attachments)
+        or "-----BEGIN PGP MESSAGE-----" in email.new_text
+    ):
+        yield ENCRYPTED
+    if not is_form and maybe_automatic(email):
+        yield MAYBE_AUTOMATIC
 
 
 def asked_for(thread: Thread, instructions: Instructions) -> str | None:

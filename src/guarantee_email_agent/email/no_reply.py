@@ -17,6 +17,7 @@ The rules, each with its source:
 - senders that read no mail (`no-reply@`, `notifications@`, `automailer@` and their like), and mail systems themselves:
   `mailer-daemon`, `postmaster`, `bounce`, list servers (RFC 5230 §4.6);
 - our own addresses, whatever their case or "+tag";
+- answers and cancellations that a calendar sent without a word of its own (RFC 5546), and read receipts;
 - subjects and texts that only autoresponders, mail systems and ticket systems write (`automatic_mail`).
 
 Left out on purpose, since people's mails carry them too: `Feedback-ID` (some providers add it to all they send),
@@ -75,6 +76,7 @@ _AUTORESPONDER_VALUES = {
 }
 _MACHINE_HEADERS = _AUTORESPONDER_HEADERS | _TICKET_SYSTEM_HEADERS | _AUTORESPONDER_VALUES.keys() | {"x-loop"}
 
+_SILENT_CALENDARS = frozenset({"text/calendar reply", "text/calendar cancel"})
 _DECIDING_HEADERS = frozenset(
     {"auto-submitted", "precedence", "x-auto-response-suppress", "in-reply-to", "references", "reply-to"}
 )
@@ -99,9 +101,26 @@ def no_reply_reason(
     if is_form:
         return None
     text = email.new_text
+    if not text and not _SILENT_CALENDARS.isdisjoint(email.content_types):
+        return "sent by a calendar"
+    if re.match(_RECEIPT_SUBJECT, email.subject.lower()) and re.fullmatch(_RECEIPTS, text[:_READ_CHARS].lower()):
+        return "read receipt"
     if is_automatic_subject(email.subject, text):
         return "subject of an automatic reply or a bounce"
     return "text of an automatic reply" if is_automatic_text(text) else None
+
+
+def maybe_automatic(email: Email) -> bool:
+    """Whether a machine may have written a mail that no rule forbids to answer."""
+    if any(kind.startswith("text/calendar") or kind in _REPORT_TYPES for kind in email.content_types):
+        return True
+    subject, text = email.subject.lower(), email.new_text[:_READ_CHARS].lower()
+    if re.match(_RECEIPT_SUBJECT, subject) or "begin:vcalendar" in text or re.search(_DOUBTFUL, f"{subject}\n{text}"):
+        return True
+    if re.search(_PERSON, text) and re.search(_CUSTOMER, text):
+        return False
+    sentences = islice(_sentences(text), _MAX_SENTENCES)
+    return any(_declares(language, sentence) for sentence in sentences for language in _languages_of(sentence))
 
 
 def _header_reason(
@@ -148,7 +167,7 @@ def decides_reply(name: str, value: str) -> bool:
     if name == "return-path":
         return strip_comments(value).replace(" ", "") == "<>"
     if name == "content-type":
-        return _keyword(value) in _REPORT_TYPES
+        return _keyword(value) in (*_REPORT_TYPES, "text/calendar")
     return name.startswith("list-") or name in _DECIDING_HEADERS or name in _MACHINE_HEADERS
 
 
@@ -199,6 +218,9 @@ _NAME_FIRST = tuple(language for language in languages().values() if language.pl
 
 _OPENING = ("[", "(", "【", "<", "*")
 _TAG = r"[\[(【<*]{1,3} ?([^\])】>*]{1,80})[\])】>*]{1,3}\s*"
+_RECEIPT_SUBJECT = rf"(?:{_TAG})?(?:{'|'.join(map(re.escape, phrases_of('receipt subjects')))}) ?:"
+_RECEIPTS = alternatives("receipts")
+_DOUBTFUL = alternatives("doubtful")
 _BOUNCES = frozenset(phrases_of("bounces"))
 _SUBJECT_ENDINGS = phrases_of("subject endings")
 # As text and not compiled: few mails need them, and `re` keeps what it compiled.

@@ -34,7 +34,14 @@ UNEXPLAINED = "unexplained"
 """The reason, found by code, for a mail of which too much is not understood."""
 DAMAGED_HEADER = "damaged-header"
 """The reason, found by code, for a mail whose header may have said more than could be read."""
-REASONS_OF_CODE = (FOLLOW_UP, UNVERIFIED_SENDER, LANGUAGE, CONTRADICTION, UNEXPLAINED, DAMAGED_HEADER)
+ENCRYPTED = "encrypted"
+"""The reason, found by code, for a mail whose text cannot be read without a key."""
+MAYBE_AUTOMATIC = "maybe-automatic"
+"""The reason, found by code, for a mail that a machine may have written."""
+REASONS_OF_CODE = (
+    *(FOLLOW_UP, UNVERIFIED_SENDER, LANGUAGE, CONTRADICTION, UNEXPLAINED),
+    *(DAMAGED_HEADER, ENCRYPTED, MAYBE_AUTOMATIC),
+)
 
 _REASON_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n[ \t]*\n")

@@ -93,6 +93,10 @@ class Email:
     problems: tuple[str, ...] = ()
     """What was wrong with the mail's form and how it was read all the same; never its text."""
 
+    content_types: tuple[str, ...] = ()
+    """Of the mail and its parts, lower-case, a calendar's with its method: `text/calendar reply`. Left out are files of
+    calendars without one."""
+
     @property
     def is_answer(self) -> bool:
         """Whether the subject is that of an earlier mail, answered or forwarded."""

@@ -23,6 +23,8 @@ _PARAMETER = re.compile(r'[;\s]*+(?:([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|([
 _ESCAPED = re.compile(r"\\(.)")
 _CONTINUED = re.compile(r"(.+?)(?:\*(\d{1,3}))?(\*)?")
 
+CALENDAR = "text/calendar"
+
 Fields = dict[str, list[str]]
 
 
@@ -111,6 +113,13 @@ def parse_main_value(value: str) -> str:
     """The value without parameters and comments, lower-case: `text/plain` of `Text/Plain; charset=utf-8`."""
     words = value.partition(";")[0].split(None, 1)
     return words[0].lower() if words else ""
+
+
+def describe_content_type(value: str) -> str:
+    """The main value; behind that of a calendar its method (RFC 6047 §2.4): `text/calendar reply`."""
+    kind = parse_main_value(value)
+    method = parse_parameters(value).get("method", "").lower() if kind == CALENDAR else ""
+    return f"{kind} {method}".rstrip()
 
 
 def parse_parameters(value: str) -> dict[str, str]:

@@ -26,8 +26,10 @@ from guarantee_email_agent.email.parsing.email import (
     MAX_PARTS,
 )
 from guarantee_email_agent.email.parsing.header_fields import (
+    CALENDAR,
     Fields,
     decode_bytes,
+    describe_content_type,
     parse_header_fields,
     parse_main_value,
     parse_parameters,
@@ -57,6 +59,7 @@ class MimeMessage:
     fields: Fields
     alternatives: list[list[TextPart]] = field(default_factory=list)
     attachments: list[str] = field(default_factory=list)
+    content_types: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -98,15 +101,18 @@ class _MimeParser:
         if not _TYPE.fullmatch(kind):
             self.mail.problems.append("a content type cannot be read; taken as text/plain")
             kind = "text/plain"
+        disposition = fields.get("content-disposition", [""])[0]
+        shown = parse_main_value(disposition)
+        described = describe_content_type(value) if kind == CALENDAR else kind
+        if described != CALENDAR or shown != "attachment":
+            self.mail.content_types.append(described)
         if kind.startswith("multipart/"):
             if (groups := self._parse_multipart(kind, value, start, end, depth)) is not None:
                 return groups
             kind = "text/plain"
-        disposition = fields.get("content-disposition", [""])[0]
         name = parse_parameters(disposition).get("filename") or parse_parameters(value).get("name") or ""
         name = normalize_file_name(name, MAX_NAME_CHARS)
-        shown = parse_main_value(disposition)
-        is_text = kind.startswith("text/") and shown != "attachment" and (depth == 0 or not name)
+        is_text = kind.startswith("text/") and kind != CALENDAR and shown != "attachment" and (depth == 0 or not name)
         # RFC 2183 §2.1: what is inline is shown with the mail, whatever its name.
         is_text = is_text or (kind in ("text/plain", "text/html") and shown == "inline")
         if (name and depth) or not is_text:

@@ -69,7 +69,12 @@ def _from_mapping(raw: Mapping[str, object]) -> Email:
         subject = decode_encoded_words(subject[:MAX_HEADER_CHARS])
     subject = _subject(subject, problems)
     received = normalize_line(_text_field(raw, "received", problems), MAX_DATE_CHARS)
-    body = _mapping_body(raw, headers, problems)
+    content_types: tuple[str, ...] = ()
+    if "content-type" in headers:
+        from guarantee_email_agent.email.parsing.header_fields import describe_content_type  # few mappings name it
+
+        content_types = (describe_content_type(headers["content-type"][0]),)
+    body = _mapping_body(raw, "".join(content_types), problems)
     message_id = normalize_line(_text_field(raw, "message_id", problems), MAX_MESSAGE_ID_CHARS)
     if not message_id:
         message_id = _derive_message_id("\x1f".join((sender, subject, received, body)).encode("utf-8", "replace"))
@@ -87,6 +92,7 @@ def _from_mapping(raw: Mapping[str, object]) -> Email:
         headers,
         normalize_line(thread_id, MAX_MESSAGE_ID_CHARS) or None if thread_id else None,
         tuple(dict.fromkeys(problems)),
+        content_types,
     )
 
 
@@ -125,6 +131,7 @@ def _from_bytes(raw: bytes) -> Email:
         attachments=_attachments(mail.attachments, problems),
         headers={name: tuple(values) for name, values in fields.items()},
         problems=tuple(dict.fromkeys(problems)),
+        content_types=tuple(mail.content_types),
     )
 
 
@@ -171,10 +178,11 @@ def _text_field(raw: Mapping[str, object], key: str, problems: list[str], *, req
     return ""
 
 
-def _mapping_body(raw: Mapping[str, object], headers: Mapping[str, tuple[str, ...]], problems: list[str]) -> str:
+def _mapping_body(raw: Mapping[str, object], content_type: str, problems: list[str]) -> str:
     body = _text_field(raw, "body", problems)
     html = _text_field(raw, "html", problems, required=False)
-    content_type = headers["content-type"][0].lower() if "content-type" in headers else ""
+    if content_type.startswith("text/calendar"):  # its source is no text of anybody
+        body = ""
     is_html = content_type.startswith(("text/html", "application/xhtml"))
     if not is_html and "<" in body and not content_type.startswith("text/plain"):
         from guarantee_email_agent.email.parsing.html_text import looks_like_html  # most bodies hold no "<"
