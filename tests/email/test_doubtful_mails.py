@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from mocked_desk import desk, mail
 
+from guarantee_email_agent.email.processor_models import AnswerPolicy
+
 MAILS = Path(__file__).parent / "mails"
 HEAD = b"From: Jane <jane@example.com>\r\nTo: support@example.com\r\nSubject: Kettle\r\nMessage-ID: <1@example.com>\r\n"
 TEXT = b"\r\nHello, is my kettle SN12345 still under warranty?\r\n"
@@ -122,3 +124,24 @@ def test_what_a_machine_may_have_written_is_for_a_person(raw: object, expected: 
 )
 def test_what_only_looks_like_it_is_answered(raw: object) -> None:
     assert desk().process(raw).email_sent
+
+
+@pytest.mark.parametrize(
+    ("sender", "reply_to"),
+    [
+        *(
+            ("form@shop.example", each)
+            for each in ("", "Jane", "Doe, Jane <j@x.org>", "j@x.org, k@x.org", "form@shop.example")
+        ),
+        *(("form@shop.example", each) for each in ("no-reply@x.org", "support@example.com", "mailer-daemon@x.org")),
+        *(("noreply@other.example", each) for each in ("jane@x.org", "Jane", "")),
+        *(("support+form@example.com", each) for each in ("jane@x.org", "Jane", "support@example.com, jane@x.org")),
+    ],
+)
+def test_a_form_that_names_nobody_for_certain_is_for_a_person(sender: str, reply_to: str) -> None:
+    agent = desk()
+    agent.policy = AnswerPolicy(
+        trusted_forms=frozenset({"form@shop.example"}), own_addresses=frozenset({"support@example.com"})
+    )
+    result = agent.process(mail(**{"from": sender, "headers": {"Reply-To": reply_to}}))
+    assert (result.hand_over_reasons, agent.sent, agent.asked) == (("unclear-recipient",), [], [])

@@ -11,7 +11,7 @@ from typing import Final
 
 from guarantee_email_agent.email.conversation import text_fingerprint
 from guarantee_email_agent.email.identity import admission_key
-from guarantee_email_agent.email.no_reply import maybe_automatic
+from guarantee_email_agent.email.no_reply import has_unclear_recipient, maybe_automatic
 from guarantee_email_agent.email.parsing.email import HEADER_DAMAGES, Email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.email.recipient import reply_recipient
@@ -21,6 +21,7 @@ from guarantee_email_agent.instructions.hand_over_lexicon import (
     FOLLOW_UP,
     LANGUAGE,
     MAYBE_AUTOMATIC,
+    UNCLEAR_RECIPIENT,
     UNVERIFIED_SENDER,
 )
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -57,9 +58,10 @@ async def hand_over_reasons(
     language = read_language(text).code
     foreign = () if language in (None, *instructions.languages) else (LANGUAGE,)
     # Whom a form means is said by its Reply-To alone, which an unproved one may have made up.
-    is_form = reply_recipient(email, policy.trusted_forms) != email.sender
+    recipient = reply_recipient(email, policy.trusted_forms)
+    is_form = recipient != email.sender
     found = instructions.hand_over.find(text, in_conversation=thread is not None)
-    if reasons := (*found, *foreign, *_doubts(email, is_form=is_form)):
+    if reasons := (*found, *foreign, *_doubts(email, recipient, policy)):
         return reasons
     if thread is not None and (thread.follow_ups or asked_for(thread, instructions) is None):
         return (FOLLOW_UP,)
@@ -77,7 +79,7 @@ async def hand_over_reasons(
     return (f"limit-{limit}",) if limit else ()
 
 
-def _doubts(email: Email, *, is_form: bool) -> Iterator[str]:
+def _doubts(email: Email, recipient: str | None, policy: AnswerPolicy) -> Iterator[str]:
     """Why nobody can be sure that this mail is to be answered, or what it says."""
     if not HEADER_DAMAGES.isdisjoint(email.problems):
         yield DAMAGED_HEADER
@@ -87,7 +89,9 @@ def _doubts(email: Email, *, is_form: bool) -> Iterator[str]:
         or "-----BEGIN PGP MESSAGE-----" in email.new_text
     ):
         yield ENCRYPTED
-    if not is_form and maybe_automatic(email):
+    if has_unclear_recipient(email, recipient, policy.own_addresses):
+        yield UNCLEAR_RECIPIENT
+    elif recipient == email.sender and maybe_automatic(email):
         yield MAYBE_AUTOMATIC
 
 

@@ -27,7 +27,7 @@ leaves through the same system), and `X-Loop` with another address (a person's o
 
 The mail of a trusted web form that names in Reply-To whom to answer is judged as that person's mail: neither the form's
 address nor what it says of itself (`Auto-Submitted: auto-generated`, `Precedence: bulk`, `X-Auto-Response-Suppress`,
-"this message was sent automatically") forbids an answer. Bounces, lists, autoresponders and our own addresses still do.
+"this message was sent automatically") forbids an answer. Bounces, lists and autoresponders still do.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ _AUTORESPONDER_VALUES = {
 _MACHINE_HEADERS = _AUTORESPONDER_HEADERS | _TICKET_SYSTEM_HEADERS | _AUTORESPONDER_VALUES.keys() | {"x-loop"}
 
 _SILENT_CALENDARS = frozenset({"text/calendar reply", "text/calendar cancel"})
+_READS_NONE, _OURS = "sender takes no replies", "sent by ourselves"
 _DECIDING_HEADERS = frozenset(
     {"auto-submitted", "precedence", "x-auto-response-suppress", "in-reply-to", "references", "reply-to"}
 )
@@ -96,6 +97,8 @@ def no_reply_reason(
     is_form = recipient != email.sender
     if email.headers and (reason := _header_reason(email.headers, own_addresses, is_form=is_form)):
         return reason
+    if recipient is None or has_unclear_recipient(email, recipient, own_addresses):
+        return None
     if reason := sender_reason(recipient, own_addresses):
         return reason
     if is_form:
@@ -108,6 +111,20 @@ def no_reply_reason(
     if is_automatic_subject(email.subject, text):
         return "subject of an automatic reply or a bounce"
     return "text of an automatic reply" if is_automatic_text(text) else None
+
+
+def has_unclear_recipient(email: Email, recipient: str | None, own_addresses: frozenset[str]) -> bool:
+    """Whether somebody may wait for an answer, and nobody knows who: a form's mail, by what its Reply-To says.
+
+    recipient: as `reply_recipient` has it. A form that is not trusted is known by a From that reads no mail or is ours,
+    and by a Reply-To with anything else.
+    """
+    if recipient != email.sender:
+        return recipient is None or sender_reason(recipient, own_addresses) is not None
+    if sender_reason(email.sender, own_addresses) not in (_READS_NONE, _OURS):
+        return False
+    named = [parse_addresses(value) for value in email.headers.get("reply-to", ())]
+    return not all(addresses and all(sender_reason(each, own_addresses) for each in addresses) for addresses in named)
 
 
 def maybe_automatic(email: Email) -> bool:
@@ -176,10 +193,10 @@ def sender_reason(address: str, own_addresses: frozenset[str]) -> str | None:
     local = address.lower().partition("@")[0]
     if any(stem in local for stem in _SENDER_STEMS):
         if re.search(_NO_READER, local) or re.fullmatch(_NOTIFIER, local):
-            return "sender takes no replies"
+            return _READS_NONE
         if re.match(_MAIL_SYSTEM, local):
             return "sender is a mail system"
-    return "sent by ourselves" if own_addresses and _is_own(address, own_addresses) else None
+    return _OURS if own_addresses and _is_own(address, own_addresses) else None
 
 
 def _is_own(address: str, own_addresses: frozenset[str]) -> bool:

@@ -209,7 +209,7 @@ class EmailProcessor:
         verified = self.policy.sender_check == "off" or self._is_proved(email)
         # A forged mail of a trusted form would send our reply to anybody.
         recipient = reply_recipient(email, self.policy.trusted_forms) if verified else email.sender
-        return IncomingMail(email, recipient, verified, mail_identity(email, self.identity_key), thread)
+        return IncomingMail(email, recipient or email.sender, verified, mail_identity(email, self.identity_key), thread)
 
     def _is_proved(self, email: Email) -> bool:
         from guarantee_email_agent.email.sender_authentication import sender_verdict  # start-up: few check senders

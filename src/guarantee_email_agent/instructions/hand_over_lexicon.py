@@ -38,9 +38,11 @@ ENCRYPTED = "encrypted"
 """The reason, found by code, for a mail whose text cannot be read without a key."""
 MAYBE_AUTOMATIC = "maybe-automatic"
 """The reason, found by code, for a mail that a machine may have written."""
+UNCLEAR_RECIPIENT = "unclear-recipient"
+"""The reason, found by code, for a form's mail that does not say for certain whom to answer."""
 REASONS_OF_CODE = (
     *(FOLLOW_UP, UNVERIFIED_SENDER, LANGUAGE, CONTRADICTION, UNEXPLAINED),
-    *(DAMAGED_HEADER, ENCRYPTED, MAYBE_AUTOMATIC),
+    *(DAMAGED_HEADER, ENCRYPTED, MAYBE_AUTOMATIC, UNCLEAR_RECIPIENT),
 )
 
 _REASON_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
