@@ -10,6 +10,8 @@ from mocked_desk import desk, mail
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 
 MAILS = Path(__file__).parent / "mails"
+DAY_S = 86_400.0
+WRITTEN = 1_768_730_400.0  # 18 January 2026, 10:00
 HEAD = b"From: Jane <jane@example.com>\r\nTo: support@example.com\r\nSubject: Kettle\r\nMessage-ID: <1@example.com>\r\n"
 TEXT = b"\r\nHello, is my kettle SN12345 still under warranty?\r\n"
 
@@ -145,3 +147,31 @@ def test_a_form_that_names_nobody_for_certain_is_for_a_person(sender: str, reply
     )
     result = agent.process(mail(**{"from": sender, "headers": {"Reply-To": reply_to}}))
     assert (result.hand_over_reasons, agent.sent, agent.asked) == (("unclear-recipient",), [], [])
+
+
+DATE = "Sun, 18 Jan 2026 10:00:00 +0000"
+EARLIER = "from a by b; Sun, 11 Jan 2026 10:00:00 +0000"
+
+
+@pytest.mark.parametrize(
+    ("headers", "days", "is_old"),
+    [
+        ({"Date": DATE}, 7.1, True),
+        ({"Date": DATE}, 6.9, False),
+        ({"Received": ["from c by d; Sun, 25 Jan 2026 10:00:00 +0000", EARLIER]}, 6.9, True),
+        ({"Date": DATE, "Received": [EARLIER]}, 6.9, False),  # a clock that is behind makes no mail old
+        ({"Date": "Sun, 18 Jan 1970 10:00:00 +0000", "Received": [f"from a by b; {DATE}"]}, 6.9, False),
+        ({"Date": "yesterday", "Received": [EARLIER]}, 6.9, True),
+        ({"Date": "yesterday"}, 99.0, False),
+        ({"Date": DATE}, -99.0, False),
+    ],
+)
+def test_a_mail_that_is_old_by_its_own_dates_is_for_a_person(
+    headers: dict[str, object], days: float, is_old: bool
+) -> None:
+    agent = desk()
+    agent.policy = AnswerPolicy(max_delay_days=7.0)
+    result = agent.process(mail(headers=headers), WRITTEN + days * DAY_S)
+    assert (result.hand_over_reasons, result.email_sent) == (("delayed",) if is_old else (), not is_old)
+    agent.policy = AnswerPolicy(max_delay_days=None)
+    assert agent.process(mail(headers=headers), WRITTEN + days * DAY_S).email_sent

@@ -12,11 +12,13 @@ from typing import Final
 from guarantee_email_agent.email.conversation import text_fingerprint
 from guarantee_email_agent.email.identity import admission_key
 from guarantee_email_agent.email.no_reply import has_unclear_recipient, maybe_automatic
-from guarantee_email_agent.email.parsing.email import HEADER_DAMAGES, Email
+from guarantee_email_agent.email.parsing.email import HEADER_DAMAGES
+from guarantee_email_agent.email.parsing.parse import parse_date
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.instructions.hand_over_lexicon import (
     DAMAGED_HEADER,
+    DELAYED,
     ENCRYPTED,
     FOLLOW_UP,
     LANGUAGE,
@@ -61,7 +63,7 @@ async def hand_over_reasons(
     recipient = reply_recipient(email, policy.trusted_forms)
     is_form = recipient != email.sender
     found = instructions.hand_over.find(text, in_conversation=thread is not None)
-    if reasons := (*found, *foreign, *_doubts(email, recipient, policy)):
+    if reasons := (*found, *foreign, *_doubts(mail, recipient, policy)):
         return reasons
     if thread is not None and (thread.follow_ups or asked_for(thread, instructions) is None):
         return (FOLLOW_UP,)
@@ -79,8 +81,11 @@ async def hand_over_reasons(
     return (f"limit-{limit}",) if limit else ()
 
 
-def _doubts(email: Email, recipient: str | None, policy: AnswerPolicy) -> Iterator[str]:
+def _doubts(mail: IncomingMail, recipient: str | None, policy: AnswerPolicy) -> Iterator[str]:
     """Why nobody can be sure that this mail is to be answered, or what it says."""
+    email, delay = mail.email, _delay(mail)
+    if delay is not None and policy.max_delay_days is not None and delay > timedelta(days=policy.max_delay_days):
+        yield DELAYED
     if not HEADER_DAMAGES.isdisjoint(email.problems):
         yield DAMAGED_HEADER
     if (
@@ -93,6 +98,16 @@ def _doubts(email: Email, recipient: str | None, policy: AnswerPolicy) -> Iterat
         yield UNCLEAR_RECIPIENT
     elif recipient == email.sender and maybe_automatic(email):
         yield MAYBE_AUTOMATIC
+
+
+def _delay(mail: IncomingMail) -> timedelta | None:
+    """From the newer of the mail's Date and its oldest Received to its delivery; None where nobody knows."""
+    headers = mail.email.headers
+    first_server = [value.rpartition(";")[2] for value in headers.get("received", ())[-1:]]
+    moments = [moment for value in (*headers.get("date", ()), *first_server) if (moment := parse_date(value))]
+    if not moments or mail.arrived_at is None:
+        return None
+    return datetime.fromtimestamp(mail.arrived_at, UTC) - max(moments)
 
 
 def asked_for(thread: Thread, instructions: Instructions) -> str | None:

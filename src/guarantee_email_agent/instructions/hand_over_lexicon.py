@@ -40,9 +40,11 @@ MAYBE_AUTOMATIC = "maybe-automatic"
 """The reason, found by code, for a mail that a machine may have written."""
 UNCLEAR_RECIPIENT = "unclear-recipient"
 """The reason, found by code, for a form's mail that does not say for certain whom to answer."""
+DELAYED = "delayed"
+"""The reason, found by code, for a mail that came long after it was written, such as an old one that was copied."""
 REASONS_OF_CODE = (
     *(FOLLOW_UP, UNVERIFIED_SENDER, LANGUAGE, CONTRADICTION, UNEXPLAINED),
-    *(DAMAGED_HEADER, ENCRYPTED, MAYBE_AUTOMATIC, UNCLEAR_RECIPIENT),
+    *(DAMAGED_HEADER, ENCRYPTED, MAYBE_AUTOMATIC, UNCLEAR_RECIPIENT, DELAYED),
 )
 
 _REASON_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")

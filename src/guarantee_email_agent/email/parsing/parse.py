@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from guarantee_email_agent.email.parsing.email import (
     DERIVED_ID_SUFFIX,
@@ -30,6 +31,9 @@ from guarantee_email_agent.email.parsing.quoting import label_spans
 from guarantee_email_agent.utils.addresses import parse_addresses
 from guarantee_email_agent.utils.errors import ProcessingError
 from guarantee_email_agent.utils.normalize import normalize_file_name, normalize_line, normalize_text, replace_controls
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _MESSAGE_ID = r"<[^<>\s]{1,996}>"
 _WORD = r"\w+"
@@ -310,19 +314,24 @@ def _as_list(value: object) -> Sequence[object]:
 
 def _parse_received_date(fields: Mapping[str, list[str]]) -> str:
     """When the last server took the mail (its Received line is the first), else when the sender says it was written."""
-    from datetime import UTC  # with email.utils, only what comes as bytes needs it
-    from email.utils import parsedate_to_datetime
-
     written = fields.get("date", [""])[0]
     for value in (fields.get("received", [""])[0].rpartition(";")[2], written):
-        try:
-            moment = parsedate_to_datetime(value.strip()[:MAX_DATE_CHARS])
-            # "-0000" means UTC by a sender that does not tell its zone (RFC 5322 §3.3).
-            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-        except (ValueError, TypeError, IndexError, OverflowError):
-            continue
-        return moment.isoformat().replace("+00:00", "Z")
+        if moment := parse_date(value):
+            return moment.isoformat().replace("+00:00", "Z")
     return normalize_line(written, MAX_DATE_CHARS)
+
+
+def parse_date(value: str) -> datetime | None:
+    """The moment in UTC that a header's date names (RFC 5322 §3.3); None for what is none."""
+    from datetime import UTC  # with email.utils, only what has a date needs it
+    from email.utils import parsedate_to_datetime
+
+    try:
+        moment = parsedate_to_datetime(value.strip()[:MAX_DATE_CHARS])
+        # "-0000" means UTC by a sender that does not tell its zone.
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
 
 
 def _derive_message_id(content: bytes) -> str:
