@@ -10,13 +10,14 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from guarantee_email_agent.email.conversation import text_fingerprint
-from guarantee_email_agent.email.identity import admission_key
+from guarantee_email_agent.email.identity import admission_key, copy_key
 from guarantee_email_agent.email.no_reply import has_unclear_recipient, maybe_automatic
 from guarantee_email_agent.email.parsing.email import HEADER_DAMAGES
 from guarantee_email_agent.email.parsing.parse import parse_date
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.instructions.hand_over_lexicon import (
+    COPY,
     DAMAGED_HEADER,
     DELAYED,
     ENCRYPTED,
@@ -76,9 +77,10 @@ async def hand_over_reasons(
             sender_key=admission_key("sender", mail.recipient.lower(), identity_key),
             text_key=admission_key("text", words, identity_key) if words else None,
             thread_key=thread.key if thread else None,
+            copy_key=copy_key(email, identity_key),
         )
     )
-    return (f"limit-{limit}",) if limit else ()
+    return (COPY if limit == "copy" else f"limit-{limit}",) if limit else ()
 
 
 def _doubts(mail: IncomingMail, recipient: str | None, policy: AnswerPolicy) -> Iterator[str]:

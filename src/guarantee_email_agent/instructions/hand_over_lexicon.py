@@ -42,9 +42,11 @@ UNCLEAR_RECIPIENT = "unclear-recipient"
 """The reason, found by code, for a form's mail that does not say for certain whom to answer."""
 DELAYED = "delayed"
 """The reason, found by code, for a mail that came long after it was written, such as an old one that was copied."""
+COPY = "copy"
+"""The reason, found by code, for an altered copy of a mail that was to be answered."""
 REASONS_OF_CODE = (
     *(FOLLOW_UP, UNVERIFIED_SENDER, LANGUAGE, CONTRADICTION, UNEXPLAINED),
-    *(DAMAGED_HEADER, ENCRYPTED, MAYBE_AUTOMATIC, UNCLEAR_RECIPIENT, DELAYED),
+    *(DAMAGED_HEADER, ENCRYPTED, MAYBE_AUTOMATIC, UNCLEAR_RECIPIENT, DELAYED, COPY),
 )
 
 _REASON_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
