@@ -33,6 +33,16 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.retry import Backoff
 
 
+def test_altered_copies_of_a_mail_get_one_reply_and_a_person(ledger: Ledger) -> None:
+    inbox = Inbox(ledger, "first")
+    first = inbox.mailbox.mails["first"]
+    inbox.mailbox.mails["marked"] = first.replace(b"Subject: ", b"Subject: [EXTERNAL] ")
+    inbox.mailbox.mails["with a footer"] = first + b"This mail was scanned.\r\n"
+    inbox.mailbox.mails["forwarded"] = first.replace(b"customer@example.org", b"forwarder@example.net")
+    assert inbox.drain()
+    assert inbox.daemon.finished == {"answered": 1, "handed_over": 3}
+
+
 class TestWithoutTheModel:
     @pytest.mark.parametrize("mails", [1, 2, 5])
     def test_templates_answer_a_drain_too_however_few_mails_there_are(

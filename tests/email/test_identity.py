@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.email.identity import content_identity, mail_identity, reply_message_id, ticket_key
+from guarantee_email_agent.email.identity import content_identity, copy_key, mail_identity, reply_message_id, ticket_key
 from guarantee_email_agent.email.parsing.email import Email, Span
 from guarantee_email_agent.email.parsing.parse import parse_email
 
@@ -50,6 +50,29 @@ def test_a_mail_without_a_message_id_is_known_by_the_rest(other: bytes) -> None:
 )
 def test_a_mail_that_differs_is_another_one_even_under_the_same_message_id(other: Email) -> None:
     assert mail_identity(other) != mail_identity(MAIL)
+
+
+COPY = b"X-Note: 1\r\n" + raw()
+PARENT = b"X-MS-Exchange-Parent-Message-Id: <a@example.com>\r\n"
+
+
+@pytest.mark.parametrize(
+    ("copy", "is_one"),
+    [
+        (COPY.replace(b"My dryer", b"[EXTERNAL] My dryer").replace(b"Broken", b"Broken. A footer"), True),
+        (COPY.replace(b"c@example.com", b"'C via list' <list@example.net>"), True),
+        (COPY.replace(b"10:00:00 +0000", b"11:00:00 +0100 (CET)"), True),
+        (PARENT + COPY.replace(b"<a@example.com>", b"<b@example.net>"), True),
+        (COPY.replace(b"<a@example.com>", b"<b@example.net>"), False),
+        (raw(second=1), False),
+        (COPY.replace(b"Sun, 18 Jan 2026 10:00:00 +0000", b"today"), False),
+    ],
+)
+def test_altered_copies_have_their_message_id_and_moment_in_common(copy: bytes, is_one: bool) -> None:
+    keys = [copy_key(parse_email(each), b"key") for each in (raw(), copy)]
+    assert (keys[0] == keys[1]) is is_one
+    assert copy_key(parse_email(raw(message_id="")), b"key") is None
+    assert copy_key(parse_email(raw()), b"other key") != keys[0]
 
 
 def test_without_the_key_nobody_can_tell_what_a_mail_is_called() -> None:

@@ -197,23 +197,10 @@ def test_another_form_does_not(sender: str) -> None:
     assert reason(sender, forms=FORMS, **FORM_HEADERS) is not None
 
 
-@pytest.mark.parametrize("reply_to", ["", "a@example.org, b@example.org", "nonsense"])
-def test_a_trusted_form_without_an_address_to_answer_is_a_machine(reply_to: str) -> None:
-    assert reason("noreply@shop.example", forms=FORMS, Reply_To=reply_to) == "sender takes no replies"
-
-
-@pytest.mark.parametrize(
-    ("reply_to", "expected"),
-    [
-        ("support@example.com", "sent by ourselves"),
-        ("warranty+7@example.com", "sent by ourselves"),
-        ("no-reply@example.org", "sender takes no replies"),
-        ("noreply@shop.example", "sender takes no replies"),
-        ("mailer-daemon@example.org", "sender is a mail system"),
-    ],
-)
-def test_whom_a_trusted_form_names_is_judged_as_a_sender(reply_to: str, expected: str) -> None:
-    assert reason("noreply@shop.example", forms=FORMS, Reply_To=reply_to) == expected
+@pytest.mark.parametrize("sender", ["noreply@other.example", "support@example.com"])
+@pytest.mark.parametrize("reply_to", ["warranty@example.com", "no-reply@other.example, support@example.com"])
+def test_a_form_that_names_machines_and_us_alone_is_a_machine(sender: str, reply_to: str) -> None:
+    assert reason(sender, Reply_To=reply_to) == reason(sender) is not None
 
 
 @pytest.mark.parametrize(

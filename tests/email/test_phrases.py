@@ -29,6 +29,7 @@ PLAIN = (
     "stems",
     "bounces",
     "subject endings",
+    "receipt subjects",
 )
 # What can match nothing would match every mail.
 PATTERNS = sorted({*get_args(SenderKey), *get_args(MachineKey), *get_args(PersonKey)} - set(PLAIN))

@@ -202,6 +202,22 @@ class TestLimits:
         assert [admit(ledger, number, mail(number), **words) for number in range(4)] == [None, None, None, "text"]
         assert admit(ledger, 4, mail(4)) is None
 
+    @pytest.mark.parametrize("outcome", ["answered", "handed_over", "quarantined", None])
+    def test_one_of_all_altered_copies_is_answered_however_late_they_come(
+        self, ledger: Ledger, ledger_sql: Any, outcome: Outcome | None
+    ) -> None:
+        claim, copies = claim_mail(ledger, 1), {"copy_key": "c0" * 16}
+        assert ledger.admit(claim, Admission(ALICE, **copies), LIMITS) is None
+        if outcome == "answered":
+            ledger.intend_send(claim, reply_to(1))
+        if outcome:
+            ledger.finish(claim, outcome)
+        ledger_sql.pass_time(9 * DAY_S)
+        assert [admit(ledger, number, BOB, **copies) for number in (2, 3)] == ["copy", "copy"]
+        assert admit(ledger, 4, BOB, copy_key="c1" * 16) is None
+        if not outcome:
+            assert admit(ledger, 1, **copies) is None, "neither itself nor who was refused counts against it"
+
     def test_after_a_day_there_is_room_again(self, ledger: Ledger, ledger_sql: Any) -> None:
         for number in range(3):
             admit(ledger, number)
@@ -269,7 +285,10 @@ class TestLimits:
         kept = "SELECT sender_key, text_key FROM ledger_mails ORDER BY mail_key"
         assert ledger_sql.rows(kept) == [(None, None), (BOB, None)]
 
-    @pytest.mark.parametrize("admission", [Admission(TEXT), Admission(ALICE, TEXT), Admission(ALICE, None, TEXT)])
+    @pytest.mark.parametrize(
+        "admission",
+        [Admission(TEXT), Admission(ALICE, TEXT), Admission(ALICE, None, TEXT), Admission(ALICE, copy_key=TEXT)],
+    )
     def test_text_of_a_customer_is_no_key(self, ledger: Ledger, admission: Admission) -> None:
         with pytest.raises(LedgerError) as caught:
             ledger.admit(claim_mail(ledger, 1), admission, LIMITS)

@@ -165,8 +165,9 @@ def test_a_ledger_of_version_2_gets_its_new_columns_and_keeps_its_mails(ledger_l
     with closing(open_ledger(ledger_location, key=KEY)) as ledger:
         ledger.finish(ledger.claim(mail(1), location_key=mail(2), owner="one:1", lease_s=1), "not_answered", "no_reply")  # type: ignore[arg-type]
     new = structure(ledger_location)
-    ledger_sql.rows("DROP INDEX ledger_mails_by_release")
-    for column in ("released_at", "worked_s", "cost_usd"):
+    for index in ("release", "copy"):
+        ledger_sql.rows(f"DROP INDEX ledger_mails_by_{index}")
+    for column in ("released_at", "worked_s", "cost_usd", "copy_key"):
         ledger_sql.rows(f"ALTER TABLE ledger_mails DROP COLUMN {column}")
     ledger_sql.rows("DROP TABLE ledger_agents")
     ledger_sql.rows("UPDATE ledger_facts SET value = '2' WHERE name = 'schema_version'")
@@ -182,12 +183,16 @@ def test_a_ledger_with_a_table_that_is_no_longer_used_keeps_its_mails(
 ) -> None:
     with closing(open_ledger(ledger_location, key=KEY)) as ledger:
         ledger.claim(mail(1), location_key=mail(2), owner="one:1", lease_s=LEASE_S)
+    new = structure(ledger_location)
+    ledger_sql.rows("DROP INDEX ledger_mails_by_copy")
+    ledger_sql.rows("ALTER TABLE ledger_mails DROP COLUMN copy_key")
     ledger_sql.rows("CREATE TABLE ledger_outages (id TEXT PRIMARY KEY, owner TEXT NOT NULL)")
     ledger_sql.rows(f"UPDATE ledger_facts SET value = '{old_version}' WHERE name = 'schema_version'")
     mails = ledger_sql.rows(MAILS)
     with closing(open_ledger(ledger_location, key=KEY)) as ledger:
         assert isinstance(ledger.state(mail(2)), Busy)
     assert (version(ledger_sql), ledger_sql.rows(MAILS)) == (SCHEMA_VERSION, mails)
+    assert structure(ledger_location) == new | {"ledger_outages": structure(ledger_location)["ledger_outages"]}
 
 
 def structure(location: str) -> dict[str, Any]:

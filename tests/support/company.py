@@ -16,7 +16,7 @@ from waiting import PATIENCE_S, wait_until
 
 ADDRESS = "support@example.com"
 SHORT_TIMES = {"poll_interval_s": 0.2, "mail_budget_s": 2}
-WHOLE_INBOX = {"answer_since": "all", "limits": {"per_address": 1000, "per_thread": 1000}}
+WHOLE_INBOX = {"answer_since": "all", "max_delay_days": None, "limits": {"per_address": 1000, "per_thread": 1000}}
 """One customer writes all mails, some of them before the agent is first started."""
 
 

@@ -271,6 +271,14 @@ class AgentSettings:
     max_age_days: float | None = number(
         None, "Mails older than so many days are left alone; `null`: none is.", 0, 36_500, above=True
     )
+    max_delay_days: float | None = number(
+        7.0,
+        "Mails that came more than so many days after they were written and first sent, such as old ones that somebody "
+        "copied, are handed over; `null`: none is.",
+        0,
+        36_500,
+        above=True,
+    )
     skip_seen: bool = setting(False, "Whether mails that somebody has read are left alone, too.")
     limits: ReplyLimits = setting(ReplyLimits(), "Most mails that are answered.")
     sender_check: SenderCheck = setting(

@@ -5,16 +5,26 @@ a limit.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from guarantee_email_agent.email.conversation import text_fingerprint
-from guarantee_email_agent.email.identity import admission_key
+from guarantee_email_agent.email.identity import admission_key, copy_key
+from guarantee_email_agent.email.no_reply import has_unclear_recipient, maybe_automatic
+from guarantee_email_agent.email.parsing.email import HEADER_DAMAGES
+from guarantee_email_agent.email.parsing.parse import parse_date
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.instructions.hand_over_lexicon import (
+    COPY,
+    DAMAGED_HEADER,
+    DELAYED,
+    ENCRYPTED,
     FOLLOW_UP,
     LANGUAGE,
+    MAYBE_AUTOMATIC,
+    UNCLEAR_RECIPIENT,
     UNVERIFIED_SENDER,
 )
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -22,6 +32,12 @@ from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.reading.language import read_language
 from guarantee_email_agent.services.look_up_answer import LookUpAnswer, possible_dates
 from guarantee_email_agent.services.ports import Admission, ReplyHistory, Thread
+
+_ENCRYPTED_TYPES: Final = frozenset(
+    {"multipart/encrypted", "application/pgp-encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime"}
+    | {"application/x-microsoft-rpmsg-message"}
+)
+_ENCRYPTED_FILES: Final = (".p7m", ".rpmsg", "encrypted.asc")
 
 
 async def hand_over_reasons(
@@ -44,12 +60,14 @@ async def hand_over_reasons(
         text = f"{email.subject}\n\n{email.new_text}\n\n{email.quoted_text}"
     language = read_language(text).code
     foreign = () if language in (None, *instructions.languages) else (LANGUAGE,)
-    if reasons := (*instructions.hand_over.find(text, in_conversation=thread is not None), *foreign):
+    # Whom a form means is said by its Reply-To alone, which an unproved one may have made up.
+    recipient = reply_recipient(email, policy.trusted_forms)
+    is_form = recipient != email.sender
+    found = instructions.hand_over.find(text, in_conversation=thread is not None)
+    if reasons := (*found, *foreign, *_doubts(mail, recipient, policy)):
         return reasons
     if thread is not None and (thread.follow_ups or asked_for(thread, instructions) is None):
         return (FOLLOW_UP,)
-    # Whom a form means is said by its Reply-To alone, which an unproved one may have made up.
-    is_form = reply_recipient(email, policy.trusted_forms) != email.sender
     if not mail.verified and (is_form or policy.sender_check == "hold"):
         return (UNVERIFIED_SENDER,)
     if history is None:
@@ -59,9 +77,39 @@ async def hand_over_reasons(
             sender_key=admission_key("sender", mail.recipient.lower(), identity_key),
             text_key=admission_key("text", words, identity_key) if words else None,
             thread_key=thread.key if thread else None,
+            copy_key=copy_key(email, identity_key),
         )
     )
-    return (f"limit-{limit}",) if limit else ()
+    return (COPY if limit == "copy" else f"limit-{limit}",) if limit else ()
+
+
+def _doubts(mail: IncomingMail, recipient: str | None, policy: AnswerPolicy) -> Iterator[str]:
+    """Why nobody can be sure that this mail is to be answered, or what it says."""
+    email, delay = mail.email, _delay(mail)
+    if delay is not None and policy.max_delay_days is not None and delay > timedelta(days=policy.max_delay_days):
+        yield DELAYED
+    if not HEADER_DAMAGES.isdisjoint(email.problems):
+        yield DAMAGED_HEADER
+    if (
+        not _ENCRYPTED_TYPES.isdisjoint(email.content_types)
+        or any(name.lower().endswith(_ENCRYPTED_FILES) for name in email.attachments)
+        or "-----BEGIN PGP MESSAGE-----" in email.new_text
+    ):
+        yield ENCRYPTED
+    if has_unclear_recipient(email, recipient, policy.own_addresses):
+        yield UNCLEAR_RECIPIENT
+    elif recipient == email.sender and maybe_automatic(email):
+        yield MAYBE_AUTOMATIC
+
+
+def _delay(mail: IncomingMail) -> timedelta | None:
+    """From the newer of the mail's Date and its oldest Received to its delivery; None where nobody knows."""
+    headers = mail.email.headers
+    first_server = [value.rpartition(";")[2] for value in headers.get("received", ())[-1:]]
+    moments = [moment for value in (*headers.get("date", ()), *first_server) if (moment := parse_date(value))]
+    if not moments or mail.arrived_at is None:
+        return None
+    return datetime.fromtimestamp(mail.arrived_at, UTC) - max(moments)
 
 
 def asked_for(thread: Thread, instructions: Instructions) -> str | None:

@@ -7,11 +7,14 @@ write somebody else's.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Final
 
 from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.parsing.parse import parse_date
 
 DEFAULT_DOMAIN: Final = "guarantee-email-agent.invalid"
+_MESSAGE_ID: Final = re.compile(r"<[^<>\s]{1,996}>")
 
 
 def mail_identity(email: Email, key: bytes = b"") -> str:
@@ -41,6 +44,20 @@ def reply_message_id(identity: str, domain: str = DEFAULT_DOMAIN) -> str:
 def admission_key(kind: str, value: str, key: bytes) -> str:
     """What a mail is counted under: its sender, or its words. kind: keeps the two apart."""
     return content_identity(f"{kind} {value}".encode("utf-8", "surrogatepass"), key)
+
+
+def copy_key(email: Email, key: bytes) -> str | None:
+    """What altered copies of one mail have in common: its Message-ID, or that of the mail which Exchange redirected,
+    and the moment of its Date. None without a Message-ID.
+    """
+    parents = email.headers.get("x-ms-exchange-parent-message-id", ())
+    message_id = next(
+        (found[0] for parent in parents if (found := _MESSAGE_ID.search(parent))), email.original_message_id
+    )
+    if message_id is None:
+        return None
+    written = "".join(email.headers.get("date", ())[:1])
+    return admission_key("copy", f"{message_id} {parse_date(written) or ' '.join(written.split())}", key)
 
 
 def note_key(identity: str) -> str:

@@ -17,6 +17,7 @@ The rules, each with its source:
 - senders that read no mail (`no-reply@`, `notifications@`, `automailer@` and their like), and mail systems themselves:
   `mailer-daemon`, `postmaster`, `bounce`, list servers (RFC 5230 §4.6);
 - our own addresses, whatever their case or "+tag";
+- answers and cancellations that a calendar sent without a word of its own (RFC 5546), and read receipts;
 - subjects and texts that only autoresponders, mail systems and ticket systems write (`automatic_mail`).
 
 Left out on purpose, since people's mails carry them too: `Feedback-ID` (some providers add it to all they send),
@@ -26,7 +27,7 @@ leaves through the same system), and `X-Loop` with another address (a person's o
 
 The mail of a trusted web form that names in Reply-To whom to answer is judged as that person's mail: neither the form's
 address nor what it says of itself (`Auto-Submitted: auto-generated`, `Precedence: bulk`, `X-Auto-Response-Suppress`,
-"this message was sent automatically") forbids an answer. Bounces, lists, autoresponders and our own addresses still do.
+"this message was sent automatically") forbids an answer. Bounces, lists and autoresponders still do.
 """
 
 from __future__ import annotations
@@ -75,6 +76,8 @@ _AUTORESPONDER_VALUES = {
 }
 _MACHINE_HEADERS = _AUTORESPONDER_HEADERS | _TICKET_SYSTEM_HEADERS | _AUTORESPONDER_VALUES.keys() | {"x-loop"}
 
+_SILENT_CALENDARS = frozenset({"text/calendar reply", "text/calendar cancel"})
+_READS_NONE, _OURS = "sender takes no replies", "sent by ourselves"
 _DECIDING_HEADERS = frozenset(
     {"auto-submitted", "precedence", "x-auto-response-suppress", "in-reply-to", "references", "reply-to"}
 )
@@ -94,14 +97,47 @@ def no_reply_reason(
     is_form = recipient != email.sender
     if email.headers and (reason := _header_reason(email.headers, own_addresses, is_form=is_form)):
         return reason
+    if recipient is None or has_unclear_recipient(email, recipient, own_addresses):
+        return None
     if reason := sender_reason(recipient, own_addresses):
         return reason
     if is_form:
         return None
     text = email.new_text
+    if not text and not _SILENT_CALENDARS.isdisjoint(email.content_types):
+        return "sent by a calendar"
+    if re.match(_RECEIPT_SUBJECT, email.subject.lower()) and re.fullmatch(_RECEIPTS, text[:_READ_CHARS].lower()):
+        return "read receipt"
     if is_automatic_subject(email.subject, text):
         return "subject of an automatic reply or a bounce"
     return "text of an automatic reply" if is_automatic_text(text) else None
+
+
+def has_unclear_recipient(email: Email, recipient: str | None, own_addresses: frozenset[str]) -> bool:
+    """Whether somebody may wait for an answer, and nobody knows who: a form's mail, by what its Reply-To says.
+
+    recipient: as `reply_recipient` has it. A form that is not trusted is known by a From that reads no mail or is ours,
+    and by a Reply-To with anything else.
+    """
+    if recipient != email.sender:
+        return recipient is None or sender_reason(recipient, own_addresses) is not None
+    if sender_reason(email.sender, own_addresses) not in (_READS_NONE, _OURS):
+        return False
+    named = [parse_addresses(value) for value in email.headers.get("reply-to", ())]
+    return not all(addresses and all(sender_reason(each, own_addresses) for each in addresses) for addresses in named)
+
+
+def maybe_automatic(email: Email) -> bool:
+    """Whether a machine may have written a mail that no rule forbids to answer."""
+    if any(kind.startswith("text/calendar") or kind in _REPORT_TYPES for kind in email.content_types):
+        return True
+    subject, text = email.subject.lower(), email.new_text[:_READ_CHARS].lower()
+    if re.match(_RECEIPT_SUBJECT, subject) or "begin:vcalendar" in text or re.search(_DOUBTFUL, f"{subject}\n{text}"):
+        return True
+    if re.search(_PERSON, text) and re.search(_CUSTOMER, text):
+        return False
+    sentences = islice(_sentences(text), _MAX_SENTENCES)
+    return any(_declares(language, sentence) for sentence in sentences for language in _languages_of(sentence))
 
 
 def _header_reason(
@@ -148,7 +184,7 @@ def decides_reply(name: str, value: str) -> bool:
     if name == "return-path":
         return strip_comments(value).replace(" ", "") == "<>"
     if name == "content-type":
-        return _keyword(value) in _REPORT_TYPES
+        return _keyword(value) in (*_REPORT_TYPES, "text/calendar")
     return name.startswith("list-") or name in _DECIDING_HEADERS or name in _MACHINE_HEADERS
 
 
@@ -157,10 +193,10 @@ def sender_reason(address: str, own_addresses: frozenset[str]) -> str | None:
     local = address.lower().partition("@")[0]
     if any(stem in local for stem in _SENDER_STEMS):
         if re.search(_NO_READER, local) or re.fullmatch(_NOTIFIER, local):
-            return "sender takes no replies"
+            return _READS_NONE
         if re.match(_MAIL_SYSTEM, local):
             return "sender is a mail system"
-    return "sent by ourselves" if own_addresses and _is_own(address, own_addresses) else None
+    return _OURS if own_addresses and _is_own(address, own_addresses) else None
 
 
 def _is_own(address: str, own_addresses: frozenset[str]) -> bool:
@@ -199,6 +235,9 @@ _NAME_FIRST = tuple(language for language in languages().values() if language.pl
 
 _OPENING = ("[", "(", "【", "<", "*")
 _TAG = r"[\[(【<*]{1,3} ?([^\])】>*]{1,80})[\])】>*]{1,3}\s*"
+_RECEIPT_SUBJECT = rf"(?:{_TAG})?(?:{'|'.join(map(re.escape, phrases_of('receipt subjects')))}) ?:"
+_RECEIPTS = alternatives("receipts")
+_DOUBTFUL = alternatives("doubtful")
 _BOUNCES = frozenset(phrases_of("bounces"))
 _SUBJECT_ENDINGS = phrases_of("subject endings")
 # As text and not compiled: few mails need them, and `re` keeps what it compiled.

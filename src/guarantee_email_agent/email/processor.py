@@ -143,7 +143,7 @@ class EmailProcessor:
             scenario = instructions.route(Situation(automatic=True))
             progress.record(success=True, scenario_used=scenario.name, skip_reason=reason)
             return
-        mail = self._incoming_mail(email, thread)
+        mail = self._incoming_mail(email, thread, arrived_at)
         if reasons := await hand_over_reasons(mail, instructions, self.policy, self.history, self.identity_key):
             await self._hand_over(mail, reasons, instructions, progress)
             return
@@ -204,12 +204,13 @@ class EmailProcessor:
         wants_person = bool(instructions.hand_over.find(f"{email.own_subject}\n\n{email.new_text}"))
         return machine_reply_reason(email, thread, arrived_at, approved, asked=asked, wants_person=wants_person)
 
-    def _incoming_mail(self, email: Email, thread: Thread | None) -> IncomingMail:
+    def _incoming_mail(self, email: Email, thread: Thread | None, arrived_at: float | None) -> IncomingMail:
         """The mail with what its headers decide about it."""
         verified = self.policy.sender_check == "off" or self._is_proved(email)
         # A forged mail of a trusted form would send our reply to anybody.
         recipient = reply_recipient(email, self.policy.trusted_forms) if verified else email.sender
-        return IncomingMail(email, recipient, verified, mail_identity(email, self.identity_key), thread)
+        identity = mail_identity(email, self.identity_key)
+        return IncomingMail(email, recipient or email.sender, verified, identity, thread, arrived_at)
 
     def _is_proved(self, email: Email) -> bool:
         from guarantee_email_agent.email.sender_authentication import sender_verdict  # start-up: few check senders

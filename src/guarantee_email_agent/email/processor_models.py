@@ -43,6 +43,8 @@ class AnswerPolicy:
     caution: int = 70
     """0 to 100: a mail with more doubt than 100 - caution goes to a person."""
 
+    max_delay_days: float | None = None
+
     @classmethod
     def of(cls, config: Config) -> Self:
         """The policy of a configuration. Addresses are compared in lower case."""
@@ -54,18 +56,23 @@ class AnswerPolicy:
             trusted_forms=frozenset(map(str.lower, agent.trusted_forms)),
             own_addresses=frozenset((*agent.own_addresses, *((address,) if address else ()))),
             caution=agent.caution,
+            max_delay_days=agent.max_delay_days,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingMail:
-    """A mail that may be answered. verified: whether its sender is proved, or nobody asks for a proof."""
+    """A mail that may be answered. verified: whether its sender is proved, or nobody asks for a proof.
+
+    arrived_at: when the mailbox took it, in seconds since 1970; None where nobody knows.
+    """
 
     email: Email
     recipient: str
     verified: bool
     identity: str
     thread: Thread | None
+    arrived_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

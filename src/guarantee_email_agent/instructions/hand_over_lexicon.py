@@ -32,7 +32,22 @@ CONTRADICTION = "contradiction"
 """The reason, found by code, for facts of a service that cannot all be true."""
 UNEXPLAINED = "unexplained"
 """The reason, found by code, for a mail of which too much is not understood."""
-REASONS_OF_CODE = (FOLLOW_UP, UNVERIFIED_SENDER, LANGUAGE, CONTRADICTION, UNEXPLAINED)
+DAMAGED_HEADER = "damaged-header"
+"""The reason, found by code, for a mail whose header may have said more than could be read."""
+ENCRYPTED = "encrypted"
+"""The reason, found by code, for a mail whose text cannot be read without a key."""
+MAYBE_AUTOMATIC = "maybe-automatic"
+"""The reason, found by code, for a mail that a machine may have written."""
+UNCLEAR_RECIPIENT = "unclear-recipient"
+"""The reason, found by code, for a form's mail that does not say for certain whom to answer."""
+DELAYED = "delayed"
+"""The reason, found by code, for a mail that came long after it was written, such as an old one that was copied."""
+COPY = "copy"
+"""The reason, found by code, for an altered copy of a mail that was to be answered."""
+REASONS_OF_CODE = (
+    *(FOLLOW_UP, UNVERIFIED_SENDER, LANGUAGE, CONTRADICTION, UNEXPLAINED),
+    *(DAMAGED_HEADER, ENCRYPTED, MAYBE_AUTOMATIC, UNCLEAR_RECIPIENT, DELAYED, COPY),
+)
 
 _REASON_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n[ \t]*\n")

@@ -43,7 +43,12 @@ def _count_admitted(*conditions: ColumnElement[bool]) -> ColumnElement[int]:
     return select(func.count()).select_from(mails).where(admitted, _OTHER_MAIL, *conditions).scalar_subquery()
 
 
-_ADMITTED: Final = select(  # at_mail, thread_key, sender_key, text_key, hour_ago
+_ADMITTED: Final = select(  # at_mail, thread_key, sender_key, text_key, copy_key, hour_ago
+    select(func.count())
+    .select_from(mails)
+    .where(mails.c.copy_key == bindparam("copy_key"), _OTHER_MAIL)
+    .scalar_subquery()
+    .label("copy"),
     _count_admitted(mails.c.text_key == bindparam("text_key")).label("text"),
     _count_admitted(_IN_THREAD).label("thread"),
     _count_admitted(mails.c.sender_key == bindparam("sender_key")).label("address"),
@@ -85,10 +90,12 @@ def limit_reached(
         "thread_key": admission.thread_key or mail_key,
         "sender_key": admission.sender_key,
         "text_key": admission.text_key,
+        "copy_key": admission.copy_key,
         "hour_ago": now - _HOUR_S,
     }
     counts = connection.execute(_ADMITTED, values).one()
     most: dict[Limit, int] = {
+        "copy": 1,
         "text": SAME_TEXT_LIMIT,
         "thread": limits.per_thread,
         "address": limits.per_address,

@@ -225,9 +225,10 @@ class Ledger:
         """Count the mail among those that are answered, or name the limit that leaves no room for it.
 
         Mails of the last day count, for the limit of an hour those of the last hour; the mail itself does not, nor do
-        those that ended without a reply. Nobody counts in between, in no other process either.
+        those that ended without a reply. Whatever an altered copy ended in, a person sees the other one. Nobody counts
+        in between, in no other process either.
         """
-        for name in ("sender_key", "text_key", "thread_key"):
+        for name in ("sender_key", "text_key", "thread_key", "copy_key"):
             if (value := getattr(admission, name)) is not None:
                 require_form(name, value, _HASH)
         joined_key = None if admission.thread_key == claim.mail_key else admission.thread_key
@@ -237,7 +238,8 @@ class Ledger:
             limit = limit_reached(connection, claim.mail_key, admission, limits, now)
             values: dict[str, Any] = dict(tables.NOT_ADMITTED)
             if limit is None:
-                values = {"admitted_at": now, "sender_key": admission.sender_key, "text_key": admission.text_key}
+                known = ("sender_key", "text_key", "copy_key")
+                values = {"admitted_at": now, **{name: getattr(admission, name) for name in known}}
             _write_under_claim(connection, claim, tables.ADMIT, joined_key=joined_key, **values)
         return limit
 

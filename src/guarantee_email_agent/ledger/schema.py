@@ -15,7 +15,7 @@ from guarantee_email_agent.ledger.facts import OF_NO_MAILBOX, read_fact
 from guarantee_email_agent.ledger.tables import agents, facts, locations, mails, metadata
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-SCHEMA_VERSION: Final = 4  # of 3 and 4 the tables in use are the same
+SCHEMA_VERSION: Final = 5  # of 3 and 4 the tables in use are the same
 
 LEDGER_ID: Final = "ledger_id"
 """A fact: what a mailbox is marked with that is served with this ledger."""
@@ -25,7 +25,8 @@ KEY_FINGERPRINT: Final = "key_fingerprint"
 
 _ADDED_IN_2: Final = ("delivery", "replied_at", "thread_key", "admitted_at", "sender_key", "text_key")
 _ADDED_IN_3: Final = ("released_at", "worked_s", "cost_usd")
-_ADDED_SINCE_1: Final = (*_ADDED_IN_2, *_ADDED_IN_3)
+_ADDED_IN_5: Final = ("copy_key",)
+_ADDED_SINCE_1: Final = (*_ADDED_IN_2, *_ADDED_IN_3, *_ADDED_IN_5)
 _CHECKS_OF_2: Final = ("ledger_mails_outcome", "ledger_mails_delivery")
 
 
@@ -40,8 +41,8 @@ def prepare_schema(database: Database, connection: Connection, key: bytes) -> No
         return
     if version == 1:
         _add_conversations(database, connection)
-    elif version == 2:
-        _add_columns(connection, _ADDED_IN_3)
+    elif version < SCHEMA_VERSION:
+        _add_columns(connection, (*(_ADDED_IN_3 if version == 2 else ()), *_ADDED_IN_5))
     agents.create(connection, checkfirst=True)
     if read_fact(connection, LEDGER_ID) is None:
         # made before mailboxes bore a mark of their ledger

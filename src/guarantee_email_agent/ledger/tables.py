@@ -94,6 +94,7 @@ mails = Table(
     Column("released_at", Double),
     Column("worked_s", Double),
     Column("cost_usd", Double),
+    Column("copy_key", Text),
     CheckConstraint("stage IN ('claimed', 'ticketing', 'ticketed', 'sending', 'sent')", name="ledger_mails_stage"),
     CheckConstraint(
         "outcome IN ('answered', 'drafted', 'handed_over', 'not_answered', 'observed', 'quarantined', 'unknown')",
@@ -119,6 +120,7 @@ _index_of_known("ledger_mails_by_admission", mails.c.admitted_at)
 _index_of_known("ledger_mails_by_sender", mails.c.sender_key)
 _index_of_known("ledger_mails_by_text", mails.c.text_key)
 _index_of_known("ledger_mails_by_release", mails.c.released_at)
+_index_of_known("ledger_mails_by_copy", mails.c.copy_key)
 
 locations = Table(
     "ledger_places",
@@ -232,7 +234,7 @@ RELEASE: Final = _under_claim(  # span_s, reason, uncounted
     _STAGES, owner=None, attempts=mails.c.attempts - bindparam("uncounted")
 )
 JOIN_THREAD: Final = _under_claim(BEFORE_SENDING)  # thread_key
-ADMIT: Final = _under_claim(  # admitted_at, sender_key, text_key, joined_key
+ADMIT: Final = _under_claim(  # admitted_at, sender_key, text_key, joined_key; copy_key where it was admitted
     BEFORE_SENDING, thread_key=func.coalesce(bindparam("joined_key"), mails.c.thread_key)
 )
 # What a mail may end in, by how far it may have got: none whose reply may have left can end as one without a reply.

@@ -191,8 +191,9 @@ class Thread:
     follow_ups: int
 
 
-Limit = Literal["address", "thread", "hour", "text"]
-"""Of replies: to one address and in one thread in a day, in all in an hour, to the same words in a day."""
+Limit = Literal["copy", "address", "thread", "hour", "text"]
+"""Of replies: to one mail however it was altered on its way, to one address and in one thread in a day, in all in an
+hour, to the same words in a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +201,14 @@ class Admission:
     """What a mail that is to be answered counts as, in keyed hashes (32 to 128 lower-case hexadecimal digits).
 
     sender_key: of its sender's address. text_key: of its new text; None where that says too little to be compared.
-    thread_key: of the Thread that it belongs to; None where it begins one.
+    thread_key: of the Thread that it belongs to; None where it begins one. copy_key: of it and its altered copies; None
+    where nothing tells them.
     """
 
     sender_key: str
     text_key: str | None = None
     thread_key: str | None = None
+    copy_key: str | None = None
 
 
 class ReplyHistory(Protocol):

@@ -80,6 +80,32 @@ BODIES = {
     ),
     "signed": (multipart("signed", TEXT, b"Content-Type: application/pgp-signature\n\nxx\n"), "serial SN12345"),
     "related, whose second part is a text": (multipart("related", HTML, TEXT), "html SN12345"),
+    "related, whose first part is an image": (multipart("related", attachment("i.png"), HTML), "html SN12345"),
+    "related, whose text is named": (
+        multipart("related", TEXT, b"Content-ID: <t>\n" + HTML).replace(b"related;", b"related; start=t;"),
+        "html SN12345",
+    ),
+    "related, which names no part that is a text": (
+        multipart("related", b"Content-ID: <t>\n" + attachment("i.png"), HTML).replace(
+            b"related;", b"related; start=t;"
+        ),
+        "html SN12345",
+    ),
+    "alternative with two texts in mixed": (
+        multipart("alternative", b"\n \n", multipart("mixed", b"\na < b", attachment("i.png"), HTML, boundary="y")),
+        "a < b\n\nhtml SN12345",
+    ),
+    "alternative with two plain texts in mixed": (
+        multipart("alternative", multipart("mixed", b"\nserial", b"\nSN12345", boundary="y")),
+        "serial\n\nSN12345",
+    ),
+    "alternative, plain is a part of it": (multipart("alternative", b"\nhtml", HTML), "html SN12345"),
+    "alternative, plain is a stub of other words": (
+        multipart(
+            "alternative", b"\nDiese Nachricht wird nicht angezeigt.", HTML.replace(b"<p>", b"<p>" + b"I ask " * 9)
+        ),
+        "I ask " * 9 + "html SN12345",
+    ),
     "alternative, plain is more than a stub": (
         multipart(
             "alternative", b"\nI looked it up in the browser, it is SN12345", b"Content-Type: text/html\n\n<p>x</p>"
@@ -204,6 +230,14 @@ def test_an_encoded_word_holds_no_address() -> None:
     assert mail.sender == "jane@example.com"
 
 
+@pytest.mark.parametrize(
+    "sender",
+    [b"=?utf-8?q?Jane_=3Cjane=40example=2Ecom=3E?=", b"jane@example.com.", b"Jane <jane@example.com.>"],
+)
+def test_a_wholly_encoded_author_and_a_full_domain_name_are_read(sender: bytes) -> None:
+    assert parse_email(b"From: " + sender + b"\n\nx").sender == "jane@example.com"
+
+
 def test_the_first_from_with_an_address_counts() -> None:
     mail = parse_email(b"From: Jane\nFrom: jane@example.com\nFrom: bob@example.com\nMessage-ID: <1@x>\n\nx")
     assert mail.sender == "jane@example.com"
@@ -257,7 +291,14 @@ def test_bytes_that_are_no_mail(raw: bytes) -> None:
     assert caught.value.code == "email_not_a_mail"
 
 
-@pytest.mark.parametrize(("field", "code"), [(b"", "email_missing_sender"), (b"From: Jane\n", "email_invalid_sender")])
+@pytest.mark.parametrize(
+    ("field", "code"),
+    [
+        (b"", "email_missing_sender"),
+        (b"From: Jane\n", "email_invalid_sender"),
+        (b"From: =?utf-8?q?a=40example=2Ecom=2C_b=40example=2Ecom?=\n", "email_invalid_sender"),
+    ],
+)
 def test_mails_without_a_usable_sender(field: bytes, code: str) -> None:
     with pytest.raises(ProcessingError) as caught:
         parse_email(field + b"Subject: x\n\nx")

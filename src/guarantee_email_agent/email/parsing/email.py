@@ -37,6 +37,11 @@ DERIVED_ID_SUFFIX = "@missing.message-id>"
 SEVERAL_AUTHORS = "the mail has more than one author; the first counts"
 """The problem of a mail whose From holds several addresses, which nobody can vouch for."""
 
+DAMAGED_HEADER = "the header holds a line that is no header field, or a bare CR"
+TOO_MANY_HEADERS = f"the mail has more than {MAX_HEADERS} headers; the rest was left out"
+HEADER_DAMAGES = frozenset({DAMAGED_HEADER, TOO_MANY_HEADERS})
+"""The problems by which a header may have said more than was read: that no person wrote the mail, for one."""
+
 _ADDRESS = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"
 _FORWARD = re.compile(r"[-_*=]|\w+ ?:")  # a divider, or a block of header lines
 _QUOTE_PREFIX = r"(?m)^[ \t]*>[> \t]*"
@@ -87,6 +92,10 @@ class Email:
     thread_id: str | None = None
     problems: tuple[str, ...] = ()
     """What was wrong with the mail's form and how it was read all the same; never its text."""
+
+    content_types: tuple[str, ...] = ()
+    """Of the mail and its parts, lower-case, a calendar's with its method: `text/calendar reply`. Left out are files of
+    calendars without one."""
 
     @property
     def is_answer(self) -> bool:

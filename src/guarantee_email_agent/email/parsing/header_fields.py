@@ -12,7 +12,7 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64, a2b_qp
 from contextlib import suppress
 
-from guarantee_email_agent.email.parsing.email import MAX_HEADER_CHARS, MAX_HEADERS
+from guarantee_email_agent.email.parsing.email import DAMAGED_HEADER, MAX_HEADER_CHARS, MAX_HEADERS, TOO_MANY_HEADERS
 from guarantee_email_agent.utils.normalize import replace_controls
 
 # RFC 2047 §2; spaces inside the encoded text are forbidden there and sent all the same.
@@ -23,28 +23,38 @@ _PARAMETER = re.compile(r'[;\s]*+(?:([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|([
 _ESCAPED = re.compile(r"\\(.)")
 _CONTINUED = re.compile(r"(.+?)(?:\*(\d{1,3}))?(\*)?")
 
+CALENDAR = "text/calendar"
+
 Fields = dict[str, list[str]]
 
 
-def parse_header_fields(data: bytes, start: int, end: int, problems: list[str]) -> tuple[Fields, int]:
+def parse_header_fields(
+    data: bytes, start: int, end: int, problems: list[str], *, is_part: bool = False
+) -> tuple[Fields, int]:
     """The header fields of `data[start:end]` (lines end in LF) and where the body starts.
 
-    Names are lower-case, values unfolded (RFC 5322 §2.2.3) and cut at MAX_HEADER_CHARS. A line that is no field
-    ends the header, as if the empty line before the body had been forgotten.
+    Names are lower-case, values unfolded (RFC 5322 §2.2.3) and cut at MAX_HEADER_CHARS. With a line that is no
+    field the body starts, as if the empty line before it had been forgotten; a whole mail's fields that follow it up to
+    an empty line count all the same. is_part: whether it is the header of a part.
     """
     fields: Fields = {}
     position, count = start, 0
+    damaged_at: int | None = None
     while position < end:
         if data.startswith(b"\n", position):
             position += 1
             break
         match = _FIELD_NAME.match(data, position, end)
-        if match is None:
-            problems.append("the header ends in a line that is no header field")
+        if match is None and is_part:
+            problems.append("a part's header ends in a line that is no header field")
             break
-        field_end = _FIELD_END.search(data, match.end(), end)
-        folded = data[match.end() : field_end.start() if field_end else end]
-        position = field_end.end() if field_end else end
+        field_start = match.end() if match else position
+        field_end = _FIELD_END.search(data, field_start, end)
+        folded = data[field_start : field_end.start() if field_end else end]
+        line_start, position = position, field_end.end() if field_end else end
+        if match is None:
+            damaged_at = line_start if damaged_at is None else damaged_at
+            continue
         count += 1
         if count > MAX_HEADERS:
             continue
@@ -57,7 +67,10 @@ def parse_header_fields(data: bytes, start: int, end: int, problems: list[str]) 
         # As in a mapping, blanks at the end must not hide that a value was cut.
         fields.setdefault(match[1].decode("ascii").lower(), []).append(text.ljust(MAX_HEADER_CHARS) if is_cut else text)
     if count > MAX_HEADERS:
-        problems.append(f"the mail has more than {MAX_HEADERS} headers; the rest was left out")
+        problems.append(TOO_MANY_HEADERS)
+    if damaged_at is not None:
+        problems.append(DAMAGED_HEADER)
+        position = damaged_at
     return fields, position
 
 
@@ -100,6 +113,13 @@ def parse_main_value(value: str) -> str:
     """The value without parameters and comments, lower-case: `text/plain` of `Text/Plain; charset=utf-8`."""
     words = value.partition(";")[0].split(None, 1)
     return words[0].lower() if words else ""
+
+
+def describe_content_type(value: str) -> str:
+    """The main value; behind that of a calendar its method (RFC 6047 §2.4): `text/calendar reply`."""
+    kind = parse_main_value(value)
+    method = parse_parameters(value).get("method", "").lower() if kind == CALENDAR else ""
+    return f"{kind} {method}".rstrip()
 
 
 def parse_parameters(value: str) -> dict[str, str]:

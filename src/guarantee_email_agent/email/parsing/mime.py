@@ -16,6 +16,7 @@ from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 from guarantee_email_agent.email.parsing.email import (
+    DAMAGED_HEADER,
     MAX_BODY_CHARS,
     MAX_HTML_CHARS,
     MAX_MAIL_BYTES,
@@ -25,8 +26,10 @@ from guarantee_email_agent.email.parsing.email import (
     MAX_PARTS,
 )
 from guarantee_email_agent.email.parsing.header_fields import (
+    CALENDAR,
     Fields,
     decode_bytes,
+    describe_content_type,
     parse_header_fields,
     parse_main_value,
     parse_parameters,
@@ -37,6 +40,7 @@ from guarantee_email_agent.utils.normalize import normalize_file_name
 Subtype = Literal["plain", "html"]
 
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,100}/[a-z0-9!#$&^_.+-]{1,100}")
+_CARRIAGE_RETURNS = re.compile(rb"\r+\n?")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
 _WORDS_IN_A_LINE = re.compile(rb"[^ \t\n][ \t]+[^ \t\n]")
 
@@ -55,6 +59,7 @@ class MimeMessage:
     fields: Fields
     alternatives: list[list[TextPart]] = field(default_factory=list)
     attachments: list[str] = field(default_factory=list)
+    content_types: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -64,10 +69,13 @@ def parse_mime(raw: bytes) -> MimeMessage:
     if len(raw) > MAX_MAIL_BYTES:
         problems.append(f"the mail is larger than {MAX_MAIL_BYTES} bytes; the rest was not read")
         raw = raw[:MAX_MAIL_BYTES]
-    data = raw.removeprefix(b"\xef\xbb\xbf")
+    data = raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").lstrip(b"\r\n")
     if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    data = data.lstrip(b"\n")
+        has_line_ends, header_end = b"\n" in data, data.find(b"\n\n")
+        if has_line_ends and b"\r" in data[: header_end if header_end >= 0 else None]:
+            problems.append(DAMAGED_HEADER)
+        # Beside other line ends a CR too many must not look like the empty line that ends a header.
+        data = _CARRIAGE_RETURNS.sub(b"\n", data) if has_line_ends else data.replace(b"\r", b"\n")
     if data.startswith((b"From ", b">From ")):  # the line that an mbox puts before a mail
         data = data.partition(b"\n")[2]
     data = b"\n" + data  # so that a boundary always follows a line end
@@ -93,15 +101,18 @@ class _MimeParser:
         if not _TYPE.fullmatch(kind):
             self.mail.problems.append("a content type cannot be read; taken as text/plain")
             kind = "text/plain"
+        disposition = fields.get("content-disposition", [""])[0]
+        shown = parse_main_value(disposition)
+        described = describe_content_type(value) if kind == CALENDAR else kind
+        if described != CALENDAR or shown != "attachment":
+            self.mail.content_types.append(described)
         if kind.startswith("multipart/"):
             if (groups := self._parse_multipart(kind, value, start, end, depth)) is not None:
                 return groups
             kind = "text/plain"
-        disposition = fields.get("content-disposition", [""])[0]
         name = parse_parameters(disposition).get("filename") or parse_parameters(value).get("name") or ""
         name = normalize_file_name(name, MAX_NAME_CHARS)
-        shown = parse_main_value(disposition)
-        is_text = kind.startswith("text/") and shown != "attachment" and (depth == 0 or not name)
+        is_text = kind.startswith("text/") and kind != CALENDAR and shown != "attachment" and (depth == 0 or not name)
         # RFC 2183 §2.1: what is inline is shown with the mail, whatever its name.
         is_text = is_text or (kind in ("text/plain", "text/html") and shown == "inline")
         if (name and depth) or not is_text:
@@ -119,6 +130,7 @@ class _MimeParser:
             self.mail.problems.append(f"parts are nested deeper than {MAX_MIME_DEPTH}; the inner ones were left out")
             return []
         default = "message/rfc822" if kind == "multipart/digest" else "text/plain"
+        root = parse_parameters(value).get("start", "").strip("<> ")
         groups: list[list[TextPart]] = []
         number = -1
         for number, (part_start, part_end) in enumerate(self._parts(boundary, start, end)):
@@ -126,10 +138,14 @@ class _MimeParser:
             if self.parts > MAX_PARTS:
                 self.mail.problems.append(f"the mail has more than {MAX_PARTS} parts; the rest was left out")
                 break
-            fields, body = parse_header_fields(self.data, part_start, part_end, self.mail.problems)
+            fields, body = parse_header_fields(self.data, part_start, part_end, self.mail.problems, is_part=True)
             inside = self.parse_part(fields, body, part_end, depth + 1, default)
-            # RFC 2387, RFC 1847: the first part is the text, the others belong to it.
-            if number == 0 or kind not in ("multipart/related", "multipart/signed"):
+            if kind == "multipart/alternative" and len(inside) > 1:
+                inside = [[_join_texts(inside)]]
+            if kind == "multipart/related":  # RFC 2387 §3.2: the text is what `start` names, else the first
+                is_root = root and fields.get("content-id", [""])[0].strip("<> ") == root
+                groups = inside if inside and (is_root or not groups) else groups
+            elif number == 0 or kind != "multipart/signed":  # RFC 1847 §2.1: the second part is the signature
                 groups += inside
         if number < 0:
             self.mail.problems.append("a multipart has no parts; taken as text")
@@ -198,6 +214,19 @@ class _MimeParser:
         except Base64Error:
             self.mail.problems.append("a base64 text is damaged")
             return data
+
+
+def _join_texts(groups: list[list[TextPart]]) -> TextPart:
+    """The texts of one alternative as one part, which is HTML where any of them is."""
+    texts = [next((part for part in group if part.subtype == "html"), group[0]) for group in groups]
+    if all(text.subtype == "plain" for text in texts):
+        return TextPart("plain", "\n\n".join([text.content for text in texts]))
+    from html import escape  # rarely needed
+
+    return TextPart(
+        "html",
+        "\n".join([text.content if text.subtype == "html" else f"<pre>{escape(text.content)}</pre>" for text in texts]),
+    )
 
 
 _SIGNATURE_SEPARATOR = "-- "

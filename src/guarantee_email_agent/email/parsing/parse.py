@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from guarantee_email_agent.email.parsing.email import (
     DERIVED_ID_SUFFIX,
@@ -23,6 +24,7 @@ from guarantee_email_agent.email.parsing.email import (
     MAX_RECIPIENTS,
     MAX_SUBJECT_CHARS,
     SEVERAL_AUTHORS,
+    TOO_MANY_HEADERS,
     Email,
 )
 from guarantee_email_agent.email.parsing.quoting import label_spans
@@ -30,10 +32,13 @@ from guarantee_email_agent.utils.addresses import parse_addresses
 from guarantee_email_agent.utils.errors import ProcessingError
 from guarantee_email_agent.utils.normalize import normalize_file_name, normalize_line, normalize_text, replace_controls
 
+if TYPE_CHECKING:
+    from datetime import datetime
+
 _MESSAGE_ID = r"<[^<>\s]{1,996}>"
-# The plain half of many newsletters and of some phones' mails: "Please view this message in a browser."
-_PLAIN_STUB = r"(?i)\bhtml\b|\bbrowser"
-_MAX_STUB_CHARS = 400
+_WORD = r"\w+"
+_MAX_STUB_CHARS = 400  # of a plain half such as "Please view this message in a browser."
+_NAME_DOT = r"\.(?=\s*(?:>|$))"  # which ends a fully qualified domain name
 
 
 def parse_email(raw: Mapping[str, object] | bytes) -> Email:
@@ -68,7 +73,12 @@ def _from_mapping(raw: Mapping[str, object]) -> Email:
         subject = decode_encoded_words(subject[:MAX_HEADER_CHARS])
     subject = _subject(subject, problems)
     received = normalize_line(_text_field(raw, "received", problems), MAX_DATE_CHARS)
-    body = _mapping_body(raw, headers, problems)
+    content_types: tuple[str, ...] = ()
+    if "content-type" in headers:
+        from guarantee_email_agent.email.parsing.header_fields import describe_content_type  # few mappings name it
+
+        content_types = (describe_content_type(headers["content-type"][0]),)
+    body = _mapping_body(raw, "".join(content_types), problems)
     message_id = normalize_line(_text_field(raw, "message_id", problems), MAX_MESSAGE_ID_CHARS)
     if not message_id:
         message_id = _derive_message_id("\x1f".join((sender, subject, received, body)).encode("utf-8", "replace"))
@@ -86,6 +96,7 @@ def _from_mapping(raw: Mapping[str, object]) -> Email:
         headers,
         normalize_line(thread_id, MAX_MESSAGE_ID_CHARS) or None if thread_id else None,
         tuple(dict.fromkeys(problems)),
+        content_types,
     )
 
 
@@ -124,6 +135,7 @@ def _from_bytes(raw: bytes) -> Email:
         attachments=_attachments(mail.attachments, problems),
         headers={name: tuple(values) for name, values in fields.items()},
         problems=tuple(dict.fromkeys(problems)),
+        content_types=tuple(mail.content_types),
     )
 
 
@@ -134,6 +146,11 @@ def _sender(value: object, problems: list[str]) -> str:
             "email_missing_sender",
         )
     found = parse_addresses(value)
+    if not found and ("=?" in value or re.search(_NAME_DOT, value)):
+        from guarantee_email_agent.email.parsing.header_fields import decode_encoded_words  # against RFC 2047 §5
+
+        found = parse_addresses(re.sub(_NAME_DOT, "", decode_encoded_words(value[:MAX_HEADER_CHARS])))
+        found = found if len(found) == 1 else []
     if found:
         if len(found) > 1:
             problems.append(SEVERAL_AUTHORS)
@@ -165,10 +182,11 @@ def _text_field(raw: Mapping[str, object], key: str, problems: list[str], *, req
     return ""
 
 
-def _mapping_body(raw: Mapping[str, object], headers: Mapping[str, tuple[str, ...]], problems: list[str]) -> str:
+def _mapping_body(raw: Mapping[str, object], content_type: str, problems: list[str]) -> str:
     body = _text_field(raw, "body", problems)
     html = _text_field(raw, "html", problems, required=False)
-    content_type = headers["content-type"][0].lower() if "content-type" in headers else ""
+    if content_type.startswith("text/calendar"):  # its source is no text of anybody
+        body = ""
     is_html = content_type.startswith(("text/html", "application/xhtml"))
     if not is_html and "<" in body and not content_type.startswith("text/plain"):
         from guarantee_email_agent.email.parsing.html_text import looks_like_html  # most bodies hold no "<"
@@ -180,13 +198,13 @@ def _mapping_body(raw: Mapping[str, object], headers: Mapping[str, tuple[str, ..
 
 
 def _preferred_text(group: Sequence[tuple[str, str]], problems: list[str]) -> str:
-    """The text of alternative (subtype, content) parts: the plain one, unless it is empty or points to the other."""
+    """The text of alternative (subtype, content) parts: the plain one, unless it is empty or a stub of the other."""
     plain = ""
     for subtype, content in group:
         if subtype == "plain":
             text = normalize_text(_truncate(content, MAX_BODY_CHARS, "the text", problems))
-            plain = plain or text
-            if text.strip() and not (len(text) < _MAX_STUB_CHARS and re.search(_PLAIN_STUB, text)):
+            plain = plain if plain.strip() else text
+            if len(text.strip()) >= _MAX_STUB_CHARS:
                 return text
     for subtype, content in group:
         if subtype == "html" and content.strip():
@@ -197,9 +215,17 @@ def _preferred_text(group: Sequence[tuple[str, str]], problems: list[str]) -> st
                 problems.append(f"the HTML is longer than {MAX_HTML_CHARS} characters; the rest was left out")
             text = normalize_text(html_to_text(truncate_html(content, MAX_HTML_CHARS)))
             text = _truncate(text, MAX_BODY_CHARS, "the text", problems)
-            if len(text) >= len(plain.strip()) and text.strip():
+            if text.strip() and _is_stub(plain, text):
                 return text
     return plain
+
+
+def _is_stub(plain: str, html: str) -> bool:
+    """Whether a short plain text says something else than the HTML, or only a part of it."""
+    words, shown = (set(re.findall(_WORD, text.casefold())) for text in (plain, html))
+    if any(map(str.isdigit, "".join(words - shown))):  # no stub gives a number of its own
+        return False
+    return len(html) >= len(plain.strip()) and (2 * len(words & shown) < len(words) or len(shown) >= 2 * len(words))
 
 
 def _truncate(text: str, limit: int, what: str, problems: list[str]) -> str:
@@ -218,7 +244,7 @@ def _headers(given: object, problems: list[str]) -> dict[str, tuple[str, ...]]:
     for name, value in islice(headers, MAX_HEADERS):
         found.setdefault(name, []).append(_header_value(value, problems))
     if next(headers, None):
-        problems.append(f"the mail has more than {MAX_HEADERS} headers; the rest was left out")
+        problems.append(TOO_MANY_HEADERS)
     return {name: tuple(values) for name, values in found.items()}
 
 
@@ -288,19 +314,24 @@ def _as_list(value: object) -> Sequence[object]:
 
 def _parse_received_date(fields: Mapping[str, list[str]]) -> str:
     """When the last server took the mail (its Received line is the first), else when the sender says it was written."""
-    from datetime import UTC  # with email.utils, only what comes as bytes needs it
-    from email.utils import parsedate_to_datetime
-
     written = fields.get("date", [""])[0]
     for value in (fields.get("received", [""])[0].rpartition(";")[2], written):
-        try:
-            moment = parsedate_to_datetime(value.strip()[:MAX_DATE_CHARS])
-            # "-0000" means UTC by a sender that does not tell its zone (RFC 5322 §3.3).
-            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-        except (ValueError, TypeError, IndexError, OverflowError):
-            continue
-        return moment.isoformat().replace("+00:00", "Z")
+        if moment := parse_date(value):
+            return moment.isoformat().replace("+00:00", "Z")
     return normalize_line(written, MAX_DATE_CHARS)
+
+
+def parse_date(value: str) -> datetime | None:
+    """The moment in UTC that a header's date names (RFC 5322 §3.3); None for what is none."""
+    from datetime import UTC  # with email.utils, only what has a date needs it
+    from email.utils import parsedate_to_datetime
+
+    try:
+        moment = parsedate_to_datetime(value.strip()[:MAX_DATE_CHARS])
+        # "-0000" means UTC by a sender that does not tell its zone.
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
 
 
 def _derive_message_id(content: bytes) -> str:
