@@ -352,6 +352,7 @@ class TestMailbox:
         error = refusal(cwd, f"mailbox: {{{server}: {{host: mail.example.com, security: none}}}}")
         assert "unencrypted" in error.message
         assert load(cwd, f"mailbox: {{{server}: {{host: 127.0.0.1, security: none}}}}")
+        assert load(cwd, "mailbox: {smtp: {host: relay.example.com, security: none, user: ''}}").mailbox.smtp.user == ""
 
     def test_a_password_in_the_ledgers_url_is_refused_and_not_shown(self, cwd: Path) -> None:
         error = refusal(cwd, "agent: {ledger: 'postgresql://agent:hush@db.example.com/agent'}")

@@ -135,11 +135,16 @@ class Smtp:
 
     host: str | None = setting(None, "Name of the server; by default the IMAP server's.", not_blank)
     port: int = number(465, "Port of the server.", 1, 65_535)
-    security: Security = setting("tls", "`tls` from the first byte, `starttls`, or `none` (on this machine only).")
-    user: str | None = setting(None, "Name to log in with; by default the one for IMAP.", not_blank)
+    security: Security = setting(
+        "tls", "`tls` from the first byte, `starttls`, or `none` (on this machine, or without a login)."
+    )
+    user: str | None = setting(
+        None, "Name to log in with; by default the one for IMAP, and `''` for a relay that wants no login."
+    )
 
     def __post_init__(self) -> None:
-        _check_tls(self.host, self.security)
+        if self.user != "":
+            _check_tls(self.host, self.security)
 
 
 @dataclass(frozen=True, slots=True)
