@@ -87,6 +87,14 @@ class TestDrain:
         assert inbox.daemon.finished == {"not_answered": 1200}
         assert max(inbox.mailbox.limits) < 510
 
+    def test_mails_that_cannot_be_read_hold_up_no_other(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, *(f"bad{number}" for number in range(10)), "good0", "good1")
+        inbox.mailbox.withheld = {name for name in inbox.mailbox.mails if name.startswith("bad")}
+        assert not inbox.drain()
+        assert (inbox.daemon.finished, len(inbox.daemon.unfinished)) == ({"answered": 2}, 10)
+        assert len(inbox.observer.results) == 12
+        assert inbox.observer.down[-1] == []  # since others could be read
+
     def test_a_mail_claimed_by_another_agent_does_not_count_as_finished(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first", "second")
         place = content_identity(b"place the inbox first", KEY)

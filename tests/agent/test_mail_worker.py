@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_in_memory import AgentInMemory, outcome
+from agent_in_memory import AgentInMemory, outcome, retry
 from mailbox_in_memory import KEY, integration_error, mail
 
 from guarantee_email_agent.agent import mail_worker
@@ -62,6 +62,34 @@ class TestRetries:
         agent.configure(mail_budget_s=0.05)
         agent.warranties.hangs, agent.warranties.held_back_s = True, held_back_s
         assert agent.work().disposition == disposition
+
+
+class TestMailsThatCannotBeRead:
+    def test_each_ends_with_a_person_where_others_can(self, agent: AgentInMemory) -> None:
+        bad = [f"bad{number}" for number in range(3)]
+        agent.mailbox.mails = {name: mail(name) for name in (*bad, "good0", "good1", "good2")}
+        agent.mailbox.withheld = set(bad)
+        tried = []
+        for good in ("good0", "good1", "good2"):
+            tried.append([retry(agent.work(name)) for name in bad])
+            assert agent.work(good).disposition == "answered"
+            agent.now += 60 * MINUTE
+        # The first is alone with its failure; for the others, nobody can tell until one succeeds.
+        assert tried == [
+            [("failed", 5 * MINUTE), ("waiting", MINUTE), ("waiting", MINUTE)],
+            [("failed", 60 * MINUTE), ("failed", 5 * MINUTE), ("failed", 5 * MINUTE)],
+            [("quarantined", 0.0), ("failed", 60 * MINUTE), ("failed", 60 * MINUTE)],
+        ]
+        assert [agent.work(name).disposition for name in bad[1:]] == ["quarantined"] * 2
+
+    def test_none_uses_up_a_try_where_none_can(self, agent: AgentInMemory) -> None:
+        agent.mailbox.mails = {name: mail(name) for name in ("one", "two")}
+        agent.mailbox.withheld = {"one", "two"}
+        assert agent.work("one").disposition == "failed"
+        for name in ("two", "one") * 4:
+            assert agent.work(name).disposition == "waiting"
+            agent.now += 60 * MINUTE
+        assert [attempts for _, _, attempts, _ in agent.rows()] == [1, 0]
 
 
 class TestRepeatedWork:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -352,11 +353,31 @@ class TestMailbox:
         error = refusal(cwd, f"mailbox: {{{server}: {{host: mail.example.com, security: none}}}}")
         assert "unencrypted" in error.message
         assert load(cwd, f"mailbox: {{{server}: {{host: 127.0.0.1, security: none}}}}")
+        assert load(cwd, "mailbox: {smtp: {host: relay.example.com, security: none, user: ''}}").mailbox.smtp.user == ""
 
     def test_a_password_in_the_ledgers_url_is_refused_and_not_shown(self, cwd: Path) -> None:
         error = refusal(cwd, "agent: {ledger: 'postgresql://agent:hush@db.example.com/agent'}")
         assert "LEDGER_URL" in error.message
         assert "hush" not in error.message
+
+    @pytest.mark.parametrize(
+        "location",
+        [
+            *("host=db user=agent password=hush", "password = hush", "dbname=ledger", "'postgresql:/agent:hush@db/x'"),
+            *("postgresql:/agent:hush@db/x", "sqlite:hush.db", "agent:hush@db/x", "//agent:hush@db/ledger"),
+        ],
+    )
+    def test_what_is_neither_file_nor_url_is_no_ledger_and_not_shown(self, cwd: Path, location: str) -> None:
+        messages = [refusal(cwd, f"agent: {{ledger: {json.dumps(location)}}}").message]
+        with pytest.raises(ConfigurationError) as caught:
+            _ = load(cwd, "", {"LEDGER_URL": location}).ledger_location
+        messages.append(caught.value.message)
+        assert ["hush" in message for message in messages] == [False, False]
+        assert all("is neither a file nor a URL" in message for message in messages)
+
+    @pytest.mark.parametrize("location", ["ledger.db", "/var/lib/a=b/ledger.db", "C:\\agent\\ledger.db", "./a:b@c.db"])
+    def test_a_file_is_a_ledger_whatever_its_name(self, cwd: Path, location: str) -> None:
+        assert load(cwd, "", {"LEDGER_URL": location}).ledger_location == location
 
     def test_a_ledger_of_another_kind_is_refused(self, cwd: Path) -> None:
         assert "mysql://" in refusal(cwd, "agent: {ledger: 'mysql://db.example.com/agent'}").message

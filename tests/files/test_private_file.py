@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.files.private_file import locked, private_draft, read_private_text
+from guarantee_email_agent.files.private_file import locked, make_private_folder, private_draft, read_private_text
+from guarantee_email_agent.files.report_files import write_report
 from guarantee_email_agent.files.text_file import InputFileError
 
 
@@ -58,14 +59,20 @@ def test_what_is_no_file_or_too_large_is_refused(secret: Path, tmp_path: Path) -
     assert refusal(secret).code == "document_too_large"
 
 
-def test_a_new_file_is_for_its_owner_alone_whatever_the_umask(tmp_path: Path) -> None:
+def test_what_is_made_is_for_its_owner_alone_whatever_the_umask(tmp_path: Path) -> None:
+    (tmp_path / "known").touch()
+    (tmp_path / "known").chmod(0o644)
     before = os.umask(0)
     try:
         replace(tmp_path / "new", "text")
+        make_private_folder(tmp_path / "a" / "b" / "c")
+        for name in ("report", "known"):
+            write_report(tmp_path / name, b"a mail", "code")
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
-    assert [file.name for file in tmp_path.iterdir()] == ["new"]
+    modes = {str(path.relative_to(tmp_path)): stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    folders = dict.fromkeys(("a", "a/b", "a/b/c"), 0o700)
+    assert modes == {"new": 0o600, "report": 0o600, "known": 0o644, **folders}
 
 
 def test_a_text_longer_than_the_room_is_written_whole(secret: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_link_to_a_store_is_one(file: Path, tmp_path: Path) -> None:
 def test_the_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     file = tmp_path / "state" / "program" / "runs.db"
     StoredRuns(file).write(1, [])
-    assert file.parent.stat().st_mode & 0o777 == 0o700
+    assert [folder.stat().st_mode & 0o777 for folder in file.parents[:2]] == [0o700] * 2
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:

@@ -50,8 +50,9 @@ class MailboxInMemory:
 
     `sent` has the Message-ID of every reply sent, `replies` the replies, `drafts` the drafts. lost_answers: so many
     replies are sent, or drafts stored, before the error is raised. taken_care_of: mails that people answered, flagged
-    or deleted. seen: mails that somebody has read. received: when a mail came, in seconds since 1970; now, unless it is
-    named. `limits` has the limit of each list; `most_read_at_once` is the highest number of mails read concurrently.
+    or deleted. withheld: mails that cannot be read. seen: mails that somebody has read. received: when a mail came, in
+    seconds since 1970; now, unless it is named. `limits` has the limit of each list; `most_read_at_once` is the highest
+    number of mails read concurrently.
     """
 
     def __init__(self, *names: str) -> None:
@@ -64,6 +65,7 @@ class MailboxInMemory:
         self.seen: set[str] = set()
         self.received: dict[str, float] = {}
         self.errors: defaultdict[str, list[Exception]] = defaultdict(list)
+        self.withheld: set[str] = set()
         self.lost_answers = 0
         self.limits: list[int] = []
         self.reading_s = 0.0
@@ -101,6 +103,8 @@ class MailboxInMemory:
         self._being_read -= 1
         if mail_id not in self.mails:
             raise integration_error("mail_not_found")
+        if mail_id in self.withheld:
+            raise integration_error("mail_unreadable")
         return self.mails[mail_id]
 
     async def send(self, reply: Reply) -> Mapping[str, Any]:

@@ -28,9 +28,23 @@ RETRY_BACKOFF = Backoff(30.0, longest_s=3600.0)
 AMBIGUOUS_RETRY_BACKOFF = Backoff(300.0, growth=12.0, longest_s=3600.0)
 """For a failure that may be a service's: if it is, that is known by the second retry."""
 
+SUSPECT_RETRY_S: Final = 60.0
+"""Until a mail is tried again that failed at the same step as another one."""
+
+_SUSPECTS_KEPT: Final = 10_000
+
 MAIL_NOT_FOUND: Final = "mail_not_found"
 OVER_BUDGET: Final = "processing_budget"
-_AMBIGUOUS = ("_timeout", "_unavailable", "_failed", "_malformed", "_bad_answer", "_deferred", OVER_BUDGET)
+_AMBIGUOUS = (
+    "_timeout",
+    "_unavailable",
+    "_unreadable",
+    "_failed",
+    "_malformed",
+    "_bad_answer",
+    "_deferred",
+    OVER_BUDGET,
+)
 """Suffixes of error codes that leave it open whether the mail or a service is to blame."""
 
 
@@ -63,6 +77,30 @@ class WorkResult:
     ended: Outcome | None = None
 
 
+class Suspects:
+    """The mails that failed at one step, where either they or the service may be at fault.
+
+    A service is at fault where two mails fail and none succeeds between; a mail where others succeeded since its last
+    failure, or where it is the only one that failed.
+    """
+
+    def __init__(self) -> None:
+        self._successes = 0
+        self._failed: dict[str, int] = {}  # how many mails had succeeded when a mail failed
+
+    def succeeded(self) -> None:
+        self._successes += 1
+
+    def is_at_fault(self, mail_key: str) -> bool:
+        """Whether the failure that this mail just had is its own."""
+        before = self._failed.pop(mail_key, self._successes)
+        is_alone = self._successes not in self._failed.values()
+        if len(self._failed) >= _SUSPECTS_KEPT:
+            self._failed.clear()
+        self._failed[mail_key] = self._successes
+        return is_alone or before < self._successes
+
+
 @dataclass(frozen=True, slots=True)
 class OutcomeWriter:
     """Writes down how the work on single mails ended. Methods raise LedgerError, LeaseLostError, IntegrationError."""
@@ -83,6 +121,17 @@ class OutcomeWriter:
         logger.warning("Email %s is left unprocessed %s: %s (%s)", entry.id, where, code, attempts, extra=fields)
         retry_s = _retry_s(claim.attempts, code) if counts else 0.0
         return replace(await self.release(claim, code, retry_s, counts=counts), error=error)
+
+    async def wait_for_others(self, entry: InboxEntry, claim: Claim, where: str, error: AgentError) -> WorkResult:
+        """Leave the mail until others show whether it is to blame, or a service is; meanwhile they are worked on."""
+        error.details["outage"] = True
+        logger.warning(
+            "Email %s is left unprocessed %s: %s (others failed, too)",
+            *(entry.id, where, error.code),
+            extra=outcome_fields("outage", error.code),
+        )
+        released = await self.release(claim, error.code, SUSPECT_RETRY_S, counts=False, waits=True)
+        return replace(released, error=error)
 
     async def release(
         self, claim: Claim, code: str, retry_s: float, *, counts: bool, waits: bool = False

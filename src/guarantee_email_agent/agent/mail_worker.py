@@ -16,6 +16,7 @@ from guarantee_email_agent.agent.mail_outcome import (
     OVER_BUDGET,
     RETRY_BACKOFF,
     OutcomeWriter,
+    Suspects,
     WorkResult,
     log_processed,
     outcome_fields,
@@ -67,6 +68,7 @@ class MailWorker:
     as one by template.
     max_cost_usd: of the language model in a day. answer_cache: of a live model, for mails that are tried again.
     unsaved_cost, unreleased: what could not be written while the ledger was down: costs, and claims that end.
+    unread: mails that could not be read.
     """
 
     mailbox: Mailbox
@@ -82,6 +84,7 @@ class MailWorker:
     answer_cache: AnswerCache = field(default_factory=AnswerCache)
     unsaved_cost: UnsavedCost = field(default_factory=UnsavedCost)
     unreleased: dict[str, Claim] = field(default_factory=dict)
+    unread: Suspects = field(default_factory=Suspects)
 
     @property
     def lease_s(self) -> float:
@@ -266,11 +269,13 @@ class MailWorker:
         if entry.size > self.settings.max_mail_bytes:
             return ProcessingError(f"The mail has {entry.size} bytes, too many to be read", _TOO_LARGE)
         try:
-            return await self.mailbox.read_raw(entry.id, self.settings.max_mail_bytes)
+            raw = await self.mailbox.read_raw(entry.id, self.settings.max_mail_bytes)
         except IntegrationError as error:
             if error.code == MAIL_NOT_FOUND or error.details.get("outage"):
                 raise
             return error
+        self.unread.succeeded()
+        return raw
 
     def _identify(self, raw: bytes | AgentError, location_key: str) -> tuple[Email | bytes | AgentError, str]:
         """The mail, parsed if it can be, and its key in the ledger."""
@@ -289,7 +294,9 @@ class MailWorker:
             return result
         if isinstance(mail, AgentError):
             if mail.code != _TOO_LARGE:
-                return await self._outcomes.retry_later(entry, claim, "in step read", mail, counts=True)
+                if self.unread.is_at_fault(claim.mail_key):
+                    return await self._outcomes.retry_later(entry, claim, "in step read", mail, counts=True)
+                return await self._outcomes.wait_for_others(entry, claim, "in step read", mail)
             fields = outcome_fields("quarantined", _TOO_LARGE)
             told = "Email %s has %d bytes, too many to be read; it is left for a person"
             logger.error(told, entry.id, entry.size, extra=fields)

@@ -15,8 +15,11 @@ from guarantee_email_agent.config.operation_settings import MetricsSettings, Sto
 from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.files.fields import not_blank, number, setting
+from guarantee_email_agent.utils.errors import ConfigurationError
 
 _ADDRESS: Final = re.compile(r"[^\s@<>,]+@[^\s@<>,]+")
+_NO_LEDGER_FILE: Final = re.compile(r"[\s'\"]*[A-Za-z][\w+.-]+\s*[=:]|.*password\s*=|(//)?[^/]*:[^/]*@", re.IGNORECASE)
+"""What libpq or a URL with a slip in it is: a scheme with a colon, keywords with values, a user with a password."""
 _AUTHSERV_ID: Final = re.compile(r"[^\s;:\"]+")
 
 
@@ -25,6 +28,11 @@ def _address(value: str) -> str | None:
 
 
 def _ledger(value: str) -> str | None:
+    if "://" not in value and _NO_LEDGER_FILE.match(value):  # what is shown of it might be a password
+        return (
+            "is neither a file nor a URL. Write a file like ./ledger.db, or a URL, with two slashes after its colon, "
+            "like postgresql://agent@db.example.com:5432/ledger"
+        )
     scheme, marks, rest = value.partition("://")
     if marks and ":" in rest.partition("/")[0].rpartition("@")[0]:  # the text holds a password, so it is not shown
         return "holds a password; take it out and set LEDGER_URL, with the password, in the environment"
@@ -135,11 +143,16 @@ class Smtp:
 
     host: str | None = setting(None, "Name of the server; by default the IMAP server's.", not_blank)
     port: int = number(465, "Port of the server.", 1, 65_535)
-    security: Security = setting("tls", "`tls` from the first byte, `starttls`, or `none` (on this machine only).")
-    user: str | None = setting(None, "Name to log in with; by default the one for IMAP.", not_blank)
+    security: Security = setting(
+        "tls", "`tls` from the first byte, `starttls`, or `none` (on this machine, or without a login)."
+    )
+    user: str | None = setting(
+        None, "Name to log in with; by default the one for IMAP, and `''` for a relay that wants no login."
+    )
 
     def __post_init__(self) -> None:
-        _check_tls(self.host, self.security)
+        if self.user != "":
+            _check_tls(self.host, self.security)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,5 +393,8 @@ class Config:
 
     @property
     def ledger_location(self) -> str:
-        """A file, or the URL of a database, which may hold a password."""
-        return self.secrets.ledger_url or self.agent.ledger
+        """A file, or a database's URL, which may hold a password. Raises ConfigurationError for what is neither."""
+        url = self.secrets.ledger_url
+        if url is not None and "://" not in url and (problem := _ledger(url)):
+            raise ConfigurationError(f"LEDGER_URL {problem}", "ledger_invalid_location")
+        return url or self.agent.ledger

@@ -49,6 +49,13 @@ def read_private_text(path: Path, max_bytes: int, *, follow_links: bool = False)
     return decode_text(data)
 
 
+def make_private_folder(folder: Path) -> None:
+    """Make it, with those above it that are missing, for their owner alone whatever the umask. Raises OSError."""
+    missing = [each for each in folder.parents if not each.exists()]
+    for each in (*reversed(missing), folder):
+        each.mkdir(0o700, exist_ok=True)
+
+
 class PrivateDraft:
     """What is to replace a file, with room on the disk already. Made by `private_draft`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -12,6 +13,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
+from guarantee_email_agent.files.private_file import make_private_folder
 from guarantee_email_agent.files.text_file import kind_of_file
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
@@ -112,7 +114,7 @@ def _is_same_file(first: Path, second: Path) -> bool:
 def make_folder(folder: Path, option: str, error_code: str) -> None:
     """Make a folder for records. option: that named it. Raises ConfigurationError with `error_code`."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
     except OSError as error:
         problem = f"the folder for records cannot be made ({error.strerror}). Name another"
         raise ConfigurationError(f"{option} {printable(str(folder))}: {problem}", error_code) from None
@@ -138,6 +140,7 @@ def write_report(path: str | Path, content: Content, code: str) -> None:
 def write_whole(path: str | Path, content: Content) -> None:
     """Writes a file atomically, by a new one beside it that takes its place; a link or a folder there stays.
 
+    A new file is for its owner alone, since mails may stand in it; one that was there stays readable for whom it was.
     Raises OSError, or ValueError for a path that no file can have.
     """
     target = Path(path)
@@ -145,8 +148,10 @@ def write_whole(path: str | Path, content: Content) -> None:
         raise OSError(errno.EEXIST, f"there is {kind} in its place")
     draft = target.with_name(f".{target.name[:100]}.{os.urandom(6).hex()}.tmp")
     # Exclusively: in a folder that others write to, somebody may have put a link there.
-    with open(draft, "xb") as file:
+    with open(draft, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
         try:
+            with suppress(FileNotFoundError):
+                os.chmod(draft, stat.S_IMODE(target.stat().st_mode))
             file.writelines(_pieces(content))
             file.flush()
             os.replace(draft, target)

@@ -190,7 +190,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """
     for name, content in files.items():
         place = folder / name
-        place.parent.mkdir(exist_ok=True)
+        place.parent.mkdir(0o700, exist_ok=True)
         _write(place, content)
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from guarantee_email_agent.files.private_file import make_private_folder
 from guarantee_email_agent.files.text_file import kind_of_file
 from guarantee_email_agent.runlog.schema import SCHEMA_VERSION, bring_up_to_date, is_crafted, is_foreign, schema_version
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, AgentError
@@ -91,7 +92,7 @@ class Database:
         if os.path.exists(self.file):
             return
         try:
-            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(self.file.parent)
             with suppress(FileExistsError):  # another run was first, or it is a link to what is not there
                 os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         except OSError as error:

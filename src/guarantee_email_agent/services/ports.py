@@ -105,7 +105,7 @@ class Mailbox(ReplySender, Protocol):
         """
 
     async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
-        """The mail as it came (RFC 5322). Raises `mail_not_found`, `mail_too_large`."""
+        """The mail as it came (RFC 5322). Raises `mail_not_found`, `mail_unreadable`, `mail_too_large`."""
 
     async def find_mail(self, message_id: str) -> str | None:
         """The id of the inbox's mail with this Message-ID, whatever became of it; None where none has it.

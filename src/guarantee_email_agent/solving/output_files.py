@@ -60,11 +60,11 @@ class OutputFiles:
 
     def _write(self, name: str, content: bytes) -> None:
         with suppress(FileExistsError):
-            self._folder.mkdir()
+            self._folder.mkdir(0o700)
         folder = self._open()
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(name, flags, 0o666, dir_fd=folder), "wb") as file:
+            with open(os.open(name, flags, 0o600, dir_fd=folder), "wb") as file:
                 file.write(content)
         except OSError:
             with suppress(OSError):

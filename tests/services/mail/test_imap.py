@@ -12,6 +12,7 @@ import pytest
 from mail_stores import REPLY, Opener, Proxied, counts, ids, refused
 from tcp_proxy import TcpProxy
 from waiting import PATIENCE_S
+from withheld_mail import WithheldMail
 
 from guarantee_email_agent.services.mail import imap_replies
 from guarantee_email_agent.services.mail.compose import compose
@@ -53,6 +54,43 @@ def test_mails_are_listed_oldest_first_with_their_sizes(mailbox: ImapMailbox, ma
     assert message_ids(raws) == ["<mail-1@example.org>", "<mail-2@example.org>"]
     assert [entry.size for entry in listing.entries] == [len(raw) for raw in raws]
     assert listing.total == 2
+
+
+@pytest.mark.parametrize("marks", ["keywords", "folders"])
+@pytest.mark.parametrize(
+    ("item", "how"),
+    [(b"RFC822.SIZE", "NO"), (b"BODY.PEEK[HEADER", "NO"), (b"BODY.PEEK[]", "NO"), (b"[]", "NIL"), (b"[]", "nothing")],
+)
+def test_a_mail_that_the_server_withholds_is_the_only_one_that_cannot_be_read(
+    proxied: Proxied, mailbox: ImapMailbox, mail_servers: MailServers, marks: str, item: bytes, how: Any
+) -> None:
+    mail_servers.deliver(*(mail(number) for number in range(4)))
+    bad = WithheldMail(item, how)
+    bad.uids = {int(ids(mailbox)[1].split("-")[1])}
+    with proxied(answer=bad, settings={"marks": marks}) as (behind, _):
+        listed = ids(behind)
+        assert (len(listed), ids(behind)) == (4, listed)
+        for mail_id in listed[:1] + listed[2:]:
+            behind.read_raw(mail_id, 10_000)
+        if item != b"BODY.PEEK[HEADER":
+            with refused("mail_unreadable") as caught:
+                behind.read_raw(listed[1], 10_000)
+            assert not caught.value.details["outage"]
+        behind.mark(listed[1], "quarantined")
+        assert ids(behind) == listed[:1] + listed[2:]
+        mail_servers.empty()
+        with refused("mail_not_found"):
+            behind.read_raw(listed[2], 10_000)
+
+
+def test_a_server_that_withholds_every_mail_is_down(
+    proxied: Proxied, mailbox: ImapMailbox, mail_servers: MailServers
+) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    bad = WithheldMail(b"RFC822.SIZE", "NO")
+    bad.uids = {int(mail_id.split("-")[1]) for mail_id in ids(mailbox)}
+    with proxied(answer=bad) as (behind, _), refused("mail_unavailable"):
+        ids(behind)
 
 
 def test_reading_and_listing_leave_a_mail_unseen(mailbox: ImapMailbox, mail_servers: MailServers) -> None:

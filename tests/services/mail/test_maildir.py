@@ -51,6 +51,18 @@ def test_mails_are_listed_oldest_first_with_their_sizes(mailbox: Maildir, direct
     assert listing.total == 3
 
 
+def test_a_mail_whose_file_cannot_be_read_is_the_only_one(mailbox: Maildir, directory: Path) -> None:
+    file = put(directory, "1700000001.M1P1.host")
+    put(directory, "1700000002.M1P1.host")
+    bad, good = ids(mailbox)
+    file.unlink()
+    file.mkdir()  # that not even root may read
+    with refused("mail_unreadable") as caught:
+        mailbox.read_raw(bad, 10_000)
+    assert not caught.value.details["outage"]
+    assert mailbox.read_raw(good, 10_000) == RAW
+
+
 def test_the_oldest_are_listed_where_there_are_more(mailbox: Maildir, directory: Path) -> None:
     for number in range(5):
         put(directory, f"1700000000.M{number}P1.host")

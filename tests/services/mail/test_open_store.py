@@ -89,7 +89,8 @@ def test_what_is_not_set_for_smtp_is_as_for_imap() -> None:
 
 
 def test_an_smtp_server_may_want_no_login() -> None:
-    assert opened(with_mailbox(WITH_PASSWORD, smtp=Smtp(user="")))[1].user is None
+    relay = Smtp("relay.example.com", 25, "none", "")
+    assert opened(with_mailbox(WITH_PASSWORD, smtp=relay))[1].user is None
 
 
 @pytest.mark.parametrize(

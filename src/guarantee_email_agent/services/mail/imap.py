@@ -23,9 +23,9 @@ from guarantee_email_agent.services.mail.imap_marks import (
 )
 from guarantee_email_agent.services.mail.imap_owner import ImapOwner
 from guarantee_email_agent.services.mail.imap_replies import ImapReplies, ReplySettings
-from guarantee_email_agent.services.mail.imap_session import ImapSession, is_passing
+from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
-from guarantee_email_agent.services.mail.mail_store import MailListing, check_size, mail_not_found
+from guarantee_email_agent.services.mail.mail_store import MailListing, check_size, mail_not_found, mail_unreadable
 from guarantee_email_agent.services.mail.smtp import SmtpSender
 from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder
 from guarantee_email_agent.services.ports import (
@@ -46,7 +46,7 @@ _DAY: Final = timedelta(days=1)
 
 
 class _MailFacts(NamedTuple):
-    """Size in bytes; time of delivery in seconds since 1970, 0 where the server does not say."""
+    """Size in bytes; time of delivery in seconds since 1970. Both 0 where the server does not say."""
 
     size: int
     received: float
@@ -129,7 +129,9 @@ class ImapMailbox:
             facts = self._fetch_facts(client, uids)
             if not facts:
                 return None
-            check_size(mail_id, facts[uids[0]].size, max_bytes)
+            if not (size := facts[uids[0]].size):  # it may be of any size
+                raise mail_unreadable(mail_id, "the IMAP server does not tell its size")
+            check_size(mail_id, size, max_bytes)
             return fetch_body(client, uids[0])
 
         raw = self._inbox.run(work)
@@ -230,7 +232,7 @@ class ImapMailbox:
         too_old: set[int] = set()
         for start in range(0, len(doubtful), _PAGE):
             facts = self._fetch_facts(client, doubtful[start : start + _PAGE])
-            too_old.update(uid for uid, known in facts.items() if known.received < since)
+            too_old.update(uid for uid, known in facts.items() if 0 < known.received < since)
         return [uid for uid in uids if uid not in too_old]
 
     def _first_recent(self, client: IMAPClient, since: float) -> int:
@@ -243,16 +245,24 @@ class ImapMailbox:
         return first
 
     def _fetch_facts(self, client: IMAPClient, uids: Sequence[int]) -> dict[int, _MailFacts]:
-        """Of those mails that are there, which may be fewer where they were looked at before."""
+        """Of those mails that are there, which may be fewer where they were looked at before.
+
+        Raises mail_unavailable where the server tells nothing of several, and of no other: it is at fault, not they.
+        """
+        withheld: dict[int, _MailFacts] = {}
         if len(self._facts) >= _FACTS_KEPT:
             self._facts.clear()
         if unknown := [uid for uid in uids if uid not in self._facts]:
-            for uid, parts in client.fetch(unknown, [b"RFC822.SIZE", b"INTERNALDATE"]).items():
-                if (size := parts.get(b"RFC822.SIZE")) is None:  # another session moved it, or only flags came
-                    continue
+            for uid, parts in fetch_each(client, unknown, [b"RFC822.SIZE", b"INTERNALDATE"]).items():
                 delivered = parts.get(b"INTERNALDATE")
-                self._facts[uid] = _MailFacts(size, delivered.timestamp() if delivered else 0.0)
-        return {uid: self._facts[uid] for uid in uids if uid in self._facts}
+                facts = _MailFacts(parts.get(b"RFC822.SIZE", 0), delivered.timestamp() if delivered else 0.0)
+                if facts.size:
+                    self._facts[uid] = facts
+                else:  # asked again the next time
+                    withheld[uid] = facts
+        if len(withheld) > 1 and not self._facts:
+            raise self._settings.server.unavailable("tells nothing about any mail")
+        return {uid: known for uid in uids if (known := self._facts.get(uid) or withheld.get(uid))}
 
     def _open_inbox(self, client: IMAPClient) -> None:
         selected = self._select(client)

@@ -18,7 +18,7 @@ from imapclient.exceptions import IMAPClientAbortError, IMAPClientError
 
 from guarantee_email_agent.config.mailbox_settings import MarkFolders
 from guarantee_email_agent.services.mail.imap_marks import fetch_body, keyword_id, uid_of_keyword_id, uid_set
-from guarantee_email_agent.services.mail.imap_session import ImapSession, is_passing
+from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS, check_size, mail_not_found
 from guarantee_email_agent.services.mail.sent_copies import (
@@ -63,25 +63,29 @@ class MailIds:
         self.validity = validity
 
     def of(self, client: IMAPClient, uids: Sequence[int]) -> dict[int, str]:
-        """Of those that are there, in the order of `uids`."""
+        """Of those that are there, in the order of `uids`; a UID names one whose headers the server withholds."""
+        withheld: dict[int, str] = {}
         if len(self._search_terms) >= _IDS_KEPT:
             self._forget_all()
         unknown = [uid for uid in uids if uid not in self._ids]
         for start in range(0, len(unknown), _PAGE):
             page = unknown[start : start + _PAGE]
-            headers = {uid: _part(parts, b"BODY[HEADER") for uid, parts in client.fetch(page, [_HEADERS]).items()}
+            headers = {uid: _part(parts, b"BODY[HEADER") for uid, parts in fetch_each(client, page, [_HEADERS]).items()}
             mails = {uid: email.message_from_bytes(raw) for uid, raw in headers.items() if raw is not None}
             local = [uid for uid, mail in mails.items() if "Received" not in mail]
-            texts = client.fetch(local, [_TEXT]) if local else {}
+            texts = fetch_each(client, local, [_TEXT]) if local else {}
+            withheld |= {uid: keyword_id(self.validity, uid) for uid, raw in headers.items() if raw is None}
             for uid, mail in mails.items():
                 text = _part(texts.get(uid, {}), b"BODY[TEXT]")
-                if uid in local and text is None:  # another session moved it
+                if uid in local and text is None:
+                    if uid in texts:  # else another session moved it
+                        withheld[uid] = keyword_id(self.validity, uid)
                     continue
                 mail_id = _mail_id(mail, text or b"")
                 self._ids[uid] = mail_id
                 self._uids.setdefault(mail_id, []).append(uid)
                 self._search_terms[mail_id] = search_term(single_header(mail, "Message-ID"))
-        return {uid: self._ids[uid] for uid in uids if uid in self._ids}
+        return {uid: known for uid in uids if (known := self._ids.get(uid) or withheld.get(uid))}
 
     def search_term(self, mail_id: str) -> str:
         """A part of its Message-ID; empty where that is not known, or has none that servers search for."""

@@ -12,7 +12,8 @@ from typing import Any, Final, Protocol
 
 from imapclient import IMAPClient
 
-from guarantee_email_agent.services.mail.mail_store import KEYWORDS, mail_not_found
+from guarantee_email_agent.services.mail.imap_session import fetch_each
+from guarantee_email_agent.services.mail.mail_store import KEYWORDS, mail_not_found, mail_unreadable
 from guarantee_email_agent.services.mail.sent_copies import find_copies
 from guarantee_email_agent.services.ports import MailMark, MarkedMail
 from guarantee_email_agent.services.tool_error import ToolError
@@ -175,9 +176,13 @@ def uid_of_keyword_id(mail_id: str, validity: int) -> list[int]:
 
 
 def fetch_body(client: IMAPClient, uid: int) -> bytes | None:
-    """The whole mail from the selected folder, left unread; None where it is gone."""
-    raw: bytes | None = client.fetch([uid], [b"BODY.PEEK[]"]).get(uid, {}).get(b"BODY[]")
-    return raw
+    """The whole mail from the selected folder, left unread; None where it is gone. Raises mail_unreadable."""
+    parts = fetch_each(client, [uid], [b"BODY.PEEK[]"]).get(uid)
+    if parts is None:
+        return None
+    if raw := parts.get(b"BODY[]"):
+        return bytes(raw)
+    raise mail_unreadable(str(uid), "the IMAP server does not hand it out")
 
 
 def uid_set(uids: Sequence[int]) -> bytes:

@@ -7,9 +7,9 @@ import imaplib
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from imapclient import IMAPClient, SocketTimeout
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError, ProtocolError
@@ -41,6 +41,7 @@ _PASSING: Final = re.compile(
 )
 _BACKOFF_MS: Final = re.compile(r"Suggested Backoff Time: (\d{1,9}) milliseconds", re.IGNORECASE)
 _LONGEST_BACKOFF_S: Final = 900.0
+_UNASKED: Final = frozenset({b"SEQ", b"UID", b"FLAGS", b"MODSEQ"})  # what any answer to FETCH may hold as well
 _Result = TypeVar("_Result")
 
 
@@ -136,6 +137,36 @@ def is_passing(error: Exception) -> bool:
     """Whether a command was refused for a reason that has nothing to do with it, and that may pass."""
     response = format_response(error)
     return _PASSING.search(response) is not None or _EXPIRED.search(response) is not None
+
+
+def fetch_each(client: IMAPClient, uids: Sequence[int], items: Sequence[bytes]) -> dict[int, dict[bytes, Any]]:
+    """As `IMAPClient.fetch`, where the server withholds some of the mails: of such a one the items given, if any.
+
+    Refused, or answered with NIL or nothing, and in the folder all the same; a mail that is gone has no entry.
+    """
+    fetched = _fetch_halves(client, uids, items)
+    parts = {uid: {key: part for key, part in fetched.get(uid, {}).items() if part is not None} for uid in uids}
+    if lacking := [uid for uid in uids if len(parts[uid].keys() - _UNASKED) < len(items)]:
+        client.noop()  # makes the server look for what others removed
+        present = set(client.search([b"UID", ",".join(map(str, lacking)).encode()]))
+        parts = {uid: given for uid, given in parts.items() if uid in present or uid not in lacking}
+    return parts
+
+
+def _fetch_halves(client: IMAPClient, uids: Sequence[int], items: Sequence[bytes]) -> dict[int, dict[bytes, Any]]:
+    """A server may refuse a whole set for one of its mails, so that each half is asked for by itself."""
+    try:
+        return dict(client.fetch(uids, items))
+    except IMAPClientError as error:
+        if isinstance(error, IMAPClientAbortError) or is_passing(error):
+            raise
+        middle = len(uids) // 2
+        return {
+            uid: given
+            for half in (uids[:middle], uids[middle:])
+            if middle
+            for uid, given in _fetch_halves(client, half, items).items()
+        }
 
 
 def connect(server: MailServer) -> IMAPClient:

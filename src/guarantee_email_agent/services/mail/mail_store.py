@@ -56,7 +56,7 @@ class MailStore(Protocol):
         """The oldest mails to answer, at most `limit`."""
 
     def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
-        """The whole mail. Raises mail_not_found and mail_too_large."""
+        """The whole mail. Raises mail_not_found, mail_unreadable and mail_too_large."""
 
     def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
         """Whether a mail is there, bears no mark, and nobody took care of it, as of now."""
@@ -127,6 +127,11 @@ class OwnedMailStore(Protocol):
 
 def mail_not_found(mail_id: str) -> ToolError:
     return ToolError("mail_not_found", f"there is no mail {mail_id[:80]!r} in the inbox any more")
+
+
+def mail_unreadable(mail_id: str, reason: str) -> ToolError:
+    """It is in the inbox, and others can be read."""
+    return ToolError("mail_unreadable", f"mail {mail_id[:80]} cannot be read: {reason}")
 
 
 def check_size(mail_id: str, size: int, max_bytes: int) -> None:

@@ -26,6 +26,7 @@ from guarantee_email_agent.services.mail.mail_store import (
     MailListing,
     check_size,
     mail_not_found,
+    mail_unreadable,
 )
 from guarantee_email_agent.services.mail.maildir_files import rename_without_replacing
 from guarantee_email_agent.services.mail.maildir_folder import (
@@ -121,9 +122,14 @@ class Maildir:
 
     def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         def read(path: str) -> bytes:
-            with open(path, "rb") as file:
-                check_size(mail_id, os.fstat(file.fileno()).st_size, max_bytes)
-                return file.read()
+            try:
+                with open(path, "rb") as file:
+                    check_size(mail_id, os.fstat(file.fileno()).st_size, max_bytes)
+                    return file.read()
+            except FileNotFoundError:  # renamed meanwhile
+                raise
+            except OSError as error:  # the folder could be read: it is about this file
+                raise mail_unreadable(mail_id, f"{error.strerror}. Look at its file, {path}") from None
 
         return self._with_file(mail_id, "read", read)
 

@@ -18,6 +18,7 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.files.private_file import make_private_folder
 from guarantee_email_agent.services.mail.maildir_files import check_directory_writable, sync_directory
 from guarantee_email_agent.services.mail.maildir_proofs import MaildirProofs
 from guarantee_email_agent.services.tool_error import ToolError
@@ -141,7 +142,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 def make_maildir(directory: Path) -> None:
     for part in PARTS:
-        (directory / part).mkdir(0o700, parents=True, exist_ok=True)
+        make_private_folder(directory / part)
 
 
 def check_writable(directory: Path) -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.files.private_file import make_private_folder
 from guarantee_email_agent.services.mail.maildir_files import sync_directory
 from guarantee_email_agent.services.mail.maildir_proofs import AGENT_DIRECTORY
 from guarantee_email_agent.services.tool_error import ToolError
@@ -39,7 +40,7 @@ class MaildirOwner:
     def claim(self, ledger: str, *, take_over: bool) -> str:
         """Claim the Maildir for a ledger unless another has it; whose it is then. take_over: from any other, too."""
         directory = self._file.parent
-        directory.mkdir(0o700, parents=True, exist_ok=True)
+        make_private_folder(directory)
         temporary = directory / f"ledger.{secrets.token_hex(8)}"
         try:
             with open(temporary, "x", encoding="ascii") as file:

@@ -22,6 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.files.private_file import make_private_folder
 from guarantee_email_agent.services.mail.maildir_files import (
     check_directory_writable,
     rename_without_replacing,
@@ -51,7 +52,7 @@ class MaildirProofs:
         """The directories, where they are missing."""
         for directory in (self._outgoing, self._proofs, self._locks):
             if not directory.is_dir():
-                directory.mkdir(0o700, parents=True, exist_ok=True)
+                make_private_folder(directory)
                 sync_directory(self.directory)
                 sync_directory(self.directory.parent)
 

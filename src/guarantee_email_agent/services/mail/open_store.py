@@ -127,7 +127,7 @@ def open_mail_store(
         None if smtp_password else tokens,
     )
     for server in (inbox, outgoing):
-        if server.security == "none" and not is_loopback(server.host):
+        if server.security == "none" and server.user is not None and not is_loopback(server.host):
             text = (
                 f"{server.setting}.security none is for servers on this machine: {server.host} would get the password"
             )

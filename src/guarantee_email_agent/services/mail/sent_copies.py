@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import email
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.message import Message
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from imapclient import DELETED, SEEN, IMAPClient
 
 from guarantee_email_agent.services.mail.compose import PROOF_HEADER, verify_proof
+from guarantee_email_agent.services.mail.imap_session import fetch_each
 from guarantee_email_agent.utils.addresses import parse_address
 
 MAX_TEXT_BYTES: Final = 400_000  # of a copy; a reply is much shorter
@@ -53,7 +55,7 @@ def find_copies(client: IMAPClient, message_id: str, sender: str | None = None, 
     """
     term = search_term(message_id).encode()
     uids = client.search([b"HEADER", b"Message-ID", term, *(() if drafts else (b"UNDRAFT",))])
-    found = (mail for mail in _fetch(client, uids, text=False) if mail.message_id == message_id)
+    found = (mail for mail in _fetch(client.fetch, uids, text=False) if mail.message_id == message_id)
     return sorted(mail.uid for mail in found if sender is None or mail.is_from(sender))
 
 
@@ -66,11 +68,13 @@ def search_term(message_id: str) -> str:
     return str(max(parts, key=len, default=""))[:_MAX_TERM_CHARS]
 
 
-def _fetch(client: IMAPClient, uids: Sequence[int], *, text: bool = True) -> Iterator[CopyCandidate]:
+def _fetch(
+    fetch: Callable[..., Mapping[int, Mapping[bytes, Any]]], uids: Sequence[int], *, text: bool
+) -> Iterator[CopyCandidate]:
     """What decides whether these mails are copies; `text` only where asked for."""
     for start in range(0, len(uids), _PAGE):
         asked = [_HEADERS, _TEXT] if text else [_HEADERS]
-        for uid, parts in client.fetch(uids[start : start + _PAGE], asked).items():
+        for uid, parts in fetch(uids[start : start + _PAGE], asked).items():
             # A part of a mail that another session moved meanwhile is NIL.
             raw = next((part for key, part in parts.items() if key.startswith(b"BODY[HEADER")), None)
             header = email.message_from_bytes(raw or b"")
@@ -87,11 +91,12 @@ def find_own_copies(client: IMAPClient, uids: Sequence[int], address: str, key: 
     where a proof is claimed.
     """
     claim = [b"UID", f"{uids[0]}:{uids[-1]}".encode(), b"UNDELETED", b"FROM", address.encode()]
+    fetch = partial(fetch_each, client)
     from_us = sorted(set(client.search(claim)) & set(uids))
-    claimed = [mail.uid for mail in _fetch(client, from_us, text=False) if mail.proof and mail.is_from(address)]
+    claimed = [mail.uid for mail in _fetch(fetch, from_us, text=False) if mail.proof and mail.is_from(address)]
     return {
         mail.uid: mail.message_id
-        for mail in _fetch(client, claimed)
+        for mail in _fetch(fetch, claimed, text=True)
         if verify_proof(key, mail.message_id, mail.recipient, mail.text, mail.proof)
     }
 

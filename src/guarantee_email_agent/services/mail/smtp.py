@@ -205,7 +205,7 @@ def _mail_options(connection: smtplib.SMTP, message: bytes, server: MailServer) 
 def _log_in(connection: smtplib.SMTP, server: MailServer) -> None:
     methods = connection.esmtp_features.get("auth", "").upper().split()
     if not methods:
-        text = f"the {server.name} offers no login here. Use TLS: mailbox.smtp.security"
+        text = f"the {server.name} offers no login here. Use TLS (mailbox.smtp.security), or none: mailbox.smtp.user ''"
         raise ToolError("mail_auth", text)
     if "PLAIN" not in methods:
         connection.login(*server.credentials("ascii"))
