@@ -129,7 +129,7 @@ def add_eval(commands: arguments.Commands) -> None:
         help="go on until Ctrl-C: after each save run what depends on the file, and print what is different",
     )
     arguments.add_store_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_verbose_option(parser, "name what passed in a suite of more than 50, too, and ")
 
 
 def _run(options: argparse.Namespace) -> int:

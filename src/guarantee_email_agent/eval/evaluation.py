@@ -22,7 +22,7 @@ from guarantee_email_agent.eval.execution import Entry, Execution
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.options import EvalOptions
-from guarantee_email_agent.eval.reporter import EvalReporter
+from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.runlog.gate import GateOutcome, decide_gate
 from guarantee_email_agent.runlog.statistics import threshold_fraction
@@ -70,7 +70,8 @@ class Evaluation:
 
     @property
     def gate(self) -> GateOutcome:
-        return decide_gate(self.totals, self.threshold, require_proof=self.require_proof).gate
+        must_failed = [result.name for result in self.failed if result.test_case.must]
+        return decide_gate(self.totals, self.threshold, require_proof=self.require_proof, must_failed=must_failed).gate
 
     def __bool__(self) -> bool:
         return self.passed
@@ -79,7 +80,12 @@ class Evaluation:
         """The lines that `eval` prints."""
         stream = io.StringIO()
         reporter = EvalReporter(
-            stream, color=False, ascii_only=False, threshold=self.threshold, require_proof=self.require_proof
+            stream,
+            color=False,
+            ascii_only=False,
+            threshold=self.threshold,
+            require_proof=self.require_proof,
+            lists_passed=len(self.results) <= SMALL_SUITE,
         )
         for result in self.results:
             reporter.add(as_case(result))

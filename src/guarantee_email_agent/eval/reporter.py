@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 SLOW_SCENARIO_MS: Final = 60_000
 SLOW_SUITE_S: Final = 300
-_SMALL_SUITE: Final = 50
+SMALL_SUITE: Final = 50
 
 
 class EvalReporter(RunReporter):
@@ -48,6 +48,7 @@ class EvalReporter(RunReporter):
         cost: Callable[[], str] | None = None,
         require_proof: bool = False,
         quiet: bool = False,
+        lists_passed: bool = True,
         fail_fast: bool = False,
         deterministic: bool = False,
         baseline: Baseline | None = None,
@@ -57,13 +58,14 @@ class EvalReporter(RunReporter):
         """stream: stdout if None. color, ascii_only: found out from the stream if None. threshold: percent.
 
         cost: what the run took of the API, as the last line says it. require_proof: as `decide_gate` has it.
-        quiet: as `RunReporter` has it. fail_fast:
+        quiet: as `RunReporter` has it. lists_passed: a line for each that passed. fail_fast:
         whether the run ends at the first failure. deterministic: whether the same mail gets the same answer each time.
         baseline: what results are held against; no_regressions: whether the gate is passed only where none is worse.
         mails: counts those of the results; one of its own if None.
         """
         terminal = Terminal(sys.stdout if stream is None else stream, color=color, ascii_only=ascii_only)
         super().__init__(terminal, threshold, quiet=quiet)
+        self._lists_passed = lists_passed and not quiet
         self._fail_fast = fail_fast
         self._baseline = baseline
         self._no_regressions = no_regressions
@@ -117,7 +119,7 @@ class EvalReporter(RunReporter):
             self._baseline.add(case)
         if not case.passed:
             self._list(case.verdict, describe_failure(case, self._causes, self._terminal))
-        elif not self._quiet:
+        elif self._lists_passed:
             self._terminal.outcome(_describe(case))
 
     def _count(self, case: Case) -> None:
@@ -136,13 +138,14 @@ class EvalReporter(RunReporter):
 
     def _print_totals(self, duration_s: float, planned: int | None = None) -> None:
         total = self.totals.total
-        if total <= _SMALL_SUITE and duration_s > SLOW_SUITE_S:
+        if total <= SMALL_SUITE and duration_s > SLOW_SUITE_S:
             logger.warning("The suite of %d scenarios took %.1fs, over %ds", total, duration_s, SLOW_SUITE_S)
-        if total > _SMALL_SUITE and not self._quiet:
+        if total > SMALL_SUITE and not self._quiet:
             for line in self._statistics.group_lines(self.threshold):
                 self._terminal.line(line)
-        taken_over = (f"{name}: {count}" for name, count in self._statistics.taken_over_facts())
-        for line in (*self._causes.lines(), *self._statistics.selectivity.lines(), *taken_over):
+        facts = (*self._statistics.must_facts(), *self._statistics.taken_over_facts())
+        told = (f"{name}: {value}" for name, value in facts)
+        for line in (*self._causes.lines(), *self._statistics.selectivity.lines(), *told):
             self._terminal.line(line)
         super()._print_totals(duration_s, planned)
         if count := self._needing_review:
@@ -166,6 +169,7 @@ class EvalReporter(RunReporter):
             require_proof=self._require_proof,
             fail_fast=self._fail_fast,
             planned=planned,
+            must_failed=self._statistics.must_failed,
             regressions=() if baseline is None else baseline.regressions(),
         )
 

@@ -17,7 +17,7 @@ from guarantee_email_agent.eval.execution import Execution
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
-from guarantee_email_agent.eval.reporter import EvalReporter
+from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
 from guarantee_email_agent.runlog.distinct_mails import MailCounter
@@ -96,6 +96,7 @@ class _Suite:
             cost=None if live is None else live.cost,
             require_proof=options.require_proof,
             quiet=options.quiet,
+            lists_passed=options.verbose or len(self.files) <= SMALL_SUITE,
             fail_fast=options.fail_fast,
             deterministic=options.is_deterministic,
             baseline=self.baseline,

@@ -31,20 +31,25 @@ def decide_gate(
     require_proof: bool,
     fail_fast: bool = False,
     planned: int | None = None,
+    must_failed: Sequence[str] = (),
     regressions: Sequence[str] = (),
 ) -> GateDecision:
     """Whether the pass rate reaches `threshold` percent. No suite yields a proof, so one that is required is missing.
 
     fail_fast: whether the first failure fails the run, whatever the rate. planned: how many scenarios a whole run has;
-    as many as there are if None. regressions: what is worse than in the baseline and must not be.
+    as many as there are if None. must_failed: which scenarios failed of those that must pass. regressions: what
+    is worse than in the baseline and must not be.
     """
     wanted = threshold_text(threshold)
     failed_at_once = fail_fast and totals.passed < totals.total
     if failed_at_once and planned is not None and totals.total < planned:
         ran = f"{totals.total} of {pluralize(planned, 'scenario')} ran"
         return GateDecision("failed", f"stopped at the first failure, {ran}")
-    if not meets_threshold(totals.passed, totals.total, threshold):
-        return GateDecision("failed", f"<{wanted}% threshold")
+    below = [] if meets_threshold(totals.passed, totals.total, threshold) else [f"<{wanted}% threshold"]
+    if must_failed:
+        below.append(f"{pluralize(len(must_failed), 'scenario')} that must pass failed")
+    if below:
+        return GateDecision("failed", "; ".join(below))
     if regressions:
         return GateDecision("failed", f"{pluralize(len(regressions), 'regression')} since the baseline")
     if failed_at_once:

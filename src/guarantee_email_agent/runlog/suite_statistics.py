@@ -29,6 +29,7 @@ class SuiteStatistics:
         self._runs = [0, 0]
         self._scenarios = [0, 0]
         self._taken_over: Counter[str] = Counter()
+        self.must_failed: list[str] = []
         self._flaky: list[tuple[str, int, int]] = []
         self._groups: dict[str, dict[str, list[int]]] = {"category": {}, "language": {}}
 
@@ -37,6 +38,8 @@ class SuiteStatistics:
         shown, passed, count = case.shown, sum(run.passed for run in case.runs), len(case.runs)
         if shown.taken_over:
             self._taken_over[shown.taken_over] += 1
+        if shown.must and not case.passed:
+            self.must_failed.append(case.name)
         self._repeat = max(self._repeat, count)
         _count(self._runs, passed, count)
         _count(self._scenarios, case.passed, 1)
@@ -82,6 +85,12 @@ class SuiteStatistics:
             count = f"{self._taken_over.total()} of {pluralize(self._scenarios[1], 'scenario')}"
             yield "Taken over", f"{count}, from {', '.join(runs[:_MAX_RUNS])}{more}"
 
+    def must_facts(self) -> Iterator[tuple[str, str]]:
+        """Which scenarios failed of those that close the gate alone."""
+        if names := list(map(printable, self.must_failed)):
+            more = f" and {len(names) - _MAX_FLAKY} more" if len(names) > _MAX_FLAKY else ""
+            yield "Must failed", f"{', '.join(names[:_MAX_FLAKY])}{more}"
+
     def conclusion(self) -> str:
         """What the suite shows, and what it does not, in a sentence or two."""
         passed, total = self._scenarios
@@ -111,6 +120,7 @@ class SuiteStatistics:
         """For machines."""
         selective = self.selectivity.as_dict()
         return {
+            "must_failed": self.must_failed,
             **({"selective": selective} if selective else {}),
             **({"taken_over": dict(self._taken_over)} if self._taken_over else {}),
             "repeat": {

@@ -57,6 +57,7 @@ def suite_report(
         require_proof=run.require_proof,
         fail_fast=bool(run.facts.get("fail_fast")),
         planned=run.planned,
+        must_failed=statistics.must_failed,
         regressions=held,
     )
     # The run's own word counts: what its gate rested on may be kept no more, as in runs of earlier versions.
@@ -68,6 +69,7 @@ def suite_report(
         ("Agent", run.agent),
         ("Language model", "" if run.agent else f"{run.llm} ({run.model})"),
         ("Cost", describe_usage(run.model, usage) if is_live else ""),
+        *statistics.must_facts(),
         *statistics.selectivity.facts(),
         *statistics.taken_over_facts(),
         ("Only", " ".join(run.selection)),
@@ -164,6 +166,7 @@ def _json_case(case: Case) -> dict[str, Any]:
         "passed": case.passed,
         **({"taken_over": shown.taken_over} if shown.taken_over else {}),
         "needs_review": shown.needs_review,
+        "must": shown.must,
         **repeated,
         "failures": list(map(str, case.failed_checks)),
         "harmful": list(case.harm),
