@@ -44,8 +44,7 @@ def add_eval(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--require-proof",
         action="store_true",
-        help="pass only if the pass rate is proven for new mail: a suite that the agent was built on proves none, so "
-        "that the run ends in 4",
+        help="pass only if the pass rate is proven for new mail, which a sealed suite alone can; else ends in 4",
     )
     parser.add_argument(
         "--caution-curve",

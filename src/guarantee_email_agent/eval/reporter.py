@@ -16,6 +16,7 @@ from guarantee_email_agent.runlog.gate import GateDecision, GateOutcome, decide_
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.shared_causes import SharedCauses
 from guarantee_email_agent.runlog.statistics import Threshold
+from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest
 from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
 from guarantee_email_agent.runlog.totals import Totals
 from guarantee_email_agent.runlog.views.run_report import RunReporter
@@ -54,6 +55,8 @@ class EvalReporter(RunReporter):
         baseline: Baseline | None = None,
         no_regressions: bool = False,
         mails: MailCounter | None = None,
+        manifest: SuiteManifest = DEVELOPMENT,
+        is_whole: bool = True,
     ) -> None:
         """stream: stdout if None. color, ascii_only: found out from the stream if None. threshold: percent.
 
@@ -61,7 +64,8 @@ class EvalReporter(RunReporter):
         quiet: as `RunReporter` has it. lists_passed: a line for each that passed. fail_fast:
         whether the run ends at the first failure. deterministic: whether the same mail gets the same answer each time.
         baseline: what results are held against; no_regressions: whether the gate is passed only where none is worse.
-        mails: counts those of the results; one of its own if None.
+        mails: counts those of the results; one of its own if None. manifest: of the suite; is_whole: whether all of it
+        was asked for, without which nothing is proven.
         """
         terminal = Terminal(sys.stdout if stream is None else stream, color=color, ascii_only=ascii_only)
         super().__init__(terminal, threshold, quiet=quiet)
@@ -75,6 +79,7 @@ class EvalReporter(RunReporter):
         self._needing_review = 0
         self._require_proof = require_proof
         self._mails = MailCounter() if mails is None else mails
+        self._manifest, self._is_whole = manifest, is_whole
         self._causes = SharedCauses(summary=True)
 
     def calculate_pass_rate(self, results: Iterable[EvalResult]) -> float:
@@ -163,6 +168,7 @@ class EvalReporter(RunReporter):
 
     def _decide(self, planned: int | None = None) -> GateDecision:
         baseline = self._baseline if self._no_regressions else None
+        mails = self._mails.count()
         return decide_gate(
             self.totals,
             self.threshold,
@@ -171,6 +177,8 @@ class EvalReporter(RunReporter):
             planned=planned,
             must_failed=self._statistics.must_failed,
             regressions=() if baseline is None else baseline.regressions(),
+            manifest=self._manifest,
+            proven=self._manifest.lower_bound(mails.passed, mails.total) if self._is_whole else None,
         )
 
     def _print_incomplete(self, planned: int) -> None:
@@ -186,7 +194,7 @@ class EvalReporter(RunReporter):
         mails = self._mails.count()
         if mails.total != self.totals.total:
             self._terminal.line(f"Distinct mails: {mails.passed}/{mails.total} (a copy shows nothing new).")
-        self._terminal.line(self._statistics.conclusion())
+        self._terminal.line(self._statistics.conclusion(self._manifest, mails if self._is_whole else None))
 
     def _print_gate(self, decision: GateDecision) -> None:
         if decision.passes:
