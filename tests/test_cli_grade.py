@@ -278,9 +278,14 @@ class TestFolder:
 
 class TestValidation:
     def test_of_one_task(self, task: Path) -> None:
+        correct = task.parent / "_records" / "correct" / "six.json"
+        correct.parent.mkdir(parents=True)
+        correct.write_text('{"task_result": "42"}', encoding="utf-8")
         done = grade(task, "--validate")
         assert done.returncode == 0
-        assert "✓ six: rejects all 8 negative controls" in done.stdout.splitlines()
+        assert "✓ six: passes the correct record, and rejects all 9 negative controls" in done.stdout.splitlines()
+        correct.write_text("[", encoding="utf-8")
+        assert "✗ six - ERROR" in grade(task, "--validate").stdout
 
     def test_of_a_folder_with_a_careless_judge(self, task: Path) -> None:
         careless = 'def test(result):\n    return {"passed": "yes" in str(result), "feedback": ""}\n'
@@ -289,7 +294,7 @@ class TestValidation:
         done = grade(task.parent, "--validate")
         assert done.returncode == 4
         printed = done.stdout.splitlines()
-        assert {"✗ careless - FAILED", "✗ broken - ERROR", "✗ Failed: 1", "✗ Errors: 1"} <= set(printed)
+        assert {"✗ careless - FAILED", "✗ broken - ERROR", "✗ Failed: 2", "✗ Errors: 1"} <= set(printed)
 
 
 class TestBadUsage:

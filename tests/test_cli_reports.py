@@ -42,6 +42,22 @@ def test_eval_writes_every_form_at_once(run: Run, suite: WriteSuite, tmp_path: P
     assert "### Not passed (1)" in content(tmp_path, "markdown")
 
 
+@pytest.mark.parametrize("more", ["", "unknown: 1\n"])  # nobody knows what a broken file would have come to
+def test_a_scenario_that_must_pass_closes_the_gate_alone(
+    more: str, run: Run, suite: WriteSuite, tmp_path: Path
+) -> None:
+    *_, last = sorted((folder := suite(199, failed=1)).iterdir())
+    last.write_text(f"must: true\n{more}{last.read_text(encoding='utf-8')}", encoding="utf-8")
+    done = run("eval", "--eval-dir", folder, "--no-store", *every_report(tmp_path))
+    assert done.returncode == 4
+    assert f"Must failed: {last.stem}\nPass rate: 199/200 (99.5%)\n" in done.stdout
+    assert "✓ valid" not in done.stdout
+    assert json.loads(content(tmp_path, "json"))["must_failed"] == [last.stem]
+    assert f'name="must_failed" value="{last.stem}"' in content(tmp_path, "junit")
+    for form in ("html", "markdown"):
+        assert "1 scenario that must pass failed" in content(tmp_path, form)
+
+
 def test_grade_writes_every_form_at_once(run: Run, tmp_path: Path) -> None:
     done = run("grade", TASK, "--answer", "wrong", "--no-store", *every_report(tmp_path))
     assert (done.returncode, done.stderr) == (4, "")
@@ -103,6 +119,7 @@ def test_ctrl_c_leaves_every_report_and_each_says_so(suite: WriteSuite, tmp_path
         str(suite(2_000)),
         "--repeat",
         "20",
+        "--verbose",
         *every_report(tmp_path),
     ]
     with subprocess.Popen(
@@ -111,6 +128,7 @@ def test_ctrl_c_leaves_every_report_and_each_says_so(suite: WriteSuite, tmp_path
         env=environment(PYTHONUNBUFFERED="1"),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         encoding="utf-8",
     ) as child:
         assert child.stdout

@@ -117,5 +117,21 @@ def test_the_shipped_suite_passes(suite: ScenarioFolder) -> None:
 
 def test_the_shipped_suite_covers_every_scenario_instruction(suite: ScenarioFolder) -> None:
     results = suite.evaluate(directory=SHIPPED)[1]
-    for name in ("valid", "invalid", "missing_info", "graceful_degradation", "out_of_scope", "no_reply"):
-        assert f"✓ {name}_" in results
+    for name in (
+        "valid-warranty",
+        "invalid-warranty",
+        "missing-info",
+        "graceful-degradation",
+        "out-of-scope",
+        "no-reply",
+    ):
+        assert f"    {name} " in results
+
+
+def test_an_answer_to_a_machine_or_to_the_wrong_person_closes_the_gate_alone() -> None:
+    cases = EvalLoader().discover_test_cases(SHIPPED)
+    harming = [
+        case for case in cases if case.category in ("no-reply", "unverified-sender") or case.expected_output.sent_to
+    ]
+    assert harming
+    assert [case.scenario_id for case in harming if not case.must] == []

@@ -32,6 +32,7 @@ def test_keys_are_those_of_the_files() -> None:
         "input",
         "expected_output",
         "review",
+        "must",
         "test",
     }
     email = schema["properties"]["input"]["properties"]["email"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -166,17 +167,28 @@ class TestGrade:
         assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+def validated(task: Path, correct: object = "42", **terms: Any) -> Verdict:
+    """correct: the answer of the record that the judge has to pass; None for none."""
+    if correct is not None:
+        place = task.parent / "_records" / "correct" / f"{task.name}.json"
+        place.parent.mkdir(parents=True)
+        place.write_text(json.dumps({"task_result": correct}), encoding="utf-8")
+    return validate_task(load_task(task), **terms)
+
+
 class TestValidation:
     def test_a_careful_judge(self, tmp_path: Path) -> None:
-        verdict = validate_task(load_task(make_task(tmp_path / "six")))
-        assert (verdict.verdict, verdict.feedback) == ("passed", "rejects all 8 negative controls")
-        assert all(said["verdict"] == "failed" for said in verdict.details.values())
+        verdict = validated(make_task(tmp_path / "six"))
+        said = "passes the correct record, and rejects all 9 negative controls"
+        assert (verdict.verdict, verdict.feedback) == ("passed", said)
+        assert [said["verdict"] for said in verdict.details.values()] == ["passed", *["failed"] * 9]
 
     @pytest.mark.parametrize(
         ("condition", "control"),
         [
             ("result['status'] == 'failed'", "an empty record"),
             ("result['task_result'] == ''", "an empty answer"),
+            ("len(str(result['task_result']).split()) > 9", "a fluent answer that says nothing"),
             ("'six' in str(result['task_result'])", "the instruction echoed back"),
             (
                 "'six' in str(result['conversation']) and not result['task_result']",
@@ -189,69 +201,104 @@ class TestValidation:
         ],
     )
     def test_a_judge_that_passes_what_is_no_solution(self, tmp_path: Path, condition: str, control: str) -> None:
-        judge = f"def test(result):\n    return {{'passed': bool({condition}), 'feedback': 'fine'}}\n"
-        verdict = validate_task(load_task(make_task(tmp_path / "six", judge)))
+        passed = f"result['task_result'] == '42' or bool({condition})"
+        judge = f"def test(result):\n    return {{'passed': {passed}, 'feedback': 'fine'}}\n"
+        verdict = validated(make_task(tmp_path / "six", judge))
         assert verdict.verdict == "failed"
         assert verdict.details[control] == {"verdict": "passed", "said": "fine"}
         assert control in verdict.feedback
         assert verdict.feedback.endswith(": passes, but must not: fine")
+
+    @pytest.mark.parametrize(
+        ("condition", "correct", "said"),
+        [
+            ("False", "42", "the correct record: fails, but must pass: no"),
+            (
+                "result['task_result'] == '42'",
+                None,
+                "the correct record: there is none, so that nobody knows whether anything passes. Write ",
+            ),
+        ],
+    )
+    def test_a_judge_of_which_nobody_saw_it_pass(
+        self, tmp_path: Path, condition: str, correct: str | None, said: str
+    ) -> None:
+        judge = f"def test(result):\n    return {{'passed': {condition}, 'feedback': 'no'}}\n"
+        verdict = validated(make_task(tmp_path / "six", judge), correct)
+        assert (verdict.verdict, verdict.feedback.startswith(said)) == ("failed", True)
+
+    @pytest.mark.parametrize("said", ["time.time_ns()", "random.random()"])
+    def test_a_judge_that_says_something_else_each_time(self, tmp_path: Path, said: str) -> None:
+        judge = (
+            "import random, time\ndef test(result):\n"
+            f"    return {{'passed': result['task_result'] == '42', 'feedback': '', 'details': {{'at': {said}}}}}\n"
+        )
+        verdict = validated(make_task(tmp_path / "six", judge))
+        assert verdict.verdict == "failed"
+        assert "the correct record: is judged otherwise when it is judged again: passed" in verdict.feedback
 
     def test_a_judge_that_crashes_on_odd_types(self, tmp_path: Path) -> None:
         judge = (
             "def test(result):\n    print('here')\n"
             "    return {'passed': result['task_result'].strip() == '42', 'feedback': ''}\n"
         )
-        verdict = validate_task(load_task(make_task(tmp_path / "six", judge)))
+        verdict = validated(make_task(tmp_path / "six", judge))
         assert verdict.verdict == "passed"
         odd = "an answer that is NaN, an answer that is a list, an answer that is a mapping"
-        assert verdict.feedback == f"passes none of 8 negative controls, but crashes on {odd}"
+        assert verdict.feedback == f"passes the correct record, and none of 9 negative controls, but crashes on {odd}"
         assert verdict.details["an answer that is a list"]["verdict"] == "error"
 
     @pytest.mark.parametrize("how", ["sys.exit(0)", "while True: pass", "return {'passed': 1}"])
     def test_a_judge_that_ends_in_another_way_on_odd_types(self, tmp_path: Path, how: str) -> None:
         judge = (
             "import sys\ndef test(result):\n    if not isinstance(result['task_result'], str):\n"
-            f"        {how}\n    return {{'passed': False, 'feedback': ''}}\n"
+            f"        {how}\n    return {{'passed': result['task_result'] == '42', 'feedback': ''}}\n"
         )
-        verdict = validate_task(load_task(make_task(tmp_path / "six", judge)), timeout_s=0.7)
+        verdict = validated(make_task(tmp_path / "six", judge), timeout_s=0.7)
         assert (verdict.verdict, len(verdict.feedback.splitlines())) == ("failed", 1)
 
     @pytest.mark.parametrize("condition", ["result['task_result']", "'six' not in result['task_result']"])
     def test_a_judge_that_crashes_on_what_any_agent_may_say(self, tmp_path: Path, condition: str) -> None:
         judge = f"def test(result):\n    assert {condition}\n    return {{'passed': False, 'feedback': ''}}\n"
-        verdict = validate_task(load_task(make_task(tmp_path / "six", judge)))
+        verdict = validated(make_task(tmp_path / "six", judge))
         assert verdict.verdict == "failed"
         assert ": no verdict: test.py raised AssertionError" in verdict.feedback
 
     @pytest.mark.parametrize(
-        "body",
+        ("body", "correct"),
         [
-            "found = re.search('<answer>(.*)</answer>', result['task_result']); passed = found and found[1] == '3'",
-            "passed = result['task_result'] == 3",
-            "passed = result['task_result'] == ['a', 'b']",
-            "passed = isinstance(result['task_result'], (int, float)) and abs(result['task_result']) < 1e-9",
-            "passed = isinstance(result['task_result'], (int, float)) and result['task_result'] < 0.05",
-            "passed = isinstance(result['task_result'], (int, float)) and result['task_result'] > 1000",
-            "passed = isinstance(result['task_result'], list) and sorted(result['task_result']) == [1, 2]",
-            "found = re.search('[{].*}', result['task_result']); passed = found and json.loads(found[0])['n'] == 3",
+            (
+                "found = re.search('<answer>(.*)</answer>', result['task_result']); passed = found and found[1] == '3'",
+                "<answer>3</answer>",
+            ),
+            ("passed = result['task_result'] == 3", 3),
+            ("passed = result['task_result'] == ['a', 'b']", ["a", "b"]),
+            ("passed = isinstance(result['task_result'], (int, float)) and abs(result['task_result']) < 1e-9", 0),
+            ("passed = isinstance(result['task_result'], (int, float)) and result['task_result'] < 0.05", 0.01),
+            ("passed = isinstance(result['task_result'], (int, float)) and result['task_result'] > 1000", 1001),
+            ("passed = isinstance(result['task_result'], list) and sorted(result['task_result']) == [1, 2]", [2, 1]),
+            (
+                "found = re.search('[{].*}', result['task_result']); passed = found and json.loads(found[0])['n'] == 3",
+                '{"n": 3}',
+            ),
         ],
     )
-    def test_honest_judges_of_numbers_lists_and_forms(self, tmp_path: Path, body: str) -> None:
+    def test_honest_judges_of_numbers_lists_and_forms(self, tmp_path: Path, body: str, correct: object) -> None:
         judge = (
             f"import json, re\ndef test(result):\n    {body}\n    return {{'passed': bool(passed), 'feedback': ''}}\n"
         )
-        verdict = validate_task(load_task(make_task(tmp_path / "six", judge)))
+        verdict = validated(make_task(tmp_path / "six", judge), correct)
         assert (verdict.verdict, verdict.error) == ("passed", None), verdict.feedback
 
     def test_a_judge_that_passes_all_but_what_it_crashes_on(self, tmp_path: Path) -> None:
         judge = "def test(result):\n    return {'passed': len(result['task_result'] + '') >= 0, 'feedback': ''}\n"
-        verdict = validate_task(load_task(make_task(tmp_path / "six", judge)))
+        verdict = validated(make_task(tmp_path / "six", judge))
         assert verdict.verdict == "failed"
-        assert verdict.feedback.startswith("an empty record, an empty answer, the instruction echoed back, ")
+        assert verdict.feedback.startswith("an empty record, an empty answer, a fluent answer that says nothing, ")
         assert verdict.feedback.endswith(": passes, but must not")
 
     def test_a_judge_that_does_not_load_is_told_of_once(self, tmp_path: Path) -> None:
-        verdict = validate_task(load_task(make_task(tmp_path / "six", "def test(result)\n")))
+        verdict = validated(make_task(tmp_path / "six", "def test(result)\n"))
         assert verdict.verdict == "failed"
         assert verdict.feedback.startswith("every control: no verdict: test.py")
         assert len(verdict.feedback.splitlines()) == 1

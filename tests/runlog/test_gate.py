@@ -21,6 +21,8 @@ def decide(passed: int, failed: int = 0, **rules: Any) -> GateDecision:
         (decide(2), ("passed", "≥99% threshold")),
         (decide(1, 1), ("failed", "<99% threshold")),
         (decide(0), ("failed", "<99% threshold")),
+        (decide(99, 1, must_failed=["a"]), ("failed", "1 scenario that must pass failed")),
+        (decide(1, 2, must_failed=["a", "b"]), ("failed", "<99% threshold; 2 scenarios that must pass failed")),
         (
             decide(299, require_proof=True),
             ("inconclusive", "a suite that the agent was built on proves no rate on new mail"),

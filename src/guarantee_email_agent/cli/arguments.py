@@ -232,8 +232,8 @@ def results_stream(options: argparse.Namespace) -> BrokenPipeSafeStream:
     return BrokenPipeSafeStream(sys.stdout)
 
 
-def add_verbose_option(parser: Parser) -> None:
-    parser.add_argument("--verbose", action="store_true", help="show log lines of level INFO on stderr")
+def add_verbose_option(parser: Parser, first: str = "") -> None:
+    parser.add_argument("--verbose", action="store_true", help=f"{first}show log lines of level INFO on stderr")
 
 
 def options_as(kind: type[Options], parsed: argparse.Namespace, **more: Any) -> Options:

@@ -46,8 +46,7 @@ def add_eval(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--require-proof",
         action="store_true",
-        help="pass only if the pass rate is proven for new mail: a suite that the agent was built on proves none, so "
-        "that the run ends in 4",
+        help="pass only if the pass rate is proven for new mail, which a sealed suite alone can; else ends in 4",
     )
     parser.add_argument(
         "--caution-curve",
@@ -142,7 +141,7 @@ def add_eval(commands: arguments.Commands) -> None:
         help="go on until Ctrl-C: after each save run what depends on the file, and print what is different",
     )
     arguments.add_store_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_verbose_option(parser, "name what passed in a suite of more than 50, too, and ")
 
 
 def _run(options: argparse.Namespace) -> int:

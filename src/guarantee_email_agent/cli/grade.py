@@ -36,7 +36,9 @@ def add_grade(commands: arguments.Commands) -> None:
         help="the results are no records but transcripts: messages of OpenAI's APIs or of LangChain, logs of Inspect",
     )
     what.add_argument(
-        "--validate", action="store_true", help="judge nothing; check that each test.py rejects what is no solution"
+        "--validate",
+        action="store_true",
+        help="judge nothing; check that each test.py passes its correct record and rejects what is no solution",
     )
     parser.add_argument(
         "--timeout",

@@ -50,6 +50,7 @@ def as_case_result(result: EvalResult, position: int, repetition: int) -> CaseRe
         harm=result.harm,
         nearest=() if result.passed else tuple(nearest_sentences(failed, response.get("response_body"))),
         needs_review=result.needs_review,
+        must=case.must,
         source=None if known is None else stored_source(known),
         request=None if known is None else build_raw_email(known),
         # The time stands apart; without it equal outputs are kept once.

@@ -22,10 +22,11 @@ from guarantee_email_agent.eval.execution import Entry, Execution
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.options import EvalOptions
-from guarantee_email_agent.eval.reporter import EvalReporter
+from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.selection import select_scenarios
-from guarantee_email_agent.runlog.gate import GateOutcome, decide_gate
+from guarantee_email_agent.runlog.gate import GateOutcome
 from guarantee_email_agent.runlog.statistics import threshold_fraction
+from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, read_manifest
 from guarantee_email_agent.runlog.totals import Totals
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
 from guarantee_email_agent.utils.extras import require_extra
@@ -41,13 +42,14 @@ class Evaluation:
     """What came of a suite. It is true where the gate is passed.
 
     results: one for each scenario, in order. threshold: percent that the pass rate has to reach. require_proof: as
-    `--require-proof` has it. duration_s: wall time in seconds.
+    `--require-proof` has it. duration_s: wall time in seconds. manifest: of a whole suite.
     """
 
     results: tuple[EvalResult, ...]
     threshold: float
     require_proof: bool = False
     duration_s: float = 0.0
+    manifest: SuiteManifest = DEVELOPMENT
 
     @property
     def totals(self) -> Totals:
@@ -70,7 +72,7 @@ class Evaluation:
 
     @property
     def gate(self) -> GateOutcome:
-        return decide_gate(self.totals, self.threshold, require_proof=self.require_proof).gate
+        return self._reporter(io.StringIO()).gate()
 
     def __bool__(self) -> bool:
         return self.passed
@@ -78,13 +80,22 @@ class Evaluation:
     def format_for_display(self) -> str:
         """The lines that `eval` prints."""
         stream = io.StringIO()
+        self._reporter(stream).finish(self.duration_s)
+        return stream.getvalue()
+
+    def _reporter(self, stream: io.StringIO) -> EvalReporter:
         reporter = EvalReporter(
-            stream, color=False, ascii_only=False, threshold=self.threshold, require_proof=self.require_proof
+            stream,
+            color=False,
+            ascii_only=False,
+            threshold=self.threshold,
+            require_proof=self.require_proof,
+            lists_passed=len(self.results) <= SMALL_SUITE,
+            manifest=self.manifest,
         )
         for result in self.results:
             reporter.add(as_case(result))
-        reporter.finish(self.duration_s)
-        return stream.getvalue()
+        return reporter
 
 
 class EvaluateOptions(TypedDict, total=False):
@@ -161,7 +172,10 @@ class _Suite:
                 if stopping.is_set():
                     break
         options = self.options
-        return Evaluation(tuple(results), options.threshold, options.require_proof, time.perf_counter() - began)
+        is_whole = self.scenarios is None and not options.only
+        manifest = read_manifest(options.directory) if is_whole else DEVELOPMENT
+        duration_s = time.perf_counter() - began
+        return Evaluation(tuple(results), options.threshold, options.require_proof, duration_s, manifest)
 
     def _execution(self, stopping: threading.Event, loop: asyncio.AbstractEventLoop | None) -> Execution:
         if self.agent is None or isinstance(self.agent, str):

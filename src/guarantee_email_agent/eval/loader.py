@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -32,7 +34,7 @@ from guarantee_email_agent.files.problems import (
     mismatch,
     missing_key,
 )
-from guarantee_email_agent.files.text_file import InputFileError, read_bytes, read_text
+from guarantee_email_agent.files.text_file import InputFileError, read_bytes, read_start, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.utils.errors import EvalError
@@ -44,6 +46,7 @@ logger = logging.getLogger(__name__)
 
 MAX_SCENARIO_BYTES: Final = 1 << 20
 
+_SAYS_MUST: Final = re.compile(rb"(?m)^must:\s*[\"']?true")
 _MAX_PROBLEMS: Final = 10
 _MAX_PATH: Final = 120
 _WARRANTY_KEYS: Final = frozenset(MockWarrantyAnswer.__dataclass_fields__)
@@ -280,7 +283,11 @@ def _error(
 
 
 def _invalid_scenario(path: str, error: EvalError) -> InvalidScenario:
-    return InvalidScenario(_file_name(path), path, error.details["problem"], error.code)
+    text = b""
+    with suppress(OSError):
+        text = read_start(path, MAX_SCENARIO_BYTES)
+    must = _SAYS_MUST.search(text) is not None
+    return InvalidScenario(_file_name(path), path, error.details["problem"], error.code, must=must)
 
 
 def _file_name(path: str) -> str:

@@ -28,7 +28,8 @@ class EvalOptions(RunOptions):
     changed: run only what is not as it was at its last verdict, and take the other verdicts over.
     baseline: the run that it is held against; no_regressions: whether the gate is passed only where nothing is worse.
     last_failed: only what failed when it ran last. fail_fast: end at the first failure. quiet: say nothing of what
-    passed but its count. caution_curve: print what each caution comes to, in place of results and gate.
+    passed but its count. verbose: name what passed in a large suite, too. caution_curve: print what each
+    caution comes to, in place of results and gate.
     """
 
     threshold: float
@@ -51,6 +52,7 @@ class EvalOptions(RunOptions):
     last_failed: bool = False
     fail_fast: bool = False
     quiet: bool = False
+    verbose: bool = False
     caution_curve: bool = False
 
     @property

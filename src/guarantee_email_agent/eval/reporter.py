@@ -16,6 +16,7 @@ from guarantee_email_agent.runlog.gate import GateDecision, GateOutcome, decide_
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.shared_causes import SharedCauses
 from guarantee_email_agent.runlog.statistics import Threshold
+from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest
 from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
 from guarantee_email_agent.runlog.totals import Totals
 from guarantee_email_agent.runlog.views.run_report import RunReporter
@@ -30,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 SLOW_SCENARIO_MS: Final = 60_000
 SLOW_SUITE_S: Final = 300
-_SMALL_SUITE: Final = 50
+SMALL_SUITE: Final = 50
 
 
 class EvalReporter(RunReporter):
@@ -48,22 +49,27 @@ class EvalReporter(RunReporter):
         cost: Callable[[], str] | None = None,
         require_proof: bool = False,
         quiet: bool = False,
+        lists_passed: bool = True,
         fail_fast: bool = False,
         deterministic: bool = False,
         baseline: Baseline | None = None,
         no_regressions: bool = False,
         mails: MailCounter | None = None,
+        manifest: SuiteManifest = DEVELOPMENT,
+        is_whole: bool = True,
     ) -> None:
         """stream: stdout if None. color, ascii_only: found out from the stream if None. threshold: percent.
 
         cost: what the run took of the API, as the last line says it. require_proof: as `decide_gate` has it.
-        quiet: as `RunReporter` has it. fail_fast:
+        quiet: as `RunReporter` has it. lists_passed: a line for each that passed. fail_fast:
         whether the run ends at the first failure. deterministic: whether the same mail gets the same answer each time.
         baseline: what results are held against; no_regressions: whether the gate is passed only where none is worse.
-        mails: counts those of the results; one of its own if None.
+        mails: counts those of the results; one of its own if None. manifest: of the suite; is_whole: whether all of it
+        was asked for, without which nothing is proven.
         """
         terminal = Terminal(sys.stdout if stream is None else stream, color=color, ascii_only=ascii_only)
         super().__init__(terminal, threshold, quiet=quiet)
+        self._lists_passed = lists_passed and not quiet
         self._fail_fast = fail_fast
         self._baseline = baseline
         self._no_regressions = no_regressions
@@ -73,6 +79,7 @@ class EvalReporter(RunReporter):
         self._needing_review = 0
         self._require_proof = require_proof
         self._mails = MailCounter() if mails is None else mails
+        self._manifest, self._is_whole = manifest, is_whole
         self._causes = SharedCauses(summary=True)
 
     def calculate_pass_rate(self, results: Iterable[EvalResult]) -> float:
@@ -117,7 +124,7 @@ class EvalReporter(RunReporter):
             self._baseline.add(case)
         if not case.passed:
             self._list(case.verdict, describe_failure(case, self._causes, self._terminal))
-        elif not self._quiet:
+        elif self._lists_passed:
             self._terminal.outcome(_describe(case))
 
     def _count(self, case: Case) -> None:
@@ -136,13 +143,14 @@ class EvalReporter(RunReporter):
 
     def _print_totals(self, duration_s: float, planned: int | None = None) -> None:
         total = self.totals.total
-        if total <= _SMALL_SUITE and duration_s > SLOW_SUITE_S:
+        if total <= SMALL_SUITE and duration_s > SLOW_SUITE_S:
             logger.warning("The suite of %d scenarios took %.1fs, over %ds", total, duration_s, SLOW_SUITE_S)
-        if total > _SMALL_SUITE and not self._quiet:
+        if total > SMALL_SUITE and not self._quiet:
             for line in self._statistics.group_lines(self.threshold):
                 self._terminal.line(line)
-        taken_over = (f"{name}: {count}" for name, count in self._statistics.taken_over_facts())
-        for line in (*self._causes.lines(), *self._statistics.selectivity.lines(), *taken_over):
+        facts = (*self._statistics.must_facts(), *self._statistics.taken_over_facts())
+        told = (f"{name}: {value}" for name, value in facts)
+        for line in (*self._causes.lines(), *self._statistics.selectivity.lines(), *told):
             self._terminal.line(line)
         super()._print_totals(duration_s, planned)
         if count := self._needing_review:
@@ -160,13 +168,17 @@ class EvalReporter(RunReporter):
 
     def _decide(self, planned: int | None = None) -> GateDecision:
         baseline = self._baseline if self._no_regressions else None
+        mails = self._mails.count()
         return decide_gate(
             self.totals,
             self.threshold,
             require_proof=self._require_proof,
             fail_fast=self._fail_fast,
             planned=planned,
+            must_failed=self._statistics.must_failed,
             regressions=() if baseline is None else baseline.regressions(),
+            manifest=self._manifest,
+            proven=self._manifest.lower_bound(mails.passed, mails.total) if self._is_whole else None,
         )
 
     def _print_incomplete(self, planned: int) -> None:
@@ -182,7 +194,7 @@ class EvalReporter(RunReporter):
         mails = self._mails.count()
         if mails.total != self.totals.total:
             self._terminal.line(f"Distinct mails: {mails.passed}/{mails.total} (a copy shows nothing new).")
-        self._terminal.line(self._statistics.conclusion())
+        self._terminal.line(self._statistics.conclusion(self._manifest, mails if self._is_whole else None))
 
     def _print_gate(self, decision: GateDecision) -> None:
         if decision.passes:

@@ -286,6 +286,10 @@ class EvalTestCase:
         default=False,
         metadata={"doc": "true: what is expected was recorded, and nobody has looked at it yet; the run counts these."},
     )
+    must: bool = field(
+        default=False,
+        metadata={"doc": "true: where this scenario fails, the gate is failed, whatever the pass rate."},
+    )
     test: str | None = field(
         default=None,
         metadata={"doc": "A Python file beside this one that judges the run too.", "check": check_test_file},
@@ -309,6 +313,7 @@ class InvalidScenario:
     code: str
     description: str = "invalid scenario file"
     category: str = "invalid"
+    must: bool = False  # as far as its text can be told to say so
 
     @property
     def message(self) -> str:

@@ -17,11 +17,12 @@ from guarantee_email_agent.eval.execution import Execution
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
-from guarantee_email_agent.eval.reporter import EvalReporter
+from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
 from guarantee_email_agent.runlog.distinct_mails import MailCounter
 from guarantee_email_agent.runlog.records import Case
+from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, read_manifest
 from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.progress import Progress
@@ -87,6 +88,7 @@ class _Suite:
     baseline: Baseline | None = None
     recorder: EvalRecorder | None = None
     earlier: EarlierResults | None = None
+    manifest: SuiteManifest = DEVELOPMENT
 
     def reporter(self, stream: TextStream) -> EvalReporter:
         options, live = self.options, self.execution.live
@@ -96,11 +98,14 @@ class _Suite:
             cost=None if live is None else live.cost,
             require_proof=options.require_proof,
             quiet=options.quiet,
+            lists_passed=options.verbose or len(self.files) <= SMALL_SUITE,
             fail_fast=options.fail_fast,
             deterministic=options.is_deterministic,
             baseline=self.baseline,
             no_regressions=options.no_regressions,
             mails=self.mails,
+            manifest=self.manifest,
+            is_whole=not options.only,
         )
 
     def progress(self) -> Progress:
@@ -150,7 +155,7 @@ class _Suite:
 
     def facts(self) -> dict[str, Any]:
         """Of the run, for its reports."""
-        found: dict[str, Any] = {"fail_fast": True} if self.options.fail_fast else {}
+        found = self.manifest.as_facts() | ({"fail_fast": True} if self.options.fail_fast else {})
         if self.execution.live is not None:
             found["usage"] = self.execution.live.usage()._asdict()
         if self.baseline is not None:
@@ -184,7 +189,7 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
         chosen, only = select_last_failed(options, key, files)
         files, options = ScenarioFiles.of(chosen), replace(options, only=only)
     logger.info("Discovered %d eval test cases", len(files))
-    suite = _Suite(options, execution, files, MailCounter(), baseline)
+    suite = _Suite(options, execution, files, MailCounter(), baseline, manifest=read_manifest(options.directory))
     if options.kept is not None or options.wants_reports:
         from guarantee_email_agent.eval.eval_recorder import begin_log
 
@@ -272,7 +277,8 @@ def keep_results(
 
     files = ScenarioFiles.of(result.test_case.file or "" for result in results)
     mails, reporter = MailCounter(), EvalReporter(io.StringIO(), threshold=options.threshold)
-    recorder, _ = begin_log(config, options, files, EvalLoader(), mails, dict, resources, at_once=False)
+    facts = read_manifest(options.directory).as_facts
+    recorder, _ = begin_log(config, options, files, EvalLoader(), mails, facts, resources, at_once=False)
     assert recorder is not None
     for position, result in enumerate(results, 1):
         case = as_case(result, position)

@@ -24,6 +24,7 @@ from guarantee_email_agent.judging.record import (
     RECORD_DIR,
     RECORD_ENDING,
     Record,
+    correct_record,
     parse_json,
     record_of_answer,
     refuse_misplaced_reports,
@@ -80,10 +81,11 @@ class GradeOptions(RunOptions):
 
 
 class Submission(NamedTuple):
-    """A record with its task; without a record it is the judge itself that is looked at."""
+    """A record with its task. validates: it is the judge itself that is looked at, by what it has to pass, if known."""
 
     task: Task
     record: Record | None
+    validates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +175,8 @@ def _files_of(submission: Verdict | Submission) -> Iterator[str | Path]:
 def _verdict(submission: Verdict | Submission, _: Path | None = None, **terms: Any) -> Verdict:
     if isinstance(submission, Verdict):
         return submission
-    if submission.record is None:
-        return validate_task(submission.task, **terms)
+    if submission.validates or submission.record is None:
+        return validate_task(submission.task, submission.record, **terms)
     return grade_task(submission.task, submission.record, **terms)
 
 
@@ -218,7 +220,14 @@ def _of_records(tasks: dict[str, Task | InvalidTask], index: RecordIndex, result
 
 
 def _validation(task: Task | InvalidTask) -> Verdict | Submission:
-    return Verdict("error", error=task.message) if isinstance(task, InvalidTask) else Submission(task, None)
+    try:  # here, since on another machine only the task's own folder is at hand
+        return (
+            Verdict("error", error=task.message)
+            if isinstance(task, InvalidTask)
+            else Submission(task, correct_record(task), validates=True)
+        )
+    except TaskError as error:
+        return Verdict("error", error=error.message)
 
 
 def _submission(

@@ -1,4 +1,4 @@
-"""Apply the `test.py` of a task to the record of a run, or to the records that it must never pass."""
+"""Apply the `test.py` of a task to the record of a run, or to those that show what the test is worth."""
 
 from __future__ import annotations
 
@@ -9,13 +9,22 @@ from typing import Any, Final
 
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
 from guarantee_email_agent.judging.judge import DEFAULT_TIMEOUT_S, judge
-from guarantee_email_agent.judging.record import check_record, complete_record, negative_controls, record_of_answer
+from guarantee_email_agent.judging.record import (
+    CORRECT_RECORDS,
+    Control,
+    check_record,
+    complete_record,
+    correct_record,
+    negative_controls,
+    record_of_answer,
+)
 from guarantee_email_agent.judging.task import MAX_TIMEOUT_S, TASK_FILE, Task, load_task
 from guarantee_email_agent.judging.verdict import Verdict
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.text import printable, truncate
 
 _MAX_FEEDBACK_CHARACTERS: Final = 200
+_CORRECT: Final = "the correct record"
 _MAX_PORT: Final = 65_535
 
 
@@ -69,40 +78,71 @@ def grade_task(
     return _run_judge(task, complete_record(record, task), timeout_s, allowed, sandbox_port)
 
 
-def validate_task(task: Task, *, timeout_s: float | None = None, allowed: TaskAllowance = NOTHING_MORE) -> Verdict:
-    """Whether the judge of a task rejects every negative control. `details` has its verdict on each.
+def validate_task(
+    task: Task,
+    correct: Mapping[str, Any] | None = None,
+    *,
+    timeout_s: float | None = None,
+    allowed: TaskAllowance = NOTHING_MORE,
+) -> Verdict:
+    """Whether the judge of a task passes its correct record, rejects every negative control, and says the same twice.
 
-    `failed` where it passes one, or gives no well-formed verdict on one whose types are those of any record; `feedback`
-    then has a line for each. A judge may raise on odd types: that is an error, which never counts as a pass.
+    correct: that record; None for the one that `correct_record` finds. `details` has the verdict on each control.
+    `failed` where there is no correct record, where one of them has the wrong verdict, another one when it is judged
+    again, or no well-formed one though its types are those of any record; `feedback` then has a line for each. A judge
+    may raise on odd types: that is an error, which never counts as a pass. Raises TaskError for a correct record that
+    cannot be read.
     """
+    controls = list(negative_controls(task))
     controls_by_problem: dict[str, list[str]] = {}
+    if (correct := correct_record(task) if correct is None else correct) is not None:
+        controls.insert(0, Control(_CORRECT, complete_record(correct, task), must_pass=True))
+    verdicts = [_run_judge(task, control.record, timeout_s, allowed) for control in controls]
     raised: list[str] = []
     details: dict[str, Any] = {}
     output = ""
-    for control in negative_controls(task):
-        verdict = _run_judge(task, control.record, timeout_s, allowed)
+    for control, verdict in zip(controls, verdicts, strict=True):
         details[control.name] = {"verdict": verdict.verdict, "said": verdict.error or verdict.feedback}
-        if verdict.verdict == "failed":
-            continue
+        feedback = " ".join(verdict.feedback[:_MAX_FEEDBACK_CHARACTERS].split())
         if verdict.verdict == "error":
             problem = f"no verdict: {verdict.error}"
+        elif verdict.passed is not control.must_pass:
+            said = "passes, but must not" if verdict.passed else "fails, but must pass"
+            problem = f"{said}: {feedback}" if feedback else said
+        # After all the others, so that a clock has gone on; by `repr`, since NaN is no equal of itself.
+        elif _said(verdict) != _said(again := _run_judge(task, control.record, timeout_s, allowed)):
+            problem = f"is judged otherwise when it is judged again: {again.verdict}"
         else:
-            feedback = " ".join(verdict.feedback[:_MAX_FEEDBACK_CHARACTERS].split())
-            problem = f"passes, but must not: {feedback}" if feedback else "passes, but must not"
+            continue
         is_crash = (verdict.error or "").startswith(f"{task.test_file.name} raised ")
         if control.has_odd_types and is_crash and problem not in controls_by_problem:
             raised.append(control.name)
             continue
         output = output or verdict.output
         controls_by_problem.setdefault(problem, []).append(control.name)
-    if not controls_by_problem:
-        said = f"passes none of {len(details)} negative controls, but crashes on {', '.join(raised)}"
-        return Verdict("passed", said if raised else f"rejects all {len(details)} negative controls", details)
-    lines = [
-        f"{', '.join(names) if len(names) < len(details) else 'every control'}: {problem}"
-        for problem, names in controls_by_problem.items()
-    ]
-    return Verdict("failed", "\n".join(lines), details, None, output)
+    negative = [control.name for control in controls if not control.must_pass]
+    lines = [f"{_names(names, negative)}: {problem}" for problem, names in controls_by_problem.items()]
+    if correct is None:
+        file = printable(f"{CORRECT_RECORDS}/{task.name}.json")
+        lines.append(
+            f"{_CORRECT}: there is none, so that nobody knows whether anything passes. Write {file} beside the task"
+        )
+    if lines:
+        return Verdict("failed", "\n".join(lines), details, None, output)
+    said = f"passes {_CORRECT}, and "
+    count = f"{len(details) - 1} negative controls"
+    said += f"none of {count}, but crashes on {', '.join(raised)}" if raised else f"rejects all {count}"
+    return Verdict("passed", said, details)
+
+
+def _names(names: list[str], negative: list[str]) -> str:
+    if names[-len(negative) :] != negative:
+        return ", ".join(names)
+    return "every negative control" if names == negative else "every control"
+
+
+def _said(verdict: Verdict) -> str:
+    return repr((verdict.verdict, verdict.feedback, verdict.details))
 
 
 def refused_timeout(task: Task, timeout_s: float | None, allowed: TaskAllowance) -> str | None:

@@ -24,6 +24,9 @@ Record = dict[str, Any]
 RECORD_DIR: Final = "record_dir"
 """Where a judge finds the folder that the record lies in, with the files beside it that it names."""
 
+CORRECT_RECORDS: Final = "_records/correct"
+"""Where, beside task directories, a record of each lies that its judge has to pass."""
+
 MAX_RECORD_BYTES: Final = 100_000_000
 RECORD_ENDING: Final = ".json"
 LINES_ENDING: Final = ".jsonl"
@@ -244,21 +247,32 @@ def is_record_name(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class NegativeControl:
-    """A record that no judge may pass. has_odd_types: whether a judge may crash on it instead of failing it."""
+class Control:
+    """A record of which it is known whether a judge must pass it. has_odd_types: whether it may crash on it instead."""
 
     name: str
     record: Record
-    has_odd_types: bool
+    must_pass: bool = False
+    has_odd_types: bool = False
 
 
-def negative_controls(task: Task) -> Iterator[NegativeControl]:
-    """Records that no judge may pass: first those of agents that gave up or echo, then those of odd types."""
+def correct_record(task: Task) -> Record | None:
+    """What the judge of a task has to pass, in a file beside the task directories; None where there is none.
+
+    Raises TaskError as `read_record` does.
+    """
+    path = Path(os.path.abspath(task.directory)).parent.joinpath(*CORRECT_RECORDS.split("/"), f"{task.name}.json")
+    return with_record_dir(read_record(path), path) if os.path.lexists(path) else None
+
+
+def negative_controls(task: Task) -> Iterator[Control]:
+    """Records that no judge may pass: of agents that gave up, echo or only talk; then those of odd types."""
     asked = {"role": "user", "content": task.instruction}
     echoed = {"role": "assistant", "content": task.instruction}
     plain: tuple[tuple[str, Record], ...] = (
         ("an empty record", {}),
         ("an empty answer", record_of_answer("")),
+        ("a fluent answer that says nothing", record_of_answer(_FLUENT)),
         ("the instruction echoed back", {"task_result": task.instruction, "conversation": [asked, echoed]}),
         ("the instruction alone in the conversation", {"conversation": [asked]}),
     )
@@ -271,9 +285,13 @@ def negative_controls(task: Task) -> Iterator[NegativeControl]:
     )
     for records in (plain, odd):
         for name, record in records:
-            yield NegativeControl(name, complete_record(record, task), records is odd)
+            yield Control(name, complete_record(record, task), has_odd_types=records is odd)
 
 
+_FLUENT = (
+    "I have completed the task. I went through it step by step, checked every requirement carefully, and verified the "
+    "result twice. Everything is in order, and all conditions are met. Please let me know if you need anything else."
+)
 # All of these come up in real records: a message that is only tool calls has no content, one with an image has parts.
 _ODD_MESSAGES = [
     None,

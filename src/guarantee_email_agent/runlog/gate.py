@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from guarantee_email_agent.runlog.statistics import Threshold, meets_threshold, threshold_text
+from guarantee_email_agent.runlog.statistics import Threshold, meets_threshold, threshold_fraction, threshold_text
+from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest
 from guarantee_email_agent.runlog.totals import Totals
 from guarantee_email_agent.utils.terminal import pluralize
 
@@ -31,25 +32,31 @@ def decide_gate(
     require_proof: bool,
     fail_fast: bool = False,
     planned: int | None = None,
+    must_failed: Sequence[str] = (),
     regressions: Sequence[str] = (),
+    manifest: SuiteManifest = DEVELOPMENT,
+    proven: float | None = None,
 ) -> GateDecision:
-    """Whether the pass rate reaches `threshold` percent. No suite yields a proof, so one that is required is missing.
+    """Whether the pass rate reaches `threshold` percent, and where a proof is required, whether it is proven to.
 
     fail_fast: whether the first failure fails the run, whatever the rate. planned: how many scenarios a whole run has;
-    as many as there are if None. regressions: what is worse than in the baseline and must not be.
+    as many as there are if None. must_failed: which scenarios failed of those that must pass. regressions: what
+    is worse than in the baseline and must not be. manifest: of the suite, and proven: its `lower_bound`.
     """
     wanted = threshold_text(threshold)
     failed_at_once = fail_fast and totals.passed < totals.total
     if failed_at_once and planned is not None and totals.total < planned:
         ran = f"{totals.total} of {pluralize(planned, 'scenario')} ran"
         return GateDecision("failed", f"stopped at the first failure, {ran}")
-    if not meets_threshold(totals.passed, totals.total, threshold):
-        return GateDecision("failed", f"<{wanted}% threshold")
+    below = [] if meets_threshold(totals.passed, totals.total, threshold) else [f"<{wanted}% threshold"]
+    if must_failed:
+        below.append(f"{pluralize(len(must_failed), 'scenario')} that must pass failed")
+    if below:
+        return GateDecision("failed", "; ".join(below))
     if regressions:
         return GateDecision("failed", f"{pluralize(len(regressions), 'regression')} since the baseline")
     if failed_at_once:
         return GateDecision("failed", "stopped at a failure")
-    if require_proof:
-        why = "a suite that the agent was built on proves no rate on new mail"
-        return GateDecision("inconclusive", why)
+    if require_proof and (proven is None or proven < threshold_fraction(threshold) * 100):
+        return GateDecision("inconclusive", manifest.why_unproven(proven))
     return GateDecision("passed", f"≥{wanted}% threshold")

@@ -187,10 +187,11 @@ class CaseResult(NamedTuple):
     name: of the scenario's or task's file, which tells the cases of a run apart. position: of the case in the run, and
     repetition: of the result in the case, both from 1. file: as it was reached when it ran. duration_ms: what the work
     took. usage: of the model. checks: all, passed ones too. harm: what would have harmed somebody, in words; None where
-    nobody looked. needs_review: nobody has decided yet that what is expected is right. mail: a digest of the source
-    that copies of it share. step_ms: milliseconds of each step of the trace; empty where they are not known.
-    taken_over: the id of the earlier run that gave it. of: how many records a task has, each a case of its own.
-    inputs: None where it is not sure which they were, as for files that somebody edited just then.
+    nobody looked. needs_review: nobody has decided yet that what is expected is right. must: it closes the gate alone
+    where it fails. mail: a digest of the source that copies of it share. step_ms: milliseconds of each step of the
+    trace; empty where they are not known. taken_over: the id of the earlier run that gave it. of: how many records
+    a task has, each a case of its own. inputs: None where it is not sure which they were, as for files that
+    somebody edited just then.
 
     What happened, each part None where there is none: source, the file of the case as it was; request, what the agent
     got (a mail); response, what came of it (reply, ticket, calls); trace, the way there (messages of the model, steps);
@@ -212,6 +213,7 @@ class CaseResult(NamedTuple):
     harm: tuple[str, ...] | None = ()
     nearest: tuple[Nearest, ...] = ()
     needs_review: bool = False
+    must: bool = False
     source: bytes | None = None
     request: Any = None
     response: Any = None
@@ -244,6 +246,7 @@ class CaseResult(NamedTuple):
             "file": self.file,
             "nearest": [each._asdict() for each in self.nearest],
             "needs_review": self.needs_review,
+            "must": self.must,
             "of": self.of if self.of > 1 else None,
         }
         harm = {} if self.passed or self.harm is None else {"harmful": list(self.harm)}

@@ -309,6 +309,7 @@ class RunStore:
             harm=None if harm is None else tuple(harm),
             nearest=tuple(Nearest(**each) for each in judged.pop("nearest", ())),
             needs_review=judged.pop("needs_review", False),
+            must=judged.pop("must", False),
             source=None if source is None else self._decompress(source),
             request=request,
             response=response,

@@ -64,6 +64,25 @@ def rounded_percentage(passed: int, total: int, threshold: Threshold) -> float:
     return float(_decimal_text(scaled, decimals))
 
 
+def upper_bound(wrong: int, total: int, alpha: float) -> float:
+    """The share of all that is wrong at most where `wrong` of `total` drawn at random are (Clopper–Pearson, one-sided).
+
+    alpha: the chance that it is more, after all.
+    """
+    _check_counts(wrong, total)
+    if wrong == total:
+        return 1.0
+    ways = [math.lgamma(total + 1) - math.lgamma(k + 1) - math.lgamma(total - k + 1) for k in range(wrong + 1)]
+    low, high = wrong / total, 1.0
+    for _ in range(50):  # halves: far below what anybody writes
+        share = (low + high) / 2
+        so_few = sum(
+            math.exp(way + k * math.log(share) + (total - k) * math.log1p(-share)) for k, way in enumerate(ways)
+        )
+        low, high = (share, high) if so_few > alpha else (low, share)
+    return high
+
+
 def _check_counts(passed: int, total: int) -> None:
     if not 0 <= passed <= total:
         raise ValueError(f"{passed} of {total} is no share: passed must lie between 0 and the total.")

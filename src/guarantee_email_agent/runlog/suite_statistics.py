@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from guarantee_email_agent.runlog.distinct_mails import DistinctMails
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.selective import Selectivity
 from guarantee_email_agent.runlog.statistics import Threshold, format_percentage
+from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest
 from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import printable
 
@@ -29,6 +31,7 @@ class SuiteStatistics:
         self._runs = [0, 0]
         self._scenarios = [0, 0]
         self._taken_over: Counter[str] = Counter()
+        self.must_failed: list[str] = []
         self._flaky: list[tuple[str, int, int]] = []
         self._groups: dict[str, dict[str, list[int]]] = {"category": {}, "language": {}}
 
@@ -37,6 +40,8 @@ class SuiteStatistics:
         shown, passed, count = case.shown, sum(run.passed for run in case.runs), len(case.runs)
         if shown.taken_over:
             self._taken_over[shown.taken_over] += 1
+        if shown.must and not case.passed:
+            self.must_failed.append(case.name)
         self._repeat = max(self._repeat, count)
         _count(self._runs, passed, count)
         _count(self._scenarios, case.passed, 1)
@@ -82,12 +87,24 @@ class SuiteStatistics:
             count = f"{self._taken_over.total()} of {pluralize(self._scenarios[1], 'scenario')}"
             yield "Taken over", f"{count}, from {', '.join(runs[:_MAX_RUNS])}{more}"
 
-    def conclusion(self) -> str:
-        """What the suite shows, and what it does not, in a sentence or two."""
+    def must_facts(self) -> Iterator[tuple[str, str]]:
+        """Which scenarios failed of those that close the gate alone."""
+        if names := list(map(printable, self.must_failed)):
+            more = f" and {len(names) - _MAX_FLAKY} more" if len(names) > _MAX_FLAKY else ""
+            yield "Must failed", f"{', '.join(names[:_MAX_FLAKY])}{more}"
+
+    def conclusion(self, manifest: SuiteManifest = DEVELOPMENT, mails: DistinctMails | None = None) -> str:
+        """What the suite shows, and what it does not, in a sentence or two. mails: of a whole run, where it was one."""
         passed, total = self._scenarios
         if not total:
             return "No scenario ran."
         counts = f"{passed} of {pluralize(total, 'scenario')} {'passes' if total == 1 else 'pass'}."
+        if manifest.kind == "held_out" or (manifest.kind == "sealed" and mails is not None):
+            known = self.selectivity.as_dict() if mails is not None and mails.total == total else None
+            of_mails = (passed, total) if mails is None else (mails.passed, mails.total)
+            return f"{counts} {manifest.conclusion(*of_mails, known, self.selectivity.harmful)}"
+        if manifest.kind == "sealed":
+            return f"{counts} Only a whole run of a sealed suite says how often new mail goes wrong."
         if not self.selectivity.is_of_our_agent:
             return f"{counts} If the agent was built on this suite, it says nothing of how often new mail goes wrong."
         if passed < total:
@@ -111,6 +128,7 @@ class SuiteStatistics:
         """For machines."""
         selective = self.selectivity.as_dict()
         return {
+            "must_failed": self.must_failed,
             **({"selective": selective} if selective else {}),
             **({"taken_over": dict(self._taken_over)} if self._taken_over else {}),
             "repeat": {

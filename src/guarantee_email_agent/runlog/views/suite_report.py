@@ -12,6 +12,7 @@ from guarantee_email_agent.runlog.records import NO_USAGE, Case, Usage
 from guarantee_email_agent.runlog.shared_causes import SharedCauses
 from guarantee_email_agent.runlog.statistics import format_percentage, rounded_percentage, threshold_text
 from guarantee_email_agent.runlog.stored_records import StoredRun
+from guarantee_email_agent.runlog.suite_manifest import SuiteManifest
 from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
 from guarantee_email_agent.runlog.totals import Totals
 from guarantee_email_agent.runlog.views.comparison_report import json_comparison
@@ -51,13 +52,19 @@ def suite_report(
     interrupted = run.outcome in (None, "interrupted", "crashed")
     regressions = run.facts.get("regressions", ())
     held = regressions if run.facts.get("no_regressions") else ()
+    manifest, distinct = SuiteManifest.of_facts(run.facts), mails.count()
+    is_whole = not run.selection and totals.total >= run.planned
+    proven = manifest.lower_bound(distinct.passed, distinct.total) if is_whole else None
     decision = decide_gate(
         totals,
         run.threshold,
         require_proof=run.require_proof,
         fail_fast=bool(run.facts.get("fail_fast")),
         planned=run.planned,
+        must_failed=statistics.must_failed,
         regressions=held,
+        manifest=manifest,
+        proven=proven,
     )
     # The run's own word counts: what its gate rested on may be kept no more, as in runs of earlier versions.
     gate = decision.gate if run.outcome is None or interrupted else cast("GateOutcome", run.outcome)
@@ -68,6 +75,7 @@ def suite_report(
         ("Agent", run.agent),
         ("Language model", "" if run.agent else f"{run.llm} ({run.model})"),
         ("Cost", describe_usage(run.model, usage) if is_live else ""),
+        *statistics.must_facts(),
         *statistics.selectivity.facts(),
         *statistics.taken_over_facts(),
         ("Only", " ".join(run.selection)),
@@ -78,7 +86,6 @@ def suite_report(
         ("Regressions", ", ".join(regressions)),
         ("Version", run.package_version),
     ]
-    distinct = mails.count().total if run.mails is None else run.mails
     return Report(
         command="eval",
         noun="scenario",
@@ -93,7 +100,10 @@ def suite_report(
         cases=cases,
         rate=format_percentage(totals.passed, totals.total, run.threshold),
         threshold=threshold_text(run.threshold),
-        notes=[*statistics.repetition_notes(), *([] if interrupted else [statistics.conclusion()])],
+        notes=[
+            *statistics.repetition_notes(),
+            *([] if interrupted else [statistics.conclusion(manifest, distinct if is_whole else None)]),
+        ],
         facts=[(name, value) for name, value in facts if value],
         causes=causes.counts(),
         groups=groups.rows(),
@@ -115,12 +125,13 @@ def suite_report(
                 "failed": totals.failed,
                 "invalid": totals.invalid,
                 "needs_review": needing_review,
-                "distinct": distinct,
+                "distinct": distinct.total if run.mails is None else run.mails,
                 "harmful": statistics.selectivity.harmful,
             },
             "pass_rate": rounded_percentage(totals.passed, totals.total, run.threshold),
             "threshold": float(threshold_text(run.threshold)),
-            "lower_bound_95": None,
+            "lower_bound_95": proven,
+            "suite_kind": manifest.kind,
             "gate": "failed" if interrupted or totals.total < run.planned else gate,
             "interrupted": interrupted,
             **statistics.as_dict(),
@@ -164,6 +175,7 @@ def _json_case(case: Case) -> dict[str, Any]:
         "passed": case.passed,
         **({"taken_over": shown.taken_over} if shown.taken_over else {}),
         "needs_review": shown.needs_review,
+        "must": shown.must,
         **repeated,
         "failures": list(map(str, case.failed_checks)),
         "harmful": list(case.harm),

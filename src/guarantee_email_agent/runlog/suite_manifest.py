@@ -1,0 +1,141 @@
+"""What a suite shows of new mail, by its `_manifest.yml`: nothing, what its first opening did, or a bound."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from guarantee_email_agent.files.fields import number, setting
+from guarantee_email_agent.files.problems import ProblemsError
+from guarantee_email_agent.files.text_file import InputFileError, read_bytes, read_text
+from guarantee_email_agent.files.validation import build
+from guarantee_email_agent.files.yaml import load_documents
+from guarantee_email_agent.runlog.statistics import upper_bound
+from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.terminal import pluralize
+from guarantee_email_agent.utils.text import printable
+
+MANIFEST: Final = "_manifest.yml"
+_MAX_BYTES: Final = 1 << 20
+_ALPHA: Final = 0.05
+_OF_SEAL: Final = ("drawn_from", "period", "sha256", "revision")
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteManifest:
+    """The kind of a suite. Without a file it is one that the agent was built on."""
+
+    kind: Literal["development", "held_out", "sealed"] = setting("development", "What the agent's authors know of it.")
+    first_passed: int | None = number(None, "Held out: how many of its mails passed when it was first opened.", 0)
+    first_total: int | None = number(None, "Held out: of how many.", 1)
+    opened_since: int = number(0, "Held out: how often it was looked at since.", 0)
+    drawn_from: int | None = number(None, "Sealed: of how many mails its own were drawn at random.", 1)
+    period: str | None = setting(None, "Sealed: when those were received, such as September and October.")
+    sha256: str | None = setting(None, "Sealed: of the lines that `sha256sum` prints of its files.")
+    revision: str | None = setting(None, "Sealed: of the agent, before which it was sealed.")
+    openings: int = number(1, "Sealed: how often it may be opened; each takes its share of the 5 % of doubt.", 1)
+
+    def as_facts(self) -> dict[str, Any]:
+        """As a run keeps it, beside what else is known of it; nothing of a suite without a manifest."""
+        return {} if self == DEVELOPMENT else {"manifest": asdict(self)}
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any]) -> SuiteManifest:
+        return cls(**facts.get("manifest", {}))
+
+    def lower_bound(self, passed: int, total: int) -> float | None:
+        """Percent of new mail that passes at least, with 95 % confidence, rounded down; None where nothing says so.
+
+        passed, total: distinct mails of a whole run.
+        """
+        return round(100 - self._most(total - passed, total), 1) if self.kind == "sealed" and total else None
+
+    def why_unproven(self, bound: float | None) -> str:
+        """Why a rate is not proven, in a few words. bound: as `lower_bound` gives it."""
+        if bound is not None:
+            return f"proven is a rate of {bound}%"
+        suite = {"development": "that the agent was built on", "held_out": "that was opened before"}.get(self.kind)
+        return f"a suite {suite or 'of which only a part ran'} proves no rate on new mail"
+
+    def conclusion(
+        self, passed: int, total: int, counts: Mapping[str, int] | None = None, harmful: int | None = None
+    ) -> str:
+        """For a suite that is held out or sealed, what follows on its counts of distinct mails.
+
+        counts: what became of each mail, where each is distinct and the agent ours. harmful: mails; None if not known.
+        """
+        if self.kind == "held_out":
+            since = f"opened {self.opened_since} times since" if self.opened_since != 1 else "opened once since"
+            if self.first_passed is None or self.first_total is None:
+                return f"These mails were held out, and {since}: nothing is proven by what was looked at before."
+            wrong = self.first_total - self.first_passed
+            most = _percent(upper_bound(wrong, self.first_total, _ALPHA))
+            first = f"{self.first_passed} of {self.first_total} passed when they were first opened"
+            bound = f"of mails drawn like them, at most {most} % went wrong then, with 95 % confidence"
+            return f"These mails were held out: {first} ({bound}), and they were {since}."
+        times = "once" if self.openings == 1 else f"at most {self.openings} times"
+        drawn = f"drawn at random from the {self.drawn_from:,} received in {self.period}"
+        sealed = f"sealed (sha256 {(self.sha256 or '')[:12]}…) before revision {self.revision}, opened {times}"
+        said = [f"{pluralize(total, 'mail')}, {drawn}, {sealed}: {total - passed} wrong."]
+        confidence = "With 95 % confidence" if self.openings == 1 else "With 95 % confidence in all its openings"
+        said.append(
+            f"{confidence} at most {self._most(total - passed, total)} % of mail like that period's goes wrong."
+        )
+        if counts:
+            answered, mails = counts["answered"], counts["mails"]
+            parts = [f"at least {round(100 - self._most(mails - answered, mails), 1)} % of it is answered"]
+            parts.append(f"of the answers at most {self._most(answered - counts['right'], answered)} % are wrong")
+            if harmful is not None:
+                parts.append(f"at most {self._most(harmful, mails)} % of it is harmed")
+            said.append(f"Each for itself: {', '.join(parts)}.")
+        return " ".join(said)
+
+    def _most(self, wrong: int, total: int) -> float:
+        return _percent(upper_bound(wrong, total, _ALPHA / self.openings))
+
+
+DEVELOPMENT: Final = SuiteManifest()
+
+
+def read_manifest(folder: Path) -> SuiteManifest:
+    """Of the suite in a folder. Raises ConfigurationError for one that cannot be used, or whose seal is broken."""
+    path = folder / MANIFEST
+    if not os.path.lexists(path):
+        return DEVELOPMENT
+    try:
+        documents = load_documents(read_text(path, _MAX_BYTES))
+        made = build(SuiteManifest, documents[0] if len(documents) == 1 else documents or {})
+        if isinstance(made, list):
+            raise _error(path, str(ProblemsError(made)))
+        if made.kind != "sealed":
+            return made
+        if missing := [name for name in _OF_SEAL if not getattr(made, name)]:
+            raise _error(path, f"a sealed suite lacks {', '.join(missing)}. Add it")
+        digest = _digest(folder)
+    except InputFileError as error:
+        raise _error(path, error.message) from None
+    if digest != made.sha256:
+        problem = f"the seal is broken: the files of this folder have the digest {digest}, not {made.sha256}"
+        raise _error(path, f"{problem}. Restore them, or say kind: held_out")
+    return made
+
+
+def _digest(folder: Path) -> str:
+    """Of what `sha256sum [!_.]*` prints in it in the C locale."""
+    names = sorted((name for name in os.listdir(folder) if name[0] not in "._"), key=os.fsencode)
+    lines = (f"{hashlib.sha256(read_bytes(folder / name, 1 << 28)).hexdigest()}  {name}\n" for name in names)
+    return hashlib.sha256(b"".join(map(os.fsencode, lines))).hexdigest()
+
+
+def _percent(share: float) -> float:
+    """Rounded up to one decimal: a bound may not get better by being written."""
+    return min(100.0, math.ceil(1000 * share - 1e-6) / 10)
+
+
+def _error(path: Path, problem: str) -> ConfigurationError:
+    return ConfigurationError(f"{printable(str(path))}: {printable(problem)}", "eval_manifest_invalid")
