@@ -164,6 +164,7 @@ EARLIER = "from a by b; Sun, 11 Jan 2026 10:00:00 +0000"
         ({"Date": "yesterday", "Received": [EARLIER]}, 6.9, True),
         ({"Date": "yesterday"}, 99.0, False),
         ({"Date": DATE}, -99.0, False),
+        ({"Date": DATE}, 1e9, True),  # a file's time may be any
     ],
 )
 def test_a_mail_that_is_old_by_its_own_dates_is_for_a_person(

@@ -85,8 +85,8 @@ async def hand_over_reasons(
 
 def _doubts(mail: IncomingMail, recipient: str | None, policy: AnswerPolicy) -> Iterator[str]:
     """Why nobody can be sure that this mail is to be answered, or what it says."""
-    email, delay = mail.email, _delay(mail)
-    if delay is not None and policy.max_delay_days is not None and delay > timedelta(days=policy.max_delay_days):
+    email, days = mail.email, _delay_days(mail)
+    if days is not None and policy.max_delay_days is not None and days > policy.max_delay_days:
         yield DELAYED
     if not HEADER_DAMAGES.isdisjoint(email.problems):
         yield DAMAGED_HEADER
@@ -102,14 +102,14 @@ def _doubts(mail: IncomingMail, recipient: str | None, policy: AnswerPolicy) -> 
         yield MAYBE_AUTOMATIC
 
 
-def _delay(mail: IncomingMail) -> timedelta | None:
+def _delay_days(mail: IncomingMail) -> float | None:
     """From the newer of the mail's Date and its oldest Received to its delivery; None where nobody knows."""
     headers = mail.email.headers
     first_server = [value.rpartition(";")[2] for value in headers.get("received", ())[-1:]]
     moments = [moment for value in (*headers.get("date", ()), *first_server) if (moment := parse_date(value))]
     if not moments or mail.arrived_at is None:
         return None
-    return datetime.fromtimestamp(mail.arrived_at, UTC) - max(moments)
+    return (mail.arrived_at - max(moments).timestamp()) / 86_400
 
 
 def asked_for(thread: Thread, instructions: Instructions) -> str | None:

@@ -102,7 +102,9 @@ BODIES = {
     "alternative, plain is a part of it": (multipart("alternative", b"\nhtml", HTML), "html SN12345"),
     "alternative, plain is a stub of other words": (
         multipart(
-            "alternative", b"\nDiese Nachricht wird nicht angezeigt.", HTML.replace(b"<p>", b"<p>" + b"I ask " * 9)
+            "alternative",
+            b"\nDiese Nachricht im Browser: https://a.example/12",
+            HTML.replace(b"<p>", b"<p>" + b"I ask " * 9),
         ),
         "I ask " * 9 + "html SN12345",
     ),

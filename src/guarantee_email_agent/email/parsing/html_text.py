@@ -41,7 +41,7 @@ _DARK_BACKGROUND = re.compile(
 )
 _HIDING_STYLE = re.compile(
     rf"display\s*:\s*none|visibility\s*:\s*hidden|mso-hide\s*:\s*all|(?<![-\w])opacity{_ZERO}"
-    r"|text-decoration[\w-]*\s*:[^;]*\bline-through|(?:left|top|right|bottom|indent)\s*:\s*-\d{3}"
+    r"|text-decoration[\w-]*\s*:[^;]*\bline-through|(?:left|top|right|bottom|indent)\s*:\s*-(?:\d{4}|[5-9]\d\d)"
 )
 _NO_HEIGHT = re.compile(rf"(?<![-\w])(?:max-)?height{_ZERO}")
 _HIDDEN_OVERFLOW = re.compile(r"overflow(?:-y)?\s*:\s*hidden")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 _MESSAGE_ID = r"<[^<>\s]{1,996}>"
-_WORD = r"\w+"
+_WORD, _LINK = r"\w+", r"https?://\S+"
 _MAX_STUB_CHARS = 400  # of a plain half such as "Please view this message in a browser."
 _NAME_DOT = r"\.(?=\s*(?:>|$))"  # which ends a fully qualified domain name
 
@@ -222,7 +222,7 @@ def _preferred_text(group: Sequence[tuple[str, str]], problems: list[str]) -> st
 
 def _is_stub(plain: str, html: str) -> bool:
     """Whether a short plain text says something else than the HTML, or only a part of it."""
-    words, shown = (set(re.findall(_WORD, text.casefold())) for text in (plain, html))
+    words, shown = (set(re.findall(_WORD, re.sub(_LINK, "", text.casefold()))) for text in (plain, html))
     if any(map(str.isdigit, "".join(words - shown))):  # no stub gives a number of its own
         return False
     return len(html) >= len(plain.strip()) and (2 * len(words & shown) < len(words) or len(shown) >= 2 * len(words))
