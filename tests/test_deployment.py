@@ -122,14 +122,18 @@ class TestKubernetes:
         """https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted, and a root that is read."""
         found = objects((DEPLOY / "kubernetes/single/agent.yaml").read_text())
         pod = found["Deployment"]["spec"]["template"]["spec"]
-        (container,) = pod["containers"]
+        container, proving = *pod["containers"], *pod["initContainers"]
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-        assert container["securityContext"] == {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        }
+        assert (
+            container["securityContext"]
+            == proving["securityContext"]
+            == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+        )
         assert {kind for volume in pod["volumes"] for kind in volume if kind != "name"} == {
             "persistentVolumeClaim",
             "configMap",

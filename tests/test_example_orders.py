@@ -61,6 +61,7 @@ def test_the_agent_answers_from_the_table(folder: Path) -> None:
             f"From: {name}@example.com\nTo: orders@example.com\nSubject: My order\nMessage-ID: <{name}@example.com>\n"
             f"\nWhere is my order {number}?\n"
         )
+    assert run(folder, "eval", "--quiet").returncode == 0
     done = run(folder, "run", "--once")
     assert done.returncode == 0, done.stderr
 

@@ -49,7 +49,8 @@ def folder(tmp_path: Path, issuer: OAuthIssuer) -> Iterator[Path]:
         server = {"host": "127.0.0.1", "port": imap.port, "security": "none"}
         oauth = issuer.settings(flow="device", token_file="token.json")
         mailbox = {"from_address": USER, "imap": server, "smtp": {**server, "port": 1}, "oauth": oauth}
-        (tmp_path / "config.yaml").write_text(json.dumps({"mailbox": mailbox, "llm": {"provider": "offline"}}))
+        settings = {"mailbox": mailbox, "llm": {"provider": "offline"}, "agent": {"require_eval": False}}
+        (tmp_path / "config.yaml").write_text(json.dumps(settings))
         issued = issuer.issue()
         token = {name: issued[name] for name in ("access_token", "refresh_token")}
         made_for = {"client_id": CLIENT_ID, "token_url": issuer.token_url, "user": USER}

@@ -40,7 +40,7 @@ class Company:
         settings = {
             "mailbox": {"from_address": ADDRESS},
             **sections,
-            "agent": {**WHOLE_INBOX, **sections.get("agent", SHORT_TIMES)},
+            "agent": {"require_eval": False, **WHOLE_INBOX, **sections.get("agent", SHORT_TIMES)},
         }
         (self.folder / "config.yaml").write_text(json.dumps(settings))
 

@@ -32,7 +32,7 @@ _ADDRESS: Final = "support@example.com"
 _CONFIG: Final = f"""\
 # Written by `run --demo`: look around, change something, and run again with --config config.yaml
 mailbox: {{from_address: {_ADDRESS}, maildir: mailbox}}
-agent: {{concurrency: 1, answer_since: all, max_delay_days: null}}
+agent: {{concurrency: 1, answer_since: all, max_delay_days: null, require_eval: false}}
 """
 
 

@@ -22,6 +22,7 @@ from guarantee_email_agent.agent.identity_key import (
 from guarantee_email_agent.agent.inbox import answer_since, count_inbox, inbox_filter, require_clock
 from guarantee_email_agent.agent.mail_model import check_price
 from guarantee_email_agent.agent.monitoring import check_place, require_packages, shown_place
+from guarantee_email_agent.agent.required_evaluation import REMEDY, RequiredEvaluation, required_evaluation
 from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
 from guarantee_email_agent.agent.startup import connection_problem, require_owner
 from guarantee_email_agent.config.loader import built_in_files, load_config
@@ -47,6 +48,7 @@ from guarantee_email_agent.utils.errors import (
     EXIT_SUCCESS,
     AgentError,
     ConfigurationError,
+    InstructionError,
     IntegrationError,
     LLMError,
 )
@@ -113,6 +115,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             report.weak("Languages", sentence)
         for part, sentence in instruction_warnings(instructions, config.instructions.scenarios_dir):
             report.weak(part, sentence)
+        _report_evaluation(config, report)
     with report.checking("Language model"):
         interpreter = InstructionInterpreter(lexicon_files(config).load)
         limiter = mail_limiter(config, _CLOCK)
@@ -216,6 +219,19 @@ def _report_policy(config: Config, report: _Report) -> None:
     )
     if config.agent.trusted_forms:
         report.weak("Trusted forms", "without agent.sender_check a forged mail of a form has us write to anybody")
+
+
+def _report_evaluation(config: Config, report: _Report) -> None:
+    evaluation = RequiredEvaluation(config)
+    with report.checking("Evaluation"):
+        if (proof := evaluation.proof()).state == "passed":
+            report.passed("Evaluation", str(proof))
+        elif required_evaluation(config) is None:
+            report.weak("Evaluation", str(proof))
+        elif (proved := evaluation.last_proved()) is not None:
+            report.weak("Evaluation", f"{proof}: `run` goes on with the files that passed in {proved[0]}. {REMEDY}")
+        else:
+            raise InstructionError(f"{proof}. {REMEDY}", "instruction_not_evaluated")
 
 
 def _report_proof(config: Config, report: _Report) -> None:

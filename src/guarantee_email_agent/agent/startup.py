@@ -170,6 +170,8 @@ async def _log_inbox(daemon: Daemon) -> None:
     """What the agent is about to do, before it does it: an inbox has a past."""
     settings = daemon.worker.settings
     logger.info("Mode: %s%s", settings.mode, MODE_NOTES[settings.mode])
+    if settings.mode == "answer" and not settings.require_eval:
+        logger.info("agent.require_eval is false: instruction files answer customers without an evaluation")
     try:
         counts = await daemon.count_inbox()
     except IntegrationError as error:  # the first poll says more

@@ -8,6 +8,7 @@ from guarantee_email_agent.agent.identity_key import mailbox_name
 from guarantee_email_agent.agent.mail_model import check_price
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.process_identity import process_name
+from guarantee_email_agent.agent.required_evaluation import RequiredEvaluation, required_evaluation
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
 from guarantee_email_agent.email.processor import EmailProcessor, InstructionSource
@@ -30,13 +31,22 @@ logger = logging.getLogger(__name__)
 class CheckedInstructions:
     """An InstructionSource that never fails.
 
-    Raises InstructionError, when it is made, where the files have a mistake.
+    Raises InstructionError, when it is made, where the files have a mistake, or where neither they nor any before them
+    have the evaluation that is required, if one is.
     """
 
-    def __init__(self, files: InstructionFiles) -> None:
-        self._files = files
+    def __init__(self, files: InstructionFiles, evaluation: RequiredEvaluation | None = None) -> None:
+        self._files, self._evaluation = files, evaluation
         self._last = files.load()
         self._problem = ""
+        if evaluation is not None:
+            try:
+                evaluation.require()
+            except InstructionError as error:
+                if (proved := evaluation.last_proved()) is None:
+                    raise
+                self._last = proved[1]
+                self._tell(error)
 
     @property
     def current(self) -> Instructions:
@@ -48,17 +58,18 @@ class CheckedInstructions:
         return self._last.lexicon
 
     def load(self) -> Instructions:
-        """The files as they stand, or, while one of them has a mistake, as they were before.
+        """The files as they stand, or, while one of them has a mistake or they are not proved, as they were before.
 
         Each mistake is logged at ERROR once, with file and line.
         """
         try:
             found = self._files.load()
+            if found is not self._last and self._evaluation is not None:
+                self._evaluation.require()
+                if self._files.load() is not found:  # edited meanwhile: it is not what was proved
+                    return self._last
         except InstructionError as error:
-            if error.message != self._problem:
-                self._problem = error.message
-                for line in error.message.splitlines():
-                    logger.error("The instructions from before stay in use: %s", line, extra=_fields(error))
+            self._tell(error)
             return self._last
         if self._problem:
             self._problem = ""
@@ -66,14 +77,20 @@ class CheckedInstructions:
         self._last = found
         return found
 
+    def _tell(self, error: InstructionError) -> None:
+        if error.message != self._problem:
+            self._problem = error.message
+            for line in error.message.splitlines():
+                logger.error("The instructions from before stay in use: %s", line, extra=_fields(error))
+
 
 def _fields(error: InstructionError) -> dict[str, dict[str, str]]:
     return {"fields": {"code": error.code}}
 
 
 def checked_instructions(config: Config) -> CheckedInstructions:
-    """Raises InstructionError for files with a mistake."""
-    return CheckedInstructions(instruction_files(config))
+    """Raises InstructionError for files with a mistake, and for those that may not answer without an evaluation."""
+    return CheckedInstructions(instruction_files(config), required_evaluation(config))
 
 
 def create_model(config: Config, clock: Clock, instructions: CheckedInstructions) -> ClosableModel:

@@ -308,6 +308,9 @@ class AgentSettings:
     own_addresses: tuple[str, ...] = setting(
         (), "Further addresses of our own; mail from them is never answered.", _addresses
     )
+    require_eval: bool = setting(
+        True, "Whether mode `answer` uses only instruction files for which `eval` passed the configured suite."
+    )
     caution: int = number(
         70, "How sure the agent has to be of a mail, in percent, before it answers; `0`: not at all.", 0, 100
     )

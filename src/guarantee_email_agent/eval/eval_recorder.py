@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.settings import Config
@@ -20,6 +18,7 @@ from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.distinct_mails import MailCounter
+from guarantee_email_agent.runlog.proof import suite_name
 from guarantee_email_agent.runlog.records import Case, CaseResult, InputSet, KeptRun, NewRun
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.runlog.stored_records import SuiteKey
@@ -212,13 +211,3 @@ def suite_key(config: Config, options: EvalOptions) -> SuiteKey:
     """What runs have in common that can be compared with one of these options."""
     suite, agent = suite_name(options.directory, config), without_password(options.agent or "")
     return SuiteKey("eval", suite, options.only, agent, options.llm)
-
-
-def suite_name(directory: Path, config: Config) -> str:
-    """The folder as every machine names it: relative to the project, or as that which comes with the package."""
-    from guarantee_email_agent.config.built_in_files import built_in_path
-
-    folder = Path(os.path.abspath(directory))
-    if config.source is not None and folder.is_relative_to(config.source.parent):
-        return folder.relative_to(config.source.parent).as_posix()
-    return "built-in" if folder == built_in_path("evals/scenarios") else folder.as_posix()

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.eval_recorder import suite_name
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.resume import file_content, has_source
-from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, changed_inputs
-from guarantee_email_agent.runlog.records import InputSet
+from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
+from guarantee_email_agent.runlog.proof import suite_name
+from guarantee_email_agent.runlog.records import InputSet, changed_inputs
 from guarantee_email_agent.runlog.run_reader import LAST, RunStore
 from guarantee_email_agent.runlog.stored_records import StoredRun
 from guarantee_email_agent.runlog.views.comparison_report import describe_run

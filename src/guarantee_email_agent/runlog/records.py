@@ -8,7 +8,7 @@ not dataclasses: those take six times as long to define, at the start of every `
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Self
@@ -78,6 +78,15 @@ class InputSet:
     def incomplete(self) -> tuple[str, ...]:
         """Why a verdict may depend on more; empty where it does not."""
         return tuple(each.name for each in self.inputs if each.kind == INCOMPLETE)
+
+
+def changed_inputs(before: Iterable[Input], after: Iterable[Input]) -> Iterator[tuple[str, str, str]]:
+    """What is not the same in two sets of inputs: `added`, `removed` or `changed`, kind and name."""
+    old, new = ({(each.kind, each.name): each.digest for each in inputs} for inputs in (before, after))
+    for key in sorted(old.keys() | new.keys()):
+        was, now = old.get(key), new.get(key)
+        if was != now:
+            yield "added" if was is None else "removed" if now is None else "changed", *key
 
 
 class Check(NamedTuple):

@@ -379,6 +379,11 @@ class RunStore:
             for kind, name, digest, data in self.rows(query, (input_set,))
         ]
 
+    def input_set_of(self, run: StoredRun) -> int | None:
+        """The set that all results of a run share; None where there is none, or nobody knows it of one."""
+        found = self.rows("SELECT DISTINCT input_set FROM results WHERE run = ?", (run.number,))
+        return found[0][0] if len(found) == 1 else None
+
     def incomplete_inputs(self, run: StoredRun) -> list[str]:
         """What is not known of what the verdicts of a run depended on."""
         sets = "SELECT input_set FROM results WHERE run = ?"

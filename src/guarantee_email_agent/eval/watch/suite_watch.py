@@ -17,7 +17,7 @@ from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.eval.suite import evaluate, keep_results, run_again
-from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, changed_inputs
+from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs
 from guarantee_email_agent.eval.watch.affected import affected_files, changed_phrases, likely_first
 from guarantee_email_agent.eval.watch.difference import Difference
 from guarantee_email_agent.eval.watch.watched_files import (
@@ -30,7 +30,7 @@ from guarantee_email_agent.eval.watch.watched_files import (
 )
 from guarantee_email_agent.files.report_files import is_stdout
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import Input
+from guarantee_email_agent.runlog.records import Input, changed_inputs
 from guarantee_email_agent.runlog.views.report import relative_to
 from guarantee_email_agent.utils.errors import EXIT_INTERRUPTED, AgentError, ConfigurationError
 from guarantee_email_agent.utils.progress import Progress

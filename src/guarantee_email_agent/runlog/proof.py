@@ -1,0 +1,97 @@
+"""Whether the suite is green for what the agent answers by, as far as `eval` has kept it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from guarantee_email_agent.config.built_in_files import built_in_path
+from guarantee_email_agent.config.operation_settings import run_store_file
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.runlog.records import Input, changed_inputs
+from guarantee_email_agent.runlog.run_reader import RunStore
+from guarantee_email_agent.runlog.stored_records import StoredRun, SuiteKey
+
+_FILES: Final = ("instruction", "lexicon")
+_MAX_RUNS: Final = 100
+_MAX_NAMED: Final = 10
+_BUSY_S: Final = 1.0
+
+
+class Proof(NamedTuple):
+    """state: of the newest whole run with the same inputs; `out of date` where all had others, `never` without any.
+
+    run: its id. changed: what is not as it was in it, `changed instruction: main.md`.
+    """
+
+    state: Literal["passed", "failed", "out of date", "never"]
+    run: str = ""
+    changed: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        more = f" and {len(self.changed) - _MAX_NAMED} more" if len(self.changed) > _MAX_NAMED else ""
+        named = ", ".join((self.run, *self.changed)[: _MAX_NAMED + 1])
+        return f"{self.state} ({named}{more})" if self.run else self.state
+
+
+class SuiteProofs:
+    """Of whole offline runs of the configured suite with our own agent. Every method raises StoreError."""
+
+    def __init__(self, config: Config) -> None:
+        self._file = run_store_file(config.store, config.source)
+        self._key = SuiteKey("eval", suite_name(config.eval.test_suite_path, config), llm="offline")
+        self._threshold = config.eval.pass_threshold
+
+    def of(self, now: Sequence[Input]) -> Proof:
+        """now: the files, settings and code of the agent."""
+        newest = None
+        for run, inputs in self._runs():
+            changed = tuple(f"{change} {kind}: {name}" for change, kind, name in _changes(inputs, now))
+            if not changed:
+                return Proof("passed" if run.outcome == "passed" else "failed", run.id)
+            newest = newest or Proof("out of date", run.id, changed)
+        return newest or Proof("never")
+
+    def newest_files(self, now: Sequence[Input]) -> tuple[str, list[Input]] | None:
+        """The newest set of instruction files that passed with the settings and the code of now, and in which run."""
+        seen: set[tuple[bytes, ...]] = set()
+        for run, inputs in self._runs():
+            if any(kind not in _FILES for _, kind, _ in _changes(inputs, now)):
+                continue
+            files = [each for each in inputs if each.kind in _FILES]
+            digests = tuple(each.digest for each in files)
+            if run.outcome == "passed" and digests not in seen and all(each.content is not None for each in files):
+                return run.id, files
+            seen.add(digests)  # a newer run of the same files decides
+        return None
+
+    def _runs(self) -> Iterator[tuple[StoredRun, list[Input]]]:
+        """The newest first, each with what all of its results depended on; those that decide nothing are left out."""
+        if not os.path.lexists(self._file):
+            return
+        with RunStore(self._file, busy_s=_BUSY_S) as store:
+            known: dict[int, list[Input]] = {}
+            for run in store.runs(self._key, limit=_MAX_RUNS):
+                is_decided = run.outcome == "failed" or (run.outcome == "passed" and run.threshold >= self._threshold)
+                if not is_decided or run.total < run.planned or (of := store.input_set_of(run)) is None:
+                    continue
+                if of not in known:
+                    known[of] = store.inputs(of)
+                yield run, known[of]
+
+
+def _changes(inputs: Sequence[Input], now: Sequence[Input]) -> Iterator[tuple[str, str, str]]:
+    """What the agent answers by is not all that a verdict depends on: judges and what they import are left out."""
+    current = {(each.kind, each.name) for each in now}
+    kept = (each for each in inputs if each.kind in _FILES or (each.kind, each.name) in current)
+    return changed_inputs(kept, now)
+
+
+def suite_name(directory: Path, config: Config) -> str:
+    """The folder as every machine names it: relative to the project, or as that which comes with the package."""
+    folder = Path(os.path.abspath(directory))
+    if config.source is not None and folder.is_relative_to(config.source.parent):
+        return folder.relative_to(config.source.parent).as_posix()
+    return "built-in" if folder == built_in_path("evals/scenarios") else folder.as_posix()
