@@ -135,3 +135,29 @@ def test_where_nothing_ran_nothing_is_compared(suite: KeptSuite) -> None:
     suite.run()
     printed = suite.interrupt_and_print(0, baseline="run-1")[1]
     assert printed.endswith("Not compared with the baseline: no scenario ran")
+
+
+_LOOK = "'show valid_warranty_002' has all that happened"
+_COMPARE = "'compare green last' has every difference"
+
+
+@pytest.mark.parametrize("only", [(), ("valid_warranty_002",)])
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_failed_run_ends_with_what_changed_and_the_next_steps(
+    suite: KeptSuite, is_new: bool, only: tuple[str, ...]
+) -> None:
+    path = suite.write(2)
+    if is_new:
+        path.unlink()
+    assert "'show " not in suite.run_and_print()[1]
+    suite.write(1, lambda text: text.replace("created: ", "created:  "))  # which is not why the other one fails
+    suite.write(2, failing)
+    said = "1 new scenario failing" if is_new else f'{path}:16 [-["warranty is valid",-] {{+["no such phrase",+}}'
+    shown = suite.run_and_print(only=only)[1].splitlines()
+    assert shown[-2:] == [f"Changed since green: {said}", f"{_LOOK}, {_COMPARE}, 'view' is for the browser"]
+
+
+def test_of_a_suite_that_was_never_green_nothing_is_said_to_have_changed(suite: KeptSuite) -> None:
+    suite.write(2, failing)
+    assert suite.run_and_print()[1].splitlines()[-1] == f"{_LOOK}, 'view' is for the browser"
+    assert "'show " not in suite.run_and_print(kept=None)[1]

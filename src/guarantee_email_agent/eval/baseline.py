@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from guarantee_email_agent.runlog.comparison import compare_runs
+from guarantee_email_agent.eval.verdict_inputs import input_files
+from guarantee_email_agent.runlog.comparison import Comparison, ContentChange, compare_runs
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.run_reader import GREEN, LAST, RunStore
 from guarantee_email_agent.runlog.stored_records import StoredRun, SuiteKey
-from guarantee_email_agent.runlog.views.comparison_report import MAX_REPLIES, print_comparison
+from guarantee_email_agent.runlog.views.comparison_report import MAX_REPLIES, print_comparison, verb_of_change
+from guarantee_email_agent.runlog.views.report import relative_to
+from guarantee_email_agent.runlog.views.word_diff import CHANGE, diff_text, paint_changes
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.terminal import Terminal, TextStream
+from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
+from guarantee_email_agent.utils.text import printable, truncate
 
 if TYPE_CHECKING:
+    from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.eval.options import EvalOptions
 
 _MAX_RUNS: Final = 200
+_MAX_WORDS: Final = 200
 
 
 class Baseline:
@@ -153,3 +162,59 @@ def find_last_failed(file: Path, key: SuiteKey) -> set[str]:
             if not run.selection and run.total >= run.planned:
                 break
     return {name for name, passed in latest.items() if not passed}
+
+
+def print_next_steps(config: Config, options: EvalOptions, terminal: Terminal) -> None:
+    """After a run that failed: the first thing that changed since the suite was green, and what tells more.
+
+    Nothing where no scenario of it is kept as failed.
+    """
+    if options.kept is None:
+        return
+    with suppress(StoreError), RunStore(options.kept.file) as store:  # the run has said what it could not keep
+        run = store.find_run(options.run_id)
+        name = next((each.name for each in store.case_outcomes(run, failed_only=True)), None)
+        if name is None:
+            return
+        compare = ""
+        with suppress(StoreError):  # it was never green
+            baseline = store.find_green_before(run)
+            comparison = compare_runs(store, baseline, run, max_details=MAX_REPLIES, counts_all=False)
+            failing = [each.name for each in comparison.newly_failing]
+            name = next(iter(failing), name)
+            compare = ", 'compare green last' has every difference"
+            changed = [each for each in comparison.contents.shown if each.kind != "scenario" or each.name in failing]
+            found = [*map(verb_of_change, changed), *_other_changes(comparison)]
+            if changed and changed[0].kind == "scenario":
+                found[0] = _first_change(changed[0], store.find_case(run, changed[0].name)[0].file)
+            elif changed:
+                paths = dict(input_files(config, options.directory, options.agent))
+                found[0] = _first_change(changed[0], paths.get((changed[0].kind, changed[0].name), changed[0].name))
+            shown = paint_changes(found[0], terminal) if found else "nothing that is known"
+            more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+            terminal.line(f"Changed since green: {shown}{more}")
+        show = f"'show {printable(shlex.quote(name))}' has all that happened"
+        terminal.line(f"{show}{compare}, 'view' is for the browser")
+        terminal.flush()
+
+
+def _first_change(change: ContentChange, path: str) -> str:
+    """`instructions/main.md:3 [-words that went-] {+words that came+}`."""
+    place = printable(relative_to(path))
+    if change.before is None or change.after is None:
+        return f"{place} ({verb_of_change(change)})"
+    before, after = (content.decode(errors="replace") for content in (change.before, change.after))
+    lines = zip_longest(before.splitlines(), after.splitlines())
+    number = next((number for number, (old, new) in enumerate(lines, 1) if old != new), 1)
+    words = " ".join(CHANGE.findall(next(diff_text(before, after), "")))
+    return f"{place}:{number} {printable(truncate(words, _MAX_WORDS))}".rstrip()
+
+
+def _other_changes(comparison: Comparison) -> Iterator[str]:
+    yield from (
+        f"the setting {name}" for name, _, _ in comparison.settings if name not in ("git_revision", "selection")
+    )
+    if failed := sum(each.verdict != "passed" for each in comparison.added):
+        yield f"{pluralize(failed, 'new scenario')} failing"
+    if comparison.unknown_inputs:
+        yield "what is not known, since files were edited during a run"

@@ -26,7 +26,7 @@ from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManife
 from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.progress import Progress
-from guarantee_email_agent.utils.terminal import TextStream, pluralize
+from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.baseline import Baseline
@@ -74,6 +74,10 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream, on_result
             stream.write("".join(f"{line}\n" for line in reporter.caution_curve()) if is_whole else shown.getvalue())
             stream.flush()
             return EXIT_SUCCESS if is_whole else code
+        if code == EXIT_EVALUATION:
+            from guarantee_email_agent.eval.baseline import print_next_steps  # only for runs that fail
+
+            print_next_steps(config, suite.options, Terminal(stream))
         return code
 
 

@@ -120,13 +120,16 @@ class RunStore:
         return self._runs(["number = ?"], [number], 1)[0]
 
     def find_green_before(self, run: StoredRun) -> StoredRun:
-        """The newest earlier run of the same suite that passed its gate. Raises StoreError for none."""
-        conditions, values = _conditions(run.key)
-        found = self._runs([*conditions, "outcome = 'passed'", "number < ?"], [*values, run.number], 1)
-        if not found:
-            problem = f"no run of {printable(run.suite)} has passed its gate before {run.id}. Name a run by its id"
-            raise self._database.error("no_such_run", problem)
-        return found[0]
+        """The newest earlier run of the same selection that passed its gate, else of the whole suite.
+
+        Raises StoreError for none.
+        """
+        for key in (run.key, run.key._replace(selection=())):
+            conditions, values = _conditions(key)
+            if found := self._runs([*conditions, "outcome = 'passed'", "number < ?"], [*values, run.number], 1):
+                return found[0]
+        problem = f"no run of {printable(run.suite)} has passed its gate before {run.id}. Name a run by its id"
+        raise self._database.error("no_such_run", problem)
 
     def find_complete(self, key: SuiteKey) -> StoredRun:
         """The newest run of a suite that came to its end with all results. Raises StoreError for none."""

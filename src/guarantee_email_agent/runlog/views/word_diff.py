@@ -11,7 +11,7 @@ from guarantee_email_agent.utils.terminal import Terminal
 
 _BEFORE: Final = re.compile(r"\[-.*?-\]|>>.*?<<")
 _AFTER: Final = re.compile(r"\{\+.*?\+\}")
-_CHANGE: Final = re.compile(r"\[-.*?-\]|\{\+.*?\+\}")
+CHANGE: Final = re.compile(r"\[-.*?-\]|\{\+.*?\+\}")
 _MAX_LINES: Final = 5_000
 
 
@@ -66,7 +66,7 @@ def paint_changes(line: str, terminal: Terminal) -> str:
 def split_changes(line: str) -> Iterator[tuple[str, str]]:
     """A line as `diff_words` has it in parts, each with its sign: `-` went, `+` came, a space for what stayed."""
     at = 0
-    for change in _CHANGE.finditer(line):
+    for change in CHANGE.finditer(line):
         if at < change.start():
             yield " ", line[at : change.start()]
         yield change[0][1], change[0][2:-2]
