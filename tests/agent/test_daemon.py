@@ -239,6 +239,17 @@ class TestRun:
 
         inbox.run_until(stuck())
 
+    @pytest.mark.parametrize("goes_back", [True, False])
+    def test_a_first_start_in_the_future_is_read_anew_and_told_once(
+        self, ledger: Ledger, caplog: pytest.LogCaptureFixture, goes_back: bool
+    ) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.daemon.answer_since = future = ledger.time() + 7200.0
+        inbox.daemon._first_start = lambda: future - 10_800.0 if goes_back else future
+        assert [inbox.drain(), inbox.drain()] == [True, True]
+        assert inbox.daemon.finished == ({"answered": 1} if goes_back else {})
+        assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 1
+
     def test_an_inbox_that_cannot_be_listed_is_asked_again(
         self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
