@@ -80,6 +80,8 @@ class TestDrain:
     def test_mails_that_cannot_be_read_hold_up_no_other(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, *(f"bad{number}" for number in range(10)), "good0", "good1")
         inbox.mailbox.withheld = {name for name in inbox.mailbox.mails if name.startswith("bad")}
+        worker = inbox.daemon.worker
+        inbox.daemon.worker = replace(worker, settings=replace(worker.settings, concurrency=1))
         assert not inbox.drain()
         assert (inbox.daemon.finished, len(inbox.daemon.unfinished)) == ({"answered": 2}, 10)
         assert len(inbox.observer.results) == 12
