@@ -19,7 +19,10 @@ import yaml
 from waiting import PATIENCE_S, wait_until
 
 CI = Path(__file__).parents[1] / "docs" / "ci"
-INSTALL = "python3 -m venv .venv && .venv/bin/pip install -q ."
+INSTALL = (
+    "python3 -m venv .venv && .venv/bin/pip install -q --require-hashes -r requirements/run.txt "
+    "-r requirements/build.txt && .venv/bin/pip install -q --no-deps --no-build-isolation ."
+)
 
 
 def evaluation() -> str:

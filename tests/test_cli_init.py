@@ -48,6 +48,18 @@ def test_a_file_in_the_folders_place_is_one_line_and_ends_in_2(run: Run, tmp_pat
     assert done.stderr == "guarantee-email-agent: file is no folder. Name another one\n"
 
 
+def test_a_language_to_be_translated_is_listed_by_init_and_by_check(run: Run, tmp_path: Path) -> None:
+    done = run("init", "mine", "--language", "nl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "behind each [translate]: mine/instructions/scenarios/valid-warranty.nl.md (21)\n" in done.stdout
+    assert "not in the lexicon of 'nl': <weak-serial-labels>, " in done.stdout
+    assert "expects that a person answers 'nl': hand_over_1102, hand_over_1104\n" in done.stdout
+    assert done.stdout.endswith("As long as a [translate] is left, no mail is answered in 'nl'.\n")
+    shown = run("check", "--config", "mine/config.yaml").stdout
+    assert "nobody is answered in 'nl': to be translated are scenarios/graceful-degradation.nl.md (10), " in shown
+    assert run("init", "mine", "--language", "nl").stdout.startswith("0 new files to translate into 'nl'\n")
+
+
 @pytest.mark.parametrize("command", [("eval", "--only", "missing_info_*"), ("check",)])
 def test_a_file_of_instructions_that_nobody_reads_is_a_warning(
     command: tuple[str, ...], run: Run, tmp_path: Path

@@ -78,6 +78,7 @@ class TestContainer:
                 "README.md",
                 "config.yaml",
                 "pyproject.toml",
+                "requirements",
                 "src",
                 "instructions",
                 "evals",

@@ -90,6 +90,8 @@ class TestDrain:
     def test_mails_that_cannot_be_read_hold_up_no_other(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, *(f"bad{number}" for number in range(10)), "good0", "good1")
         inbox.mailbox.withheld = {name for name in inbox.mailbox.mails if name.startswith("bad")}
+        worker = inbox.daemon.worker
+        inbox.daemon.worker = replace(worker, settings=replace(worker.settings, concurrency=1))
         assert not inbox.drain()
         assert (inbox.daemon.finished, len(inbox.daemon.unfinished)) == ({"answered": 2}, 10)
         assert len(inbox.observer.results) == 12
@@ -248,6 +250,17 @@ class TestRun:
             await asyncio.sleep(0.2)
 
         inbox.run_until(stuck())
+
+    @pytest.mark.parametrize("goes_back", [True, False])
+    def test_a_first_start_in_the_future_is_read_anew_and_told_once(
+        self, ledger: Ledger, caplog: pytest.LogCaptureFixture, goes_back: bool
+    ) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.daemon.answer_since = future = ledger.time() + 7200.0
+        inbox.daemon._first_start = lambda: future - 10_800.0 if goes_back else future
+        assert [inbox.drain(), inbox.drain()] == [True, True]
+        assert inbox.daemon.finished == ({"answered": 1} if goes_back else {})
+        assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 1
 
     def test_an_inbox_that_cannot_be_listed_is_asked_again(
         self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch

@@ -66,6 +66,19 @@ def test_other_mail_says_nothing_of_the_clock(received: tuple[float, ...]) -> No
     asyncio.run(require_clock(mailbox_with(*received), FIRST_START))
 
 
+@pytest.mark.parametrize(
+    ("received", "earliest"),
+    [
+        ((), FIRST_START - SECONDS_PER_DAY),
+        ((FIRST_START - 3 * SECONDS_PER_DAY,), FIRST_START - SECONDS_PER_DAY),
+        ((FIRST_START - 7200, FIRST_START - 7201), FIRST_START - 7199),
+        ((FIRST_START - 7200, 1000 * FIRST_START), None),
+    ],
+)
+def test_a_first_start_comes_after_the_mail_that_it_finds(received: tuple[float, ...], earliest: float | None) -> None:
+    assert asyncio.run(require_clock(mailbox_with(*received), FIRST_START)) == earliest
+
+
 def test_a_mailbox_that_is_down_says_nothing_of_the_clock() -> None:
     mailbox = mailbox_with(FIRST_START)
     mailbox.errors["list_unprocessed"].append(integration_error("mail_timeout"))

@@ -48,6 +48,19 @@ def test_a_clock_that_is_behind_does_not_set_it_back(tmp_path: Path) -> None:
         assert (ledger.first_start(INBOX), ledger.first_start_if_known(INBOX)) == (FIRST, FIRST)
 
 
+@pytest.mark.parametrize(("earliest", "later"), [(FIRST - 7200, FIRST - 7200), (None, FIRST), (FIRST + 1, FIRST)])
+def test_one_in_the_future_goes_back_to_the_earliest_moment_that_it_can_be(
+    tmp_path: Path, earliest: float | None, later: float
+) -> None:
+    now = FIRST
+    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY, now=lambda: now)) as ledger:
+        assert (ledger.first_start(INBOX, earliest), ledger.first_start(INBOX)) == (FIRST, FIRST)
+        now = FIRST - 3600
+        assert ledger.first_start(INBOX) == later
+        now = FIRST + 3600
+        assert ledger.first_start(INBOX) == later
+
+
 def test_one_that_is_no_number_is_damage(ledger: Ledger, ledger_sql: Any) -> None:
     ledger.first_start(INBOX)
     ledger_sql.rows("UPDATE ledger_facts SET value = 'x' WHERE name = ?", f"first_start {INBOX}")

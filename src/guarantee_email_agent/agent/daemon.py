@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from guarantee_email_agent.agent.health import LoopWatchdog
 from guarantee_email_agent.agent.identity_key import key_of_location
-from guarantee_email_agent.agent.inbox import MAX_LISTED, UnlistedMails, count_inbox, inbox_filter
+from guarantee_email_agent.agent.inbox import MAX_LISTED, UnlistedMails, answer_since, count_inbox, inbox_filter
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.observer import DaemonObserver, ObserverNotifier
@@ -22,6 +22,7 @@ from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.services.ports import InboxEntry, InboxFilter, Outcome
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, IntegrationError
+from guarantee_email_agent.utils.local_time import LocalTime
 from guarantee_email_agent.utils.retry import Backoff
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class Daemon:
     stop: once it is set, no mail is started. answer_since: when the oldest mail that is answered may have come, in
     seconds since 1970. require_ours: asked every OWNER_CHECK_S; raises ConfigurationError once the mailbox is served
     with another ledger, which ends the agent. outages: knows the addresses of services. watchdog: of this loop.
+    first_start: reads that of the ledger anew, where `answer_since` is that one.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Daemon:
         require_ours: Callable[[], Awaitable[None]] | None = None,
         outages: CurrentOutages | None = None,
         watchdog: LoopWatchdog | None = None,
+        first_start: Callable[[], float] | None = None,
     ) -> None:
         self.worker = worker
         self.finished: Counter[Outcome] = Counter()
@@ -75,7 +78,7 @@ class Daemon:
         self._unlisted = UnlistedMails(self._tell_of_waiting)
         self._watchdog = watchdog or LoopWatchdog(clock)
         self.answer_since = answer_since
-        self._require_ours = require_ours
+        self._require_ours, self._first_start = require_ours, first_start
         self._owner_error: IntegrationError | None = None  # why nobody can tell whose mailbox it is
         self._draining = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -84,7 +87,7 @@ class Daemon:
         self._taken_ids: set[str] = set()  # of mails that ended nowhere yet, and are listed no more
         self._failures = 0  # for an outage, in a row
         self._paused_until = 0.0
-        self._warned_of_length = False
+        self._warned_of_length = self._told_of_first_start = False
 
     async def drain(self) -> bool:
         """Process every mail once; whether each came to an outcome, or is gone.
@@ -187,6 +190,8 @@ class Daemon:
         if self._owner_error is not None:
             raise self._owner_error
         listed_at = await asyncio.to_thread(self.worker.ledger.time)
+        if self.answer_since > listed_at and self._first_start is not None:
+            await self._correct_first_start(self._first_start)
         limit = min(PAGE_SIZE + 2 * len(self._not_before) + len(self._tasks), MAX_LISTED)
         entries = await self.worker.mailbox.list_unprocessed(limit, self._inbox_filter(listed_at))
         if len(entries) == MAX_LISTED and not self._warned_of_length:
@@ -219,6 +224,17 @@ class Daemon:
             started += 1
         await self._settle_taken(listed)
         return started
+
+    async def _correct_first_start(self, read: Callable[[], float]) -> None:
+        """What comes before a first start in the future would be too old for good, and nobody would know."""
+        since = answer_since(self.worker.settings, await asyncio.to_thread(read))
+        if since != self.answer_since or not self._told_of_first_start:
+            logger.error(
+                "The first start, %s UTC, lies in the future: the clock was ahead then, or is behind now. Mails of "
+                "before %s UTC are left alone. Set the clock, or agent.answer_since to a date",
+                *map(LocalTime("UTC").text, (self.answer_since, since)),
+            )
+        self.answer_since, self._told_of_first_start = since, True
 
     async def _settle_taken(self, listed: set[str]) -> None:
         """Start with those that are due; a person may have dealt with them between two tries."""

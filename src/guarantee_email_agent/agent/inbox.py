@@ -15,6 +15,8 @@ from guarantee_email_agent.services.ports import InboxFilter, Mailbox
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, IntegrationError
 
 SECONDS_PER_DAY: Final = 86_400.0
+MAX_LISTED: Final = 100_000
+"""Mails in one list. Only where mails are observed, which stay in the inbox as they are, do so many come together."""
 _YEAR_10000: Final = 253_402_300_800.0  # a server that tells milliseconds does not know when a mail came
 
 
@@ -34,31 +36,34 @@ def inbox_filter(settings: AgentSettings, since: float, now: float) -> InboxFilt
     return InboxFilter(received_since=since, skip_seen=settings.skip_seen)
 
 
-async def require_clock(mailbox: Mailbox, now: float) -> None:
+async def require_clock(mailbox: Mailbox, now: float) -> float | None:
     """Raises ConfigurationError `clock_behind` where the inbox has mail of more than a day after now.
 
     To a first start by such a clock its whole past would come later. now: seconds since 1970. Where the mailbox does
     not say when mails came, nobody can tell.
+
+    The earliest moment that a first start can be at, however far the clock is ahead: after all that is there already,
+    of which a day is looked at. None where nobody can tell.
     """
+    day_before, day_after = now - SECONDS_PER_DAY, now + SECONDS_PER_DAY
     try:
-        entries = await mailbox.list_unprocessed(inbox_filter=InboxFilter(received_since=now + SECONDS_PER_DAY))
+        entries = await mailbox.list_unprocessed(MAX_LISTED, InboxFilter(received_since=day_before))
     except IntegrationError:  # the first poll says more
-        return
-    future = [entry.received for entry in entries if now + SECONDS_PER_DAY < entry.received < _YEAR_10000]
+        return None
+    future = [entry.received for entry in entries if day_after < entry.received < _YEAR_10000]
     if future:
         raise ConfigurationError(
             f"The clock says {_day(now)}, but the inbox has mail of {_day(max(future))}. Set the clock, or "
             "agent.answer_since to the date from which on mails are answered",
             "clock_behind",
         )
+    if len(entries) >= MAX_LISTED or not all(0 < entry.received <= day_after for entry in entries):
+        return None
+    return max((entry.received + 1.0 for entry in entries), default=day_before)  # servers tell whole seconds
 
 
 def _day(moment: float) -> str:
     return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d}"
-
-
-MAX_LISTED: Final = 100_000
-"""Mails in one list. Only where mails are observed, which stay in the inbox as they are, do so many come together."""
 
 
 async def count_inbox(

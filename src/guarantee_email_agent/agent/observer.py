@@ -77,9 +77,11 @@ class ObserverNotifier:
             self.outages.answered((MAILS, LEDGER))
         self._tell(lambda observer: observer.mail_worked(entry, result))
         if error is not None and (result.disposition == "outage" or error.details.get("outage")):
-            self.outages.failed(error, entry.id if result.disposition == "outage" else None)
+            self.outages.failed(error, entry.id if result.disposition in ("outage", "waiting") else None)
             self._tell_of_outages()
         else:
+            if result.disposition == "failed":  # by itself, so that it waits for no service
+                self.outages.given_up(entry.id)
             self._tell_of_outages(before)
 
     def _tell_of_outages(self, before: Sequence[Outage] | None = None) -> None:

@@ -203,7 +203,9 @@ async def _check_clock(mail: MailClient, config: Config, ledger: Ledger | None, 
     if (since := answer_since(config.agent, now if first_start is None else first_start)) > now:
         what = "the first start" if by_first_start else "agent.answer_since"
         at = f"{LocalTime().at(since):%Y-%m-%d %H:%M:%S %z}"
-        report.weak("Clock", f"{what}, {at}, lies in the future: only mails that come after it will be answered")
+        now_told = ", unless `run` finds an earlier moment for it" if by_first_start else ""
+        text = f"{what}, {at}, lies in the future: only mails that come after it will be answered{now_told}"
+        report.weak("Clock", text)
 
 
 def _report_policy(config: Config, report: _Report) -> None:

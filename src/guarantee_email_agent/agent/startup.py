@@ -9,6 +9,7 @@ import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 from guarantee_email_agent.agent.daemon import Daemon
@@ -180,9 +181,9 @@ async def _log_inbox(daemon: Daemon) -> None:
     waiting, too_old, left_alone = (counts.get(name, 0) for name in ("unprocessed", "too_old", "left_alone"))
     observed = f", {counts['observed']} observed before" if counts.get("observed") else ""
     logger.info("Inbox: %d mails to answer%s, %d too old, %d left to people", waiting, observed, too_old, left_alone)
-    if daemon.answer_since > await asyncio.to_thread(daemon.worker.ledger.time):
-        since = "The first start" if settings.answer_since == "first-start" else "agent.answer_since"
-        logger.warning("%s lies in the future: only mails that come after it will be answered", since)
+    is_date = settings.answer_since != "first-start"
+    if is_date and daemon.answer_since > await asyncio.to_thread(daemon.worker.ledger.time):
+        logger.warning("agent.answer_since lies in the future: only mails that come after it will be answered")
     if too_old and settings.answer_since == "first-start":
         logger.info("Mails from before the first start are left alone; agent.answer_since names another moment, or all")
 
@@ -220,13 +221,14 @@ async def open_daemon(
         worker = create_worker(config, services, model, ledger, key, clock, instructions)
         mailbox_key = key_of_mailbox(worker.mailbox_name, key)
         known = await asyncio.to_thread(ledger.first_start_if_known, mailbox_key)
-        if config.agent.answer_since == "first-start" and known is None:
-            await require_clock(services.mail, await asyncio.to_thread(ledger.time))
+        by_first_start, earliest = config.agent.answer_since == "first-start", None
+        if by_first_start and known is None:
+            earliest = await require_clock(services.mail, await asyncio.to_thread(ledger.time))
         answers = config.agent.mode != "observe"  # an observer may look at anybody's mailbox
         if answers:
             await _claim_mailbox(services.mail, ledger_id, take_over=take_over)
-        first_start = await asyncio.to_thread(ledger.first_start, mailbox_key)
-        since = answer_since(config.agent, first_start)
+        first_start = await asyncio.to_thread(ledger.first_start, mailbox_key, earliest)
+        since = answer_since(config.agent, first_start if known is None else known)
         if monitoring is not None:
             observers = (*observers, *monitoring.observers)
         watchdog = monitoring.loop_watchdog if monitoring else None
@@ -235,7 +237,8 @@ async def open_daemon(
         await stack.enter_async_context(heartbeat.beating())
         observers = (*observers, heartbeat)
         outages = CurrentOutages(service_addresses(config))
-        daemon = Daemon(worker, clock, stop, observers, since, ours, outages, watchdog=watchdog)
+        reread = partial(ledger.first_start, mailbox_key) if by_first_start else None
+        daemon = Daemon(worker, clock, stop, observers, since, ours, outages, watchdog=watchdog, first_start=reread)
         if monitoring is not None:
             monitoring.watch(daemon, lambda: services.circuits | _model_circuit(daemon))
         yield daemon, services

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
-from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS
+from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, ConfigurationError
+from guarantee_email_agent.utils.text import printable
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.utils.terminal import Terminal
 
 _EXIT_CODES = """\
 exit codes:
-  0    every file is there as it comes with this version
+  0    every file is there as it comes with this version; with --language: everything to translate is there
   1    files that are there and differ were kept; stdout names each, and the translations of them that were left out
-  2    the folder cannot be written, or bad usage
+  2    the folder cannot be written, bad usage, or with --language bad configuration or instruction files
   130  interrupted
 """
 
@@ -34,6 +40,12 @@ def add_init(commands: arguments.Commands) -> None:
     parser.add_argument(
         "directory", nargs="?", type=_folder, default=Path(), metavar="DIR", help="the folder (default: this one)"
     )
+    parser.add_argument(
+        "--language",
+        metavar="CODE",
+        help="such as nl: write into the folder what has to be translated so that mail in this language is answered, "
+        "and list what still is",
+    )
 
 
 def _folder(text: str) -> Path:
@@ -44,12 +56,22 @@ def _folder(text: str) -> Path:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.config.built_in_files import fill_starter_folder
-    from guarantee_email_agent.utils.terminal import Terminal, pluralize
-    from guarantee_email_agent.utils.text import printable
+    from guarantee_email_agent.utils.terminal import Terminal
 
     arguments.log_to_console(verbose=False)
     terminal = Terminal(BrokenPipeSafeStream(sys.stdout))
+    if options.language is None:
+        return _fill(options, terminal)
+    if not (options.directory / "config.yaml").exists():
+        _fill(options, terminal)
+    _add_language(options.directory, options.language, terminal)
+    return EXIT_SUCCESS
+
+
+def _fill(options: argparse.Namespace, terminal: Terminal) -> int:
+    from guarantee_email_agent.config.built_in_files import fill_starter_folder
+    from guarantee_email_agent.utils.terminal import pluralize
+
     filled = fill_starter_folder(options.directory)
     where = printable(str(options.directory.absolute()))
     for place, count in Counter(str(path.parent) for path in filled.written).items():
@@ -62,3 +84,32 @@ def _run(options: argparse.Namespace) -> int:
         terminal.line(f"left out, translates a file of your own: {printable(str(options.directory / path))}")
     terminal.line(f"eval, run and check, started in {where}, use these files.")
     return EXIT_FAILURE if filled.different else EXIT_SUCCESS
+
+
+def _add_language(directory: Path, language: str, terminal: Terminal) -> None:
+    from guarantee_email_agent.config.loader import built_in_files, load_config
+    from guarantee_email_agent.eval.selection import left_for_language
+    from guarantee_email_agent.instructions.new_language import add_language
+    from guarantee_email_agent.instructions.reply_markup import UNTRANSLATED
+    from guarantee_email_agent.services.look_ups import instruction_files
+    from guarantee_email_agent.utils.terminal import pluralize
+
+    config = load_config((directory / "config.yaml").absolute(), cwd=directory)
+    if "instructions" in built_in_files(config, directory):
+        where = printable(str(directory))
+        raise ConfigurationError(f"{where} holds no instructions. Run init there without --language", "init_no_folder")
+    added = add_language(instruction_files(config), language)
+    terminal.line(f"{pluralize(len(added.written), 'new file')} to translate into '{language}'")
+    for file, count in added.untranslated.items():
+        terminal.line(f"to translate, behind each {UNTRANSLATED}: {printable(os.path.relpath(file))} ({count})")
+    if added.lacking:
+        terminal.line(f"not in the lexicon of '{language}': {', '.join(added.lacking)}")
+    path, reasons = added.hand_over
+    shown = printable(os.path.relpath(path))
+    terminal.line(f"not known: whether {shown} holds phrases in '{language}' for {', '.join(reasons)}")
+    if names := list(left_for_language(config.eval.test_suite_path, language)):
+        terminal.line(f"expects that a person answers '{language}': {', '.join(map(printable, names))}")
+    if added.untranslated:
+        terminal.line(f"As long as a {UNTRANSLATED} is left, no mail is answered in '{language}'.")
+    else:
+        terminal.line(f"Nothing is left to translate: mail in '{language}' is answered.")

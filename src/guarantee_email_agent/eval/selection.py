@@ -7,7 +7,11 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.instructions.hand_over_lexicon import LANGUAGE
+from guarantee_email_agent.reading.language import read_language
 from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.text import printable
 
@@ -32,6 +36,17 @@ def select_scenarios(
             raise _nothing_selected(pattern, names, directory)
         selected.update(matching)
     return [file for file in files if file in selected]
+
+
+def left_for_language(directory: Path, language: str) -> Iterator[str]:
+    """The ids of scenarios with a mail in this language that is to go to a person, since no reply is in it."""
+    loader = EvalLoader()
+    files = (file for file in loader.scenario_files(directory) if LANGUAGE.encode() in Path(file).read_bytes())
+    for entry in loader.iter_entries(files):
+        if isinstance(entry, EvalTestCase) and entry.expected_output.hand_over_reason == LANGUAGE:
+            email = entry.input.email
+            if read_language(f"{email.subject}\n\n{email.body}").code == language:
+                yield entry.scenario_id
 
 
 def _names(file: str) -> Iterator[str]:

@@ -178,7 +178,10 @@ class InstructionWarning(NamedTuple):
 
 
 def instruction_warnings(instructions: Instructions, scenarios_dir: Path) -> Iterator[InstructionWarning]:
-    """Topics that no phrase speaks for, and files that nobody reads."""
+    """Topics that no phrase speaks for, languages that are still to be translated, and files that nobody reads."""
+    for language, files in instructions.untranslated.items():
+        counts = ", ".join(f"{'/'.join(path.split('/')[-2:])} ({count})" for path, count in files.items())
+        yield InstructionWarning("Languages", f"nobody is answered in '{language}': to be translated are {counts}")
     for topic in instructions.unphrased:
         sentence = f"no phrase of the lexicon speaks for '{topic}', so without a language model no mail is about it"
         yield InstructionWarning("Topics", f'{sentence}. Add <about topic="{topic}"> to a file of the lexicon')

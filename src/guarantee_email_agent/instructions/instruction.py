@@ -74,7 +74,8 @@ class Instructions:
 
     main_body: how every mail is read. topics: what a mail may be about; `unclear` is none of them. lexicon: the words
     by which it is read without a model. look_ups: those that serve one of the topics. unphrased: topics that no
-    phrase of the lexicon speaks for, so that they take a language model.
+    phrase of the lexicon speaks for, so that they take a language model. untranslated: as `translations` has it, of
+    languages in which nobody is answered for that.
     """
 
     main_body: str
@@ -84,6 +85,7 @@ class Instructions:
     look_ups: tuple[LookUp, ...] = (WARRANTY,)
     default_language: str = "en"
     unphrased: tuple[str, ...] = ()
+    untranslated: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
     languages: tuple[str, ...] = field(init=False)
     """The languages that a reply may have, the default one first."""
     _words: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -31,7 +31,7 @@ from guarantee_email_agent.instructions.lexicon import (
 )
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements, without_elements
-from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, parse_templates
+from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, UNTRANSLATED, parse_templates
 from guarantee_email_agent.instructions.router import OTHER_TOPIC, TOPIC_ELEMENT, UNCLEAR, Topic, parse_topics
 from guarantee_email_agent.instructions.template import Placeholder, ReplyTemplate
 from guarantee_email_agent.instructions.translations import (
@@ -40,6 +40,7 @@ from guarantee_email_agent.instructions.translations import (
     problems_by_language,
     split_paths,
     untranslatable,
+    untranslated,
     with_language,
 )
 from guarantee_email_agent.utils.errors import InstructionError
@@ -137,6 +138,7 @@ def _parse_files(
     main: _MainFile | None = None
     scenario_files: list[_ScenarioFile] = []
     own_paths, translated = split_paths([path for path, _ in files[1:]])
+    waiting = untranslated(files[1:], lexicon_files)
     translations: dict[str, list[Replies]] = {path: [] for path in own_paths}
     for index, (path, content) in enumerate(files):
         try:
@@ -145,9 +147,14 @@ def _parse_files(
                 main = _parse(path, text, MainHeader, _parse_main_body)
             elif path in translated:
                 scenario_path, language = translated[path]
+                if language in waiting:  # with its other files: half a language would answer the rest in another one
+                    continue
                 translations[scenario_path].append(parse_translation(scenario_path, path, text, language))
             elif path in translations:
                 scenario_files.append(_parse(path, text, ScenarioHeader, _parse_scenario_body))
+                if UNTRANSLATED in text:
+                    problem = f"{UNTRANSLATED} stands before what nobody has translated. Do it, and remove the sign"
+                    problems[path].append(f"{path}:{text[: text.index(UNTRANSLATED)].count(chr(10)) + 1}: {problem}")
             else:
                 problems[path].append(f"{path}:1: {untranslatable(path, own_paths)}")
         except InstructionError as error:
@@ -195,7 +202,7 @@ def _parse_files(
     # A number that is looked up speaks for its topic, too.
     looked_up = {topic for look_up in (WARRANTY, *look_ups) for topic in look_up.topics}
     unphrased = tuple(topic for topic in places if topic not in (*spoken_for, *looked_up, OTHER_TOPIC))
-    return Instructions(main_body, topics, lexicon, tuple(scenarios), look_ups, default_language, unphrased)
+    return Instructions(main_body, topics, lexicon, tuple(scenarios), look_ups, default_language, unphrased, waiting)
 
 
 @lru_cache(maxsize=8)

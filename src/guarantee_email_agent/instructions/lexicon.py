@@ -27,7 +27,7 @@ from guarantee_email_agent.instructions.phrases import (
     read_phrase,
     read_phrases,
 )
-from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE
+from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, UNTRANSLATED
 from guarantee_email_agent.instructions.router import OTHER_TOPIC
 from guarantee_email_agent.utils.errors import InstructionError
 from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, check_safe_regex, compile_safe_regex
@@ -175,9 +175,14 @@ def _problems_by_file(files: Iterable[tuple[str, str]]) -> Iterator[str]:
             yield f"{path}:{error.line}: {error.message}"
 
 
+def without_untranslated(files: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Of (path, text) pairs those that are no skeletons."""
+    return tuple(each for each in files if UNTRANSLATED not in each[1])
+
+
 def lexicon_topics(lexicon_files: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
     """(place, topic) pairs of every `<about>`, in files that parse."""
-    for path, text in lexicon_files:
+    for path, text in without_untranslated(lexicon_files):
         for element in _elements_of(text)[ABOUT_ELEMENT]:
             yield f"{path}:{element.line}", element.attributes["topic"]
 
@@ -365,8 +370,8 @@ class LexiconFiles:
         return self._cache.keep(self.parse(texts), (str(self.folder), *(path for path, _ in texts)))
 
     def parse(self, texts: tuple[tuple[str, str], ...]) -> Lexicon:
-        """What `read` gave. Raises InstructionError."""
-        return parse_lexicon(texts, self.other_labels)
+        """What `read` gave, without files that are still to be translated. Raises InstructionError."""
+        return parse_lexicon(without_untranslated(texts), self.other_labels)
 
     def read(self) -> tuple[tuple[str, str], ...]:
         """(path, text) pairs in the order of the names. Raises InstructionError."""

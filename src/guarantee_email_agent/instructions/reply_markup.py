@@ -27,6 +27,8 @@ SENTENCE_ATTRIBUTES = ("id", "use", "hints")
 LANGUAGE_ATTRIBUTE = "lang"
 LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,8})?")
 """A language as mails name theirs, in lower case (RFC 5646): "de", "pt-br"."""
+UNTRANSLATED = "[translate]"
+"""Stands before each text that nobody has translated yet. No file with it is read, so that no customer sees it."""
 
 _OWN_ATTRIBUTES = {
     "reply": (LANGUAGE_ATTRIBUTE,),

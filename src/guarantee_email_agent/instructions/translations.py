@@ -7,7 +7,7 @@ may stand in the scenario's own file instead, as `<reply lang="de">`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from guarantee_email_agent.files.problems import suggestion
@@ -16,7 +16,12 @@ from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
 from guarantee_email_agent.instructions.reply_checks import reply_problems
-from guarantee_email_agent.instructions.reply_markup import LANGUAGE_ATTRIBUTE, LANGUAGE_CODE, parse_templates
+from guarantee_email_agent.instructions.reply_markup import (
+    LANGUAGE_ATTRIBUTE,
+    LANGUAGE_CODE,
+    UNTRANSLATED,
+    parse_templates,
+)
 from guarantee_email_agent.instructions.template import ReplyTemplate
 from guarantee_email_agent.utils.errors import InstructionError
 
@@ -62,6 +67,21 @@ def untranslatable(path: str, own_paths: Sequence[str]) -> str:
         return f"{problem}. Call replies in German {scenario}.de.md, in French {scenario}.fr.md"
     near = suggestion(scenario, sorted(_split_name(each)[0] for each in own_paths))
     return f"there is no {scenario}.md that it could translate{near or '.'} Rename it, or add the scenario"
+
+
+def untranslated(
+    scenarios: Iterable[tuple[str, bytes]], lexicon: Iterable[tuple[str, str]]
+) -> dict[str, dict[str, int]]:
+    """By language the files of it that hold texts to be translated, each by its path with their count.
+
+    scenarios: path and content of each file. lexicon: path and text of each.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for path, content in (*scenarios, *((path, text.encode()) for path, text in lexicon)):
+        scenario, language = _split_name(path)
+        if count := content.count(UNTRANSLATED.encode()):
+            found.setdefault(language or scenario, {})[path] = count
+    return found
 
 
 def incomplete_languages(scenarios: Sequence[ScenarioInstruction], default_language: str) -> Iterator[str]:

@@ -57,16 +57,24 @@ def known_first_start(connection: Connection, mailbox_key: str) -> float | None:
     return None
 
 
-def save_first_start(connection: Connection, mailbox_key: str) -> float:
-    """As `known_first_start`; where it is not known it is now, and from then on the same."""
+def save_first_start(connection: Connection, mailbox_key: str, earliest: float | None) -> float:
+    """As `known_first_start`; where it is not known it is now, and from then on the same.
+
+    One in the future was by a clock that was ahead, or is seen by one that is behind: from then on it is `earliest`,
+    the first moment that it can have been at, as it was told when it was saved.
+    """
     name = _first_start_name(mailbox_key)
     if read_fact(connection, name) is None:
         connection.execute(_TAKE_OVER, {"new_name": name})
-    if (first := known_first_start(connection, mailbox_key)) is not None:
-        return first
-    now = current_time(connection)
-    write_fact(connection, name, repr(now))
-    return now
+    first, now = known_first_start(connection, mailbox_key), current_time(connection)
+    if first is None:
+        first = now
+        if earliest is not None:
+            write_fact(connection, f"earliest_{name}", repr(earliest))
+    elif first > now and (bound := read_fact(connection, f"earliest_{name}")) is not None:
+        first = min(first, _moment(bound))
+    write_fact(connection, name, repr(first))
+    return first
 
 
 def _moment(value: str) -> float:

@@ -294,12 +294,15 @@ class Ledger:
         with self._database.read_transaction() as connection:
             return read_fact(connection, LEDGER_ID)
 
-    def first_start(self, mailbox_key: str) -> float:
-        """When `run` was first started on this mailbox: at the first call now, and at every later one the same."""
+    def first_start(self, mailbox_key: str, earliest: float | None = None) -> float:
+        """When `run` was first started on this mailbox: at the first call now, and at every later one the same.
+
+        earliest: when the first start can have been at the earliest; it takes the place of one in the future.
+        """
         require_form("mailbox_key", mailbox_key, _HASH)
         with self._database.write_transaction() as connection:
             self._database.lock_for_admission(connection)  # two at once would each save one of its own
-            return save_first_start(connection, mailbox_key)
+            return save_first_start(connection, mailbox_key, earliest)
 
     def first_start_if_known(self, mailbox_key: str) -> float | None:
         """The same, and nothing is written: None before the first start."""
