@@ -168,7 +168,7 @@ def _scenario_names(folder: str) -> Iterator[str]:
     waiting = [""]
     while waiting:
         within = waiting.pop()
-        with os.scandir(os.path.join(folder, within)) as found:
+        with os.scandir(os.path.join(folder, within) if within else folder) as found:
             for entry in found:
                 if entry.name[0] in "._":
                     continue
