@@ -108,6 +108,8 @@ def suite_report(
         causes=causes.counts(),
         groups=groups.rows(),
         history=history,
+        commit=_commit(run),
+        ran_by=str(run.facts.get("by", "")),
         summary={
             "schema_version": SCHEMA_VERSION,
             "run_id": run.id,
@@ -140,6 +142,13 @@ def suite_report(
         },
         json_case=_json_case,
     )
+
+
+def _commit(run: StoredRun) -> str:
+    if run.git_revision is None:
+        return ""
+    unknown = " (not known whether files were changed since)" if run.git_dirty is None else ""
+    return f"{run.git_revision[:12]}{' with changed files' if run.git_dirty else unknown}"
 
 
 def describe_usage(model: str, usage: Usage) -> str:
