@@ -153,10 +153,7 @@ def _commit(run: StoredRun) -> str:
 
 def describe_usage(model: str, usage: Usage) -> str:
     """One line for people: what a run took of the API."""
-    sent = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    price = "cost not known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
-    answers = pluralize(usage.calls, "answer")
-    return f"{model}: {answers}, {sent:,} tokens sent, {usage.output_tokens:,} received, {price}"
+    return f"{model}: {pluralize(usage.calls, 'answer')}, {usage.describe()}"
 
 
 def _changes(comparison: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
