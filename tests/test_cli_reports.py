@@ -13,6 +13,8 @@ import pytest
 from command_line import MODULE, TIMEOUT_S, Run, WriteSuite, environment
 from small_disks import in_shell, run_on_small_disk
 
+from guarantee_email_agent.eval.eval_recorder import user_name
+
 FORMS = ("json", "jsonl", "csv", "junit", "html", "markdown")
 TASK = Path(__file__).parents[1] / "tasks" / "warranty_days"
 
@@ -65,6 +67,20 @@ def test_grade_writes_every_form_at_once(run: Run, tmp_path: Path) -> None:
     assert next(csv.DictReader(content(tmp_path, "csv").splitlines()))["name"] == "warranty_days"
     assert "Grade failed" in content(tmp_path, "html")
     assert "Grade failed" in content(tmp_path, "markdown")
+
+
+def test_the_page_for_the_board_is_of_eval_and_goes_into_a_file(run: Run, suite: WriteSuite, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("eval: {pass_threshold: 99}\n", encoding="utf-8")
+    page = ("--for", "board", "--html", "report.html")
+    assert run("eval", "--eval-dir", suite(2), *page).returncode == 0
+    written = content(tmp_path, "html")
+    assert "It passed its test: 2 of 2 cases" in written
+    assert f"<dt>By</dt><dd><bdi>{user_name()}</bdi></dd>" in written
+    assert run("show", *page).returncode == 0
+    assert content(tmp_path, "html") == written
+    assert run("grade", TASK, "--answer", "wrong").returncode == 4
+    for command in (("show", *page), ("show", *page[:2]), ("eval", *page[:2])):
+        assert (run(*command).returncode, content(tmp_path, "html")) == (2, written)
 
 
 def test_the_page_has_the_history_of_the_suite(run: Run, suite: WriteSuite, tmp_path: Path) -> None:

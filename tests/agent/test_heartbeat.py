@@ -46,6 +46,16 @@ def test_it_is_listed_while_it_runs_with_what_is_down(ledger: Ledger, location: 
     assert listed(location) == []
 
 
+@pytest.mark.parametrize("silent_s", [None, 700.0])
+def test_a_main_loop_that_stands_still_is_told(ledger: Ledger, location: str, silent_s: float | None) -> None:
+    async def live() -> list[RunningAgent]:
+        async with Heartbeat(ledger.agents, "one:1", "answer", lambda: silent_s).beating():
+            return listed(location)
+
+    (agent,) = asyncio.run(live())
+    assert [outage.code for outage in agent.outages] == ([] if silent_s is None else ["not_listed"])
+
+
 def test_what_mails_took_is_written_at_the_end_at_the_latest(ledger: Ledger, location: str) -> None:
     ledger.claim(MAIL, location_key=MAIL, owner="one:1", lease_s=1)
 

@@ -39,6 +39,7 @@ def test_it_counts_what_was_done_and_names_what_took_long(
         "Quarantined: 0\nUnknown: 0\nObserved: 0\n"
         f"\nSlowest:\n    {answered[:8]}: 12.5 s, answered, tries: 1\n"
         "\nLanguage model: 0.2500 USD\nDown now: nothing\nUnfinished now: 0\n"
+        "Too old: not counted yet\n"
         "Left to a person after a failure, of all days: 0\n"
     )
 

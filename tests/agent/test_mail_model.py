@@ -57,12 +57,13 @@ def ledger(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
 class PricedModel(ModelClient):
     """Each answer takes 100,000 tokens of output: 1.50 USD."""
 
-    def __init__(self, name: str = MODEL) -> None:
+    def __init__(self, name: str = MODEL, output_tokens: int | None = 100_000) -> None:
         self.name, self.calls = name, 0
+        self.usage = SimpleNamespace(input_tokens=0, output_tokens=output_tokens)
 
     async def create(self, **_: Any) -> Any:
         self.calls += 1
-        return SimpleNamespace(model=self.name, usage=SimpleNamespace(output_tokens=100_000))
+        return SimpleNamespace(model=self.name, usage=self.usage)
 
 
 def ask(model: ModelClient, ledger: Ledger, max_usd: float = 3.0, times: int = 1) -> None:
@@ -71,7 +72,7 @@ def ask(model: ModelClient, ledger: Ledger, max_usd: float = 3.0, times: int = 1
     async def calls() -> None:
         limited = CostLimitedModel(model, ledger, max_usd, UnsavedCost())
         for _ in range(times):
-            await limited.create(model=MODEL)
+            await limited.create(model=MODEL, max_tokens=100_000)
 
     asyncio.run(calls())
 
@@ -148,6 +149,14 @@ def test_an_answer_of_a_model_without_a_price_costs_what_the_requested_one_does(
     with pytest.raises(LLMError):
         ask(model, ledger)
     assert model.calls == 2
+
+
+def test_an_answer_that_does_not_say_what_it_took_costs_the_most_that_it_can(ledger: Ledger) -> None:
+    model = PricedModel(output_tokens=None)
+    ask(model, ledger, times=2)
+    assert 3.0 < ledger.costs.today() < 3.01
+    with pytest.raises(LLMError):
+        ask(model, ledger)
 
 
 def test_two_agents_on_one_ledger_pass_the_limit_by_what_is_in_progress_at_most(ledger_location: str) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from small_disks import run_on_small_disk
 from steered_desk import MAIL, SteeredDesk
 
 from guarantee_email_agent.agent.process_identity import process_name
@@ -33,6 +35,45 @@ class TestStatus:
         out = capsys.readouterr().out
         assert " runs: mode answer, version 1.0, since " in out
         assert out.endswith("Unfinished: 0 mails\nFailed: 0 mails\nLast 24 hours: nothing\n")
+
+    def test_mails_that_are_too_old_are_counted_of_all_inboxes(
+        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with desk.ledger() as ledger:
+            for inbox, number in (("a0" * 16, 30), ("a0" * 16, 20), ("b0" * 16, 1)):
+                ledger.keep_too_old(inbox, number)
+        assert run(["status"]) == 0
+        assert "Too old: 21 mails, left alone by agent.answer_since or" in capsys.readouterr().out
+        assert run(["status", "--json", "-"]) == 0
+        assert json.loads(capsys.readouterr().out)["too_old"] == 21
+        assert run(["log", "--summary", "--since", "yesterday"]) == 0
+        assert "Too old, left alone: 21\n" in capsys.readouterr().out
+
+    def test_a_full_disk_is_a_problem_whatever_the_agents_last_said(self, tmp_path: Path) -> None:
+        program = """
+import os, sys
+from pathlib import Path
+from steered_desk import SteeredDesk
+from guarantee_email_agent.agent.process_identity import process_name
+from guarantee_email_agent.cli import run
+from guarantee_email_agent.ledger.agents import AgentReport
+os.chdir(sys.argv[1])
+desk = SteeredDesk(Path(sys.argv[1]))
+with desk.ledger() as ledger:
+    ledger.agents.beat(process_name(), AgentReport("1.0", "answer"))
+    assert run(["status", "--fail-on-problem"]) == 0
+    try:
+        with open("filler", "wb", buffering=0) as filler:
+            while filler.write(bytes(4096)):
+                pass
+    except OSError:
+        pass
+    assert run(["status", "--fail-on-problem"]) == 1
+"""
+        folder = tmp_path / "disk"
+        done = run_on_small_disk(folder, "1m", [sys.executable, "-c", program, folder])
+        assert done.returncode == 0, done.stderr
+        assert "The ledger cannot be written: No space left on device. Make room" in done.stdout
 
     def test_what_a_person_should_look_at_is_a_problem(
         self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]

@@ -237,13 +237,17 @@ def test_a_cost_limit_needs_a_price(suite: LiveSuite) -> None:
     assert suite.server.requests == []
 
 
-def test_a_price_that_gets_unknown_ends_a_run_with_a_limit(suite: LiveSuite) -> None:
+@pytest.mark.parametrize(
+    "odd", [{"model": "x"}, {"usage": None}, {"usage": {"input_tokens": -1, "output_tokens": "5"}}]
+)
+def test_a_cost_that_gets_unknown_ends_a_run_with_a_limit(suite: LiveSuite, odd: dict[str, Any]) -> None:
     suite.take("valid_warranty_002")
-    suite.server.replies = [answer(tool_call("record_triage", {"topic": "other", "serial_numbers": []}), model="x")]
+    suite.server.replies = [answer(tool_call("record_triage", {"topic": "other", "serial_numbers": []}), **odd)]
     code, printed = suite.evaluate(max_cost_usd=1.0)
     assert code == 4
     assert "Stopped: 1 of 2 scenarios ran" in printed
     assert "what the model costs is no longer known" in printed
+    assert printed.splitlines()[-1].endswith(", cost not known")
 
 
 def test_what_an_agent_from_outside_costs_cannot_be_limited(suite: LiveSuite) -> None:

@@ -514,14 +514,36 @@ class TestDiscovery:
         suite = EvalLoader().discover_test_cases(tmp_path)
         assert [Path(case.file or "").name for case in suite] == ["B_1.yaml", "a_2.yaml", "b_10.yaml", "b_9.yaml"]
 
-    def test_other_files_and_sub_folders_do_not_count(self, write: Write, tmp_path: Path) -> None:
+    def test_other_files_and_hidden_folders_do_not_count(self, write: Write, tmp_path: Path) -> None:
         write(TWO_DOCUMENTS)
         for name in ("README.md", "schema.json", "judge.py", "_template.yaml", ".hidden.yaml", "a.yaml~", "a.yaml.bak"):
             write("not: [a scenario", name)
-        (tmp_path / "more").mkdir()
-        write(TWO_DOCUMENTS, "more/valid_warranty_002.yaml")
+        for folder in ("_recordings", ".git"):
+            (tmp_path / folder).mkdir()
+            write(TWO_DOCUMENTS, f"{folder}/valid_warranty_002.yaml")
+        (tmp_path / "round").symlink_to(tmp_path)
         suite = EvalLoader().discover_test_cases(tmp_path)
         assert (len(suite), len(suite.entries)) == (1, 1)
+
+    def test_folders_below_are_searched(self, write: Write, tmp_path: Path) -> None:
+        names = ["valid_warranty_001.yaml", "loops/again/valid_warranty_003.yaml", "loops/valid_warranty_002.yaml"]
+        for name in names:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            write(TWO_DOCUMENTS.replace("valid_warranty_001", Path(name).stem), name)
+        files = EvalLoader().packed_files(tmp_path)
+        assert [os.path.relpath(file, tmp_path) for file in files] == sorted(names)
+        assert [files.position(file) for file in files] == [1, 2, 3]
+        assert [files.position_of_name(f"valid_warranty_00{number}") for number in (1, 2, 3, 4)] == [3, 2, 1, 0]
+        assert len(EvalLoader().discover_test_cases(tmp_path)) == 3
+
+    def test_an_id_that_stands_in_two_folders_makes_both_invalid(self, write: Write, tmp_path: Path) -> None:
+        (tmp_path / "more").mkdir()
+        for name in ("valid_warranty_001.yaml", "more/valid_warranty_001.yaml"):
+            write(TWO_DOCUMENTS, name)
+        write(TWO_DOCUMENTS.replace("_001", "_002"), "valid_warranty_002.yaml")
+        suite = EvalLoader().discover_test_cases(tmp_path)
+        assert (len(suite), len(suite.entries)) == (1, 3)
+        assert all("Duplicate scenario_id" in entry.message for entry in suite.entries if entry not in suite)
 
     def test_invalid_files_stay_among_the_entries(
         self, write: Write, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -49,6 +49,24 @@ class TestGrade:
         verdict = grade(make_task(tmp_path / "six"), {"task_result": "42"})
         assert (verdict.verdict, verdict.feedback, verdict.error) == ("passed", "said 42", None)
 
+    @pytest.mark.parametrize("said", [{"reason": {"code": "api", "message": "HTTP 529"}}, {"error": "HTTP 529"}])
+    def test_a_record_of_a_run_that_ended_in_an_error_is_no_failure_and_no_pass(
+        self, tmp_path: Path, said: dict[str, Any]
+    ) -> None:
+        verdict = grade(make_task(tmp_path / "six"), {"task_result": "42", "status": "error", **said})
+        assert verdict.verdict == "error"
+        assert str(verdict.error).endswith("in an error, which is no failure of the agent: HTTP 529")
+
+    def test_the_instruction_of_a_record_whose_task_has_none(self, tmp_path: Path) -> None:
+        task = write_task(tmp_path / "six", None, SHOWS_ALL)
+        assert grade(task, {"instruction": "Say 42"}).details["result"]["instruction"] == "Say 42"
+        assert grade(task, "42").details["result"]["instruction"] == ""
+        echo = 'def test(result): return {"passed": result["task_result"] in ("42", "Say 42"), "feedback": ""}'
+        verdict = validate_task(
+            load_task(write_task(tmp_path / "echo", None, echo)), {"instruction": "Say 42", "task_result": "42"}
+        )
+        assert verdict.feedback.startswith("the instruction echoed back: passes, but must not")
+
     def test_the_judge_sees_a_complete_record(self, tmp_path: Path) -> None:
         task = make_task(tmp_path / "six", SHOWS_ALL, "instruction: Say 42\nwanted: 42\n")
         seen = grade(str(task), {"task_result": "41", "model": "m", "wanted": 41, "eval": {"passed": True}})
@@ -328,6 +346,35 @@ def test(result):
 
     def test_not_where_the_task_does_not_ask(self, tmp_path: Path) -> None:
         assert "a judge has no network" in str(self.grade(tmp_path, "", named=None).error)
+
+    @pytest.mark.parametrize(
+        ("looks", "named", "passes", "verdict"),
+        [
+            (True, 8080, False, "error"),
+            (True, 8080, True, "passed"),
+            (True, None, False, "failed"),
+            (False, 8080, False, "failed"),
+        ],
+    )
+    def test_a_judge_that_was_kept_from_it_knows_of_no_failure(
+        self, tmp_path: Path, looks: bool, named: int | None, passes: bool, verdict: str
+    ) -> None:
+        judge = f"""\
+import urllib.request
+def test(result):
+    try:
+        if {looks}: urllib.request.urlopen("http://127.0.0.1:8080/")
+    except OSError:
+        pass
+    return {{"passed": {passes}, "feedback": "no such file"}}
+"""
+        judged = grade(make_task(tmp_path / "look", judge), {"sandbox": {"docker_port": named}})
+        assert judged.verdict == verdict
+        said = (
+            "at port 8080 that the record names, and was kept from it, so that its 'failed' says nothing of the agent"
+        )
+        assert (said in str(judged.error)) == (verdict == "error")
+        assert verdict != "error" or "('no such file'). Add judge_network: true to task.yaml" in str(judged.error)
 
     @pytest.mark.parametrize("named", [0, -1, 65_536, True, "8080", 1.5, [], {}])
     def test_a_record_that_names_no_port(self, tmp_path: Path, named: object) -> None:

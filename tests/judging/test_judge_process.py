@@ -100,7 +100,8 @@ WRONG_FILES = {
     "test = 3": "has a 'test' that is 3 (int), not a function",
     "async def test(result): return {}": "has an async test(result). Write it as a plain function",
     "def test(): return {}": "raised TypeError: test() takes 0 positional arguments but 1 was given",
-    "import nothing_like_it": "raised ModuleNotFoundError: No module named 'nothing_like_it' (line 1 of test.py)",
+    "import nothing_like_it": "raised ModuleNotFoundError: No module named 'nothing_like_it' (line 1 of test.py). "
+    'Name its package in test.py, in a block as PEP 723 has it: "# /// script", "# dependencies = [\\"package\\"]", ',
     "1 / 0": "raised ZeroDivisionError: division by zero (line 1 of test.py)",
     "import sys\nsys.exit(0)": "called sys.exit(0) instead of returning (line 2 of test.py)",
 }

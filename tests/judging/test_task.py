@@ -40,6 +40,12 @@ class TestLoad:
         folder = write_task(tmp_path / "answer")
         assert load_task(folder) == Task("answer", folder, "Say 42", {}, folder / "test.py")
 
+    def test_a_judge_alone(self, tmp_path: Path) -> None:
+        folder = write_task(tmp_path / "answer", None)
+        assert load_task(folder) == Task("answer", folder, "", {}, folder / "test.py")
+        (folder / "task.yml").touch()
+        assert "answer: has a task.yml, which nothing reads. Call it task.yaml" in refusal(folder).message
+
     def test_all_that_a_task_can_have(self, tmp_path: Path) -> None:
         folder = write_task(
             tmp_path / "full", "instruction: Say 42\njudge_network: true\njudge_timeout_s: 2.5\nlevel: {hard: [1, 2]}\n"
@@ -89,7 +95,6 @@ class TestRefusals:
             ("instruction: 'a\n", "task_yaml_invalid", "task.yaml:1: YAML does not parse (line 1"),
             (b"instruction: \xff\n", "task_file_not_utf8", "is not UTF-8 text"),
             (b"#" * (MAX_TASK_BYTES + 1), "task_file_too_large", "is larger than"),
-            (None, "task_no_task_file", "has no task.yaml. Write it"),
         ],
     )  # fmt: skip
     def test_of_a_task_file(self, tmp_path: Path, task_yaml: str | bytes | None, code: str, message: str) -> None:
@@ -134,7 +139,7 @@ class TestRefusals:
     def test_of_a_folder_with_such_a_judge_and_nothing_else(self, tmp_path: Path) -> None:
         folder = write_task(tmp_path / "bad", None, None)
         (folder / "test.py").mkdir()
-        assert [task.code for task in load_tasks(tmp_path) if isinstance(task, InvalidTask)] == ["task_no_task_file"]
+        assert [task.code for task in load_tasks(tmp_path) if isinstance(task, InvalidTask)] == ["task_no_test"]
 
     def test_a_link_within_the_task_is_fine(self, tmp_path: Path) -> None:
         folder = write_task(tmp_path / "good")

@@ -6,13 +6,17 @@ import json
 
 import pytest
 
-from guarantee_email_agent.judging.record import Record
+from guarantee_email_agent.judging import record_from_inspect, record_from_langchain, record_from_openai
+from guarantee_email_agent.judging.record import Record, complete_record
 from guarantee_email_agent.judging.transcript import Call, Message, call_of, record_of_messages, text_of
 from guarantee_email_agent.utils.errors import TaskError
 
 ASKED = Message("user", "How much?")
 LOOKED = Message("assistant", "I look.", (Call("look", {"at": "price"}, "1"),))
 FOUND = Message("tool", "5.00", answered_id="1")
+HALF = {"role": "assistant", "content": "5"}
+HALF_ITEM = {"type": "message", **HALF, "status": "incomplete"}
+COMPLETING = {"id": "1", "function": {"name": "task_complete", "arguments": '{"result": "5.00"}'}}
 
 
 class TestAnswer:
@@ -42,6 +46,74 @@ class TestAnswer:
     def test_of_a_run(self, messages: list[Message], answer: str) -> None:
         record = record_of_messages(messages)
         assert (record["task_result"], record["status"]) == (answer, "success" if answer else "failed")
+
+    @pytest.mark.parametrize(
+        ("record", "why"),
+        [
+            (record_from_openai({"choices": [{"finish_reason": "length", "message": HALF}]}), "length"),
+            (record_from_openai({"messages": [HALF], "finish_reason": "content_filter"}), "content_filter"),
+            (record_from_openai([{**HALF, "stop_reason": "max_tokens"}]), "max_tokens"),
+            (record_from_openai([{**HALF, "tool_calls": [COMPLETING], "finish_reason": "length"}]), "length"),
+            (record_from_openai([HALF_ITEM]), "incomplete"),
+            (
+                record_from_openai(
+                    {
+                        "status": "incomplete",
+                        "incomplete_details": {"reason": "max_output_tokens"},
+                        "output": [HALF_ITEM],
+                    }
+                ),
+                "incomplete (max_output_tokens)",
+            ),
+            (
+                record_from_openai({"status": "failed", "error": {"message": "boom"}, "input": "q", "output": []}),
+                "failed (boom)",
+            ),
+            (
+                record_from_langchain(
+                    [{"type": "ai", "content": "5", "response_metadata": {"finish_reason": "SAFETY"}}]
+                ),
+                "SAFETY",
+            ),
+            (
+                record_from_inspect(
+                    {"messages": [HALF], "output": {"completion": "5", "choices": [{"stop_reason": "model_length"}]}}
+                ),
+                "model_length",
+            ),
+        ],
+    )
+    def test_what_a_provider_cut_off_is_no_answer(self, record: Record, why: str) -> None:
+        reason = {"code": "cut_off", "message": f"the model's answer was cut off: {why}"}
+        assert (record["status"], record["task_result"], record["reason"]) == ("failed", "", reason)
+
+    @pytest.mark.parametrize(
+        ("messages", "ending"),
+        [
+            ([HALF], "stop"),
+            ([HALF], "end_turn"),
+            ([HALF], "tool_calls"),
+            ([{**HALF, "finish_reason": "length"}, {"role": "user", "content": "Go on"}, HALF], "stop"),
+            ([{**HALF, "tool_calls": [COMPLETING]}, {"role": "user", "content": "Thanks"}, HALF], "length"),
+            (
+                [
+                    {"type": "mcp_call", "id": "1", "name": "look", "output": "no", "status": "failed"},
+                    {**HALF_ITEM, "status": "completed"},
+                ],
+                "completed",
+            ),
+        ],
+    )
+    def test_what_ended_or_came_before_is_whole(self, messages: list[object], ending: str) -> None:
+        record = record_from_openai({"messages": messages, "finish_reason": ending})
+        assert (record["status"], "reason" in record) == ("success", False)
+
+    @pytest.mark.parametrize(
+        "raw", [{"finish_reason": "length"}, {"conversation": [{**HALF, "stop_reason": "refusal"}]}]
+    )
+    def test_a_record_that_says_so_itself(self, raw: dict[str, object]) -> None:
+        assert complete_record({"task_result": "5", **raw}, None)["status"] == "failed"
+        assert complete_record({"task_result": "5", **raw, "status": "success"}, None)["status"] == "success"
 
     def test_how_often_the_model_was_asked(self) -> None:
         assert record_of_messages([ASKED, LOOKED, FOUND, Message("assistant", "5.00")])["iterations"] == 2

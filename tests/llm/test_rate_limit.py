@@ -157,9 +157,34 @@ def test_a_refusal_holds_back_everybody_for_as_long_as_the_api_asks() -> None:
         limiter = limiter_with()
         refused = await send(limiter)
         assert limiter.refused(refused, {}, 12.0, over_limit=True) == 12.0
-        return await asyncio.gather(send(limiter), send(limiter, number=refused.number))
+        again = await send(limiter, number=refused.number)
+        limiter.unanswered()
+        return [again, await send(limiter)]
 
     assert times_of(scene) == [12.0, 12.0]
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_after_a_refusal_that_tells_no_limit_one_call_goes_first_and_each_answer_lets_two_more_go(
+    is_answered: bool,
+) -> None:
+    async def scene() -> list[Permit]:
+        limiter = limiter_with()
+        limiter.refused(await send(limiter), {}, 10.0, over_limit=True)
+        permits: list[Permit] = []
+
+        async def call() -> None:
+            permits.append(permit := await send(limiter))
+            await CLOCK.sleep(1.0)
+            if is_answered:
+                limiter.answered(permit, {}, NO_TOKENS)
+
+        await asyncio.gather(*(call() for _ in range(7)))
+        return permits
+
+    assert times_of(scene) == (
+        [10.0] + [11.0] * 2 + [12.0] * 3 + [12.25] if is_answered else [10.0 + 30 * n for n in range(7)]
+    )
 
 
 def test_a_shorter_pause_does_not_end_a_longer_one() -> None:
@@ -365,13 +390,13 @@ def test_what_is_waited_is_counted_for_each_caller_and_for_all_around_it() -> No
         async def call(begins_s: float) -> float:
             await CLOCK.sleep(begins_s)
             with counted_waits() as outer, counted_waits() as inner:
-                await send(limiter)
+                limiter.answered(await send(limiter), {}, NO_TOKENS)
             assert outer.seconds == inner.seconds
             return inner.seconds
 
         return await asyncio.gather(call(0), call(3), call(6))
 
-    assert run_in_virtual_time(scene()) == pytest.approx([5.0, 2.0, 0.0])
+    assert run_in_virtual_time(scene()) == pytest.approx([5.0, 2.25, 0.0])  # the second goes once the first is answered
 
 
 def test_threads_with_loops_of_their_own_share_one_limit() -> None:

@@ -108,9 +108,27 @@ def test_counts_come_from_an_answer_of_the_api() -> None:
     assert usage_of(SimpleNamespace(usage=usage)) == TokenUsage(3, 4, 0, 5)
 
 
-@pytest.mark.parametrize("answer", [SimpleNamespace(), SimpleNamespace(usage=None), "text"])
-def test_answer_without_counts_costs_nothing(answer: object) -> None:
-    assert usage_of(answer).total == 0
+ODD_USAGES = (
+    None,
+    {},
+    {"input_tokens": 3},
+    {"output_tokens": 4},
+    {"input_tokens": 0, "output_tokens": 0},
+    {"input_tokens": -3, "output_tokens": 4},
+    {"input_tokens": True, "output_tokens": 4},
+    {"input_tokens": "3", "output_tokens": 4},
+    {"input_tokens": 3.0, "output_tokens": 4},
+    {"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": "5"},
+    {"prompt_tokens": 3, "completion_tokens": 4},
+)
+
+
+@pytest.mark.parametrize("usage", ODD_USAGES)
+def test_what_an_answer_without_sound_counts_took_is_not_known(usage: dict[str, object] | None) -> None:
+    odd = usage_of(SimpleNamespace(usage=None if usage is None else SimpleNamespace(**usage)))
+    assert odd == TokenUsage(uncounted=1)
+    meter = metered(said_by("claude-sonnet-4-6"), said_by("claude-sonnet-4-6", odd))
+    assert (meter.cost_usd, meter.usage) == (None, USAGE + odd)
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,22 @@ from guarantee_email_agent.utils.clock import SkippingClock
 @pytest.mark.parametrize(
     ("limits", "tokens", "cost_usd", "code"),
     [
-        (RunLimits(), 10**9, 10**6, None),
-        (RunLimits(), 10**9, None, None),
-        (RunLimits(max_tokens=100), 100, 0.0, None),
-        (RunLimits(max_tokens=100), 101, 0.0, "max_tokens"),
-        (RunLimits(max_cost_usd=1), 10, 1.0, None),
-        (RunLimits(max_cost_usd=1), 10, 1.01, "max_cost"),
-        (RunLimits(max_cost_usd=1), 10, None, "max_cost"),
+        (RunLimits(), TokenUsage(output_tokens=10**9), 10**6, None),
+        (RunLimits(), TokenUsage(output_tokens=10**9), None, None),
+        (RunLimits(), TokenUsage(uncounted=1), None, None),
+        (RunLimits(max_tokens=100), TokenUsage(output_tokens=100), 0.0, None),
+        (RunLimits(max_tokens=100), TokenUsage(output_tokens=101), 0.0, "max_tokens"),
+        (RunLimits(max_tokens=100), TokenUsage(uncounted=1), None, "max_tokens"),
+        (RunLimits(max_cost_usd=1), TokenUsage(), 1.0, None),
+        (RunLimits(max_cost_usd=1), TokenUsage(), 1.01, "max_cost"),
+        (RunLimits(max_cost_usd=1), TokenUsage(), None, "max_cost"),
+        (RunLimits(max_cost_usd=1), TokenUsage(uncounted=1), None, "max_cost"),
     ],
 )
 def test_limit_is_reached_where_more_was_used(
-    limits: RunLimits, tokens: int, cost_usd: float | None, code: str | None
+    limits: RunLimits, tokens: TokenUsage, cost_usd: float | None, code: str | None
 ) -> None:
-    reason = limits.exceeded_by(TokenUsage(output_tokens=tokens), cost_usd)
+    reason = limits.exceeded_by(tokens, cost_usd)
     assert (reason and reason.code) == code
     assert reason is None or not reason.retryable
 

@@ -52,6 +52,15 @@ def test_the_history_of_the_newest_suite_is_drawn(runs: StoredRuns, pages: Viewe
     assert [each["class"] for each in page.all("path")][:2] == ["threshold", "line"]
 
 
+def test_a_run_of_eval_is_linked_to_its_page_for_the_board(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [result(1)])
+    runs.write(2, [result(1)], command="solve")
+    (address,) = [link for link in pages.get("/").links if link.endswith("/board")]
+    page = pages.get(address)
+    assert (page.status, "It passed its test: 1 of 1 cases" in page.text) == (200, True)
+    assert pages.get(address.replace("00000001", "00000002").replace("100001", "100002")).status == 404
+
+
 def test_a_store_without_a_run_says_how_to_get_one(runs: StoredRuns, pages: ViewedRuns) -> None:
     runs.begin(1).finish(RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.0))
     assert run_links(pages.get("/")) != []

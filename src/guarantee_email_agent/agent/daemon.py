@@ -6,13 +6,13 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from math import inf
 from typing import Any, Final
 
 from guarantee_email_agent.agent.health import LoopWatchdog
-from guarantee_email_agent.agent.identity_key import key_of_location
+from guarantee_email_agent.agent.identity_key import key_of_location, key_of_mailbox
 from guarantee_email_agent.agent.inbox import MAX_LISTED, UnlistedMails, answer_since, count_inbox, inbox_filter
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.mail_worker import MailWorker
@@ -267,7 +267,11 @@ class Daemon:
         """How many mails of the inbox would be answered, were observed, are left alone, or bear which mark."""
         worker = self.worker
         now = await asyncio.to_thread(worker.ledger.time)
-        return await count_inbox(worker.mailbox, worker.ledger, self._inbox_filter(now), self._location_key)
+        counts = await count_inbox(worker.mailbox, worker.ledger, self._inbox_filter(now), self._location_key)
+        mailbox_key = key_of_mailbox(worker.mailbox_name, worker.processor.identity_key)
+        with suppress(LedgerError):  # the next count is kept
+            await asyncio.to_thread(worker.ledger.keep_too_old, mailbox_key, counts.get("too_old", 0))
+        return counts
 
     def _location_key(self, mail_id: str) -> str:
         return key_of_location(self.worker.mailbox_name, mail_id, self.worker.processor.identity_key)

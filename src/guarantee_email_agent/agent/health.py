@@ -99,6 +99,11 @@ class Health(DaemonObserver):
             return None
         return f"the main loop has not got round for {overdue_s:.0f} s"
 
+    def silence(self) -> float | None:
+        """Seconds since the inbox was last listed, where that is too long ago."""
+        silent_s = 0.0 if self._inbox_seen_at is None else self._clock.monotonic() - self._inbox_seen_at
+        return silent_s if silent_s > self._limits.silent_s else None
+
     @property
     def problems(self) -> list[str]:
         """What keeps mail from being answered; empty where nothing does."""
@@ -107,6 +112,6 @@ class Health(DaemonObserver):
             problems.append("the agent is being stopped")
         if self._inbox_seen_at is None:
             problems.append("the inbox has not been listed yet")
-        elif (silent_s := self._clock.monotonic() - self._inbox_seen_at) > self._limits.silent_s:
+        elif (silent_s := self.silence()) is not None:
             problems.append(f"the inbox was last listed {silent_s:.0f} s ago")
         return problems + [f"{service} is down" for service in self._down]

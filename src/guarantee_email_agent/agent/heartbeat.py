@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
@@ -25,10 +26,16 @@ _NO_WORK: Final = frozenset({"busy", "waiting"})
 
 
 class Heartbeat(DaemonObserver):
-    """Tells the ledger how the agent stands. owner: names this process there."""
+    """Tells the ledger how the agent stands. owner: names this process there.
 
-    def __init__(self, ledger: RunningAgents, owner: str, mode: Mode) -> None:
-        self._ledger, self._owner, self._mode = ledger, owner, mode
+    silence: seconds since the inbox was last looked at, where that is too long ago: a main loop that stands still has
+    found nothing down.
+    """
+
+    def __init__(
+        self, ledger: RunningAgents, owner: str, mode: Mode, silence: Callable[[], float | None] | None = None
+    ) -> None:
+        self._ledger, self._owner, self._mode, self._silence = ledger, owner, mode, silence
         self._waiting: int | None = None
         self._oldest_received: float | None = None
         self._outages: tuple[ReportedOutage, ...] = ()
@@ -92,7 +99,10 @@ class Heartbeat(DaemonObserver):
 
     async def _write(self) -> None:
         """A ledger that cannot be written now gets it next time: the mails themselves wait for it, too."""
-        report = AgentReport(__version__, self._mode, self._waiting, self._oldest_received, self._outages)
+        outages = self._outages
+        if self._silence is not None and (silent_s := self._silence()) is not None:
+            outages = (*outages, ReportedOutage("inbox", "not_listed", round(time.time() - silent_s, 1)))
+        report = AgentReport(__version__, self._mode, self._waiting, self._oldest_received, outages)
         work, self._work = self._work, {}
         try:
             await asyncio.to_thread(self._ledger.beat, self._owner, report, work)

@@ -127,6 +127,7 @@ def _summary(reader: LedgerReader, begin: float, end: float, clock: LocalTime) -
         f", the oldest first seen {duration(now - min(row.created_at for row in unfinished))} ago" if unfinished else ""
     )
     yield f"Unfinished now: {len(unfinished)}{seen}"
+    yield f"Too old, left alone: {too_old}" if (too_old := reader.too_old()) is not None else "Too old: not counted yet"
     failed = sum(count.mails for count in open_counts if count.outcome in ("quarantined", "unknown"))
     yield f"Left to a person after a failure, of all days: {failed}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,7 +12,15 @@ from typing import Any, Final
 from guarantee_email_agent.config.settings import Llm
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.llm.port import OFFLINE_MODEL, LanguageModel, ModelClient, request_digest
+from guarantee_email_agent.llm.port import (
+    OFFLINE_MODEL,
+    LanguageModel,
+    ModelClient,
+    TokenUsage,
+    all_parts,
+    canonical_json,
+    request_digest,
+)
 from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
@@ -53,7 +62,8 @@ class CostLimitedModel(ModelClient):
         if name != OFFLINE_MODEL:
             # A server may put another model in its place, and what that costs nobody knows: it is not for nothing.
             priced = name if price_of(name) is not None else request["model"]
-            if cost := cost_usd(priced, usage_of(answer)):
+            usage = usage_of(answer)
+            if cost := cost_usd(priced, _most_tokens(request) if usage.uncounted else usage):
                 with suppress(LedgerError):  # or the answer would be paid for once more
                     await self._save(cost)
         return answer
@@ -65,6 +75,12 @@ class CostLimitedModel(ModelClient):
         except LedgerError:
             self._unsaved.usd += due
             raise
+
+
+def _most_tokens(request: Mapping[str, Any]) -> TokenUsage:
+    """What an answer that does not say so can have taken: no token is shorter than a byte."""
+    sent = len(canonical_json(all_parts(request)).encode(errors="surrogatepass"))
+    return TokenUsage(output_tokens=request.get("max_tokens", 0), cache_creation_input_tokens=sent)
 
 
 def check_price(llm: Llm) -> None:

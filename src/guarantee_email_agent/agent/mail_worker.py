@@ -365,10 +365,11 @@ class MailWorker:
                 processed = None
         if processed is not None:
             add_log_fields(scenario=processed.scenario_used, duration_ms=processed.processing_time_ms)
-        add_log_fields(tokens=model.usage.total, cost_usd=model.cost_usd)
-        if model.usage.total:
+        tokens = None if model.usage.uncounted else model.usage.total
+        add_log_fields(tokens=tokens, cost_usd=model.cost_usd)
+        if tokens != 0:
             price = "unknown cost" if model.cost_usd is None else f"{model.cost_usd:.4f} USD"
-            logger.info("Email %s took %d tokens in %d calls (%s)", entry.id, model.usage.total, model.calls, price)
+            logger.info("Email %s took %s tokens in %d calls (%s)", entry.id, tokens or "unknown", model.calls, price)
         try:
             if processed is None:
                 # A mail is not to blame for what the model's rate limit took of its time.

@@ -88,7 +88,7 @@ class Metrics(DaemonObserver):
         )
         self._unpriced = Counter(
             "llm_unpriced_mails",
-            "Mails for which a model without a known price was asked.",
+            "Mails for which a model was asked without its cost being known.",
             namespace=PREFIX,
             registry=registry,
         )
@@ -112,7 +112,7 @@ class Metrics(DaemonObserver):
             self._unfinished.labels(result.disposition).inc()
         for step, milliseconds in result.step_ms.items():
             self._steps.labels(step).observe(milliseconds / 1000)
-        if result.tokens:
+        if result.tokens or result.cost_usd is None:
             self._tokens.inc(result.tokens)
             if result.cost_usd is None:
                 self._unpriced.inc()

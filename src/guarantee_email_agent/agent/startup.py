@@ -8,7 +8,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -56,6 +56,7 @@ KEPT_DAYS: Final = 365
 """Days that the ledger remembers a finished mail; its mark in the mailbox lasts longer."""
 
 CONNECT_TIMEOUT_S: Final = 30.0
+_COUNTED_S: Final = 3600.0
 MODE_NOTES: Final[Mapping[Mode, str]] = {
     "answer": "",
     "drafts": " (replies wait in the Drafts folder, no ticket is opened)",
@@ -143,7 +144,10 @@ async def _watch(daemon: Daemon, once: bool) -> int:
     logger.info("Watching the inbox%s", " once" if once else "")
     complete = True
     try:
-        async with _in_background(prune_each_day(ledger, SystemClock())):
+        async with (
+            _in_background(prune_each_day(ledger, SystemClock())),
+            _in_background(count_each_hour(daemon, SystemClock())),
+        ):
             if once:
                 complete = await daemon.drain()
             else:
@@ -158,6 +162,14 @@ async def prune_each_day(ledger: Ledger, clock: Clock) -> None:
     while True:
         await clock.sleep(SECONDS_PER_DAY)
         await _prune(ledger)
+
+
+async def count_each_hour(daemon: Daemon, clock: Clock) -> None:
+    """Until it is cancelled: what is too old is in no list, and people are to see how much of it there is."""
+    while True:
+        await clock.sleep(_COUNTED_S)
+        with suppress(AgentError):  # the list of the inbox says more
+            await daemon.count_inbox()
 
 
 async def _prune(ledger: Ledger) -> None:
@@ -233,7 +245,8 @@ async def open_daemon(
             observers = (*observers, *monitoring.observers)
         watchdog = monitoring.loop_watchdog if monitoring else None
         ours = require_ours if answers else None
-        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode)
+        silence = monitoring.health.silence if monitoring is not None else None
+        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, silence)
         await stack.enter_async_context(heartbeat.beating())
         observers = (*observers, heartbeat)
         outages = CurrentOutages(service_addresses(config))

@@ -34,6 +34,7 @@ class Status:
 
     taken_count: further mails that somebody answered, flagged, moved or deleted before an agent was done.
     half_released: keys of mails that are open, but bear their mark still. short: what to call a mail, by its key.
+    too_old: mails that are left alone for it; None where nobody counted. no_room: why the ledger cannot be written.
     """
 
     ledger: str
@@ -47,6 +48,8 @@ class Status:
     last_day: tuple[LedgerCount, ...]
     half_released: frozenset[str]
     short: dict[str, str]
+    too_old: int | None = None
+    no_room: str | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -59,6 +62,8 @@ class Status:
         )
         down = sorted({outage.service for agent in self.agents for outage in current_outages(agent, self.now)})
         found += (f"{service} is down" for service in down)
+        if self.no_room:
+            found.append(f"the ledger cannot be written ({self.no_room})")
         if self.failed_count:
             found.append(f"{pluralize(self.failed_count, 'mail')} failed")
         if self.half_released:
@@ -100,11 +105,15 @@ def read_status(reader: LedgerReader) -> Status:
         last_day=tuple(reader.counts_since(now - DAY_S)),
         half_released=half_released,
         short=reader.short_keys(keys),
+        too_old=reader.too_old(),
+        no_room=reader.no_room(),
     )
 
 
 def print_status(status: Status, clock: LocalTime, terminal: Terminal) -> None:
     terminal.line(f"{clock.text(status.now)} ({clock.zone_at(status.now)}), ledger {printable(status.ledger)}")
+    if status.no_room:
+        terminal.outcome(f"✗ The ledger cannot be written: {status.no_room}. Make room; no mail is answered until then")
     for agent in status.agents:
         _print_agent(agent, status, clock, terminal)
     if not status.agents:
@@ -114,6 +123,10 @@ def print_status(status: Status, clock: LocalTime, terminal: Terminal) -> None:
         terminal.line(
             f"With people: {pluralize(status.taken_count, 'mail')} answered, flagged, moved or deleted by somebody "
             "before an agent was done"
+        )
+    if status.too_old:
+        terminal.line(
+            f"Too old: {pluralize(status.too_old, 'mail')}, left alone by agent.answer_since or agent.max_age_days"
         )
     for key in sorted(status.half_released):
         terminal.line(f"    {status.short[key]}  was released, and bears its mark still: release it once more")
@@ -234,6 +247,7 @@ def status_report(status: Status, clock: LocalTime) -> dict[str, Any]:
         ],
         "unfinished": {"total": status.unfinished_count, "mails": [mail(row) for row in status.unfinished]},
         "with_people": status.taken_count,
+        "too_old": status.too_old,
         "failed": {"total": status.failed_count, "mails": [mail(row) for row in status.failed]},
         "still_marked": sorted(status.half_released),
         "last_24_hours": [

@@ -144,6 +144,23 @@ def add_report_options(parser: Parser, result: str, *, but: str = "") -> None:
         )
 
 
+def add_audience_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--for",
+        dest="html_for",
+        choices=("board",),
+        help="with --html: two printed pages for those who decide, in place of every result",
+    )
+
+
+def refuse_audience_alone(options: argparse.Namespace) -> None:
+    """Raise ConfigurationError where there is no page that it could be for."""
+    from guarantee_email_agent.utils.errors import ConfigurationError
+
+    if options.html_for is not None and options.html_file is None:
+        raise ConfigurationError("--for says for whom a page is. Add --html FILE, or leave it out", "cli_bad_usage")
+
+
 def add_executor_option(parser: Parser) -> None:
     parser.add_argument(
         "--executor",

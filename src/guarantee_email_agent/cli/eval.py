@@ -84,6 +84,7 @@ def add_eval(commands: arguments.Commands) -> None:
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first failure, which fails the run")
     parser.add_argument("--quiet", action="store_true", help="show failures and the summary alone")
     arguments.add_report_options(parser, "result")
+    arguments.add_audience_option(parser)
     parser.add_argument(
         "--records", dest="records_dir", type=Path, metavar="DIR", help="write the record of every run, for a judge"
     )
@@ -154,6 +155,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         from guarantee_email_agent.eval.suite import evaluate
 
     _refuse_acceptance(options)
+    arguments.refuse_audience_alone(options)
     config = arguments.load_config_and_log(options.config, options.verbose)
     stream = arguments.results_stream(options)
     if options.watch:

@@ -46,6 +46,7 @@ def add_show(commands: arguments.Commands) -> None:
     parser.add_argument("--list", action="store_true", help=f"list the last {_LISTED} runs")
     parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write it as JSON; - is stdout")
     arguments.add_report_options(parser, "result", but="json")
+    arguments.add_audience_option(parser)
     arguments.add_config_option(parser)
     arguments.add_verbose_option(parser)
 
@@ -66,6 +67,7 @@ def _run(options: argparse.Namespace) -> int:
     if len(options.names) > 2 or (options.list and options.names):
         what = "--list takes no run" if options.list else "write at most a run and one scenario or task"
         raise ConfigurationError(f"show: {what}. See 'show --help'", "cli_bad_usage")
+    arguments.refuse_audience_alone(options)
     reports = arguments.options_as(RunOptions, options, directory=Path(), json_file=None, github=None)
     if (options.list or len(options.names) > 1) and reports.wants_reports:
         problem = f"show: {next(iter(reports.report_files))} is of a whole run. Name one run, and no scenario or task"
@@ -80,6 +82,9 @@ def _run(options: argparse.Namespace) -> int:
             write_reports(code, (options.json_file, lambda: as_json([json_run(run) for run in runs])))
         else:
             run, found = _find(store, options.names)
+            if reports.html_for and run.command != "eval":
+                problem = f"show: --for {reports.html_for} is of a run of eval, and this is one of {run.command}"
+                raise ConfigurationError(f"{problem}. Name another run", "cli_bad_usage")
             results = list(map(with_record, found))
             if results:
                 if reports.wants_reports:

@@ -12,7 +12,8 @@ _EXIT_CODES = """\
 exit codes:
   0    it was shown, whatever it is
   1    the ledger cannot be read now, or the output could not be written; with --fail-on-problem: no agent runs, one was
-       killed or may be gone, a service is down, a mail failed, or one was released and still bears its mark
+       killed or may be gone, a service is down, the ledger cannot be written, a mail failed, or one was released and
+       still bears its mark
   2    configuration error: no ledger, or one of another version, bad configuration, bad usage
   130  interrupted
 """
@@ -25,7 +26,7 @@ def add_status(commands: arguments.Commands) -> None:
         _run,
         purpose="which agents run, what waits, what failed, and since when",
         description="Show, from the ledger, which agents run and what they report, which mails are not finished and "
-        "when they are due, which failed, and what came of the last 24 hours. Nothing is written.",
+        "when they are due, which failed, and what came of the last 24 hours. Nothing is changed.",
         exit_codes=_EXIT_CODES,
     )
     parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write it as JSON; - is stdout")

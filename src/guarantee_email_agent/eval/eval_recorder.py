@@ -101,7 +101,8 @@ class EvalRecorder:
         mails = None if self._mails is None else self._mails.count()
         counts = None if mails is None else (mails.total, mails.passed)
         git = self._git.answer()
-        self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, git, counts, self._facts()))
+        facts = {**self._facts(), "by": user_name()}
+        self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, git, counts, facts))
         if self._changed:
             warn_on_stderr("Instruction, lexicon or judge files were edited during the run: its results may differ")
 
@@ -121,6 +122,16 @@ class EvalRecorder:
     def _inputs_now(self) -> InputSet | None:
         self._changed = self._changed or not self._inputs.unchanged()
         return None if self._changed else self._inputs.set
+
+
+def user_name() -> str:
+    """Who runs this, as their system knows them; empty where it does not."""
+    import getpass  # start-up: once a run is over
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # no name for this user id
+        return ""
 
 
 def begin_log(

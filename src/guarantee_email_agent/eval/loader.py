@@ -67,7 +67,7 @@ class EvalSuite(list[EvalTestCase]):
 
 
 class EvalLoader:
-    """Loads scenario files. Remembers none, so that one loader serves any number of folders."""
+    """Loads scenario files. Remembers which names stand twice in the folder that it looked through last."""
 
     def __init__(self, *, any_agent: bool = False, known: KnownNames | None = None) -> None:
         """any_agent: the scenarios are for an agent that is not ours, so that they need no instruction of ours.
@@ -76,6 +76,7 @@ class EvalLoader:
         """
         self._any_agent = any_agent
         self._known = known
+        self._twice: frozenset[str] = frozenset()
 
     def load_eval_test_case(self, file_path: str | Path) -> EvalTestCase:
         """The scenario in one file.
@@ -92,7 +93,7 @@ class EvalLoader:
             component = "eval" if error.code == "document_yaml_invalid" else "eval_file"
             code = f"{component}_{error.code.removeprefix('document_')}"
             raise _error(path, error.message[0].upper() + error.message[1:], code, error.details) from None
-        return _build_test_case(data, path, text, self._any_agent, self._known)
+        return self._build_test_case(data, path, text)
 
     def validate_test_case(self, data: object, file_path: str | Path) -> EvalTestCase:
         """The scenario in parsed `data` (the documents of a file merged into one mapping), as PyYAML gives it, too.
@@ -107,10 +108,10 @@ class EvalLoader:
             plain = _with_dates_as_text(data)
         except RecursionError:
             raise _error(path, "The data holds itself, or is nested too deep", "eval_yaml_invalid") from None
-        return _build_test_case(plain, path, None, self._any_agent, self._known)
+        return self._build_test_case(plain, path, None)
 
     def discover_test_cases(self, directory: str | Path) -> EvalSuite:
-        """All scenarios of a folder, in the byte order of their file names.
+        """All scenarios of a folder and of those below it, in the byte order of their paths.
 
         A file that cannot be used is logged at ERROR and stays among the suite's `entries`. Raises EvalError
         (`eval_file_not_found`, `eval_file_unreadable`) where the folder itself cannot be read.
@@ -118,10 +119,11 @@ class EvalLoader:
         return EvalSuite(self.iter_entries(self.scenario_files(directory)))
 
     def scenario_files(self, directory: str | Path) -> list[str]:
-        """The paths of a folder's scenario files, in the byte order of their names; sub-folders are not searched.
+        """The paths of the scenario files in a folder and in those below it, in their byte order.
 
         Every `*.yaml` and `*.yml` counts, whatever it turns out to be, except for names that begin with '.' or '_'.
-        Raises EvalError as `discover_test_cases` does.
+        Folders that are links, or whose name begins like that, are not searched. Raises EvalError as
+        `discover_test_cases` does.
         """
         return list(self.packed_files(directory))
 
@@ -129,9 +131,11 @@ class EvalLoader:
         """As `scenario_files`, in less memory than a list takes."""
         folder = os.fspath(directory)
         try:
-            return ScenarioFiles(folder, _scenario_names(folder))
+            files = ScenarioFiles(folder, _scenario_names(folder))
         except OSError as error:
-            raise _folder_error(folder, error) from None
+            raise _folder_error(error.filename or folder, error) from None
+        self._twice = files.twice()
+        return files
 
     def iter_entries(self, files: Iterable[str]) -> Iterator[EvalTestCase | InvalidScenario]:
         """The scenarios in `files`, one at a time, so that memory stays flat; an unusable file is logged at ERROR."""
@@ -143,29 +147,35 @@ class EvalLoader:
                 logger.error("%s", entry.message)
             yield entry
 
+    def _build_test_case(self, data: object, path: str, text: str | None) -> EvalTestCase:
+        case = build(EvalTestCase, data, {"file": path, "text": text})
+        problems = case if isinstance(case, list) else list(find_contradictions(case))
+        problems += [] if self._any_agent else _find_missing_instruction(data)
+        problems += _find_mock_problems(data)
+        if self._known is not None:
+            problems += find_name_problems(data, self._known)
+        others = list(find_file_problems(data, path))
+        if self._twice and (stem := Path(path).stem) in self._twice:
+            problem = f"Duplicate scenario_id: {stem} is that of a file in another folder of the suite, too; rename one"
+            others.append((problem, "eval_duplicate_id"))
+        if problems or others:
+            raise _problems_error(problems, others, path, text)
+        assert isinstance(case, EvalTestCase)
+        return case if case.input.email.raw_file is None else _with_raw_mail(case, path)
+
 
 def _scenario_names(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as found:
-        for entry in found:
-            name = entry.name
-            if name[0] not in "._" and name.lower().endswith((".yaml", ".yml")):
-                yield name
-
-
-def _build_test_case(
-    data: object, path: str, text: str | None, any_agent: bool, known: KnownNames | None
-) -> EvalTestCase:
-    case = build(EvalTestCase, data, {"file": path, "text": text})
-    problems = case if isinstance(case, list) else list(find_contradictions(case))
-    problems += [] if any_agent else _find_missing_instruction(data)
-    problems += _find_mock_problems(data)
-    if known is not None:
-        problems += find_name_problems(data, known)
-    others = list(find_file_problems(data, path))
-    if problems or others:
-        raise _problems_error(problems, others, path, text)
-    assert isinstance(case, EvalTestCase)
-    return case if case.input.email.raw_file is None else _with_raw_mail(case, path)
+    waiting = [""]
+    while waiting:
+        within = waiting.pop()
+        with os.scandir(os.path.join(folder, within) if within else folder) as found:
+            for entry in found:
+                if entry.name[0] in "._":
+                    continue
+                if entry.name.lower().endswith((".yaml", ".yml")):
+                    yield within + entry.name
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{within}{entry.name}/")
 
 
 def _with_raw_mail(case: EvalTestCase, path: str) -> EvalTestCase:

@@ -5,7 +5,6 @@ A phrase that the reply had when the suite was green, and has no more, is taken 
 
 from __future__ import annotations
 
-import getpass
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.eval.case_result import PUNCTUATION, fold_word
+from guarantee_email_agent.eval.eval_recorder import user_name
 from guarantee_email_agent.files.report_files import write_whole
 from guarantee_email_agent.files.text_file import InputFileError
 from guarantee_email_agent.files.yaml import load_documents
@@ -57,6 +57,7 @@ def accept_rewordings(store_file: Path, run_id: str, stream: TextStream, *, ask:
             for difference, phrase in reworded:
                 found.setdefault(difference, []).append(phrase)
     accepted = []
+    by = user_name() or "unknown"
     for (before, now), phrases in sorted(found.items(), key=lambda item: -len(item[1])):
         names = list(dict.fromkeys(phrase.scenario for phrase in phrases))
         more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
@@ -70,7 +71,7 @@ def accept_rewordings(store_file: Path, run_id: str, stream: TextStream, *, ask:
         for phrase in phrases:
             if not (_rewrite(phrase, phrase.before, phrase.now) or _rewrite(phrase, before, now)):
                 terminal.line(f"{printable(str(phrase.file))}: write {now!r} for {before!r} yourself")
-        accepted.append({"before": before, "now": now, "scenarios": names, "by": _user(), "reason": reason})
+        accepted.append({"before": before, "now": now, "scenarios": names, "by": by, "reason": reason})
     if accepted:
         keep_facts(store_file, run.number, {**run.facts, "accepted": accepted})
         terminal.outcome("✓ The scenarios hold the new words. Run eval again")
@@ -169,10 +170,3 @@ def _says_yes(terminal: Terminal) -> bool:
     terminal.line("Accept it, in all of them? [y/N]")
     terminal.flush()
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # no name for this user id
-        return "unknown"

@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Final, Self, overload
 
 _SORTED_AT_ONCE: Final = 1 << 16
-_SEPARATOR: Final = b"/"  # which is in no name
+_SEPARATOR: Final = b"\0"  # which is in no path
 
 
 class ScenarioFiles(Sequence[str]):
-    """Files of one folder in the byte order of their names; a path is an object only once somebody asks for it."""
+    """Files of a folder and those below it in the byte order of their paths; each is an object only once asked for."""
 
-    __slots__ = ("_ends", "_folder", "_names")
+    __slots__ = ("_by_stem", "_ends", "_folder", "_names")
 
     def __init__(self, folder: str, names: Iterable[str]) -> None:
-        """names: in any order, each once."""
+        """names: paths within the folder, in any order, each once."""
         self._folder = folder
+        self._by_stem: dict[bytes, int] | None = None
         encoded = map(os.fsencode, names)
         runs: list[bytes] = []
         while batch := sorted(islice(encoded, _SORTED_AT_ONCE)):
@@ -36,10 +38,8 @@ class ScenarioFiles(Sequence[str]):
 
     @classmethod
     def of(cls, files: Iterable[str]) -> Self:
-        """Of paths, all of which are in one folder."""
-        paths = iter(files)
-        first = list(islice(paths, 1))
-        return cls(os.path.dirname(first[0]) if first else "", map(os.path.basename, chain(first, paths)))
+        """Of whole paths."""
+        return cls("", files)
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -60,12 +60,14 @@ class ScenarioFiles(Sequence[str]):
 
     def position(self, file: str) -> int:
         """Of one of these files, from 1; 0 for any other."""
-        name = os.fsencode(os.path.basename(file))
+        name = os.fsencode(file[len(os.path.join(self._folder, "")) :] if self._folder else file)
         index = bisect_left(range(len(self)), name, key=self._name)
         return index + 1 if index < len(self) and self[index] == file else 0
 
     def position_of_name(self, name: str) -> int:
         """Of the file of that name without its ending, from 1; 0 for none."""
+        if b"/" in self._names:
+            return self._positions_by_stem().get(os.fsencode(name), 0)
         beginning = os.fsencode(name) + b"."
         index = bisect_left(range(len(self)), beginning, key=self._name)
         while index < len(self) and (found := self._name(index)).startswith(beginning):
@@ -74,11 +76,29 @@ class ScenarioFiles(Sequence[str]):
             index += 1
         return 0
 
+    def twice(self) -> frozenset[str]:
+        """The names without ending that several files have, in different folders."""
+        if b"/" not in self._names or len(self._positions_by_stem()) == len(self):
+            return frozenset()
+        counts = Counter(map(_stem, map(self._name, range(len(self)))))
+        return frozenset(os.fsdecode(stem) for stem, count in counts.items() if count > 1)
+
+    def _positions_by_stem(self) -> dict[bytes, int]:
+        if self._by_stem is None:
+            self._by_stem = {}
+            for index in range(len(self)):
+                self._by_stem.setdefault(_stem(self._name(index)), index + 1)
+        return self._by_stem
+
     def _name(self, index: int) -> bytes:
         return bytes(self._names[self._ends[index - 1] + 1 if index else 0 : self._ends[index]])
 
     def _path(self, name: bytes) -> str:
         return os.path.join(self._folder, os.fsdecode(name))
+
+
+def _stem(name: bytes) -> bytes:
+    return name.rpartition(b"/")[2].rpartition(b".")[0]
 
 
 def _merged(runs: Iterable[bytes]) -> bytearray:

@@ -28,8 +28,8 @@ def select_scenarios(
     selected: set[str] = set()
     for pattern in patterns:
         if os.path.dirname(pattern):
-            wanted = os.path.abspath(pattern)
-            matching = [file for file in files if fnmatchcase(os.path.abspath(file), wanted)]
+            wanted = os.path.abspath(pattern), os.path.abspath(directory / pattern)
+            matching = [file for file in files if any(fnmatchcase(os.path.abspath(file), each) for each in wanted)]
         else:
             matching = [file for file in files if any(fnmatchcase(name, pattern) for name in names[file])]
         if not matching and not none_is_fine:

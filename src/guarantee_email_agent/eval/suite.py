@@ -183,7 +183,7 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
         for part, sentence in instruction_warnings(execution.instructions, config.instructions.scenarios_dir):
             logger.warning("%s: %s", part, sentence)
     _check_report_places(options)
-    files, baseline = _scenario_files(options), None
+    files, baseline = _scenario_files(options, execution.loader), None
     if options.baseline is not None or options.no_regressions or options.last_failed:
         from guarantee_email_agent.eval.baseline import baseline_of, select_last_failed
         from guarantee_email_agent.eval.eval_recorder import suite_key
@@ -232,8 +232,8 @@ def _check_report_places(options: EvalOptions) -> None:
             refuse_misplaced_reports(options.report_files.values(), folder=options.records_dir)
 
 
-def _scenario_files(options: EvalOptions) -> ScenarioFiles:
-    files = EvalLoader().packed_files(options.directory)
+def _scenario_files(options: EvalOptions, loader: EvalLoader) -> ScenarioFiles:
+    files = loader.packed_files(options.directory)
     if not options.only:
         return files
     from guarantee_email_agent.eval.selection import select_scenarios

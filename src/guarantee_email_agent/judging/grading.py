@@ -75,7 +75,19 @@ def grade_task(
         remedy = "Pass a record such as {'task_result': …}, or an answer as text"
         problem = f"a value of type {type(record).__name__} is no result. {remedy}"
         raise TaskError(f"{printable(task.name)}: {problem}", "task_record_invalid")
-    return _run_judge(task, complete_record(record, task), timeout_s, allowed, sandbox_port)
+    completed = complete_record(record, task)
+    if completed["status"] == "error":
+        problem = "the record says that the run ended in an error, which is no failure of the agent"
+        return Verdict("error", error=printable(problem + _said_of_error(completed)))
+    return _run_judge(task, completed, timeout_s, allowed, sandbox_port)
+
+
+def _said_of_error(record: Mapping[str, Any]) -> str:
+    for said in (record.get("reason"), record.get("error")):
+        text = said.get("message") if isinstance(said, Mapping) else said
+        if isinstance(text, str) and text:
+            return f": {truncate(text, _MAX_FEEDBACK_CHARACTERS)}"
+    return ""
 
 
 def validate_task(
@@ -93,9 +105,13 @@ def validate_task(
     may raise on odd types: that is an error, which never counts as a pass. Raises TaskError for a correct record that
     cannot be read.
     """
-    controls = list(negative_controls(task))
+    correct = correct_record(task) if correct is None else correct
+    told = (correct or {}).get("instruction")  # which a task may leave to its records
+    controls = list(
+        negative_controls(replace(task, instruction=task.instruction or (told if isinstance(told, str) else "")))
+    )
     controls_by_problem: dict[str, list[str]] = {}
-    if (correct := correct_record(task) if correct is None else correct) is not None:
+    if correct is not None:
         controls.insert(0, Control(_CORRECT, complete_record(correct, task), must_pass=True))
     verdicts = [_run_judge(task, control.record, timeout_s, allowed) for control in controls]
     raised: list[str] = []
@@ -171,10 +187,11 @@ def _run_judge(
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MAX_TIMEOUT_S:
         problem = f"timeout_s is {truncate(repr(timeout_s), 40)}. Pass seconds above 0 and at most {MAX_TIMEOUT_S}"
         raise TaskError(f"{printable(task.name)}: {problem}", "task_invalid_value")
-    if sandbox_port is None and task.judge_network:
-        sandbox_port = _port_in(record)
+    named = _port_in(record) if sandbox_port is None else None
+    if task.judge_network:
+        sandbox_port, named = sandbox_port or named, None
     network = task.judge_network and allowed.network
-    verdict = judge(task.test_file, record, timeout_s, network=network, sandbox_port=sandbox_port)
+    verdict = judge(task.test_file, record, timeout_s, network=network, sandbox_port=sandbox_port, withheld_port=named)
     return verdict if verdict.error is None else replace(verdict, error=f"{task.test_file.name} {verdict.error}")
 
 

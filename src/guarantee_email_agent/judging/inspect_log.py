@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.judging.openai_transcript import ROLES
-from guarantee_email_agent.judging.record import MAX_RECORD_BYTES, Record, parse_json, record_error
+from guarantee_email_agent.judging.record import MAX_RECORD_BYTES, Record, cut_off_by, parse_json, record_error
 from guarantee_email_agent.judging.record_files import (
     Extent,
     RecordFile,
@@ -59,10 +59,12 @@ def record_from_inspect(sample: object) -> Record:
         _read_message(mapping_at(entry, f"message {number}"), f"message {number}", kept)
         for number, entry in enumerate(list_at(fields["messages"], "'messages'"), 1)
     ]
-    record = record_of_messages(messages)
     output = plain(fields.get("output"))
-    completion = output.get("completion") if isinstance(output, Mapping) else None
-    is_cut_off = messages[-1].role == "tool" or bool(messages[-1].calls)
+    completion, choices = (
+        (output.get("completion"), output.get("choices")) if isinstance(output, Mapping) else (None,) * 2
+    )
+    record = record_of_messages(messages, cut_off_by(*list_at(choices, "'choices'")[:1]))
+    is_cut_off = "reason" in record or messages[-1].role == "tool" or bool(messages[-1].calls)
     if isinstance(completion, str) and completion.strip() and not is_cut_off:
         record |= {"task_result": completion, "status": "success"}
     for key, name in (("error", "message"), ("limit", "type")):

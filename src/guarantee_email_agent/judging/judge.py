@@ -60,14 +60,17 @@ def judge(
     *,
     network: bool = False,
     sandbox_port: int | None = None,
+    withheld_port: int | None = None,
 ) -> Verdict:
     """Call `test(record)` of the Python file at `path`; never raises for what the judge does.
 
-    timeout_s: seconds, after which everything that the judge started is killed. network, sandbox_port: as for
-    `JudgePool.judge`. The pool behind it is started with the first call, grows with the threads that call at the same
+    timeout_s: seconds, after which everything that the judge started is killed. The others: as for `JudgePool.judge`.
+    The pool behind it is started with the first call, grows with the threads that call at the same
     time, and ends with this process.
     """
-    return _pool_of(os.getpid()).judge(path, record, timeout_s, network=network, sandbox_port=sandbox_port)
+    return _pool_of(os.getpid()).judge(
+        path, record, timeout_s, network=network, sandbox_port=sandbox_port, withheld_port=withheld_port
+    )
 
 
 @cache
@@ -104,12 +107,14 @@ class JudgePool(AbstractContextManager["JudgePool"]):
         limits: JudgeLimits = DEFAULT_LIMITS,
         network: bool = False,
         sandbox_port: int | None = None,
+        withheld_port: int | None = None,
     ) -> Verdict:
         """The verdict of `test(record)` in the Python file at `path`; never raises for what the judge does.
 
         timeout_s: seconds from the start of its process. network: whether the judge has this machine's. sandbox_port:
         the one port that it reaches otherwise, at its own 127.0.0.1 and at ours; where there are no namespaces, it has
-        the network for it.
+        the network for it. withheld_port: of a sandbox that it is not to look into; where it tried, and was kept from
+        it, a `failed` would say nothing of the agent and is an error.
         """
         if (problem := _file_problem(path)) is not None:
             return Verdict("error", error=problem)
@@ -120,6 +125,7 @@ class JudgePool(AbstractContextManager["JudgePool"]):
         request = {"path": os.path.abspath(path), "timeout_s": timeout_s, "limits": asdict(limits), "python": python}
         request |= {"nonce": os.urandom(16).hex(), "sandbox_port": None if network else sandbox_port}
         head = {"judge": request["path"], "nonce": request["nonce"], "most_bytes": limits.verdict_bytes}
+        head["withheld_port"] = withheld_port
         try:
             task = _task_file(json.dumps(head).encode() + b"\n" + json.dumps(record, default=str).encode())
         except OSError as error:

@@ -4,18 +4,21 @@ Also a program of its own that imports nothing of ours, for an interpreter that 
 
     python -I judge_process.py TASK_FD ANSWER_FD
 
-TASK_FD holds a line of JSON (`judge`, `nonce`, `most_bytes`) and then the record. An answer is the nonce, its length in
-bytes as 16 hexadecimal digits, and JSON: `{"returned": …}` or `{"error": …}`. The nonce is what printing cannot guess.
+TASK_FD holds a line of JSON (`judge`, `nonce`, `most_bytes`, `withheld_port`) and then the record. An answer is the
+nonce, its length in bytes as 16 hexadecimal digits, and JSON: `{"returned": …}` or `{"error": …}`. The nonce is what
+printing cannot guess.
 """
 
 from __future__ import annotations
 
+import errno
 import importlib.machinery
 import json
 import math
 import os
 import reprlib
 import signal
+import socket
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -29,6 +32,10 @@ LENGTH_DIGITS = 16
 DEEPEST = 100
 LONGEST_MESSAGE = 2000
 LONGEST_INT = 1 << 1024
+_WITHHELD = (
+    "tried to look into the sandbox at port {port} that the record names, and was kept from it, so that its 'failed' "
+    "says nothing of the agent ({feedback}). Add judge_network: true to task.yaml"
+)
 
 # As they are before a judge can replace them.
 _exit, _write, _fstat, _own_pid = os._exit, os.write, os.fstat, os.getpid
@@ -60,9 +67,13 @@ def _answer(task: dict[str, Any], source: BinaryIO, channel: int) -> None:
     try:
         record = source.read()
         source.close()
+        attempts = _watch_for(task["withheld_port"])
         returned = _load_test(path)(json.loads(record))
         _reset_interpreter()
-        outcome: dict[str, object] = {"returned": _checked_verdict(returned, most_bytes)}
+        verdict = _checked_verdict(returned, most_bytes)
+        if attempts and not verdict["passed"]:
+            raise JudgeError(_WITHHELD.format(port=task["withheld_port"], feedback=_SHORT.repr(verdict["feedback"])))
+        outcome: dict[str, object] = {"returned": verdict}
     except BaseException as error:  # noqa: BLE001 - sys.exit and Ctrl-C inside a judge are outcomes too
         _reset_interpreter()
         outcome = {"error": _describe_error(error, path)}
@@ -83,6 +94,26 @@ def _answer(task: dict[str, Any], source: BinaryIO, channel: int) -> None:
     except OSError:
         _exit(CHANNEL_CLOSED)
     _exit(0)  # threads and exit handlers of the judge have had their time
+
+
+def _watch_for(port: int | None) -> list[object]:
+    """Of a sandbox that this process cannot reach: filled where the judge uses the network all the same."""
+    attempts: list[object] = []
+    if port is None:
+        return attempts
+    try:
+        with socket.socket() as probe:
+            is_withheld = probe.connect_ex(("127.0.0.1", port)) == errno.ENETUNREACH
+    except OSError:
+        is_withheld = True
+
+    def note(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "socket.__new__" and arguments[1] in (socket.AF_INET, socket.AF_INET6):
+            attempts.append(event)
+
+    if is_withheld:
+        sys.addaudithook(note)
+    return attempts
 
 
 def _reset_interpreter() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from guarantee_email_agent.judging.openai_transcript import ROLES, read_call, read_message
-from guarantee_email_agent.judging.record import Record
+from guarantee_email_agent.judging.record import Record, cut_off_by
 from guarantee_email_agent.judging.transcript import (
     Call,
     Message,
@@ -81,6 +81,7 @@ def _read_message(entry: object, where: str) -> Message | None:
         tuple(_calls(fields, where)),
         answered if isinstance(answered, str) else None,
         fields.get("status") == "error",
+        cut_off_by(fields.get("response_metadata")),
     )
 
 

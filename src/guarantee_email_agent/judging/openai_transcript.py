@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from guarantee_email_agent.judging.record import Record
+from guarantee_email_agent.judging.record import Record, cut_off_by
 from guarantee_email_agent.judging.transcript import (
     Call,
     Message,
@@ -45,14 +45,16 @@ def record_from_openai(transcript: object) -> Record:
     `transcript.record_of_messages` for what becomes of it. Raises TaskError(code="task_transcript_invalid").
     """
     messages: list[Message] = []
-    for number, entry in enumerate(_entries(plain(transcript)), 1):
+    entries, endings = _entries(plain(transcript))
+    for number, entry in enumerate(entries, 1):
         _add(messages, mapping_at(entry, f"message {number}"), f"message {number}")
-    return record_of_messages(messages)
+    return record_of_messages(messages, cut_off_by(*endings))
 
 
-def _entries(transcript: object) -> Sequence[Any]:
+def _entries(transcript: object) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The messages or items, and what says how the last answer ended."""
     if isinstance(transcript, list | tuple):
-        return transcript
+        return transcript, ()
     if not isinstance(transcript, Mapping):
         raise transcript_error(f"the transcript is {kind_of(transcript)}, not a list of messages")
     if not any(key in transcript for key in ("messages", "input", "output", "choices")):
@@ -60,12 +62,13 @@ def _entries(transcript: object) -> Sequence[Any]:
     asked = transcript.get("input")
     given = [{"role": "user", "content": asked}] if isinstance(asked, str) else list_at(asked, "'input'")
     choices = [mapping_at(choice, "a choice") for choice in list_at(transcript.get("choices"), "'choices'")[:1]]
-    return [
+    entries = [
         *list_at(transcript.get("messages"), "'messages'"),
         *given,
         *list_at(transcript.get("output"), "'output'"),
         *(choice.get("message") for choice in choices),
     ]
+    return entries, (*choices, transcript)
 
 
 def _add(messages: list[Message], entry: Mapping[str, Any], where: str) -> None:
@@ -87,7 +90,7 @@ def _add(messages: list[Message], entry: Mapping[str, Any], where: str) -> None:
     message = read_message(entry, where)
     if kind == "message" and message.role == "assistant" and messages and messages[-1].role == "assistant":
         text = "\n".join(filter(None, (messages[-1].text, message.text)))
-        messages[-1] = replace(messages[-1], text=text)
+        messages[-1] = replace(messages[-1], text=text, cut_off=message.cut_off)
     else:
         messages.append(message)
 
@@ -97,10 +100,11 @@ def _add_call(messages: list[Message], entry: Mapping[str, Any], kind: str, wher
     name = entry.get("name", kind.removesuffix(_HOSTED_CALL))
     rest = {key: value for key, value in entry.items() if key not in _OF_ITEM}
     call = call_of(name, entry.get("arguments", entry.get("input", rest)), call_id, where)
+    cut_off = "incomplete" if entry.get("status") == "incomplete" else ""  # a tool that failed is no end of the answer
     if messages and messages[-1].role == "assistant":
-        messages[-1] = replace(messages[-1], calls=(*messages[-1].calls, call))
+        messages[-1] = replace(messages[-1], calls=(*messages[-1].calls, call), cut_off=cut_off)
     else:
-        messages.append(Message("assistant", calls=(call,)))
+        messages.append(Message("assistant", calls=(call,), cut_off=cut_off))
     if "output" in entry:  # of a remote MCP server, called by the API
         messages.append(
             Message("tool", text_of(entry["output"], where), answered_id=call.id, is_error=bool(entry.get("error")))
@@ -127,6 +131,7 @@ def read_message(entry: Mapping[str, Any], where: str) -> Message:
         "\n".join(filter(None, (text_of(entry.get("content"), where), text_of(entry.get("refusal"), where)))),
         tuple(calls),
         answered if isinstance(answered, str) else None,
+        cut_off=cut_off_by(entry) if role == "assistant" else "",
     )
 
 

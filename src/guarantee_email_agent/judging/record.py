@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -32,16 +32,30 @@ RECORD_ENDING: Final = ".json"
 LINES_ENDING: Final = ".jsonl"
 """Of a file with a record on each line (https://jsonlines.org)."""
 
+_ENDING_KEYS: Final = ("finish_reason", "stop_reason", "stopReason")
+# As Anthropic, OpenAI, Google, Bedrock, Mistral and Inspect name them, in small letters.
+_CUT_OFF: Final = frozenset(
+    {
+        *("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete"),
+        *("content_filter", "content_filtered", "guardrail_intervened", "refusal", "safety", "recitation", "blocklist"),
+        *("prohibited_content", "spii", "malformed_function_call", "pause_turn", "error", "failed", "cancelled"),
+    }
+)
+
 
 def complete_record(raw: Mapping[str, Any], task: Task | None) -> Record:
     """A record with every key that a judge may rely on; `raw` is not changed.
 
     A key that is missing or null gets its neutral default: empty text, an empty list, an empty mapping, 0. `status` is
-    `success` where there is an answer or a conversation, else `failed`. `task_name` and `instruction` come from the
-    task. Any other value stays as it is, whatever its type. Further keys of `raw` are kept, except for `eval`, the
-    verdict of an earlier judge. The further keys of `task.yaml` ride along, and no key of `raw` can stand in for them.
+    `success` where there is an answer or a conversation that no provider cut off, else `failed`. `task_name` and
+    `instruction` come from the task. Any other value stays as it is, whatever its type. Further keys of `raw` are kept,
+    except for `eval`, the verdict of an earlier judge. The further keys of `task.yaml` ride along, and no key of `raw`
+    can stand in for them.
     """
-    answered = raw.get("task_result") is not None or bool(raw.get("conversation"))
+    conversation = raw.get("conversation")
+    last = conversation[-1] if isinstance(conversation, list) and conversation else None
+    why = cut_off_by(raw, last, keys=_ENDING_KEYS)
+    answered = not why and (raw.get("task_result") is not None or bool(conversation))
     neutral: Record = {
         "task_name": task.name if task else "",
         "instruction": task.instruction if task else "",
@@ -51,12 +65,31 @@ def complete_record(raw: Mapping[str, Any], task: Task | None) -> Record:
         "conversation": [],
         "execution_trace": [],
         "sandbox": {},
+        **cut_off_reason(why),
     }
     own = [(key, value) for key, value in task.settings.items() if key not in neutral] if task else []
     given = [(key, value) for key, value in raw.items() if not (value is None and key in neutral)]
     record = neutral | dict(given) | dict(own)
     record.pop("eval", None)
     return record
+
+
+def cut_off_reason(why: str) -> dict[str, Any]:
+    """What a record says of an answer that was cut off. why: as `cut_off_by` has it."""
+    return {"reason": {"code": "cut_off", "message": f"the model's answer was cut off: {why}"}} if why else {}
+
+
+def cut_off_by(*endings: object, keys: Sequence[str] = (*_ENDING_KEYS, "status")) -> str:
+    """Why a provider ended an answer before its end, in its own words; empty where none of `endings` says so."""
+    for fields in endings:
+        if not isinstance(fields, Mapping):
+            continue
+        for key in keys:
+            if isinstance(ending := fields.get(key), str) and ending.rpartition(".")[2].lower() in _CUT_OFF:
+                details = (fields.get(name) for name in ("incomplete_details", "error"))
+                said = (one.get("reason") or one.get("message") for one in details if isinstance(one, Mapping))
+                return next((f"{ending} ({why})" for why in said if isinstance(why, str)), ending)
+    return ""
 
 
 def record_of_answer(answer: str) -> Record:

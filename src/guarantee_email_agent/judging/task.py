@@ -38,7 +38,10 @@ _CODES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A usable task directory. settings: all keys of `task.yaml` but `instruction`."""
+    """A usable task directory. settings: all keys of `task.yaml` but `instruction`.
+
+    instruction: empty where there is no `task.yaml`: each record says what was asked for.
+    """
 
     name: str = field(metadata=_OF_DIRECTORY)
     directory: Path = field(metadata=_OF_DIRECTORY)
@@ -78,9 +81,13 @@ def load_task(directory: str | Path) -> Task:
         else:
             remedy = "Add both, or name another directory"
         raise _error(folder, f"has neither {TASK_FILE} nor {TEST_FILE}, so it is no task. {remedy}", "task_not_found")
-    data, text = _read_task_file(folder / TASK_FILE)
+    for name in names:
+        if name != TASK_FILE and name.lower() in (TASK_FILE, "task.yml"):
+            raise _error(folder, f"has a {name}, which nothing reads. Call it {TASK_FILE}", "task_no_task_file")
+    # Without a task.yaml, records say themselves what was asked for.
+    data, text = _read_task_file(folder / TASK_FILE) if TASK_FILE in names else ({}, "")
     _check_test_file(folder)
-    given = {
+    given: dict[str, Any] = {
         "name": folder.name if folder.name not in ("", "..") else folder.resolve().name,
         "directory": folder,
         "settings": {key: value for key, value in data.items() if key != "instruction"} if type(data) is dict else {},
@@ -89,6 +96,8 @@ def load_task(directory: str | Path) -> Task:
         "compose_file": next((folder / name for name in _COMPOSE_FILES if name in names), None),
         "assets": folder / "assets" if os.path.isdir(folder / "assets") else None,
     }
+    if TASK_FILE not in names:
+        return Task(instruction="", **given)
     task = build(Task, data, given, reserved_prefix=_RESERVED_PREFIX)
     if isinstance(task, list):
         raise _problems_error(folder / TASK_FILE, task, text)
@@ -128,6 +137,15 @@ def load_tasks(directory: Path, records: Path | None = None) -> list[Task | Inva
     return [load_task(directory)] if is_task(directory) else discover_tasks(directory, records)
 
 
+def to_work_on(task: Task | InvalidTask) -> Task | InvalidTask:
+    """The task, for an agent: one without a `task.yaml` cannot be used."""
+    if isinstance(task, InvalidTask) or task.instruction:
+        return task
+    problem = f"has no {TASK_FILE} that tells an agent what to do. Write it, with at least 'instruction:'"
+    error = _error(task.directory, problem, "task_no_task_file")
+    return InvalidTask(task.name, task.directory, error.message, error.code)
+
+
 def is_task(folder: Path) -> bool:
     """Whether a folder is meant as a task: it has a `task.yaml` or a `test.py`."""
     return os.path.lexists(folder / TASK_FILE) or os.path.lexists(folder / TEST_FILE)
@@ -149,9 +167,6 @@ def _read_task_file(path: Path) -> tuple[object, str]:
         if error.code == "document_not_found" and os.path.islink(path):
             problem = f"has a {TASK_FILE} that is a link to what does not exist. Correct it"
             raise _error(path.parent, problem, "task_no_task_file") from None
-        if error.code == "document_not_found":
-            remedy = "Write it, with at least 'instruction:'"
-            raise _error(path.parent, f"has no {TASK_FILE}. {remedy}", "task_no_task_file") from None
         component = "task" if error.code == "document_yaml_invalid" else "task_file"
         code = f"{component}_{error.code.removeprefix('document_')}"
         raise _error(path, error.message, code, error.line) from None

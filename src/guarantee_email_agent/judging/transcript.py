@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from guarantee_email_agent.judging.record import Record
+from guarantee_email_agent.judging.record import Record, cut_off_reason
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -36,31 +36,43 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message. role: system, user, assistant or tool. answered_id: of the call that a tool message answers."""
+    """A message. role: system, user, assistant or tool. answered_id: of the call that a tool message answers.
+
+    cut_off: why the model's provider ended it before its end, as `cut_off_by` has it; empty where it is whole.
+    """
 
     role: str
     text: str = ""
     calls: tuple[Call, ...] = ()
     answered_id: str | None = None
     is_error: bool = False
+    cut_off: str = ""
 
 
-def record_of_messages(messages: Sequence[Message]) -> Record:
+def record_of_messages(messages: Sequence[Message], cut_off: str = "") -> Record:
     """The record of a run of which the messages are known.
 
     `task_result` is what the last call of `task_complete` has as its `result`; without one, the text of the last
     message, or of the last one before a user's, where that is the assistant's and calls no tool: else the run was cut
-    off and has no answer. `status` is `success` where there is an answer. Raises TaskError where there is no message.
+    off and has no answer. Nor has it one where that message was cut off, and `reason` says why; cut_off: of the last
+    message, where that does not say so itself. `status` is `success` where there is an answer. Raises TaskError where
+    there is no message.
     """
     if not messages:
         raise transcript_error("the transcript has no messages. Pass those of the whole run")
-    answer = _answer(messages)
+    completed = [message for message in messages if any(call.name == TASK_COMPLETE for call in message.calls)]
+    said = [message for message in messages if message.role not in ("user", "system")]
+    last = next(reversed(completed or said), None)
+    why = cut_off if not completed or last is messages[-1] else ""
+    why = why or (last.cut_off if last is not None else "")
+    answer = "" if last is None or why else _answer(last)
     return {
         "status": "success" if answer.strip() else "failed",
         "iterations": sum(message.role == "assistant" for message in messages),
         "task_result": answer,
         "conversation": [_conversation_entry(message) for message in messages],
         "execution_trace": _execution_trace(messages),
+        **cut_off_reason(why),
     }
 
 
@@ -143,14 +155,12 @@ def kind_of(value: object) -> str:
     return names.get(type(value), printable(truncate(repr(value), 40)))
 
 
-def _answer(messages: Sequence[Message]) -> str:
-    completed = [call for message in messages for call in message.calls if call.name == TASK_COMPLETE]
-    if completed:
+def _answer(message: Message) -> str:
+    if completed := [call for call in message.calls if call.name == TASK_COMPLETE]:
         arguments = completed[-1].arguments
         result = arguments.get("result", "") if isinstance(arguments, Mapping) else arguments
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
-    last = next((message for message in reversed(messages) if message.role not in ("user", "system")), None)
-    return last.text if last is not None and last.role == "assistant" and not last.calls else ""
+    return message.text if message.role == "assistant" and not message.calls else ""
 
 
 def _conversation_entry(message: Message) -> dict[str, Any]:

@@ -25,6 +25,7 @@ _ERRORS_BY_END = {
     "unstoppable": "left processes behind that could not be stopped",
     "broken": "could not be started: {output}",
 }
+_DECLARATION = '"# /// script", "# dependencies = [\\"package\\"]", "# ///", each on a line of its own'
 _ERRORS_BY_STATUS = {
     CHANNEL_CLOSED: "closed file descriptors that it did not open, among them the channel of its verdict",
     IN_THE_WAY: "got in the way of what reads its verdict, as by a timer or a changed built-in function",
@@ -91,6 +92,8 @@ def verdict_of(
     if isinstance(parsed, str):
         if parsed.startswith("raised MemoryError"):
             parsed += f": a judge may take {limits.memory_mb} MB of memory"
+        elif parsed.startswith("raised ModuleNotFoundError"):
+            parsed += ". Name its package in test.py, in a block as PEP 723 has it: " + _DECLARATION
         elif not network and any(sign in parsed for sign in _NO_NETWORK):
             reach = "reaches its sandbox alone" if sandbox else "has no network"
             parsed += f": a judge {reach} unless its task asks for more and the operator allows it"

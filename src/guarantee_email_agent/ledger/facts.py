@@ -17,6 +17,7 @@ from guarantee_email_agent.ledger.tables import by_dialect, current_time, facts
 KEPT_DAYS: Final = 40
 """For which costs are known."""
 
+TOO_OLD: Final = "too_old "
 _COST: Final = "model_cost "
 _FORGET: Final = delete(facts).where(facts.c.name >= bindparam("prefix"), facts.c.name < bindparam("oldest"))
 OF_NO_MAILBOX: Final = "first_start"
@@ -75,6 +76,11 @@ def save_first_start(connection: Connection, mailbox_key: str, earliest: float |
         first = min(first, _moment(bound))
     write_fact(connection, name, repr(first))
     return first
+
+
+def too_old_name(mailbox_key: str) -> str:
+    """Of the fact how many mails of an inbox are too old to be answered, at the last count."""
+    return f"{TOO_OLD}{mailbox_key}"
 
 
 def _moment(value: str) -> float:

@@ -28,6 +28,8 @@ from guarantee_email_agent.ledger.facts import (
     known_first_start,
     read_fact,
     save_first_start,
+    too_old_name,
+    write_fact,
 )
 from guarantee_email_agent.ledger.interventions import Interventions
 from guarantee_email_agent.ledger.mail_state import (
@@ -308,6 +310,12 @@ class Ledger:
         """The same, and nothing is written: None before the first start."""
         with self._database.read_transaction() as connection:
             return known_first_start(connection, mailbox_key)
+
+    def keep_too_old(self, mailbox_key: str, number: int) -> None:
+        """Keep how many mails of the inbox are too old to be answered, for people to see."""
+        name = too_old_name(require_form("mailbox_key", mailbox_key, _HASH))
+        with self._database.write_transaction() as connection:
+            write_fact(connection, name, str(number))
 
     def inbox(self, location_keys: Sequence[str]) -> InboxState:
         """What a poll has to know before it starts mails, in one transaction, to be asked after the inbox was listed.

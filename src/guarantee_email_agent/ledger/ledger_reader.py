@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
+from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any, Final, Self, get_args
 
 from sqlalchemy import ColumnElement, Select, func, inspect, select, text
 
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
-from guarantee_email_agent.ledger.database import LedgerError, open_database
-from guarantee_email_agent.ledger.facts import read_fact
+from guarantee_email_agent.ledger.database import LedgerError, open_database, sqlite_file
+from guarantee_email_agent.ledger.facts import TOO_OLD, read_fact
 from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, SCHEMA_VERSION, newer_schema, older_schema, require_key
 from guarantee_email_agent.ledger.tables import current_time, facts, locations, mails
 from guarantee_email_agent.services.ports import MailMark, Outcome
@@ -23,6 +25,7 @@ OUTCOMES: Final[tuple[Outcome, ...]] = (*get_args(MailMark), "observed")
 UNFINISHED: Final = "unfinished"
 SHORT_KEY: Final = 8
 _TIMEOUT_S: Final = 2.0
+_ROOM_BYTES: Final = 65_536  # more than the writes of one mail take
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ class LedgerReader:
         """location: as `open_ledger` has it. Raises ConfigurationError for what is no ledger of this version."""
         if "://" not in location and not os.path.exists(location):
             raise _missing(location)
+        self._location = location
         self._database = open_database(location, now, timeout_s, read_only=True)
         try:
             self._check()
@@ -142,6 +146,25 @@ class LedgerReader:
     def agents(self) -> list[RunningAgent]:
         """The agents that run, or were killed, in the order in which they were started."""
         return [running_agent(row) for row in self._rows(ALL_AGENTS)]
+
+    def too_old(self) -> int | None:
+        """Mails that are left alone since they are too old, in all inboxes together; None where none was counted."""
+        wanted = select(facts.c.value).where(facts.c.name.startswith(TOO_OLD, autoescape=True))
+        counts = [int(row.value) for row in self._rows(wanted) if row.value.isdecimal()]
+        return sum(counts) if counts else None
+
+    def no_room(self) -> str | None:
+        """Why nothing can be written where a ledger lies that is a file; None where it can, or nobody can tell."""
+        if (file := sqlite_file(self._location)) is None:
+            return None
+        try:
+            with TemporaryFile(dir=file.absolute().parent) as tried:
+                tried.write(bytes(_ROOM_BYTES))
+                tried.flush()
+                os.fsync(tried.fileno())
+        except OSError as error:  # who only looks may have no right to write
+            return error.strerror if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO) else None
+        return None
 
     def find(self, prefix: str) -> LedgerRow:
         """The one mail whose key begins so. Raises NoSuchMailError for none and for several."""

@@ -193,6 +193,7 @@ class AnthropicModel(ModelClient):
                     raise
                 place, not_before = permit.number, self.clock.monotonic() + min(pause_s, MAX_PAUSE_S)
             except LLMError as error:
+                self.limiter.unanswered()
                 error.details["attempts"] = attempt
                 wait_s = error.details.get("retry_after_s", BACKOFF.delay_s(attempt))
                 if not error.details["retryable"] or attempt == MAX_ATTEMPTS or wait_s > self.max_wait_s:

@@ -46,12 +46,16 @@ class OtherBlock:
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Tokens of one exchange or of many. `input_tokens`: without those that the prompt cache gave or took."""
+    """Tokens of one exchange or of many. `input_tokens`: without those that the prompt cache gave or took.
+
+    uncounted: answers that do not say what they took, which the counts lack.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
+    uncounted: int = 0
 
     @property
     def total(self) -> int:
@@ -59,7 +63,7 @@ class TokenUsage:
         return sum(self._counts)
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
-        return TokenUsage(*map(add, self._counts, other._counts))
+        return TokenUsage(*[*map(add, self._counts, other._counts), self.uncounted + other.uncounted])
 
     def as_dict(self) -> dict[str, int]:
         """The counts as our reports name them."""

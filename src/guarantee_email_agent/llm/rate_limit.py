@@ -4,6 +4,9 @@ The API has token buckets that refill all the time, so here are the same. What i
 answer that says so: calls that were begun meanwhile are not in it. So an answer tells how large a bucket is, and its
 level only when it is made; after that only a refusal corrects the level, since a bucket is known to be empty then.
 
+Where nothing is known of the limits, one call goes first after a refusal, and each answer lets two more go: all at once
+would mostly be refused again.
+
 An API that is overloaded (HTTP 529) refuses some requests and answers others. While it answers most, only those wait
 that were refused; where it refuses one in five, or has answered nobody lately, nobody asks until the pause is over.
 """
@@ -42,6 +45,7 @@ OVERLOADED_SHARE: Final = 0.2
 """Of what came back lately: from this share of overloaded answers on all calls pause, and not the refused one alone."""
 
 _LATELY_S: Final = 5.0  # after which an answer counts half
+_UNANSWERED_S: Final = 30.0  # after which a call that was released alone is no longer waited for
 _BACKOFF: Final = Backoff(1.0, longest_s=30.0)
 _TOKENS_PER_CHARACTER: Final = 0.3
 _USUAL_OUTPUT: Final = 256
@@ -151,6 +155,7 @@ class RateLimiter:
         self._began_at: float | None = None
         self._paused_until = self._learnt_at = -inf
         self._refusals = 0
+        self._releasable, self._released_at = inf, -inf
         self._overload = _Overload()
         self._sent, self._answered = Cost(), Cost()
         self._answered_characters = 0
@@ -214,8 +219,14 @@ class RateLimiter:
                 self._answered = self._answered.plus(taken)
                 self._answered_characters += permit.characters
             self._refusals = 0
+            self._releasable += 2
             self._overload.add_answer(now)
             self._learn(permit, headers, now)
+
+    def unanswered(self) -> None:
+        """A call ended without a word of the API: another one finds out in its place."""
+        with self._lock:
+            self._releasable = max(self._releasable, 1)
 
     def refused(
         self, permit: Permit, headers: Mapping[str, str], retry_after_s: float | None, *, over_limit: bool
@@ -228,9 +239,11 @@ class RateLimiter:
         with self._lock:
             now = self.clock.monotonic()
             self._change_levels(now, permit.cost)
+            self._releasable = max(self._releasable, 1)
             if over_limit:
                 self._learn(permit, headers, now)
                 self._empty_buckets(permit, headers, now)
+                self._releasable = inf if self._buckets else 1  # a limit that nobody tells is felt out again
             is_for_all = over_limit or self._overload.add_refusal(now)
             if permit.at >= self._paused_until:  # else it had been sent before the pause that holds already
                 self._refusals += 1
@@ -265,12 +278,14 @@ class RateLimiter:
 
     def _wait_s(self, entry: tuple[int, Cost]) -> float:
         now = self.clock.monotonic()
-        ahead = Cost()
+        ahead, calls_ahead = Cost(), 0
         for number, cost in self._queue:
             if number >= entry[0]:
                 break
-            ahead = ahead.plus(cost)
+            ahead, calls_ahead = ahead.plus(cost), calls_ahead + 1
         wait_s = self._paused_until - now
+        if calls_ahead >= self._releasable and now - self._released_at < _UNANSWERED_S:
+            wait_s = max(wait_s, RECHECK_S)
         for kind, bucket in self._buckets.items():
             bucket.refill(now)
             wait_s = max(wait_s, bucket.wait_s(ahead.of(kind), entry[1].of(kind)))
@@ -281,6 +296,7 @@ class RateLimiter:
         self._began_at = now if self._began_at is None else self._began_at
         self._queue.remove(entry)
         self._change_levels(now, entry[1], -1)
+        self._releasable, self._released_at = max(self._releasable - 1, 0), now
         self._sent = self._sent.plus(entry[1])
         return Permit(*entry, characters, now, self._sent)
 

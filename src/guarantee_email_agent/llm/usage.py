@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL, LanguageModel, ModelClient, TokenUsage
@@ -61,9 +61,9 @@ def price_of(model: str) -> Price | None:
 
 
 def cost_usd(model: str, usage: TokenUsage) -> float | None:
-    """What one exchange cost in US dollars; None where the model has no known price."""
+    """What one exchange cost in US dollars; None where its tokens or the model's price are not known."""
     price = price_of(model)
-    if price is None:
+    if price is None or usage.uncounted:
         return None
     dollars = (
         usage.input_tokens * price.input
@@ -76,10 +76,12 @@ def cost_usd(model: str, usage: TokenUsage) -> float | None:
 
 
 def usage_of(answer: Any) -> TokenUsage:
-    """The tokens that an answer in the shape of the Messages API counts; nothing where it counts none."""
+    """The tokens that an answer in the shape of the Messages API counts; `uncounted` where it does not say so."""
     usage = getattr(answer, "usage", None)
-    counts = [getattr(usage, field.name, 0) for field in fields(TokenUsage)]
-    return TokenUsage(*(count if isinstance(count, int) and count > 0 else 0 for count in counts))
+    cached = (getattr(usage, f"cache_{name}_input_tokens", None) or 0 for name in ("read", "creation"))
+    counts: list[Any] = [*(getattr(usage, name, None) for name in ("input_tokens", "output_tokens")), *cached]
+    is_odd = any(not isinstance(count, int) or isinstance(count, bool) or count < 0 for count in counts)
+    return TokenUsage(uncounted=1) if is_odd or not any(counts) else TokenUsage(*counts)
 
 
 def model_of(answer: Any, requested: str) -> str:
@@ -112,7 +114,7 @@ class MeteredModel(ModelClient):
         self.calls = 0
         self.usage: TokenUsage = NO_TOKENS
         self.cost_usd: float | None = 0.0
-        """None once an answer came from a model without a known price."""
+        """None once an answer did not say what it took, or came from a model without a known price."""
         self.offline_calls = 0
         """Answers by the instructions' own templates."""
         self.fallback_reason: AgentError | None = None
@@ -139,12 +141,12 @@ class MeteredModel(ModelClient):
             finally:
                 self._waited_s += max(0.0, time.perf_counter() - asked - held_back.seconds)
         self.calls += 1
-        usage = usage_of(answer)
-        self.usage += usage
         if (name := model_of(answer, request["model"])) == OFFLINE_MODEL:  # the templates cost nothing
             self.offline_calls += 1
             self.fallback_reason = getattr(answer, "fallback_reason", None)
         else:
+            usage = usage_of(answer)
+            self.usage += usage
             cost = cost_usd(name, usage)
             self.cost_usd = None if cost is None or self.cost_usd is None else self.cost_usd + cost
         return answer

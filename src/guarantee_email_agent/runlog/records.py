@@ -142,9 +142,17 @@ class Usage(NamedTuple):
         calls, sent, received, read, written = (one + more for one, more in zip(self[:5], other[:5], strict=True))
         return Usage(calls, sent, received, read, written, known, self.latency_ms + other.latency_ms)
 
-    def tokens(self) -> dict[str, int]:
-        """By kind."""
+    def tokens(self) -> dict[str, int] | None:
+        """By kind; None where the answers did not say."""
+        if self.calls and not any(self[1:5]):
+            return None
         return dict(zip(("input", "output", "cache_read", "cache_write"), self[1:5], strict=True))
+
+    def describe(self) -> str:
+        """For people: tokens and cost."""
+        sent = self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+        tokens = f"{sent:,} tokens sent, {self.output_tokens:,} received" if self.tokens() else "tokens not known"
+        return f"{tokens}, {'cost not known' if self.cost_usd is None else f'${self.cost_usd:.4f}'}"
 
 
 NO_USAGE = Usage()

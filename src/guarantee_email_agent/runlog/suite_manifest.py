@@ -126,8 +126,12 @@ def read_manifest(folder: Path) -> SuiteManifest:
 
 
 def _digest(folder: Path) -> str:
-    """Of what `sha256sum [!_.]*` prints in it in the C locale."""
-    names = sorted((name for name in os.listdir(folder) if name[0] not in "._"), key=os.fsencode)
+    """Of what `sha256sum` prints of all its files in the C locale, but for names that begin with `_` or `.`."""
+    names: list[str] = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name[0] not in "._"]
+        names += (os.path.relpath(os.path.join(place, name), folder) for name in files if name[0] not in "._")
+    names.sort(key=os.fsencode)
     lines = (f"{hashlib.sha256(read_bytes(folder / name, 1 << 28)).hexdigest()}  {name}\n" for name in names)
     return hashlib.sha256(b"".join(map(os.fsencode, lines))).hexdigest()
 

@@ -30,7 +30,10 @@ class RunLimits:
     max_cost_usd: float | None = None
 
     def exceeded_by(self, tokens: TokenUsage, cost_usd: float | None) -> FailureReason | None:
-        """The limit that tokens or cost are over."""
+        """The limit that tokens or cost are over, or may be."""
+        if tokens.uncounted and (self.max_tokens is not None or self.max_cost_usd is not None):
+            code = "max_cost" if self.max_tokens is None else "max_tokens"
+            return FailureReason(code, "the model did not say how many tokens an answer took, and a limit is set")
         if self.max_tokens is not None and tokens.total > self.max_tokens:
             return FailureReason("max_tokens", f"used {tokens.total} tokens, more than the {self.max_tokens} allowed")
         if self.max_cost_usd is None:

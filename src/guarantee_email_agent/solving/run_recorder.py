@@ -217,8 +217,8 @@ def _verdict_from_json(kept: Mapping[str, Any]) -> Verdict:
     )
 
 
-def _tokens_as_json(usage: TokenUsage) -> dict[str, int]:
-    return {**usage.as_dict(), "total": usage.total}
+def _tokens_as_json(usage: TokenUsage) -> dict[str, int] | None:
+    return None if usage.uncounted else {**usage.as_dict(), "total": usage.total}
 
 
 def _reason_as_json(reason: FailureReason) -> dict[str, str]:

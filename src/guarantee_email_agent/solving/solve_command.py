@@ -19,7 +19,7 @@ from guarantee_email_agent.executors.remote_work import map_remotely
 from guarantee_email_agent.files.report_files import check_report_paths, check_writable, make_folder
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, as_cases
 from guarantee_email_agent.judging.record import check_record_file, refuse_misplaced_reports, write_files
-from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks
+from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks, to_work_on
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.sandbox.sandbox_factory import require_sandbox
@@ -58,7 +58,7 @@ def solve_command(
     """
     check_report_paths(options.report_files, UNWRITABLE)
     refuse_misplaced_reports(options.report_files.values(), folder=options.output_dir, tasks=options.directory)
-    tasks = load_tasks(options.directory, options.output_dir)
+    tasks = [to_work_on(task) for task in load_tasks(options.directory, options.output_dir)]
     is_local = options.executor == LOCAL
     if not is_local and options.agent == "human":
         problem = f"--agent human works at this terminal. Remove --executor {options.executor}"

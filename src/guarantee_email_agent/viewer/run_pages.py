@@ -13,7 +13,9 @@ from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import Check, Outcome, Verdict
 from guarantee_email_agent.runlog.run_search import GOING_ON, MAX_SCANNED, RunFilter, RunSearch
 from guarantee_email_agent.runlog.stored_records import ResultFilter, StoredResult, StoredRun
+from guarantee_email_agent.runlog.views.board_page import board_page
 from guarantee_email_agent.runlog.views.history_chart import HistoryChart
+from guarantee_email_agent.runlog.views.stored_report import stored_report
 from guarantee_email_agent.viewer.query import Query
 from guarantee_email_agent.viewer.site import Site
 
@@ -40,6 +42,10 @@ class RunRow(NamedTuple):
     @property
     def is_going_on(self) -> bool:
         return self.word == GOING_ON
+
+    @property
+    def has_board_page(self) -> bool:
+        return self.run.command == "eval" and self.run.planned * self.run.repeat <= MAX_SCANNED
 
 
 class ResultRow(NamedTuple):
@@ -127,6 +133,18 @@ def groups_page(request: Request) -> Response:
         run = store.find_run(request.path_params["run"])
         row = RunRow.of(store, run)
         return site.page("groups.html.jinja", row=row, groups=store.group_counts(run))
+
+
+def board(request: Request) -> Response:
+    """`/runs/RUN/board`: a run of `eval` for those who decide, as `show --html FILE --for board` writes it."""
+    site: Site = request.app.state.site
+    with site.open_store() as store:
+        run = store.find_run(request.path_params["run"])
+        if not RunRow.of(store, run).has_board_page:
+            message = "Only a run of eval has it, and of a large one it takes a while: show RUN --html FILE --for board"
+            return site.page("error.html.jinja", 404, title="There is no such page", message=message)
+        page = board_page(stored_report(store, run))
+    return Response(page.content, media_type="text/html", headers={"content-security-policy": page.policy})
 
 
 def progress_part(request: Request) -> Response:

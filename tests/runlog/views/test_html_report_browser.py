@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 import sample_reports
 from browser_pages import Browser, browser_program, running_browser
 
+from guarantee_email_agent.runlog.views.board_page import board_page
 from guarantee_email_agent.runlog.views.html_report import as_html
 
 ROOT = Path(__file__).parents[3]
@@ -118,6 +121,26 @@ def test_print_has_no_filter(page: Any) -> None:
     browser.call("Emulation.setEmulatedMedia", media="print")
     assert browser.evaluate("document.getElementById('filter').checkVisibility()") is False
     browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_the_page_for_the_board_is_two_printed_pages_and_as_wide_as_any_screen(
+    browser: Browser, tmp_path: Path
+) -> None:
+    mail = {"body": "Words of a long mail. " * 40}
+    reply = {"email_sent": True, "response_body": "A line of a long reply, of which not all is shown.\n\n" * 40}
+    cases = [
+        sample_reports.case(
+            number, trace={"read": {}}, request=mail, response={**reply, "scenario_used": f"kind-{number}"}
+        )
+        for number in range(1, 12)
+    ]
+    (tmp_path / "board.html").write_bytes(board_page(sample_reports.report(*cases)).content)
+    for width in (360, 1280):
+        browser.open(tmp_path / "board.html", width=width)
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert (browser.requests[1:], browser.complaints) == ([], [])
+    printed = base64.b64decode(browser.call("Page.printToPDF", preferCSSPageSize=True)["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 2
 
 
 @pytest.mark.slow

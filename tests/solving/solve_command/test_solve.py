@@ -50,6 +50,12 @@ def test_task_that_cannot_be_used_counts_as_an_error(bench: Any, make_task: Make
     assert "✗ Errors: 1" in bench.out.getvalue()
 
 
+def test_a_judge_alone_is_no_task_for_an_agent(bench: Any, make_task: MakeTask) -> None:
+    (make_task("one").directory / "task.yaml").unlink()
+    assert bench.solve() == 4
+    assert "one: has no task.yaml that tells an agent what to do. Write it, with at least" in bench.out.getvalue()
+
+
 def test_what_the_agent_did_is_shown_from_its_record_also_of_a_task_that_was_finished_before(
     bench: Any, make_task: MakeTask, tmp_path: Path
 ) -> None:

@@ -49,10 +49,12 @@ def find_files(config: Config, options: EvalOptions) -> Files:
     # Also where there is none, or none any more: it may come.
     source = os.path.abspath(config.source or "config.yaml")
     found[source] = WatchedFile("configuration", os.path.basename(source), file_signature(source))
-    for path in _files_in(options.directory):
-        name = os.path.basename(path)
-        if kind := _kind_in_suite(name):
-            found[path] = WatchedFile(kind, name, file_signature(path))
+    for folder, folders, names in os.walk(options.directory):
+        folders[:] = [name for name in folders if name[0] not in "._"]
+        for name in names:
+            if name[0] not in "._" and (kind := _kind_in_suite(name)):
+                path = os.path.join(folder, name)
+                found[path] = WatchedFile(kind, name, file_signature(path))
     if options.llm == "replay":
         for folder in _files_in(recordings_folder(options.directory)):
             for path in _files_in(folder):

@@ -72,6 +72,7 @@ class Report:
     what the run shows. facts: what else is to be known of the run. causes: reasons with the names of the cases that
     share each. groups: how those of each category and language did. planned: how many cases a whole run has. cases:
     those of a large run are read anew each time they are gone through. history: earlier runs, the oldest first.
+    commit, ran_by: empty where they are not known.
     summary: what `--json` has beside the cases, and json_case: a case there.
     """
 
@@ -93,6 +94,8 @@ class Report:
     causes: Sequence[tuple[str, Sequence[str]]] = ()
     groups: Sequence[GroupCounts] = ()
     history: Sequence[PastRun] = ()
+    commit: str = ""
+    ran_by: str = ""
     summary: Mapping[str, Any] = field(default_factory=dict)
     json_case: Callable[[Case], Mapping[str, Any]] = Case._asdict
 

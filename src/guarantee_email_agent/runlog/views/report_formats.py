@@ -34,6 +34,10 @@ def write_report_files(options: RunOptions, error_code: str, report: Report) -> 
         return as_junit(report)
 
     def html() -> bytes:
+        if options.html_for == "board":
+            from guarantee_email_agent.runlog.views.board_page import board_page
+
+            return board_page(report).content
         from guarantee_email_agent.runlog.views.html_report import as_html
 
         return as_html(report)

@@ -135,7 +135,4 @@ def _cost_line(result: CaseResult) -> str:
     line = f"{result.duration_ms:.0f} ms"
     if not usage.calls:
         return line
-    sent = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    price = "cost not known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
-    answers = f"{pluralize(usage.calls, 'answer')} of the model after {usage.latency_ms} ms"
-    return f"{line}; {answers}, {sent:,} tokens sent, {usage.output_tokens:,} received, {price}"
+    return f"{line}; {pluralize(usage.calls, 'answer')} of the model after {usage.latency_ms} ms, {usage.describe()}"

@@ -53,7 +53,7 @@ def as_csv(report: Report) -> Iterator[bytes]:
     for case in report.cases:
         yield _taken(content)
         for number, run in enumerate(case.runs, 1):
-            cost_usd = run.usage.cost_usd
+            cost_usd, tokens = run.usage.cost_usd, run.usage.tokens()
             row = (
                 report.run_id,
                 case.name,
@@ -63,7 +63,7 @@ def as_csv(report: Report) -> Iterator[bytes]:
                 run.language,
                 run.verdict,
                 round(run.duration_ms, 3),
-                sum(run.usage.tokens().values()),
+                "" if tokens is None else sum(tokens.values()),
                 "" if cost_usd is None else round(cost_usd, 6),
                 "\n".join(check.summary for check in run.failed_checks),
                 run.description,

@@ -36,7 +36,7 @@ class RunOptions:
     """What the command line decides for each of the three.
 
     directory: of what is run or judged. jobs: how many at a time. executor: where, `local`, `ray` or `ray://host:port`.
-    json_file to markdown_file: reports to write.
+    json_file to markdown_file: reports to write. html_for: `board`, if the page is for those who decide.
     github: the step of a workflow that shows the run; None elsewhere.
     """
 
@@ -48,6 +48,7 @@ class RunOptions:
     csv_file: Path | None = None
     junit_file: Path | None = None
     html_file: Path | None = None
+    html_for: str | None = None
     markdown_file: Path | None = None
     github: GitHubStep | None = None
 

@@ -108,6 +108,8 @@ def suite_report(
         causes=causes.counts(),
         groups=groups.rows(),
         history=history,
+        commit=_commit(run),
+        ran_by=str(run.facts.get("by", "")),
         summary={
             "schema_version": SCHEMA_VERSION,
             "run_id": run.id,
@@ -142,12 +144,16 @@ def suite_report(
     )
 
 
+def _commit(run: StoredRun) -> str:
+    if run.git_revision is None:
+        return ""
+    unknown = " (not known whether files were changed since)" if run.git_dirty is None else ""
+    return f"{run.git_revision[:12]}{' with changed files' if run.git_dirty else unknown}"
+
+
 def describe_usage(model: str, usage: Usage) -> str:
     """One line for people: what a run took of the API."""
-    sent = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    price = "cost not known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
-    answers = pluralize(usage.calls, "answer")
-    return f"{model}: {answers}, {sent:,} tokens sent, {usage.output_tokens:,} received, {price}"
+    return f"{model}: {pluralize(usage.calls, 'answer')}, {usage.describe()}"
 
 
 def _changes(comparison: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
