@@ -91,10 +91,10 @@ class Suspects:
     def succeeded(self) -> None:
         self._successes += 1
 
-    def is_at_fault(self, mail_key: str) -> bool:
-        """Whether the failure that this mail just had is its own."""
+    def is_at_fault(self, mail_key: str, *, outage: bool = False) -> bool:
+        """Whether the failure that this mail just had is its own. outage: a single one tells nothing."""
         before = self._failed.pop(mail_key, self._successes)
-        is_alone = self._successes not in self._failed.values()
+        is_alone = not outage and self._successes not in self._failed.values()
         if len(self._failed) >= _SUSPECTS_KEPT:
             self._failed.clear()
         self._failed[mail_key] = self._successes
