@@ -119,6 +119,17 @@ class TestOneMailOrItsService:
             agent.now += 60 * MINUTE
         assert [agent.work(name).disposition for name in ("one", "two")] == ["answered"] * 2
 
+    def test_a_mail_that_alone_cannot_be_marked_waits_alone(self, agent: AgentInMemory) -> None:
+        agent.mailbox.mails = {name: mail(name) for name in ("bad", "good0", "good1", "good2")}
+        found = []
+        for number in range(3):
+            agent.mailbox.errors["mark"] = [integration_error("mail_unavailable", outage=True)]
+            found.append(retry(agent.work("bad")))
+            assert agent.work(f"good{number}").disposition == "answered"
+        assert found == [("outage", 0.0), *[("waiting", 60 * MINUTE)] * 2]
+        assert agent.work("bad").disposition == "answered"
+        assert (len(agent.mailbox.sent), agent.mailbox.marks["bad"]) == (4, "answered")
+
 
 class TestRepeatedWork:
     def test_a_mail_that_cannot_be_read_again_is_still_known_as_answered(self, agent: AgentInMemory) -> None:

@@ -1,4 +1,4 @@
-"""The agent over IMAP and SMTP where the servers have trouble with single mails: Dovecot behind a proxy, and Postfix."""
+"""The agent where its mail server withholds single mails: Dovecot behind a proxy, and Postfix."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from guarantee_email_agent.agent.mail_outcome import (
     Suspects,
     WorkResult,
     log_processed,
+    not_marked,
     outcome_fields,
 )
 from guarantee_email_agent.agent.outages import MODEL, answered_by
@@ -133,7 +134,7 @@ class MailWorker:
         fields = outcome_fields("outage", error.code)
         logger.warning("Email %s is left unprocessed: %s", entry.id, error.code, extra=fields)
         logger.debug("%s", error.message)
-        return WorkResult("outage", error=error, mail_key=str(error.details.get("mail_key", "")))
+        return replace(not_marked(error), mail_key=str(error.details.get("mail_key", "")))
 
     async def _work(self, entry: InboxEntry, listed_at: float, *, is_new: bool) -> WorkResult:
         location_key = key_of_location(self.mailbox_name, entry.id, self.processor.identity_key)
@@ -437,7 +438,7 @@ class MailWorker:
 
     @property
     def _outcomes(self) -> OutcomeWriter:
-        return OutcomeWriter(self.mailbox, self.ledger, self.settings)
+        return OutcomeWriter(self.mailbox, self.ledger, self.settings, self.suspects["mark"])
 
     @property
     def _observes(self) -> bool:
