@@ -90,6 +90,7 @@ class TestMailsThatCannotBeRead:
             assert agent.work(name).disposition == "waiting"
             agent.now += 60 * MINUTE
         assert [attempts for _, _, attempts, _ in agent.rows()] == [1, 0]
+        assert agent.work("one").disposition == "failed"  # it alone fails now, as where the other one was deleted
 
 
 class TestOneMailOrItsService:

@@ -81,7 +81,7 @@ class Suspects:
     """The mails that failed at one step, where either they or the service may be at fault.
 
     A service is at fault where two mails fail and none succeeds between; a mail where others succeeded since its last
-    failure, or where it is the only one that failed.
+    failure, or where none but it has failed since then.
     """
 
     def __init__(self) -> None:
@@ -93,8 +93,10 @@ class Suspects:
 
     def is_at_fault(self, mail_key: str, *, outage: bool = False) -> bool:
         """Whether the failure that this mail just had is its own. outage: a single one tells nothing."""
+        mails = list(self._failed)  # in the order in which they failed last
+        since = mails[mails.index(mail_key) + 1 :] if mail_key in self._failed else mails
+        is_alone = not outage and all(self._failed[each] < self._successes for each in since)
         before = self._failed.pop(mail_key, self._successes)
-        is_alone = not outage and self._successes not in self._failed.values()
         if len(self._failed) >= _SUSPECTS_KEPT:
             self._failed.clear()
         self._failed[mail_key] = self._successes
