@@ -33,6 +33,7 @@ def test_keys_are_those_of_the_files() -> None:
         "expected_output",
         "review",
         "must",
+        "at_most",
         "test",
     }
     email = schema["properties"]["input"]["properties"]["email"]
