@@ -90,6 +90,46 @@ class TestMailsThatCannotBeRead:
             assert agent.work(name).disposition == "waiting"
             agent.now += 60 * MINUTE
         assert [attempts for _, _, attempts, _ in agent.rows()] == [1, 0]
+        assert agent.work("one").disposition == "failed"  # it alone fails now, as where the other one was deleted
+
+
+class TestOneMailOrItsService:
+    @pytest.mark.parametrize(("code", "outage"), [("mail_recipient_deferred", False), ("mail_unavailable", True)])
+    def test_a_mail_that_alone_cannot_be_answered_ends_with_a_person(
+        self, agent: AgentInMemory, code: str, outage: bool
+    ) -> None:
+        agent.mailbox.mails = {name: mail(name) for name in ("bad", *(f"good{number}" for number in range(4)))}
+        found = []
+        for number in range(4 if outage else 3):
+            agent.mailbox.errors["send"] = [integration_error(code, outage=outage)]
+            found.append(agent.work("bad").disposition)
+            assert agent.work(f"good{number}").disposition == "answered"
+            agent.now += 60 * MINUTE
+        # Of an outage, the first failure tells nothing.
+        assert found == (["outage"] if outage else []) + ["failed"] * 2 + ["quarantined"]
+
+    @pytest.mark.parametrize(("code", "outage"), [("mail_recipient_deferred", False), ("mail_unavailable", True)])
+    def test_no_mail_uses_up_a_try_where_none_can_be_answered(
+        self, agent: AgentInMemory, code: str, outage: bool
+    ) -> None:
+        agent.mailbox.mails = {name: mail(name) for name in ("one", "two")}
+        agent.mailbox.errors["send"] = [integration_error(code, outage=outage) for _ in range(7)]
+        agent.work("one")
+        for name in ("two", "one") * 3:
+            assert agent.work(name).disposition == ("outage" if outage else "waiting")
+            agent.now += 60 * MINUTE
+        assert [agent.work(name).disposition for name in ("one", "two")] == ["answered"] * 2
+
+    def test_a_mail_that_alone_cannot_be_marked_waits_alone(self, agent: AgentInMemory) -> None:
+        agent.mailbox.mails = {name: mail(name) for name in ("bad", "good0", "good1", "good2")}
+        found = []
+        for number in range(3):
+            agent.mailbox.errors["mark"] = [integration_error("mail_unavailable", outage=True)]
+            found.append(retry(agent.work("bad")))
+            assert agent.work(f"good{number}").disposition == "answered"
+        assert found == [("outage", 0.0), *[("waiting", 60 * MINUTE)] * 2]
+        assert agent.work("bad").disposition == "answered"
+        assert (len(agent.mailbox.sent), agent.mailbox.marks["bad"]) == (4, "answered")
 
 
 class TestRepeatedWork:

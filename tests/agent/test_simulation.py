@@ -109,6 +109,12 @@ BUGS = (
         "    _STAGES, owner=None, attempts=",
         '    _STAGES, stage="claimed", owner=None, attempts=',
     ),
+    Bug(
+        "a mail that fails for ever never uses up its tries",
+        "agent/mail_outcome.py",
+        "return is_alone or before < self._successes",
+        "return False",
+    ),
     # Each of these takes something that few histories have: a change of mode, a full disk, a mark that is forgotten, a
     # list that is out of date.
     Bug(

@@ -7,8 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.eval.checks import check_agent_report, check_completed, check_recipients, find_phrase
+from guarantee_email_agent.eval.checks import (
+    AtMost,
+    check_agent_report,
+    check_at_most,
+    check_completed,
+    check_recipients,
+    find_phrase,
+)
 from guarantee_email_agent.eval.models import EvalExpectedOutput, ExpectedCall, ForbiddenCall
+from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
+from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.records import Check
 
 _SIGNS = "aB1 \n\t\u00a0ß*_`~\u00ad\u0301\u200b\u2019"
@@ -454,3 +463,29 @@ class TestNeverCalled:
         assert failures_of([call("cancel", id="A")], never_called=[ForbiddenCall("orders")]) == [
             "never_called: orders.cancel was called\n  expected: never orders.*()\n  actual:   orders.cancel(id='A')"
         ]
+
+
+@pytest.mark.parametrize(
+    ("at_most", "used", "failed"),
+    [
+        (AtMost(2, 1.5, 30, 0.1), ModelUsage(1, TokenUsage(20, 10), 0.1, 5), []),
+        (
+            AtMost(1, 1.4, 29, 0.09),
+            ModelUsage(1, TokenUsage(20, 10), 0.1, 5),
+            ["calls: 2", "seconds: 1.5", "tokens: 30", "usd: 0.1"],
+        ),
+        (AtMost(tokens=0, usd=0), ModelUsage(1, NO_TOKENS, 0.0, 5), []),
+        (
+            AtMost(tokens=99, usd=99),
+            ModelUsage(1, TokenUsage(20, 10, uncounted=1), None, 5),
+            ["tokens: not known", "usd: not known"],
+        ),
+        (AtMost(tokens=99, usd=99), ModelUsage(1, TokenUsage(20, 10), None, 5), ["usd: not known"]),
+        (AtMost(2, 1.5, 99, 99), None, ["tokens: not known", "usd: not known"]),
+    ],
+)
+def test_what_a_run_may_take(at_most: AtMost, used: ModelUsage | None, failed: list[str]) -> None:
+    checks = list(check_at_most(at_most, {"calls": [{}, {}], "processing_time_ms": 1500}, used))
+    assert [f"{each.name.removeprefix('at_most.')}: {each.actual}" for each in checks if not each.passed] == failed
+    assert len(checks) == len(at_most.limits())
+    assert not any("1.5" in str(each.actual) for each in checks if each.passed)

@@ -250,6 +250,22 @@ def test_a_cost_that_gets_unknown_ends_a_run_with_a_limit(suite: LiveSuite, odd:
     assert printed.splitlines()[-1].endswith(", cost not known")
 
 
+@pytest.mark.parametrize(
+    ("at_most", "failed"),
+    [
+        ({"calls": 3, "tokens": 54, "usd": 0.01}, []),
+        ({"tokens": 53, "usd": 0.00001}, ["at_most.tokens", "at_most.usd"]),
+    ],
+)
+def test_what_a_scenario_may_take_of_the_model_also_from_a_recording(
+    suite: LiveSuite, at_most: dict[str, float], failed: list[str]
+) -> None:
+    suite.write(1, lambda text: f"{text}at_most: {json.dumps(at_most)}\n")
+    for llm in ("record", "replay"):
+        (result,) = suite.results(llm)
+        assert [failure.partition(":")[0] for failure in result["failures"]] == failed
+
+
 def test_what_an_agent_from_outside_costs_cannot_be_limited(suite: LiveSuite) -> None:
     with pytest.raises(ConfigurationError, match="--max-cost is for our own agent"):
         suite.evaluate("offline", agent="own", max_cost_usd=1.0)

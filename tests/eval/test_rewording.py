@@ -88,6 +88,11 @@ def test_bad_usage_is_one_line(run: Run, arguments: list[str], says: str) -> Non
     ("phrase", "now", "found"),
     [
         ("type plate", "It is on the rating label, below.", ("type plate,", "rating label,", "rating label")),
+        (
+            "is on the type plate",
+            "It stands on the label, below.",
+            ("is on the type plate,", "stands on the label,", "stands on the label"),
+        ),
         ("on the type plate", "It is on the label, below.", ("type plate,", "label,", "on the label")),
         ("below", "It is on the type plate, behind.", ("below.", "behind.", "behind")),
         ("below.", "It is on the type plate, below!", ("below.", "below!", "below!")),

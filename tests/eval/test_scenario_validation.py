@@ -119,6 +119,20 @@ def test_senders_that_mails_have(loader: EvalLoader, sender: str) -> None:
     assert loader.validate_test_case(data, "valid_warranty_001.yaml")
 
 
+@pytest.mark.parametrize(
+    ("at_most", "says"),
+    [
+        ({}, "Invalid value: at_most sets no limit; name calls, seconds, tokens or usd, or remove it"),
+        ({"cals": 1}, "Unknown key: at_most.cals – did you mean 'calls'?"),
+        ({"calls": -1}, "Invalid value: at_most.calls must be at least 0, not -1"),
+        ({"seconds": 0}, "Invalid value: at_most.seconds must be above 0, not 0"),
+        ({"usd": "1"}, "Wrong type: at_most.usd"),
+    ],
+)
+def test_limits_that_are_none(loader: EvalLoader, at_most: dict[str, object], says: str) -> None:
+    assert says in problem(loader, scenario() | {"at_most": at_most})
+
+
 def test_a_copy_that_kept_its_id(loader: EvalLoader, tmp_path: Path) -> None:
     (tmp_path / "valid_warranty_001.yaml").touch()
     with pytest.raises(EvalError) as caught:

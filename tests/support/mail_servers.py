@@ -283,6 +283,11 @@ class MailServers:
             answer = imap.fetch("1:*", "(FLAGS)")[1] if _count(imap) else []
             return [frozenset(flag.decode() for flag in imaplib.ParseFlags(line)) for line in answer if line]
 
+    def uids(self, name: str = "INBOX") -> list[int]:
+        """Of the mails of a folder of the support mailbox."""
+        with self._selected(name) as imap:
+            return [int(uid) for uid in imap.uid("SEARCH", "ALL")[1][0].split()]
+
     def put(self, name: str, raw: bytes, delivered: datetime | None = None) -> None:
         """Put a mail into a folder of the support mailbox. delivered: its INTERNALDATE, by default now."""
         with self._imap_session() as imap:

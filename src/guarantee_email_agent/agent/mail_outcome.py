@@ -81,7 +81,7 @@ class Suspects:
     """The mails that failed at one step, where either they or the service may be at fault.
 
     A service is at fault where two mails fail and none succeeds between; a mail where others succeeded since its last
-    failure, or where it is the only one that failed.
+    failure, or where none but it has failed since then.
     """
 
     def __init__(self) -> None:
@@ -91,10 +91,12 @@ class Suspects:
     def succeeded(self) -> None:
         self._successes += 1
 
-    def is_at_fault(self, mail_key: str) -> bool:
-        """Whether the failure that this mail just had is its own."""
+    def is_at_fault(self, mail_key: str, *, outage: bool = False) -> bool:
+        """Whether the failure that this mail just had is its own. outage: a single one tells nothing."""
+        mails = list(self._failed)  # in the order in which they failed last
+        since = mails[mails.index(mail_key) + 1 :] if mail_key in self._failed else mails
+        is_alone = not outage and all(self._failed[each] < self._successes for each in since)
         before = self._failed.pop(mail_key, self._successes)
-        is_alone = self._successes not in self._failed.values()
         if len(self._failed) >= _SUSPECTS_KEPT:
             self._failed.clear()
         self._failed[mail_key] = self._successes
@@ -103,11 +105,15 @@ class Suspects:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeWriter:
-    """Writes down how the work on single mails ended. Methods raise LedgerError, LeaseLostError, IntegrationError."""
+    """Writes down how the work on single mails ended. Methods raise LedgerError, LeaseLostError, IntegrationError.
+
+    unmarked: the mails whose mark could not be set.
+    """
 
     mailbox: Mailbox
     ledger: Ledger
     settings: AgentSettings
+    unmarked: Suspects = field(default_factory=Suspects)
 
     async def retry_later(
         self, entry: InboxEntry, claim: Claim, where: str, error: AgentError, *, counts: bool
@@ -187,7 +193,8 @@ class OutcomeWriter:
         except AgentError as error:
             logger.warning("Email %s has ended, and bears no mark yet: %s", entry.id, error.code)
             logger.debug("%s", error.message)
-            return WorkResult("outage", reason=result.reason, error=error, ended=outcome)
+            left = not_marked(error)
+            return replace(left, reason=result.reason, ended=outcome)
         return replace(result, ended=outcome)
 
     async def mark(self, entry: InboxEntry, location_key: str, outcome: MailMark) -> None:
@@ -199,14 +206,24 @@ class OutcomeWriter:
             await self.mailbox.mark(entry.id, outcome)
         except IntegrationError as error:
             if error.code != MAIL_NOT_FOUND:
+                error.details["mark_waits"] = self.unmarked.is_at_fault(location_key, outage=True)
                 raise
             logger.info("Email %s is no longer in the inbox; its outcome stands in the ledger", entry.id)
             return
+        self.unmarked.succeeded()
         await asyncio.to_thread(self.ledger.marked, location_key)
 
     @property
     def _observes(self) -> bool:
         return self.settings.mode == "observe"
+
+
+def not_marked(error: AgentError) -> WorkResult:
+    """The result of a mail that has ended and bears no mark: an outage, unless others get theirs."""
+    if not error.details.get("mark_waits"):
+        return WorkResult("outage", error=error)
+    error.details["outage"] = False
+    return WorkResult("waiting", RETRY_BACKOFF.longest_s, error=error)
 
 
 def _retry_s(attempts: int, code: str) -> float:

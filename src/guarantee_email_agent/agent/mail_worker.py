@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Coroutine, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from guarantee_email_agent.agent.mail_outcome import (
     Suspects,
     WorkResult,
     log_processed,
+    not_marked,
     outcome_fields,
 )
 from guarantee_email_agent.agent.outages import MODEL, answered_by
@@ -51,6 +53,8 @@ _DRAFT_PROOFS: Final[Mapping[DraftState, SentState]] = {"saved": "sent", "not_sa
 _PROVED = "proved"  # its reply was found where it lies
 _TOO_LARGE = "mail_too_large"
 _HELD_BACK = "llm_rate_limited"
+_MAY_BE_ITS_OWN = ("_unavailable", "_deferred")
+"""Suffixes of codes that a service has for one request, and for all while it is down: other mails tell which."""
 
 
 def lease_s(mail_budget_s: float, copy_wait_s: float) -> float:
@@ -68,7 +72,7 @@ class MailWorker:
     as one by template.
     max_cost_usd: of the language model in a day. answer_cache: of a live model, for mails that are tried again.
     unsaved_cost, unreleased: what could not be written while the ledger was down: costs, and claims that end.
-    unread: mails that could not be read.
+    suspects: by step, the mails that failed there.
     """
 
     mailbox: Mailbox
@@ -84,7 +88,7 @@ class MailWorker:
     answer_cache: AnswerCache = field(default_factory=AnswerCache)
     unsaved_cost: UnsavedCost = field(default_factory=UnsavedCost)
     unreleased: dict[str, Claim] = field(default_factory=dict)
-    unread: Suspects = field(default_factory=Suspects)
+    suspects: defaultdict[str, Suspects] = field(default_factory=lambda: defaultdict(Suspects))
 
     @property
     def lease_s(self) -> float:
@@ -130,7 +134,7 @@ class MailWorker:
         fields = outcome_fields("outage", error.code)
         logger.warning("Email %s is left unprocessed: %s", entry.id, error.code, extra=fields)
         logger.debug("%s", error.message)
-        return WorkResult("outage", error=error, mail_key=str(error.details.get("mail_key", "")))
+        return replace(not_marked(error), mail_key=str(error.details.get("mail_key", "")))
 
     async def _work(self, entry: InboxEntry, listed_at: float, *, is_new: bool) -> WorkResult:
         location_key = key_of_location(self.mailbox_name, entry.id, self.processor.identity_key)
@@ -274,7 +278,7 @@ class MailWorker:
             if error.code == MAIL_NOT_FOUND or error.details.get("outage"):
                 raise
             return error
-        self.unread.succeeded()
+        self.suspects["read"].succeeded()
         return raw
 
     def _identify(self, raw: bytes | AgentError, location_key: str) -> tuple[Email | bytes | AgentError, str]:
@@ -294,7 +298,7 @@ class MailWorker:
             return result
         if isinstance(mail, AgentError):
             if mail.code != _TOO_LARGE:
-                if self.unread.is_at_fault(claim.mail_key):
+                if self.suspects["read"].is_at_fault(claim.mail_key):
                     return await self._outcomes.retry_later(entry, claim, "in step read", mail, counts=True)
                 return await self._outcomes.wait_for_others(entry, claim, "in step read", mail)
             fields = outcome_fields("quarantined", _TOO_LARGE)
@@ -402,6 +406,8 @@ class MailWorker:
         self, entry: InboxEntry, claim: Claim, result: ProcessingResult, model: MeteredModel
     ) -> WorkResult:
         """What the ledger and the mailbox are told of a mail that was processed."""
+        for step in result.step_ms.keys() - {result.failed_step}:
+            self.suspects[step].succeeded()
         if result.success:
             by_template = self.has_live_model and model.offline_calls > 0
             outcome, code = log_processed(entry.id, result, observes=self._observes, by_template=by_template)
@@ -423,12 +429,17 @@ class MailWorker:
             await self._outcomes.release(claim, code, 0.0, counts=False)
             return WorkResult("gone")
         # Instructions that cannot be read are read anew for the next mail.
-        outage = step == "instructions" or result.error_details.get("outage")
-        return await self._outcomes.retry_later(entry, claim, f"in step {step}", error, counts=not outage)
+        outage = step == "instructions" or bool(result.error_details.get("outage"))
+        where, may_be_its_own = f"in step {step}", code.endswith(_MAY_BE_ITS_OWN)
+        if may_be_its_own and self.suspects[step].is_at_fault(claim.mail_key, outage=outage):
+            outage = error.details["outage"] = False
+        elif may_be_its_own and not outage:
+            return await self._outcomes.wait_for_others(entry, claim, where, error)
+        return await self._outcomes.retry_later(entry, claim, where, error, counts=not outage)
 
     @property
     def _outcomes(self) -> OutcomeWriter:
-        return OutcomeWriter(self.mailbox, self.ledger, self.settings)
+        return OutcomeWriter(self.mailbox, self.ledger, self.settings, self.suspects["mark"])
 
     @property
     def _observes(self) -> bool:

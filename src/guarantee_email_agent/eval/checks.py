@@ -26,6 +26,7 @@ from guarantee_email_agent.utils.text import printable, truncate
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Mode
     from guarantee_email_agent.judging.verdict import Verdict
+    from guarantee_email_agent.llm.usage import ModelUsage
 
 _MAX_CHARACTERS: Final = 200
 _MAX_CALLS: Final = 10
@@ -62,6 +63,20 @@ class ForbiddenCall:
     arguments: Mapping[str, object] = field(
         default_factory=dict, metadata={"doc": "Only calls with exactly these values; others are free."}
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """What one run of a scenario may take. What is not known of it is over any limit."""
+
+    calls: int | None = number(None, "Calls of tools, with those that were refused.", minimum=0)
+    seconds: float | None = number(None, "Time of the agent, in seconds.", minimum=0, above=True)
+    tokens: int | None = number(None, "Tokens of the language model, sent and received.", minimum=0)
+    usd: float | None = number(None, "US dollars for the language model.", minimum=0)
+
+    def limits(self) -> dict[str, float]:
+        """Those that are set, by name."""
+        return {name: limit for name in self.__slots__ if (limit := getattr(self, name)) is not None}
 
 
 def run_checks(*checks: partial[Iterator[Check]]) -> list[Check]:
@@ -247,6 +262,23 @@ def _format_refusal(call: Mapping[str, Any]) -> str:
 
 def _format_arguments(arguments: Mapping[str, object]) -> str:
     return f"({', '.join(f'{name}={truncate(repr(value), 60)}' for name, value in arguments.items())})"
+
+
+def check_at_most(at_most: AtMost, actual: Mapping[str, Any], used: ModelUsage | None) -> Iterator[Check]:
+    """used: of the language model; None where that is not known."""
+    taken = {
+        "calls": len(actual["calls"]),
+        "seconds": actual["processing_time_ms"] / 1000,
+        "tokens": None if used is None or used.tokens.uncounted else used.tokens.total,
+        "usd": None if used is None else used.cost_usd,
+    }
+    for name, limit in at_most.limits().items():
+        amount = taken[name]
+        passed = amount is not None and amount <= limit
+        reason = "what it took is not known" if amount is None else "it took more"
+        # No time in a check that passed, so that equal results have equal checks.
+        found = "not known" if amount is None else "less" if passed and name == "seconds" else f"{amount:.10g}"
+        yield _compared(f"at_most.{name}", passed, reason, f"at most {limit}", found)
 
 
 def check_processing_time(limit_ms: int, actual_ms: object) -> Iterator[Check]:

@@ -108,8 +108,7 @@ def _same_place(phrase: str, before: str, now: str) -> tuple[str, str, str] | No
         return None
     end = start + len(wanted)
     first, last = 0, 0
-    went: list[str] = []
-    came: list[str] = []
+    changed: list[tuple[int, int, int, int]] = []
     for kind, a, b, c, d in SequenceMatcher(None, folded, folded_new, autojunk=False).get_opcodes():
         same = kind == "equal"
         if a <= start < b:
@@ -117,14 +116,16 @@ def _same_place(phrase: str, before: str, now: str) -> tuple[str, str, str] | No
         if a < end <= b:
             last = c + end - a if same else d
         if not same and a < end and b > start:
-            went += old[a:b]
-            came += new[c:d]
+            changed.append((a, b, c, d))
     text = " ".join(new[first:last])
     if phrase[-1:] not in PUNCTUATION:
         text = text.rstrip(PUNCTUATION)
     if not text or not has_phrase(text, now):
         return None
-    return (" ".join(went), " ".join(came), text) if went else (phrase, text, text)
+    if not changed:  # but for punctuation
+        return phrase, text, text
+    (a, _, c, _), (_, b, _, d) = changed[0], changed[-1]
+    return " ".join(old[a:b]), " ".join(new[c:d]), text
 
 
 def _find(words: Sequence[str], text: Sequence[str]) -> int | None:

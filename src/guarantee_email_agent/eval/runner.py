@@ -16,6 +16,7 @@ from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.checks import (
     check_agent_report,
+    check_at_most,
     check_completed,
     check_draft_recipients,
     check_known_calls,
@@ -43,6 +44,7 @@ from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.language import clear_language
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, LexiconSource
+from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.services.look_ups import instruction_files, tool_of
 from guarantee_email_agent.services.ports import ReplyHistory
@@ -175,6 +177,10 @@ class EvalRunner:
         clients: dict[str, Any] = {**services.clients, **self.look_up_mocks(services.tools)}
         if llm is not None:
             clients["anthropic"] = llm
+        limits = test_case.at_most
+        meter = None
+        if limits.tokens is not None or limits.usd is not None:
+            clients["anthropic"] = meter = MeteredModel(clients["anthropic"])
         trace = RunTrace(services.tools)
         if self.wants_record(test_case) or (self.keep_traces and llm is not None):
             clients["anthropic"] = trace.follow(clients["anthropic"])
@@ -188,6 +194,7 @@ class EvalRunner:
         actual = observed_output(services, report) | {"processing_time_ms": elapsed_ms}
         actual |= self.language_of_reply(test_case.expected_output, actual)
         more = [partial(check_captured, test_case, services)]
+        more.append(partial(check_at_most, limits, actual, None if meter is None else meter.total))
         if test_case.input.email.raw is not None:
             from guarantee_email_agent.eval.raw_file import check_raw_file  # few scenarios have one
 

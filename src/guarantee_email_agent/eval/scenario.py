@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from guarantee_email_agent.config.settings import Mode, SenderCheck
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.checks import (
+    AtMost,
     ExpectedCall,
     ForbiddenCall,
     check_body_contains,
@@ -51,6 +52,7 @@ INVALID_FILE: Final = "Invalid eval file"
 """The check that a file fails which cannot be used."""
 MockFailureKind = Literal["timeout", "unavailable", "malformed"]
 
+NO_LIMITS: Final = AtMost()
 _FAILURE: Final = {"doc": "Fail this way at every call; work if left out."}
 
 
@@ -290,6 +292,7 @@ class EvalTestCase:
         default=False,
         metadata={"doc": "true: where this scenario fails, the gate is failed, whatever the pass rate."},
     )
+    at_most: AtMost = field(default=NO_LIMITS, metadata={"doc": "What one run may take; no limit if left out."})
     test: str | None = field(
         default=None,
         metadata={"doc": "A Python file beside this one that judges the run too.", "check": check_test_file},

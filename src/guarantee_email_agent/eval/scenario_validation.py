@@ -14,6 +14,7 @@ from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, 
 from guarantee_email_agent.eval.argument_matchers import find_matcher_problems
 from guarantee_email_agent.eval.checks import ExpectedCall, ForbiddenCall
 from guarantee_email_agent.eval.models import EvalTestCase
+from guarantee_email_agent.eval.scenario import NO_LIMITS
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
 from guarantee_email_agent.instructions.hand_over_lexicon import REASONS_OF_CODE
@@ -92,6 +93,8 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
     if expected.hand_over_reason is not None and expected.email_sent:
         wrong = "says why no reply goes out, but email_sent is true; remove one"
         yield Problem(("expected_output", "hand_over_reason"), "value", wrong)
+    if case.at_most is not NO_LIMITS and not case.at_most.limits():
+        yield Problem(("at_most",), "value", "sets no limit; name calls, seconds, tokens or usd, or remove it")
     answer = case.input.mock_responses.get("warranty_api")
     date = answer.get("expiration_date") if isinstance(answer, Mapping) else None
     if isinstance(date, str) and date and not is_date(date) and expected.scenario_instruction_used != _NO_INSTRUCTION:

@@ -83,6 +83,21 @@ def test_a_mail_that_the_server_withholds_is_the_only_one_that_cannot_be_read(
             behind.read_raw(listed[2], 10_000)
 
 
+def test_a_mail_that_the_server_breaks_the_connection_at_is_the_only_one_that_cannot_be_read(
+    proxied: Proxied, mailbox: ImapMailbox, mail_servers: MailServers
+) -> None:
+    mail_servers.deliver(mail(1), mail(2))
+    bad, good = ids(mailbox)
+    fatal = f"FETCH {bad.split('-')[1]} (BODY.PEEK[])".encode()
+    with proxied(lambda request: fatal not in request) as (behind, proxy):
+        with refused("mail_unreadable"):
+            behind.read_raw(bad, 10_000)
+        assert behind.read_raw(good, 10_000)
+        proxy.__exit__()  # nothing takes connections any more
+        with refused("mail_unavailable"):
+            behind.read_raw(bad, 10_000)
+
+
 def test_a_server_that_withholds_every_mail_is_down(
     proxied: Proxied, mailbox: ImapMailbox, mail_servers: MailServers
 ) -> None:

@@ -200,6 +200,10 @@ def test_an_answer_other_than_yes_is_certain(
         (b"MAIL", b"550 5.6.7 no letters beyond ASCII\r\n", "mail_rejected"),
         (b"DATA", b"554 5.6.0 its content\r\n", "mail_rejected"),
         (b".", b"554 5.7.1 spam\r\n", "mail_rejected"),
+        (b".", b"451 try again later\r\n", "mail_deferred"),
+        (b".", b"451 4.7.1 greylisted\r\n", "mail_deferred"),
+        (b".", b"452 4.3.1 no room\r\n", "mail_unavailable"),
+        (b".", b"421 closing\r\n", "mail_unavailable"),
     ],
 )
 def test_what_is_refused_tells_the_one_mail_from_the_server(

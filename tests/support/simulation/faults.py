@@ -49,7 +49,8 @@ class Conditions:
     pauses: whether processes may stand still. steers: whether people release, retry and take over mails.
     modes: `agent.mode` of the agents, one after the other. changes: how often they get other settings.
     stale_lists: whether the inbox may be listed as it was, or in part. forgets_marks: whether marks may get lost.
-    restores: whether the ledger is lost, and restored from a back-up.
+    restores: whether the ledger is lost, and restored from a back-up. withholds: whether single mails cannot be read,
+    or their replies be sent, for ever.
     """
 
     agents: int
@@ -66,6 +67,7 @@ class Conditions:
     stale_lists: bool
     forgets_marks: bool
     restores: bool
+    withholds: bool
 
 
 def draw_conditions(random: Random) -> Conditions:
@@ -89,6 +91,7 @@ def draw_conditions(random: Random) -> Conditions:
         forgets_marks=random.random() < 0.1,
         # What people did is forgotten. Of replies and drafts that are forgotten only a proof is left, each elsewhere.
         restores=random.random() < 0.1 and keeps_proof and not steers and len(modes) == 1,
+        withholds=random.random() < 0.15,
     )
 
 

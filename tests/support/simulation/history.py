@@ -108,7 +108,7 @@ class History:
 
     async def _live(self) -> None:
         random, conditions = self.random, self.conditions
-        for _ in range(conditions.letters):
+        for _ in range(conditions.letters + 2 * conditions.withholds):
             self.later(random.choice((0.0, random.random() * 600.0)), self.inbox.write_letter, random.choice(_KINDS))
         inbox = self.inbox
         interventions = (

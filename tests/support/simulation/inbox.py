@@ -36,6 +36,8 @@ class Inbox:
         self.forgets_marks = history.conditions.forgets_marks
         self._arrival: asyncio.Future[None] = history.loop.create_future()
         self._robot_mails = 0
+        self._troubles = ["withheld", "refused", "none"] if history.conditions.withholds else []
+        self._random.shuffle(self._troubles)
         self._lists: list[tuple[float, list[InboxEntry]]] = []
 
     def answer(self, reply: Reply) -> None:
@@ -82,6 +84,10 @@ class Inbox:
     def write_letter(self, kind: Kind) -> None:
         content = f"{kind}-{self._history.next_number()}"
         self._put(content, kind, letter_text(content, kind, sender=content))
+        if self._troubles:  # one of each: of two that fail alike nobody can tell that the server is well
+            letter = next(reversed(self.letters.values()))
+            trouble = self._troubles.pop()
+            letter.withheld, letter.refused = trouble == "withheld", trouble == "refused"
 
     def _customer_answers(self, sender: str, message_id: str) -> None:
         content = f"{sender}-again-{self._history.next_number()}"
@@ -117,6 +123,7 @@ class Inbox:
         """The same mail comes a second time, over an alias, say."""
         if letter := self.any_letter():
             self._put(letter.content, letter.kind, letter.raw, follow_up=letter.follow_up)
+            next(reversed(self.letters.values())).refused = letter.refused
 
     def take_care(self) -> None:
         """A person answers it, or flags it for later."""

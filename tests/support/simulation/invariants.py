@@ -116,7 +116,7 @@ def _mark_of(outcome: str) -> str | None:
 
 def _wrong_outcome(letter: Letter, outcome: str, history: History) -> Iterator[str]:
     if outcome == "quarantined":
-        if history.faults < MAX_ATTEMPTS and not history.conditions.outages:
+        if history.faults < MAX_ATTEMPTS and not history.conditions.outages and not letter.withheld | letter.refused:
             yield f"given up after {history.faults} faults"
     elif outcome == "unknown":
         if history.conditions.keeps_proof:

@@ -46,6 +46,12 @@ class Letter:
     """When a person answered or flagged it."""
 
     follow_up: bool = False
+    withheld: bool = False
+    """Whether the mail server does not hand it out."""
+
+    refused: bool = False
+    """Whether the mail server takes no reply to it, for now and for ever."""
+
     earlier_ids: tuple[str, ...] = ()
     reopened: bool = False
     """Whether a person took its mark off."""

@@ -46,10 +46,22 @@ class SimulatedMailbox:
         return await self._history.call("mail", "is_waiting", look, about=mail_id)
 
     async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
-        return await self._history.call("mail", "read_raw", lambda: self._letter(mail_id).raw, about=mail_id)
+        def read() -> bytes:
+            if (letter := self._letter(mail_id)).withheld:
+                raise service_error("mail_unreadable")
+            raw: bytes = letter.raw
+            return raw
+
+        return await self._history.call("mail", "read_raw", read, about=mail_id)
 
     async def send(self, reply: Reply) -> Mapping[str, Any]:
         def deliver() -> Mapping[str, Any]:
+            if any(
+                each.refused
+                for each in self._history.inbox.letters.values()
+                if reply.to == f"{each.content}@example.org"
+            ):
+                raise service_error("mail_recipient_deferred")
             # The agent asks for the proof itself; where its ledger forgot that a reply was due, only the server can.
             if not (self._history.conditions.restores and self._has_copy(reply.message_id)):
                 self._history.deliver(reply)

@@ -20,7 +20,7 @@ from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUn
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.own_agent import SkippingEventLoop, services_over_mcp
-from guarantee_email_agent.eval.checks import check_verdict
+from guarantee_email_agent.eval.checks import check_at_most, check_verdict
 from guarantee_email_agent.eval.mock_mail import mail_as_json, raw_mail
 from guarantee_email_agent.eval.mocks import MockedServices
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
@@ -214,8 +214,10 @@ def _checks(
     checks = [] if failure is None else [Check("agent", failure)]  # first, since what is missing may follow from it
     expected = replace(case.expected_output, scenario_instruction_used=None, hand_over_reason=None)
     captured = partial(check_captured, case, services)
+    thread = partial(check_thread, case, services.captured["gmail"].sent_emails)
+    # What its model takes, nobody sees.
     checks += judge_output(
-        expected, actual, case.recipient, partial(check_thread, case, services.captured["gmail"].sent_emails), captured
+        expected, actual, case.recipient, thread, captured, partial(check_at_most, case.at_most, actual, None)
     )
     return checks
 

@@ -124,7 +124,10 @@ class ImapMailbox:
         return listing
 
     def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
+        bodies_asked = 0
+
         def work(client: IMAPClient) -> bytes | None:
+            nonlocal bodies_asked
             uids = self._marks.uids(client, mail_id)[:1]
             facts = self._fetch_facts(client, uids)
             if not facts:
@@ -132,9 +135,15 @@ class ImapMailbox:
             if not (size := facts[uids[0]].size):  # it may be of any size
                 raise mail_unreadable(mail_id, "the IMAP server does not tell its size")
             check_size(mail_id, size, max_bytes)
+            bodies_asked += 1
             return fetch_body(client, uids[0])
 
-        raw = self._inbox.run(work)
+        try:
+            raw = self._inbox.run(work)
+        except ToolError as error:
+            if bodies_asked < 2 or error.code != "mail_unavailable":
+                raise
+            raise mail_unreadable(mail_id, "the IMAP server breaks the connection at it, and takes a new one") from None
         if raw is None:
             raw = self._marks.read_moved(mail_id, max_bytes)
         if raw is None:

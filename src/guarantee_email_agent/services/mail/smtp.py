@@ -54,8 +54,8 @@ class SmtpSender:
     def send(self, sender: str, recipients: Sequence[str], message: bytes) -> None:
         """One transaction for all recipients: all or none. `message` has CRLF line ends and ends with one.
 
-        Raises ToolError: mail_rejected (for good), mail_recipient_deferred (the recipient alone, for now),
-        mail_unavailable and mail_timeout (retryable), mail_auth, mail_tls;
+        Raises ToolError: mail_rejected (for good), mail_recipient_deferred (the recipient, for now),
+        mail_deferred (the mail, for now), mail_unavailable and mail_timeout (retryable), mail_auth, mail_tls;
         `uncertain` where the server may have taken the mail.
         """
         deadline = time.monotonic() + SEND_S
@@ -177,7 +177,11 @@ class SmtpSender:
             dot_sent = True
             connection.sock.sendall(b".\r\n")  # type: ignore[union-attr]
             _set_timeout(connection, deadline)
-            _check(connection.getreply(), 250, server, "the mail")
+            code, text = response = connection.getreply()
+            if 400 <= code < 500 and code != _CLOSING and not _SERVER_STATUS.match(text):
+                reason = f"the {server.name} does not take this mail for now: {code} {format_response(text)}"
+                raise ToolError("mail_deferred", reason)
+            _check(response, 250, server, "the mail")
         except (OSError, smtplib.SMTPException) as error:
             failure = _to_tool_error(error, server)
             if dot_sent:
