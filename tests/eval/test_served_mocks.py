@@ -228,21 +228,3 @@ def test_too_many_calls_stop_the_agent(scenario: Scenario) -> None:
     assert len(mocks.tools.calls) == MAX_CALLS
     assert "more than 1000 calls" in call(mocks, "mail", "send_reply", **REPLY)
     assert mocks.clients["gmail"].sent_emails == []
-
-
-@pytest.mark.parametrize(
-    ("entry", "structured", "shown", "is_error"),
-    [
-        ({"answer": [{"id": 1}, "two"]}, {"result": [{"id": 1}, "two"]}, '{"result": [{"id": 1}, "two"]}', False),
-        ({"blocks": [{"text": "a"}, {"image": "image/png"}]}, None, "a[image/png]", False),
-        ({"answer": "no such order", "is_error": True}, None, "no such order", True),
-    ],
-)
-def test_answers_of_every_form(
-    scenario: Scenario, entry: dict[str, Any], structured: object, shown: str, is_error: bool
-) -> None:
-    mocks = served(scenario, orders={"get": entry})
-    result = asyncio.run(mocks.servers["orders"].dispatch("get", {}))
-    assert (result.structured_content, result.is_error) == (structured, is_error)
-    (noted,) = mocks.tools.calls
-    assert (noted.answer, noted.is_error, noted.refused) == (shown, is_error, False)

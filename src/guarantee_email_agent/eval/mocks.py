@@ -154,16 +154,16 @@ class MockLookUpClient:
             if self._name not in self._tools.servers:
                 return call.answered({"status": "not_found"})
             try:
-                given = self._tools.answer(self._name, self._tool, arguments)
+                answer, failure = self._tools.answer(self._name, self._tool, arguments)
             except UnknownCallError as error:
                 call.refused = True
                 raise IntegrationError(str(error), f"{self._name}_unavailable") from None
-            if given.error in _RETRYABLE_FAILURES:
-                message = f"The mocked {self._name} fails as the scenario says: {given.error}"
-                raise IntegrationError(message, f"{self._name}_{given.error}", {"retryable": True})
-            if given.is_error or not isinstance(given.answer, Mapping):
+            if failure in _RETRYABLE_FAILURES:
+                message = f"The mocked {self._name} fails as the scenario says: {failure}"
+                raise IntegrationError(message, f"{self._name}_{failure}", {"retryable": True})
+            if isinstance(answer, str):
                 raise IntegrationError(f"The answer of {self._name} is no JSON object", f"{self._name}_malformed")
-            return call.answered(dict(given.answer))
+            return call.answered(dict(answer))
 
 
 class CapturedTicket(dict[str, Any]):

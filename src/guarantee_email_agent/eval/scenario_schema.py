@@ -47,20 +47,18 @@ def _mock_schema() -> dict[str, Any]:
 
 
 def _tools_schema() -> dict[str, Any]:
-    """Of an MCP server that is not ours: its tools, each with an answer, or entries by arguments."""
+    """Of an MCP server that is not ours: its tools, each with an answer, answers in turn, or answers by arguments."""
     entry = json_schema(ToolAnswer)
     answer: dict[str, Any] = {"type": ["object", "string"]}
-    entry["properties"]["answer"]["type"] = ["object", "string", "array"]
-    entry["properties"]["answers"] |= {"type": "array", "items": answer, "minItems": 1}
-    entry["properties"]["blocks"] |= {"type": "array", "items": {"type": "object"}, "minItems": 1}
+    entry["properties"]["answer"]["anyOf"] = [answer, {"type": "array", "items": answer, "minItems": 1}]
     is_entry = {"type": "object", "anyOf": [{"required": [key]} for key in entry["properties"]]}
     of_entry = {"if": is_entry, "then": {key: entry[key] for key in ("properties", "additionalProperties")}}
-    by_arguments = {"type": "array", "items": {"type": "object", "required": ["when"], **of_entry}, "minItems": 1}
+    in_turn = {"type": "array", "items": {**answer, **of_entry}, "minItems": 1}
     return {
         "description": "Another MCP server: its tools by name, each with its answer.",
         "type": "object",
         "minProperties": 1,
-        "additionalProperties": {"anyOf": [answer, by_arguments], **of_entry},
+        "additionalProperties": {"anyOf": [answer, in_turn], **of_entry},
     }
 
 

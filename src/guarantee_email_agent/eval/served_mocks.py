@@ -12,13 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent, Tool
+from mcp_types import CallToolResult, TextContent, Tool
 from pydantic import ConfigDict
 
 from guarantee_email_agent.eval.mock_stores import MockMailStore, MockTicketStore
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalTestCase
-from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolAnswer, ToolMocks, UnknownCallError
+from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
 from guarantee_email_agent.mcp_servers.dispatcher import (
     Dispatcher,
     ServerTool,
@@ -42,9 +42,6 @@ MAX_REQUEST_BYTES: Final = 8_000_000
 MAX_ARGUMENT_CHARS: Final = 32_000_000  # of all calls of one scenario together
 MAX_ANSWER_CHARS: Final = 65_536  # of one answer that are kept
 SLOW_S: Final = 3.0  # that a slow tool takes to answer
-_PIXEL: Final = (  # a transparent PNG, in place of whatever a picture would show
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
 
 _SERVICES: Final = {"mail": "gmail", "warranty": "warranty_api", "ticketing": "ticketing"}
 
@@ -117,7 +114,7 @@ class _Server(ABC):
             except ToolError as error:
                 result = error_result(error)
             content = result.structured_content
-            text = "".join(map(_as_text, result.content))
+            text = "".join(part.text for part in result.content if isinstance(part, TextContent))
             answer = text if content is None else json.dumps(content, ensure_ascii=False)
             call.answered(head_and_tail(answer, MAX_ANSWER_CHARS))
             call.is_error = result.is_error
@@ -171,41 +168,24 @@ class _MockedServer(_Server):
     def declarations(self) -> list[Tool]:
         """Which arguments a tool takes only its calls tell, so any are accepted."""
         tools = []
-        for tool, entries in self._mocks.tools.servers[self._name].items():
-            names: dict[str, Any] = {name: {} for entry in entries for name in entry.when or ()}
+        for tool, mock in self._mocks.tools.servers[self._name].items():
+            names: dict[str, Any] = {name: {} for entry in mock.entries for name in entry.when or ()}
             schema = {"type": "object", "properties": names, "additionalProperties": True}
             tools.append(Tool(name=tool, description=f"{tool} of {self._name}, mocked.", input_schema=schema))
         return tools
 
     async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> CallToolResult:
         try:
-            given = self._mocks.tools.answer(self._name, tool_name, arguments)
+            answer, error = self._mocks.tools.answer(self._name, tool_name, arguments)
         except UnknownCallError as unknown:
             raise ToolError("mock_unknown_call", str(unknown)) from None
-        if given.error == "slow":
+        if error == "slow":
             await asyncio.sleep(SLOW_S)
-        elif given.error is not None and given.error != "malformed":
-            await self._mocks.fail(self._name, given.error)
-        return _as_result(given).model_copy(update={"is_error": given.is_error})
-
-
-def _as_result(given: ToolAnswer) -> CallToolResult:
-    """A list is structured content under `result`, as servers that are written with the SDK give it."""
-    if isinstance(given.blocks, list):
-        return CallToolResult(content=list(map(_block, given.blocks)))
-    if isinstance(given.answer, list):
-        return structured_result({"result": given.answer})
-    return structured_result(given.answer) if isinstance(given.answer, Mapping) else text_result(str(given.answer))
-
-
-def _block(block: Mapping[str, str]) -> TextContent | ImageContent:
-    if "text" in block:
-        return TextContent(text=block["text"])
-    return ImageContent(data=_PIXEL, mime_type=block["image"])
-
-
-def _as_text(block: ContentBlock) -> str:
-    return block.text if isinstance(block, TextContent) else f"[{getattr(block, 'mime_type', block.type)}]"
+        elif error is not None and error != "malformed":
+            await self._mocks.fail(self._name, error)
+        if isinstance(answer, str):
+            return text_result(answer)
+        return structured_result(answer)
 
 
 class _AnyAnswer(ToolOutput):

@@ -1,7 +1,7 @@
 """Tools of any MCP server, mocked: what a scenario's `mock_responses.<server>.<tool>` says, and answering by it.
 
-A tool gives one answer at every call, `answers` in turn, or what the first entry says whose `when` fits the call's
-arguments. A call beyond the last answer, one that no `when` fits, and one of a tool that is not mocked are calls that
+A tool gives one answer at every call, a list of answers in turn, or the answer of the first entry whose `when` fits the
+call's arguments. A call beyond the list, one that no `when` fits, and one of a tool that is not mocked are calls that
 no mock knows: the agent gets an error, and the scenario fails.
 """
 
@@ -12,9 +12,9 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, cast
 
 from guarantee_email_agent.eval.argument_matchers import find_matcher_problems, has_arguments
 from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, non_text_key, suggestion, unknown_key
@@ -22,8 +22,8 @@ from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.utils.text import printable, truncate
 
 ToolFailureKind = Literal["timeout", "unavailable", "malformed", "slow"]
-Answer = str | Mapping[str, Any] | Sequence[Any]
-"""What a tool gives back: structured content, a list, or text."""
+Answer = str | Mapping[str, Any]
+"""What a tool gives back: structured content, or text."""
 
 MALFORMED_ANSWER: Final[Mapping[str, Any]] = {"unexpected": "answer"}
 OWN_SERVICES: Final = ("gmail", "warranty_api", "ticketing")
@@ -54,11 +54,8 @@ NO_LOOK_UPS: Final = ("mail", "ticketing")
 _COMPLETING: Final = ("mail.send_reply", "mail.save_draft")
 _MEANT: Final = {"mail": "gmail", "warranty": "warranty_api"}
 _KEYS_OF_SERVICES: Final = frozenset({"error", "status", "expiration_date", "coverage", "serial_number", "owner_email"})
-_IMAGE: Final = re.compile(r"image/[a-z0-9.+-]{1,60}")
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-_ANSWER_FORMS: Final = "an answer: a mapping or text, or a list under answer"
-_BLOCK_FORMS: Final = "a list of {text: …} and {image: image/png}"
-_IN_TURN: Final = "write {answers: […]} for answers that come in turn, or {answer: […]} for one answer that is a list"
+_ANSWER_FORMS: Final = "an answer (a mapping or text), or a list of answers"
 _MAX_TOOL_CHARS: Final = 100
 _Answered = TypeVar("_Answered")
 
@@ -106,24 +103,29 @@ class ToolAnswer:
     when: Mapping[str, object] | None = field(
         default=None, metadata={"doc": "Arguments that the call must have; others are free, and {} fits any call."}
     )
-    answer: object = field(default=None, metadata={"doc": "A mapping, text or a list."})
-    answers: object = field(default=None, metadata={"doc": "What comes in turn: answers, or entries."})
-    blocks: object = field(default=None, metadata={"doc": "Content blocks: {text: …}, {image: image/png}."})
-    is_error: bool = field(default=False, metadata={"doc": "Whether the answer is the tool's own error result."})
+    answer: object = field(default=None, metadata={"doc": "A mapping or text; a list is given in turn."})
     error: ToolFailureKind | None = field(
         default=None, metadata={"doc": "Fail this way instead; slow gives the answer seconds late."}
     )
 
     @property
-    def in_turn(self) -> tuple[ToolAnswer, ...]:
-        """Empty where every call gets this entry's own answer."""
-        return tuple(map(_read_entry, self.answers)) if isinstance(self.answers, list) else ()
+    def answers(self) -> tuple[Answer | None, ...]:
+        """In turn where there are several; None for a fault that has none."""
+        return tuple(self.answer) if isinstance(self.answer, list) else (cast("Answer | None", self.answer),)
 
     def fits(self, arguments: Mapping[str, Any]) -> bool:
         return has_arguments(arguments, self.when or {})
 
 
 _ENTRY_KEYS: Final = frozenset(ToolAnswer.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMock:
+    """A tool's entries. in_turn: each is used once, in their order; else the first that fits the arguments is used."""
+
+    entries: tuple[ToolAnswer, ...]
+    in_turn: bool
 
 
 class UnknownCallError(Exception):
@@ -142,20 +144,22 @@ class ToolMocks:
         self.servers = read_tool_mocks(mock_responses)
         self.calls: list[ToolCall] = []
         self.unknown: list[str] = []
-        self._given: dict[tuple[str, str, int], int] = {}  # how many answers of an entry were given
+        self._given: dict[tuple[str, str, int], int] = {}  # how many answers of an entry, and of a list, were given
 
-    def answer(self, server: str, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
-        """What the tool answers. One that fails by `timeout` or `unavailable` has no answer; `malformed` has one of
-        another shape; `slow` a right one, late.
+    def answer(self, server: str, tool: str, arguments: Mapping[str, Any]) -> tuple[Answer, ToolFailureKind | None]:
+        """What the tool answers, and whether it fails: `timeout` and `unavailable` give no answer, an empty one stands
+        here; `malformed` gives one of another shape; `slow` a right one, late.
 
         Raises UnknownCallError, which `unknown` remembers.
         """
         try:
-            given = self._next(server, tool, arguments)
+            answer, error = self._next(server, tool, arguments)
         except UnknownCallError as unknown:
             self.unknown.append(str(unknown))
             raise
-        return replace(given, answer=MALFORMED_ANSWER, blocks=None) if given.error == "malformed" else given
+        if error == "malformed":
+            return MALFORMED_ANSWER, error
+        return ("" if answer is None else answer), error
 
     @contextmanager
     def noting(self, server: str, tool: str, arguments: Mapping[str, Any]) -> Iterator[ToolCall]:
@@ -177,35 +181,48 @@ class ToolMocks:
         hint = suggestion(tool, OWN_TOOLS.get(server, ()))
         self.unknown.append(f"{server}.{printable(truncate(tool, 64))} is no tool{hint}")
 
-    def _next(self, server: str, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
-        if (entries := self.servers.get(server, {}).get(tool)) is None:
+    def _next(
+        self, server: str, tool: str, arguments: Mapping[str, Any]
+    ) -> tuple[Answer | None, ToolFailureKind | None]:
+        if (mock := self.servers.get(server, {}).get(tool)) is None:
             known = [f"{name}.{known}" for name, tools in self.servers.items() for known in tools]
             shown = f"{server}.{printable(truncate(tool, 64))}"
             raise UnknownCallError(f"{shown} is not mocked{suggestion(f'{server}.{tool}', known)}")
-        fitting = (number for number, entry in enumerate(entries) if entry.fits(arguments))
-        if (number := next(fitting, -1)) < 0:
-            raise UnknownCallError(f"{server}.{tool} has no answer for these arguments: {dict(arguments)!r:.200}")
-        if not (in_turn := entries[number].in_turn):
-            return entries[number]
+        place = (server, tool, -1)
+        if mock.in_turn:
+            number = self._given.get(place, 0)
+            if number >= len(mock.entries):
+                raise UnknownCallError(f"{server}.{tool} was called again after its last answer ({len(mock.entries)})")
+            self._given[place] = number + 1
+        else:
+            fitting = (number for number, entry in enumerate(mock.entries) if entry.fits(arguments))
+            if (number := next(fitting, -1)) < 0:
+                raise UnknownCallError(f"{server}.{tool} has no answer for these arguments: {dict(arguments)!r:.200}")
+        entry = mock.entries[number]
+        answers = entry.answers
+        if len(answers) == 1:
+            return answers[0], entry.error
         place = (server, tool, number)
         turn = self._given.get(place, 0)
-        if turn >= len(in_turn):
-            raise UnknownCallError(f"{server}.{tool} was called again after its last answer ({len(in_turn)})")
+        if turn >= len(answers):
+            raise UnknownCallError(f"{server}.{tool} was called again after its last answer ({len(answers)})")
         self._given[place] = turn + 1
-        return in_turn[turn]
+        return answers[turn], entry.error
 
 
-def read_tool_mocks(mock_responses: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, tuple[ToolAnswer, ...]]]:
-    """The entries of mocked tools by server and name; the services of our own agent are none."""
-    mocks: dict[str, dict[str, tuple[ToolAnswer, ...]]] = {}
+def read_tool_mocks(mock_responses: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, ToolMock]]:
+    """The mocked tools by server and name; the services of our own agent are none."""
+    mocks: dict[str, dict[str, ToolMock]] = {}
     for server, tools in mock_responses.items():
         if server not in OWN_SERVICES:
             mocks[server] = {tool: _read_tool(value) for tool, value in tools.items()}
     return mocks
 
 
-def _read_tool(value: object) -> tuple[ToolAnswer, ...]:
-    return tuple(map(_read_entry, value if isinstance(value, list) else [value]))
+def _read_tool(value: object) -> ToolMock:
+    items = value if isinstance(value, list) else [value]
+    entries = tuple(_read_entry(item) for item in items)
+    return ToolMock(entries, in_turn=isinstance(value, list) and entries[0].when is None)
 
 
 def _read_entry(item: object) -> ToolAnswer:
@@ -256,15 +273,21 @@ def _tool_problems(value: object, path: KeyPath) -> Iterator[Problem]:
     if not isinstance(value, list):
         yield from _item_problems(value, path)
         return
+    if not value:
+        yield Problem(path, "value", "is an empty list; write the answers that it gives in turn")
     by_arguments = [_is_entry(item) and "when" in item for item in value]
-    if not any(by_arguments):
-        yield Problem(path, "value", f"is a list; {_IN_TURN}")
-    elif not all(by_arguments):
-        wrong = "has no when, unlike others of the list; give each one ({} fits any call)"
+    if any(by_arguments) and not all(by_arguments):
+        wrong = "has no when, unlike others of the list; give each one ({} fits any call), or none"
         yield Problem((*path, by_arguments.index(False)), "value", wrong)
-    else:
-        for index, item in enumerate(value):
-            yield from _item_problems(item, (*path, index))
+        return
+    for index, item in enumerate(value):
+        place = (*path, index)
+        if isinstance(item, list) or (
+            _is_entry(item) and isinstance(item.get("answer"), list) and not any(by_arguments)
+        ):
+            yield Problem(place, "value", "is a list in a list of answers; write the answers one below the other")
+        else:
+            yield from _item_problems(item, place)
 
 
 def _item_problems(item: object, path: KeyPath) -> Iterator[Problem]:
@@ -276,48 +299,23 @@ def _item_problems(item: object, path: KeyPath) -> Iterator[Problem]:
         for problem in entry:
             yield Problem((*path, *problem.path), problem.kind, problem.message, problem.quote)
         return
-    given = [name for name in ("answer", "answers", "blocks") if getattr(entry, name) is not None]
-    if len(given) > 1:
-        yield Problem((*path, given[1]), "value", f"stands beside {given[0]}; remove one")
-        return
     if entry.error in (None, "slow"):
-        if not given:
+        if entry.answer is None:
             what = "has no answer; write one" if entry.error is None else "is slow to give an answer; write which"
             yield Problem(path, "value", f"{what} under answer: {{}} is one without content")
             return
-    elif given:
-        yield Problem((*path, given[0]), "value", f"is never given, since the tool fails ({entry.error}); remove one")
+    elif entry.answer is not None:
+        yield Problem((*path, "answer"), "value", f"is never given, since the tool fails ({entry.error}); remove one")
         return
-    if isinstance(entry.answers, list) and entry.answers:
-        for index, answer in enumerate(entry.answers):
-            place = (*path, "answers", index)
-            if _is_entry(answer) and not answer.keys().isdisjoint(("when", "answers")):
-                yield Problem(place, "value", "comes in turn, so that it has neither when nor answers; remove them")
-            else:
-                yield from _item_problems(answer, place)
-    elif entry.answers is not None:
-        yield mismatch((*path, "answers"), "a list of the answers that come in turn", entry.answers)
     if isinstance(entry.answer, list):
-        yield from _json_problems(entry.answer, (*path, "answer"))
+        if not entry.answer:
+            yield Problem((*path, "answer"), "value", "is an empty list; write the answers that it gives in turn")
+        for index, answer in enumerate(entry.answer):
+            yield from _answer_problems(answer, (*path, "answer", index))
     elif entry.answer is not None:
         yield from _answer_problems(entry.answer, (*path, "answer"))
-    if entry.blocks is not None and not _are_blocks(entry.blocks):
-        yield mismatch((*path, "blocks"), _BLOCK_FORMS, entry.blocks)
     yield from _json_problems(entry.when, (*path, "when"))
     yield from find_matcher_problems(entry.when, (*path, "when"))
-
-
-def _are_blocks(blocks: object) -> bool:
-    return (
-        isinstance(blocks, list)
-        and bool(blocks)
-        and all(
-            isinstance(block, dict)
-            and len(block) == 1
-            and (isinstance(block.get("text"), str) or _IMAGE.fullmatch(str(block.get("image", ""))) is not None)
-            for block in blocks
-        )
-    )
 
 
 def _answer_problems(answer: object, path: KeyPath) -> Iterator[Problem]:
