@@ -389,11 +389,6 @@ class TestCalls:
         failures = failures_of([call("get_order")] * made, calls=[ExpectedCall("orders", "get_order", {}, times)])
         assert (failures == []) is passes
 
-    @pytest.mark.parametrize(("made", "passes"), [(1, False), (2, True), (3, True)])
-    def test_what_is_listed_twice_is_wanted_twice(self, made: int, passes: bool) -> None:
-        wanted = [ExpectedCall("orders", "get_order", {"id": "A"})] * 2
-        assert (failures_of([call("get_order", id="A")] * made, calls=wanted) == []) is passes
-
     @pytest.mark.parametrize(
         ("order", "passes"), [("ab", True), ("xaxbx", True), ("ba", False), ("bab", True), ("aab", True)]
     )
@@ -441,18 +436,12 @@ class TestNeverCalled:
             (ForbiddenCall("orders", "cancel", {"id": "A"}), False),
             (ForbiddenCall("orders", "cancel", {"id": "a\u200b"}), False),
             (ForbiddenCall("orders", "cancel", {"id": "B"}), True),
-            (ForbiddenCall("orders", "cancel", {"id": {"contains": "a"}}), False),
-            (ForbiddenCall("orders", "cancel", {"n": "5"}), False),
-            (ForbiddenCall("orders", "cancel", {"n": 5.0, "all": "TRUE"}), False),
-            (ForbiddenCall("orders", "cancel", {"n": 6}), True),
-            (ForbiddenCall("orders", "cancel", {"all": False}), True),
             (ForbiddenCall("orders", "refund"), True),
             (ForbiddenCall("mail"), True),
         ],
     )
     def test_which_calls(self, forbidden: ForbiddenCall, passes: bool) -> None:
-        made = [call("cancel", id="A", n=5, all=True)]
-        assert (failures_of(made, never_called=[forbidden]) == []) is passes
+        assert (failures_of([call("cancel", id="A")], never_called=[forbidden]) == []) is passes
 
     def test_an_attempt_that_was_refused_counts(self) -> None:
         refused = {**call("cancel", id="A"), "refused": "no"}

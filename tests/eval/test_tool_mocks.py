@@ -10,6 +10,7 @@ from guarantee_email_agent.eval.tool_mocks import (
     ToolMocks,
     UnknownCallError,
     find_tool_problems,
+    has_arguments,
 )
 from guarantee_email_agent.files.problems import dotted_path
 
@@ -71,6 +72,24 @@ class TestAnswers:
 
     def test_services_of_our_own_agent_are_no_servers_with_tools(self) -> None:
         assert ToolMocks({"warranty_api": {"status": "valid"}, "gmail": {"error": "timeout"}}).servers == {}
+
+
+@pytest.mark.parametrize(
+    ("actual", "wanted", "same"),
+    [
+        ({"n": 1}, {}, True),
+        ({"n": 1, "m": 2}, {"n": 1}, True),
+        ({"n": 1}, {"n": 1.0}, True),
+        ({"n": 1}, {"n": True}, False),
+        ({"n": True}, {"n": True}, True),
+        ({"n": "1"}, {"n": 1}, False),
+        ({}, {"n": None}, False),
+        ({"n": None}, {"n": None}, True),
+        ({"n": {"a": [1]}}, {"n": {"a": [1]}}, True),
+    ],
+)
+def test_arguments(actual: dict[str, Any], wanted: dict[str, Any], same: bool) -> None:
+    assert has_arguments(actual, wanted) is same
 
 
 class TestProblems:

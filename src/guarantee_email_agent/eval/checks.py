@@ -6,7 +6,6 @@ only where it fails.
 
 from __future__ import annotations
 
-import json
 import traceback
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.eval.argument_matchers import has_arguments
+from guarantee_email_agent.eval.tool_mocks import has_arguments
 from guarantee_email_agent.files.fields import number
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.runlog.records import Check
@@ -180,8 +179,7 @@ def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, 
     complete = True
     for call in expected:
         times = sum(_fits(call, other) for other in (made if call.times == 0 else answered))
-        # What is listed twice is wanted twice.
-        if times == call.times or (call.times is None and times >= expected.count(call)):
+        if times == call.times or (call.times is None and times):
             yield Check("calls", "", _format_expected(call), "it was called", passed=True)
             continue
         complete = False
@@ -201,7 +199,7 @@ def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, 
 
 
 def check_never_called(forbidden: Sequence[ForbiddenCall], actual: Mapping[str, Any]) -> Iterator[Check]:
-    """On the safe side: another spelling, such as other capitals or a number as text, makes no other call."""
+    """On the safe side: another spelling of a text, such as other capitals, makes no other call."""
     for call in forbidden:
         made = [other for other in actual.get("calls", ()) if _fits(call, other, _folded)]
         reason = f"{made[0]['server']}.{made[0]['tool']} was called" if made else ""
@@ -218,13 +216,9 @@ def _fits(wanted: ExpectedCall | ForbiddenCall, call: Mapping[str, Any], *read: 
 
 
 def _folded(value: object) -> object:
-    """A value with each text in it as phrases are compared; a number or a truth value is its text in JSON."""
+    """A value with each text in it as phrases are compared."""
     if isinstance(value, str):
         return normalize_phrase(value)
-    if value is None or isinstance(value, bool | int):
-        return json.dumps(value)
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else str(value)
     if isinstance(value, Mapping):
         return {name: _folded(item) for name, item in value.items()}
     return [_folded(item) for item in value] if isinstance(value, list | tuple) else value

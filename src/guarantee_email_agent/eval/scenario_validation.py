@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS
-from guarantee_email_agent.eval.argument_matchers import find_matcher_problems
 from guarantee_email_agent.eval.checks import ExpectedCall, ForbiddenCall
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.scenario import NO_LIMITS
@@ -26,7 +24,6 @@ from guarantee_email_agent.utils.addresses import parse_address
 from guarantee_email_agent.utils.text import truncate, word_key
 
 _NO_INSTRUCTION: Final = "none"
-_OWN: Final = {"mail": MAIL_TOOLS, "warranty": WARRANTY_TOOLS, "ticketing": TICKETING_TOOLS}
 _PROVED: Final = "proved"  # what the ledger has where an agent was stopped while it sent
 _STATUSES: Final = WARRANTY.told_statuses
 _STATUS: Final = ("input", "mock_responses", "warranty_api", "status")
@@ -154,11 +151,6 @@ def _find_unknown_call(
     elif call.tool is not None and call.tool not in known[call.server]:
         wrong = f"{call.tool!r} is no tool of {call.server}{_listed(call.tool, known[call.server])}"
         yield Problem((*path, "tool"), "value", wrong)
-    elif (tool := _OWN.get(call.server, {}).get(call.tool or "")) is not None and not tool.further:
-        for name in (name for name in call.arguments if name not in tool.arguments):
-            wrong = f"{call.server}.{call.tool} has no argument of that name{_listed(name, tool.arguments)}"
-            yield Problem((*path, "arguments", name), "value", wrong)
-    yield from find_matcher_problems(call.arguments, (*path, "arguments"))
 
 
 def _listed(word: str, known: Iterable[str]) -> str:
