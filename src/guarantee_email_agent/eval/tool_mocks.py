@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any, Final, Literal, TypeVar, cast
 
-from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, non_text_key, suggestion, unknown_key
+from guarantee_email_agent.eval.argument_matching import find_argument_problems, find_json_problems, has_arguments
+from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, suggestion, unknown_key
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -28,24 +28,32 @@ MALFORMED_ANSWER: Final[Mapping[str, Any]] = {"unexpected": "answer"}
 OWN_SERVICES: Final = ("gmail", "warranty_api", "ticketing")
 """Keys of `mock_responses` that stand for the services of our own agent, and hold no tools."""
 
-OWN_TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
-    "mail": (
-        "list_unprocessed",
-        "read_raw",
-        "is_waiting",
-        "send_reply",
-        "find_sent",
-        "save_draft",
-        "find_draft",
-        "mark",
-        "tally",
-        "wait_for_mail",
-        "test_connection",
-    ),
-    "warranty": ("check_warranty",),
-    "ticketing": ("create_ticket", "add_note", "find_ticket", "list_tickets"),
+_REPLY: Final = ("to", "subject", "body", "message_id", "in_reply_to", "references", "headers")
+OWN_TOOLS: Final[Mapping[str, Mapping[str, tuple[str, ...] | None]]] = {
+    "mail": {
+        "list_unprocessed": ("received_since", "skip_seen", "limit"),
+        "read_raw": ("id", "max_bytes"),
+        "is_waiting": ("id", "skip_seen"),
+        "send_reply": _REPLY,
+        "find_sent": ("message_id", "wait_s"),
+        "save_draft": _REPLY,
+        "find_draft": ("message_id",),
+        "mark": ("id", "outcome"),
+        "tally": ("received_since", "skip_seen"),
+        "wait_for_mail": ("timeout_s",),
+        "test_connection": ("drafts",),
+    },
+    "warranty": {"check_warranty": ("serial_number",)},
+    "ticketing": {
+        "create_ticket": None,  # in process an instruction's own fields stand beside those of the tool
+        "add_note": ("ticket_id", "note", "idempotency_key"),
+        "find_ticket": ("idempotency_key",),
+        "list_tickets": ("limit",),
+    },
 }
-"""The servers that every scenario has, by the names under which calls are captured, with their tools."""
+"""The servers that every scenario has, by the names under which calls are captured, with their tools and the arguments
+of each, which None leaves open.
+"""
 
 NO_LOOK_UPS: Final = ("mail", "ticketing")
 """Those of them to which no number goes."""
@@ -100,7 +108,10 @@ class ToolAnswer:
     """One entry of a mocked tool as its file has it."""
 
     when: Mapping[str, object] | None = field(
-        default=None, metadata={"doc": "Arguments that the call must have; others are free, and {} fits any call."}
+        default=None,
+        metadata={
+            "doc": "Arguments that the call must have, by value or by matcher; others are free, and {} fits any call."
+        },
     )
     answer: object = field(default=None, metadata={"doc": "A mapping or text; a list is given in turn."})
     error: ToolFailureKind | None = field(
@@ -209,19 +220,6 @@ class ToolMocks:
         return answers[turn], entry.error
 
 
-def has_arguments(
-    actual: Mapping[str, Any], wanted: Mapping[str, object], read: Callable[[object], object] = lambda value: value
-) -> bool:
-    """Whether a call's arguments have these values; others are free. `true` is not 1. read: what of both to compare."""
-    return all(name in actual and _is_same(read(actual[name]), read(value)) for name, value in wanted.items())
-
-
-def _is_same(actual: object, wanted: object) -> bool:
-    if isinstance(actual, bool) or isinstance(wanted, bool):
-        return actual is wanted
-    return actual == wanted
-
-
 def read_tool_mocks(mock_responses: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, ToolMock]]:
     """The mocked tools by server and name; the services of our own agent are none."""
     mocks: dict[str, dict[str, ToolMock]] = {}
@@ -326,26 +324,11 @@ def _item_problems(item: object, path: KeyPath) -> Iterator[Problem]:
             yield from _answer_problems(answer, (*path, "answer", index))
     elif entry.answer is not None:
         yield from _answer_problems(entry.answer, (*path, "answer"))
-    yield from _json_problems(entry.when, (*path, "when"))
+    yield from find_argument_problems(entry.when, (*path, "when"))
 
 
 def _answer_problems(answer: object, path: KeyPath) -> Iterator[Problem]:
     if isinstance(answer, dict):
-        yield from _json_problems(answer, path)
+        yield from find_json_problems(answer, path)
     elif not isinstance(answer, str):
         yield mismatch(path, _ANSWER_FORMS, answer)
-
-
-def _json_problems(value: object, path: KeyPath) -> Iterator[Problem]:
-    """What YAML can hold and JSON, in which calls and answers travel, cannot."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if isinstance(key, str):
-                yield from _json_problems(item, (*path, key))
-            else:
-                yield non_text_key(key, path)
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        for index, item in enumerate(value):
-            yield from _json_problems(item, (*path, index))
-    elif isinstance(value, float) and not isfinite(value):
-        yield Problem(path, "value", "is a number that JSON does not have; write a finite one, or text")
