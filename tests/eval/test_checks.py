@@ -407,6 +407,7 @@ class TestCalls:
             (True, "true", False, True),
             (True, 1, False, False),
             ([True], [1], False, False),
+            (None, None, True, True),
             ({"ids": ["1", "2"]}, {"ids": [1, 2]}, False, True),
             ('{"ids": [1]}', {"ids": ["1"]}, False, True),
             (None, " Null", False, True),
