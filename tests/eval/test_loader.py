@@ -394,6 +394,30 @@ class TestFields:
             ("expected_output.never_called", [{"server": "orders"}], "; there are mail, warranty, ticketing"),
             ("expected_output.never_called", [{"server": "mail", "tool": "x"}], "'x' is no tool of mail"),
             ("expected_output.ordered", True, "needs two calls or more"),
+            ("expected_output.calls", [], "expected_output.calls is empty and judges nothing"),
+            *(
+                ("expected_output.never_called", [{"server": "mail", "arguments": {"subject": value}}], says)
+                for value, says in [
+                    ({"matches": "("}, "subject.matches is no regular expression"),
+                    ({"contains": "a", "contain": "b"}, "has 'contain' beside a matcher"),
+                    ({"contains": ""}, "is empty, which anything contains"),
+                    ({"approx": 1}, "must be approx and tolerance together"),
+                    ({"approx": "1", "tolerance": 0}, "subject.approx must be a number"),
+                    ({"any": False}, "must be true, which fits any value"),
+                    ([float("nan")], "is a number that JSON does not have"),
+                ]
+            ),
+            ("input.mock_responses.orders", {"get": {"when": {"id": {"sql": " "}}, "answer": "a"}}, "not blank"),
+            (
+                "expected_output.calls",
+                [{"server": "mail", "tool": "send_reply", "arguments": {"sbject": "Re:"}}],
+                "arguments.sbject is no argument of mail.send_reply – did you mean 'subject'?",
+            ),
+            (
+                "expected_output.never_called",
+                [{"server": "warranty", "arguments": {"serial": "A"}}],
+                "arguments.serial is no argument of warranty.*",
+            ),
         ],
     )
     def test_calls_that_nobody_could_make(self, path: str, value: object, says: str) -> None:

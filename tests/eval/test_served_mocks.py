@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,9 @@ def test_tools_are_those_of_our_own_servers(scenario: Scenario, tmp_path: Path) 
     for name, dispatcher in real.items():
         assert mocks.servers[name].declarations() == dispatcher.declarations()
     store.close()
-    names = {name: tuple(tool.name for tool in server.declarations()) for name, server in mocks.servers.items()}
-    assert names == OWN_TOOLS
+    for name, server in mocks.servers.items():
+        taken = {tool.name: tuple(tool.input_schema.get("properties", ())) for tool in server.declarations()}
+        assert taken == {tool: names or taken[tool] for tool, names in OWN_TOOLS[name].items()}
 
 
 def test_the_mailbox_holds_the_one_mail(scenario: Scenario) -> None:
@@ -153,6 +155,34 @@ def test_a_server_that_only_the_scenario_knows(scenario: Scenario) -> None:
     assert (result.structured_content, result.content[0].text) == (None, "Hi")
     assert "no answer for these arguments" in call(mocks, "orders", "get", id="B")
     assert len(mocks.tools.unknown) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "content", "noted"),
+    [
+        ({"answer": [1, "a"]}, [{"type": "text", "text": '[1, "a"]'}], '{"result": [1, "a"]}'),
+        ({"answer": "None left", "is_error": True}, [{"type": "text", "text": "None left"}], "None left"),
+        ({"content": [{"type": "text", "text": "Sales"}, {"type": "image"}]}, None, "Sales[image image/png]"),
+        (
+            {"content": [{"type": "resource_link", "uri": "file:///a", "name": "a"}]},
+            [{"type": "resource_link", "uri": "file:///a", "name": "a"}],
+            "[resource_link]",
+        ),
+    ],
+)
+def test_answers_of_every_form(
+    scenario: Scenario, answer: dict[str, Any], content: list[dict[str, Any]] | None, noted: str
+) -> None:
+    mocks = served(scenario, orders={"get": answer})
+    result = asyncio.run(mocks.servers["orders"].dispatch("get", {}))
+    told = result.model_dump(by_alias=True, exclude_none=True, mode="json")
+    assert told["isError"] is answer.get("is_error", False)
+    if content is None:
+        assert b64decode(told["content"][1]["data"]).startswith(b"\x89PNG")
+    else:
+        assert told["content"] == content
+    (made,) = mocks.tools.calls
+    assert (made.answer, made.refused) == (noted, False)
 
 
 @pytest.mark.parametrize("server", ["mail", "orders"])

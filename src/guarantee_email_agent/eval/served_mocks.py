@@ -10,15 +10,17 @@ import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any, Final
 
-from mcp_types import CallToolResult, TextContent, Tool
+from mcp_types import CallToolResult, ContentBlock, TextContent, Tool
 from pydantic import ConfigDict
 
 from guarantee_email_agent.eval.mock_stores import MockMailStore, MockTicketStore
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalTestCase
-from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
+from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolAnswer, ToolMocks, UnknownCallError
+from guarantee_email_agent.files.fields import field_key
 from guarantee_email_agent.mcp_servers.dispatcher import (
     Dispatcher,
     ServerTool,
@@ -42,6 +44,9 @@ MAX_REQUEST_BYTES: Final = 8_000_000
 MAX_ARGUMENT_CHARS: Final = 32_000_000  # of all calls of one scenario together
 MAX_ANSWER_CHARS: Final = 65_536  # of one answer that are kept
 SLOW_S: Final = 3.0  # that a slow tool takes to answer
+
+_PIXEL: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg=="
+"""A picture (PNG) where a scenario has none of its own."""
 
 _SERVICES: Final = {"mail": "gmail", "warranty": "warranty_api", "ticketing": "ticketing"}
 
@@ -114,7 +119,7 @@ class _Server(ABC):
             except ToolError as error:
                 result = error_result(error)
             content = result.structured_content
-            text = "".join(part.text for part in result.content if isinstance(part, TextContent))
+            text = "".join(map(_as_text, result.content))
             answer = text if content is None else json.dumps(content, ensure_ascii=False)
             call.answered(head_and_tail(answer, MAX_ANSWER_CHARS))
             call.is_error = result.is_error
@@ -168,24 +173,47 @@ class _MockedServer(_Server):
     def declarations(self) -> list[Tool]:
         """Which arguments a tool takes only its calls tell, so any are accepted."""
         tools = []
-        for tool, mock in self._mocks.tools.servers[self._name].items():
-            names: dict[str, Any] = {name: {} for entry in mock.entries for name in entry.when or ()}
+        for tool, entries in self._mocks.tools.servers[self._name].items():
+            names: dict[str, Any] = {name: {} for entry in entries for name in entry.when or ()}
             schema = {"type": "object", "properties": names, "additionalProperties": True}
             tools.append(Tool(name=tool, description=f"{tool} of {self._name}, mocked.", input_schema=schema))
         return tools
 
     async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> CallToolResult:
         try:
-            answer, error = self._mocks.tools.answer(self._name, tool_name, arguments)
+            given = self._mocks.tools.answer(self._name, tool_name, arguments)
         except UnknownCallError as unknown:
             raise ToolError("mock_unknown_call", str(unknown)) from None
-        if error == "slow":
+        if given.error == "slow":
             await asyncio.sleep(SLOW_S)
-        elif error is not None and error != "malformed":
-            await self._mocks.fail(self._name, error)
-        if isinstance(answer, str):
-            return text_result(answer)
-        return structured_result(answer)
+        elif given.error is not None and given.error != "malformed":
+            await self._mocks.fail(self._name, given.error)
+        result = _result_of(given)
+        result.is_error = given.is_error
+        return result
+
+
+def _result_of(given: ToolAnswer) -> CallToolResult:
+    """What is neither text nor a mapping is wrapped as the SDK's own servers do, since clients take nothing else."""
+    if given.content is not None:
+        blocks = [{"mimeType": "image/png", "data": _PIXEL} if each.type == "image" else {} for each in given.content]
+        for block, each in zip(blocks, given.content, strict=True):
+            said = {field_key(field): getattr(each, field.name) for field in fields(each)}
+            block.update({str(key): value for key, value in said.items() if value is not None})
+        return CallToolResult.model_validate({"content": blocks})
+    if isinstance(given.answer, str):
+        return text_result(given.answer)
+    if isinstance(given.answer, Mapping):
+        return structured_result(given.answer)
+    text = json.dumps(given.answer, ensure_ascii=False)
+    return CallToolResult(content=[TextContent(text=text)], structured_content={"result": given.answer})
+
+
+def _as_text(block: ContentBlock) -> str:
+    """As the record keeps it: of a picture its type."""
+    if isinstance(block, TextContent):
+        return block.text
+    return f"[{block.type} {getattr(block, 'mime_type', None) or ''}]".replace(" ]", "]")
 
 
 class _AnyAnswer(ToolOutput):
