@@ -127,6 +127,16 @@ def test_what_a_judge_imports_counts(suite: KeptSuite, caplog: pytest.LogCapture
     assert origins(suite) == [None] * 3
 
 
+def test_a_judge_in_a_folder_below_counts(suite: KeptSuite) -> None:
+    judge = suite.folder / "more" / "judge.py"
+    judge.parent.mkdir()
+    judge.write_text("def test(result):\n    return {'passed': True, 'feedback': ''}\n")
+    suite.run()
+    judge.write_text("def test(result):\n    return {'passed': False, 'feedback': ''}\n")
+    suite.run(changed=True)
+    assert origins(suite) == [None] * 3
+
+
 def test_a_mail_beside_a_scenario_counts(suite: KeptSuite) -> None:
     suite.take("missing_info_1031")
     suite.run()

@@ -393,18 +393,31 @@ class TestFields:
             ("expected_output.calls", [{"server": "mail", "tool": "mark", "time": 1}], "did you mean 'times'?"),
             ("expected_output.never_called", [{"server": "orders"}], "; there are mail, warranty, ticketing"),
             ("expected_output.never_called", [{"server": "mail", "tool": "x"}], "'x' is no tool of mail"),
-            ("expected_output.never_called", [], "is empty and says nothing"),
-            (
-                "expected_output.calls",
-                [{"server": "warranty", "tool": "check_warranty", "arguments": {"serial": "SN1"}}],
-                "check_warranty has no argument of that name – did you mean 'serial_number'?",
-            ),
-            (
-                "expected_output.calls",
-                [{"server": "warranty", "tool": "check_warranty", "arguments": {"serial_number": {"matches": "("}}}],
-                "is no regular expression",
-            ),
             ("expected_output.ordered", True, "needs two calls or more"),
+            ("expected_output.calls", [], "expected_output.calls is empty and judges nothing"),
+            *(
+                ("expected_output.never_called", [{"server": "mail", "arguments": {"subject": value}}], says)
+                for value, says in [
+                    ({"matches": "("}, "subject.matches is no regular expression"),
+                    ({"contains": "a", "contain": "b"}, "has 'contain' beside a matcher"),
+                    ({"contains": ""}, "is empty, which anything contains"),
+                    ({"approx": 1}, "must be approx and tolerance together"),
+                    ({"approx": "1", "tolerance": 0}, "subject.approx must be a number"),
+                    ({"any": False}, "must be true, which fits any value"),
+                    ([float("nan")], "is a number that JSON does not have"),
+                ]
+            ),
+            ("input.mock_responses.orders", {"get": {"when": {"id": {"sql": " "}}, "answer": "a"}}, "not blank"),
+            (
+                "expected_output.calls",
+                [{"server": "mail", "tool": "send_reply", "arguments": {"sbject": "Re:"}}],
+                "arguments.sbject is no argument of mail.send_reply – did you mean 'subject'?",
+            ),
+            (
+                "expected_output.never_called",
+                [{"server": "warranty", "arguments": {"serial": "A"}}],
+                "arguments.serial is no argument of warranty.*",
+            ),
         ],
     )
     def test_calls_that_nobody_could_make(self, path: str, value: object, says: str) -> None:

@@ -57,7 +57,7 @@ def test_any_other_server_has_tools_and_each_tool_answers() -> None:
     assert (tools["type"], tools["minProperties"]) == ("object", 1)
     tool = tools["additionalProperties"]
     assert [form["type"] for form in tool["anyOf"]] == [["object", "string"], "array"]
-    assert set(tool["then"]["properties"]) == {"when", "answer", "answers", "blocks", "is_error", "error"}
+    assert {"when", "answer", "answers", "content", "is_error", "error"} == set(tool["then"]["properties"])
     assert tool["then"]["additionalProperties"] is False
 
 

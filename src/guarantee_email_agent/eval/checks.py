@@ -6,16 +6,15 @@ only where it fails.
 
 from __future__ import annotations
 
-import json
 import traceback
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.eval.argument_matchers import has_arguments
+from guarantee_email_agent.eval.argument_matching import has_arguments
 from guarantee_email_agent.files.fields import number
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.runlog.records import Check
@@ -49,7 +48,8 @@ class ExpectedCall:
     server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
     tool: str = field(metadata={"doc": "The tool's name, such as send_reply."})
     arguments: Mapping[str, object] = field(
-        default_factory=dict, metadata={"doc": "Arguments with exactly these values; others are free."}
+        default_factory=dict,
+        metadata={"doc": "Arguments with exactly these values, or as matchers say; others are free."},
     )
     times: int | None = number(None, "How often exactly; at least once if left out.", minimum=0)
 
@@ -61,7 +61,8 @@ class ForbiddenCall:
     server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
     tool: str | None = field(default=None, metadata={"doc": "The tool's name; any of the server's if left out."})
     arguments: Mapping[str, object] = field(
-        default_factory=dict, metadata={"doc": "Only calls with exactly these values; others are free."}
+        default_factory=dict,
+        metadata={"doc": "Only calls with these values, however spelled, or as matchers say; others are free."},
     )
 
 
@@ -173,15 +174,15 @@ def check_scenario_used(expected: str | None, actual: Mapping[str, Any]) -> Iter
 def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, ordered: bool) -> Iterator[Check]:
     """Each call that is expected is among those that were made, as often as the scenario says and in its order.
 
-    One that was refused fulfils nothing, and is none of no calls.
+    Each entry wants a call of its own. One that was refused fulfils nothing, and is none of no calls.
     """
     made = actual.get("calls", ())
     answered = [call for call in made if "refused" not in call]
+    fulfilled = _fulfilled(expected, answered)
     complete = True
-    for call in expected:
+    for index, call in enumerate(expected):
         times = sum(_fits(call, other) for other in (made if call.times == 0 else answered))
-        # What is listed twice is wanted twice.
-        if times == call.times or (call.times is None and times >= expected.count(call)):
+        if index in fulfilled if call.times is None else times == _times(call, expected):
             yield Check("calls", "", _format_expected(call), "it was called", passed=True)
             continue
         complete = False
@@ -191,6 +192,8 @@ def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, 
             reason = f"{name} was refused"
         elif times == 0 and any((other["server"], other["tool"]) == (call.server, call.tool) for other in made):
             reason += " with these arguments"
+        elif call.times is None and times:
+            reason += ", too few for all entries that it fits"
         yield Check("calls", reason, _format_expected(call), _format_calls(made, call))
     if ordered and complete and len(expected) > 1:
         if _in_order(expected, answered):
@@ -200,34 +203,43 @@ def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, 
             yield Check("calls", "made in another order", wanted, _format_calls(made))
 
 
+def _times(call: ExpectedCall, expected: Sequence[ExpectedCall]) -> int:
+    """How often it is wanted by all entries that are the same but for `times`."""
+    same = [each for each in expected if replace(each, times=None) == replace(call, times=None)]
+    return sum(1 if each.times is None else each.times for each in same)
+
+
+def _fulfilled(expected: Sequence[ExpectedCall], made: Sequence[Mapping[str, Any]]) -> set[int]:
+    """Which entries without `times` get a call of their own, where as many as can do (Kuhn's algorithm)."""
+    owners: dict[int, int] = {}
+
+    def find(index: int, tried: set[int]) -> bool:
+        for place, call in enumerate(made):
+            if place not in tried and _fits(expected[index], call):
+                tried.add(place)
+                if place not in owners or find(owners[place], tried):
+                    owners[place] = index
+                    return True
+        return False
+
+    return {index for index, call in enumerate(expected) if call.times is None and find(index, set())}
+
+
 def check_never_called(forbidden: Sequence[ForbiddenCall], actual: Mapping[str, Any]) -> Iterator[Check]:
-    """On the safe side: another spelling, such as other capitals or a number as text, makes no other call."""
+    """On the safe side: another spelling of a value, such as other capitals or a number as text, is the same call."""
     for call in forbidden:
-        made = [other for other in actual.get("calls", ()) if _fits(call, other, _folded)]
+        made = [other for other in actual.get("calls", ()) if _fits(call, other, loosely=True)]
         reason = f"{made[0]['server']}.{made[0]['tool']} was called" if made else ""
         found = _format_calls(made) if made else "it was not called"
         yield _compared("never_called", not made, reason, f"never {_format_expected(call)}", found)
 
 
-def _fits(wanted: ExpectedCall | ForbiddenCall, call: Mapping[str, Any], *read: Callable[[object], object]) -> bool:
+def _fits(wanted: ExpectedCall | ForbiddenCall, call: Mapping[str, Any], *, loosely: bool = False) -> bool:
     return (
         call["server"] == wanted.server
         and wanted.tool in (None, call["tool"])
-        and has_arguments(call["arguments"], wanted.arguments, *read)
+        and has_arguments(call["arguments"], wanted.arguments, loosely=loosely)
     )
-
-
-def _folded(value: object) -> object:
-    """A value with each text in it as phrases are compared; a number or a truth value is its text in JSON."""
-    if isinstance(value, str):
-        return normalize_phrase(value)
-    if value is None or isinstance(value, bool | int):
-        return json.dumps(value)
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else str(value)
-    if isinstance(value, Mapping):
-        return {name: _folded(item) for name, item in value.items()}
-    return [_folded(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _in_order(expected: Sequence[ExpectedCall], made: Sequence[Mapping[str, Any]]) -> bool:

@@ -16,6 +16,7 @@ from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, U
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, LexiconSource
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message, ModelClient
+from guarantee_email_agent.services.call_errors import classify_message, service_error
 from guarantee_email_agent.services.ports import Admission, Reply, Thread
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -161,7 +162,9 @@ class MockLookUpClient:
             if given.error in _RETRYABLE_FAILURES:
                 message = f"The mocked {self._name} fails as the scenario says: {given.error}"
                 raise IntegrationError(message, f"{self._name}_{given.error}", {"retryable": True})
-            if given.is_error or not isinstance(given.answer, Mapping):
+            if given.is_error:
+                raise service_error(self._name, self._tool, classify_message(str(given.answer)))
+            if not isinstance(given.answer, Mapping):
                 raise IntegrationError(f"The answer of {self._name} is no JSON object", f"{self._name}_malformed")
             return call.answered(dict(given.answer))
 

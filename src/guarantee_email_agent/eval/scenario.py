@@ -36,6 +36,7 @@ from guarantee_email_agent.eval.scenario_values import (
     SCENARIO_ID,
     TIME,
     check_day,
+    check_filled,
     check_phrases,
     check_raw_file,
     check_scenario_id,
@@ -53,6 +54,7 @@ INVALID_FILE: Final = "Invalid eval file"
 MockFailureKind = Literal["timeout", "unavailable", "malformed"]
 
 NO_LIMITS: Final = AtMost()
+_FILLED: Final[dict[str, Any]] = {"check": check_filled, "schema": {"minItems": 1}}
 _FAILURE: Final = {"doc": "Fail this way at every call; work if left out."}
 
 
@@ -216,10 +218,12 @@ class EvalExpectedOutput:
         default=None,
         metadata={"doc": "Why it is left to a person, such as fire; not judged if left out.", "check": not_blank},
     )
-    calls: tuple[ExpectedCall, ...] = field(default=(), metadata={"doc": "Calls of tools that must have been made."})
+    calls: tuple[ExpectedCall, ...] = field(
+        default=(), metadata={"doc": "Calls of tools that must have been made, each entry one of its own."} | _FILLED
+    )
     ordered: bool = field(default=False, metadata={"doc": "Whether the calls must have been made in this order."})
     never_called: tuple[ForbiddenCall, ...] = field(
-        default=(), metadata={"doc": "Calls of tools that must not have been made."}
+        default=(), metadata={"doc": "Calls of tools that must not have been made."} | _FILLED
     )
     processing_time_ms: int = number(60_000, "The longest the agent may take, in milliseconds.", minimum=1)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from guarantee_email_agent.eval.models import EvalTestCase, MockResponses
-from guarantee_email_agent.eval.tool_mocks import ToolAnswer
+from guarantee_email_agent.eval.tool_mocks import ENTRY_KEYS, ToolAnswer
 from guarantee_email_agent.files.json_schema import json_schema
 
 
@@ -47,20 +47,23 @@ def _mock_schema() -> dict[str, Any]:
 
 
 def _tools_schema() -> dict[str, Any]:
-    """Of an MCP server that is not ours: its tools, each with an answer, or entries by arguments."""
-    entry = json_schema(ToolAnswer)
-    answer: dict[str, Any] = {"type": ["object", "string"]}
-    entry["properties"]["answer"]["type"] = ["object", "string", "array"]
-    entry["properties"]["answers"] |= {"type": "array", "items": answer, "minItems": 1}
-    entry["properties"]["blocks"] |= {"type": "array", "items": {"type": "object"}, "minItems": 1}
-    is_entry = {"type": "object", "anyOf": [{"required": [key]} for key in entry["properties"]]}
-    of_entry = {"if": is_entry, "then": {key: entry[key] for key in ("properties", "additionalProperties")}}
-    by_arguments = {"type": "array", "items": {"type": "object", "required": ["when"], **of_entry}, "minItems": 1}
+    """Of an MCP server that is not ours: its tools, each with an answer, or entries that say when and what."""
+    entry = {
+        key: value for key, value in json_schema(ToolAnswer).items() if key in ("properties", "additionalProperties")
+    }
+    blocks = {"type": "array", "contains": {"type": "object", "required": ["type"]}}
+    keys: list[dict[str, Any]] = [{"required": [key]} for key in sorted(ENTRY_KEYS)]
+    is_entry = {"anyOf": [*keys, {"required": ["content"], "properties": {"content": blocks}}]}
+    by_arguments = {"type": "array", "items": {"type": "object", "required": ["when"], **entry}, "minItems": 1}
     return {
         "description": "Another MCP server: its tools by name, each with its answer.",
         "type": "object",
         "minProperties": 1,
-        "additionalProperties": {"anyOf": [answer, by_arguments], **of_entry},
+        "additionalProperties": {
+            "anyOf": [{"type": ["object", "string"]}, by_arguments],
+            "if": {"type": "object", **is_entry},
+            "then": entry,
+        },
     }
 
 

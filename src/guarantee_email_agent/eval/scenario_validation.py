@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS
-from guarantee_email_agent.eval.argument_matchers import find_matcher_problems
+from guarantee_email_agent.eval.argument_matching import find_argument_problems
 from guarantee_email_agent.eval.checks import ExpectedCall, ForbiddenCall
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.scenario import NO_LIMITS
@@ -26,7 +25,6 @@ from guarantee_email_agent.utils.addresses import parse_address
 from guarantee_email_agent.utils.text import truncate, word_key
 
 _NO_INSTRUCTION: Final = "none"
-_OWN: Final = {"mail": MAIL_TOOLS, "warranty": WARRANTY_TOOLS, "ticketing": TICKETING_TOOLS}
 _PROVED: Final = "proved"  # what the ledger has where an agent was stopped while it sent
 _STATUSES: Final = WARRANTY.told_statuses
 _STATUS: Final = ("input", "mock_responses", "warranty_api", "status")
@@ -137,28 +135,32 @@ def _find_unknown_calls(case: EvalTestCase) -> Iterator[Problem]:
     expected = case.expected_output
     if expected.ordered and len(expected.calls) < 2:
         yield Problem(("expected_output", "ordered"), "value", "needs two calls or more; add them, or remove it")
-    mocked = {name: tuple(tools) for name, tools in case.input.mock_responses.items() if name not in OWN_SERVICES}
-    known = {**OWN_TOOLS, **mocked}
-    for index, call in enumerate(expected.calls):
-        yield from _find_unknown_call(call, known, ("expected_output", "calls", index))
-    for index, forbidden in enumerate(expected.never_called):
-        yield from _find_unknown_call(forbidden, known, ("expected_output", "never_called", index))
+    mocks = case.input.mock_responses
+    known = {**OWN_TOOLS, **{name: dict.fromkeys(mocks[name]) for name in mocks if name not in OWN_SERVICES}}
+    for key in ("calls", "never_called"):
+        for index, call in enumerate(getattr(expected, key)):
+            yield from _find_unknown_call(call, known, ("expected_output", key, index))
 
 
 def _find_unknown_call(
-    call: ExpectedCall | ForbiddenCall, known: Mapping[str, Sequence[str]], path: KeyPath
+    call: ExpectedCall | ForbiddenCall, known: Mapping[str, Mapping[str, Sequence[str] | None]], path: KeyPath
 ) -> Iterator[Problem]:
+    yield from find_argument_problems(call.arguments, (*path, "arguments"))
     if call.server not in known:
         wrong = f"{call.server!r} is no server of this scenario{_listed(call.server, known)}"
         yield Problem((*path, "server"), "value", wrong)
-    elif call.tool is not None and call.tool not in known[call.server]:
-        wrong = f"{call.tool!r} is no tool of {call.server}{_listed(call.tool, known[call.server])}"
+        return
+    tools = known[call.server]
+    if call.tool is not None and call.tool not in tools:
+        wrong = f"{call.tool!r} is no tool of {call.server}{_listed(call.tool, tools)}"
         yield Problem((*path, "tool"), "value", wrong)
-    elif (tool := _OWN.get(call.server, {}).get(call.tool or "")) is not None and not tool.further:
-        for name in (name for name in call.arguments if name not in tool.arguments):
-            wrong = f"{call.server}.{call.tool} has no argument of that name{_listed(name, tool.arguments)}"
+        return
+    taken = [names for tool, names in tools.items() if call.tool in (None, tool)]
+    names = [name for each in taken if each is not None for name in each]
+    for name in call.arguments:
+        if name not in names and None not in taken:
+            wrong = f"is no argument of {call.server}.{call.tool or '*'}{_listed(name, dict.fromkeys(names))}"
             yield Problem((*path, "arguments", name), "value", wrong)
-    yield from find_matcher_problems(call.arguments, (*path, "arguments"))
 
 
 def _listed(word: str, known: Iterable[str]) -> str:

@@ -63,6 +63,11 @@ def check_raw_file(value: str) -> str | None:
     return "must be the name of a mail beside this file, such as photo_mail.eml"
 
 
+def check_filled(values: Sequence[object]) -> str | None:
+    """An empty list reads as if no call may be made, and judges nothing."""
+    return None if values else "is empty and judges nothing; for no call at all name the servers in never_called"
+
+
 def check_phrases(values: Sequence[str]) -> str | None:
     return "holds an empty phrase; write the words, or remove it" if any(map(_is_unseen, values)) else None
 

@@ -10,15 +10,17 @@ import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any, Final
 
-from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent, Tool
+from mcp_types import CallToolResult, ContentBlock, TextContent, Tool
 from pydantic import ConfigDict
 
 from guarantee_email_agent.eval.mock_stores import MockMailStore, MockTicketStore
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolAnswer, ToolMocks, UnknownCallError
+from guarantee_email_agent.files.fields import field_key
 from guarantee_email_agent.mcp_servers.dispatcher import (
     Dispatcher,
     ServerTool,
@@ -42,9 +44,9 @@ MAX_REQUEST_BYTES: Final = 8_000_000
 MAX_ARGUMENT_CHARS: Final = 32_000_000  # of all calls of one scenario together
 MAX_ANSWER_CHARS: Final = 65_536  # of one answer that are kept
 SLOW_S: Final = 3.0  # that a slow tool takes to answer
-_PIXEL: Final = (  # a transparent PNG, in place of whatever a picture would show
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
+
+_PIXEL: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg=="
+"""A picture (PNG) where a scenario has none of its own."""
 
 _SERVICES: Final = {"mail": "gmail", "warranty": "warranty_api", "ticketing": "ticketing"}
 
@@ -186,26 +188,32 @@ class _MockedServer(_Server):
             await asyncio.sleep(SLOW_S)
         elif given.error is not None and given.error != "malformed":
             await self._mocks.fail(self._name, given.error)
-        return _as_result(given).model_copy(update={"is_error": given.is_error})
+        result = _result_of(given)
+        result.is_error = given.is_error
+        return result
 
 
-def _as_result(given: ToolAnswer) -> CallToolResult:
-    """A list is structured content under `result`, as servers that are written with the SDK give it."""
-    if isinstance(given.blocks, list):
-        return CallToolResult(content=list(map(_block, given.blocks)))
-    if isinstance(given.answer, list):
-        return structured_result({"result": given.answer})
-    return structured_result(given.answer) if isinstance(given.answer, Mapping) else text_result(str(given.answer))
-
-
-def _block(block: Mapping[str, str]) -> TextContent | ImageContent:
-    if "text" in block:
-        return TextContent(text=block["text"])
-    return ImageContent(data=_PIXEL, mime_type=block["image"])
+def _result_of(given: ToolAnswer) -> CallToolResult:
+    """What is neither text nor a mapping is wrapped as the SDK's own servers do, since clients take nothing else."""
+    if given.content is not None:
+        blocks = [{"mimeType": "image/png", "data": _PIXEL} if each.type == "image" else {} for each in given.content]
+        for block, each in zip(blocks, given.content, strict=True):
+            said = {field_key(field): getattr(each, field.name) for field in fields(each)}
+            block.update({str(key): value for key, value in said.items() if value is not None})
+        return CallToolResult.model_validate({"content": blocks})
+    if isinstance(given.answer, str):
+        return text_result(given.answer)
+    if isinstance(given.answer, Mapping):
+        return structured_result(given.answer)
+    text = json.dumps(given.answer, ensure_ascii=False)
+    return CallToolResult(content=[TextContent(text=text)], structured_content={"result": given.answer})
 
 
 def _as_text(block: ContentBlock) -> str:
-    return block.text if isinstance(block, TextContent) else f"[{getattr(block, 'mime_type', block.type)}]"
+    """As the record keeps it: of a picture its type."""
+    if isinstance(block, TextContent):
+        return block.text
+    return f"[{block.type} {getattr(block, 'mime_type', None) or ''}]".replace(" ]", "]")
 
 
 class _AnyAnswer(ToolOutput):

@@ -1,8 +1,8 @@
 """Tools of any MCP server, mocked: what a scenario's `mock_responses.<server>.<tool>` says, and answering by it.
 
 A tool gives one answer at every call, `answers` in turn, or what the first entry says whose `when` fits the call's
-arguments. A call beyond the last answer, one that no `when` fits, and one of a tool that is not mocked are calls that
-no mock knows: the agent gets an error, and the scenario fails.
+arguments. A call after the last of the answers, one that no `when` fits, and one of a tool that is not mocked are calls
+that no mock knows: the agent gets an error, and the scenario fails.
 """
 
 from __future__ import annotations
@@ -10,43 +10,48 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from math import isfinite
 from typing import Any, Final, Literal, TypeVar
 
-from guarantee_email_agent.eval.argument_matchers import find_matcher_problems, has_arguments
-from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, non_text_key, suggestion, unknown_key
+from guarantee_email_agent.eval.argument_matching import find_argument_problems, find_json_problems, has_arguments
+from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, suggestion, unknown_key
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.utils.text import printable, truncate
 
 ToolFailureKind = Literal["timeout", "unavailable", "malformed", "slow"]
-Answer = str | Mapping[str, Any] | Sequence[Any]
-"""What a tool gives back: structured content, a list, or text."""
-
 MALFORMED_ANSWER: Final[Mapping[str, Any]] = {"unexpected": "answer"}
 OWN_SERVICES: Final = ("gmail", "warranty_api", "ticketing")
 """Keys of `mock_responses` that stand for the services of our own agent, and hold no tools."""
 
-OWN_TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
-    "mail": (
-        "list_unprocessed",
-        "read_raw",
-        "is_waiting",
-        "send_reply",
-        "find_sent",
-        "save_draft",
-        "find_draft",
-        "mark",
-        "tally",
-        "wait_for_mail",
-        "test_connection",
-    ),
-    "warranty": ("check_warranty",),
-    "ticketing": ("create_ticket", "add_note", "find_ticket", "list_tickets"),
+_REPLY: Final = ("to", "subject", "body", "message_id", "in_reply_to", "references", "headers")
+OWN_TOOLS: Final[Mapping[str, Mapping[str, tuple[str, ...] | None]]] = {
+    "mail": {
+        "list_unprocessed": ("received_since", "skip_seen", "limit"),
+        "read_raw": ("id", "max_bytes"),
+        "is_waiting": ("id", "skip_seen"),
+        "send_reply": _REPLY,
+        "find_sent": ("message_id", "wait_s"),
+        "save_draft": _REPLY,
+        "find_draft": ("message_id",),
+        "mark": ("id", "outcome"),
+        "tally": ("received_since", "skip_seen"),
+        "wait_for_mail": ("timeout_s",),
+        "test_connection": ("drafts",),
+    },
+    "warranty": {"check_warranty": ("serial_number",)},
+    "ticketing": {
+        "create_ticket": None,  # in process an instruction's own fields stand beside those of the tool
+        "add_note": ("ticket_id", "note", "idempotency_key"),
+        "find_ticket": ("idempotency_key",),
+        "list_tickets": ("limit",),
+    },
 }
-"""The servers that every scenario has, by the names under which calls are captured, with their tools."""
+"""The servers that every scenario has, by the names under which calls are captured, with their tools and the arguments
+of each, which None leaves open.
+"""
 
 NO_LOOK_UPS: Final = ("mail", "ticketing")
 """Those of them to which no number goes."""
@@ -54,11 +59,15 @@ NO_LOOK_UPS: Final = ("mail", "ticketing")
 _COMPLETING: Final = ("mail.send_reply", "mail.save_draft")
 _MEANT: Final = {"mail": "gmail", "warranty": "warranty_api"}
 _KEYS_OF_SERVICES: Final = frozenset({"error", "status", "expiration_date", "coverage", "serial_number", "owner_email"})
-_IMAGE: Final = re.compile(r"image/[a-z0-9.+-]{1,60}")
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-_ANSWER_FORMS: Final = "an answer: a mapping or text, or a list under answer"
-_BLOCK_FORMS: Final = "a list of {text: …} and {image: image/png}"
-_IN_TURN: Final = "write {answers: […]} for answers that come in turn, or {answer: […]} for one answer that is a list"
+_IN_TURN: Final = "answers: […] is given in turn, answer: […] is one answer that is a list"
+_NEEDED_IN_BLOCK: Final[Mapping[str, tuple[str, ...]]] = {
+    "text": ("text",),
+    "image": (),
+    "audio": ("data", "mime_type"),
+    "resource_link": ("uri", "name"),
+    "resource": ("resource",),
+}
 _MAX_TOOL_CHARS: Final = 100
 _Answered = TypeVar("_Answered")
 
@@ -100,30 +109,61 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class ContentBlock:
+    """A block of an answer, as MCP has it."""
+
+    type: Literal["text", "image", "audio", "resource_link", "resource"]
+    text: str | None = None
+    data: str | None = field(default=None, metadata={"doc": "In base64; of a picture one pixel if left out."})
+    mime_type: str | None = field(default=None, metadata={"key": "mimeType"})
+    uri: str | None = None
+    name: str | None = None
+    title: str | None = None
+    description: str | None = None
+    resource: Mapping[str, str] | None = field(default=None, metadata={"doc": "Its uri, with its text or blob."})
+    annotations: Mapping[str, object] | None = None
+
+    def __post_init__(self) -> None:
+        missing = [name for name in _NEEDED_IN_BLOCK[self.type] if getattr(self, name) is None]
+        if missing:
+            raise ValueError(f"of type {self.type} has no {missing[0].replace('mime_type', 'mimeType')}; add it")
+        if self.resource is not None and not ("uri" in self.resource and self.resource.keys() & {"text", "blob"}):
+            raise ValueError("holds a resource without uri, or with neither text nor blob")
+        for name, data in (("data", self.data), ("resource.blob", (self.resource or {}).get("blob"))):
+            try:
+                b64decode(data or "", validate=True)
+            except ValueError:
+                raise ValueError(f"holds {name} that is no base64; a picture may go without") from None
+
+
+@dataclass(frozen=True, slots=True)
 class ToolAnswer:
     """One entry of a mocked tool as its file has it."""
 
     when: Mapping[str, object] | None = field(
-        default=None, metadata={"doc": "Arguments that the call must have; others are free, and {} fits any call."}
+        default=None,
+        metadata={
+            "doc": "Arguments that the call must have, by value or by matcher; others are free, and {} fits any call."
+        },
     )
-    answer: object = field(default=None, metadata={"doc": "A mapping, text or a list."})
-    answers: object = field(default=None, metadata={"doc": "What comes in turn: answers, or entries."})
-    blocks: object = field(default=None, metadata={"doc": "Content blocks: {text: …}, {image: image/png}."})
-    is_error: bool = field(default=False, metadata={"doc": "Whether the answer is the tool's own error result."})
+    answer: object = field(default=None, metadata={"doc": "What it answers: a mapping, text, a list, a number."})
+    answers: tuple[object, ...] | None = field(
+        default=None,
+        metadata={"doc": "What it answers in turn; in place of an answer may stand an entry without when."},
+    )
+    content: tuple[ContentBlock, ...] | None = field(
+        default=None, metadata={"doc": "Blocks of content instead of an answer: text, pictures, resources."}
+    )
+    is_error: bool = field(default=False, metadata={"doc": "true: the answer is the tool's own error."})
     error: ToolFailureKind | None = field(
         default=None, metadata={"doc": "Fail this way instead; slow gives the answer seconds late."}
     )
-
-    @property
-    def in_turn(self) -> tuple[ToolAnswer, ...]:
-        """Empty where every call gets this entry's own answer."""
-        return tuple(map(_read_entry, self.answers)) if isinstance(self.answers, list) else ()
 
     def fits(self, arguments: Mapping[str, Any]) -> bool:
         return has_arguments(arguments, self.when or {})
 
 
-_ENTRY_KEYS: Final = frozenset(ToolAnswer.__dataclass_fields__)
+ENTRY_KEYS: Final = frozenset({"when", "answer", "answers", "error"})
 
 
 class UnknownCallError(Exception):
@@ -142,11 +182,11 @@ class ToolMocks:
         self.servers = read_tool_mocks(mock_responses)
         self.calls: list[ToolCall] = []
         self.unknown: list[str] = []
-        self._given: dict[tuple[str, str, int], int] = {}  # how many answers of an entry were given
+        self._given: dict[tuple[str, str, int], int] = {}  # how many of an entry's answers were given
 
     def answer(self, server: str, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
-        """What the tool answers. One that fails by `timeout` or `unavailable` has no answer; `malformed` has one of
-        another shape; `slow` a right one, late.
+        """What the tool answers, and whether it fails: `timeout` and `unavailable` give no answer, `malformed` gives
+        one of another shape, `slow` a right one, late.
 
         Raises UnknownCallError, which `unknown` remembers.
         """
@@ -155,7 +195,7 @@ class ToolMocks:
         except UnknownCallError as unknown:
             self.unknown.append(str(unknown))
             raise
-        return replace(given, answer=MALFORMED_ANSWER, blocks=None) if given.error == "malformed" else given
+        return replace(given, answer=MALFORMED_ANSWER) if given.error == "malformed" else given
 
     @contextmanager
     def noting(self, server: str, tool: str, arguments: Mapping[str, Any]) -> Iterator[ToolCall]:
@@ -182,39 +222,44 @@ class ToolMocks:
             known = [f"{name}.{known}" for name, tools in self.servers.items() for known in tools]
             shown = f"{server}.{printable(truncate(tool, 64))}"
             raise UnknownCallError(f"{shown} is not mocked{suggestion(f'{server}.{tool}', known)}")
-        fitting = (number for number, entry in enumerate(entries) if entry.fits(arguments))
-        if (number := next(fitting, -1)) < 0:
+        number = next((number for number, entry in enumerate(entries) if entry.fits(arguments)), -1)
+        if number < 0:
             raise UnknownCallError(f"{server}.{tool} has no answer for these arguments: {dict(arguments)!r:.200}")
-        if not (in_turn := entries[number].in_turn):
+        if (answers := entries[number].answers) is None:
             return entries[number]
-        place = (server, tool, number)
-        turn = self._given.get(place, 0)
-        if turn >= len(in_turn):
-            raise UnknownCallError(f"{server}.{tool} was called again after its last answer ({len(in_turn)})")
-        self._given[place] = turn + 1
-        return in_turn[turn]
+        turn = self._given.get((server, tool, number), 0)
+        if turn >= len(answers):
+            raise UnknownCallError(f"{server}.{tool} was called again after its last answer ({len(answers)})")
+        self._given[server, tool, number] = turn + 1
+        return _read_entry(answers[turn])
 
 
-def read_tool_mocks(mock_responses: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, tuple[ToolAnswer, ...]]]:
-    """The entries of mocked tools by server and name; the services of our own agent are none."""
-    mocks: dict[str, dict[str, tuple[ToolAnswer, ...]]] = {}
-    for server, tools in mock_responses.items():
-        if server not in OWN_SERVICES:
-            mocks[server] = {tool: _read_tool(value) for tool, value in tools.items()}
-    return mocks
-
-
-def _read_tool(value: object) -> tuple[ToolAnswer, ...]:
-    return tuple(map(_read_entry, value if isinstance(value, list) else [value]))
+def read_tool_mocks(mock_responses: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, list[ToolAnswer]]]:
+    """The entries of the mocked tools by server and name; the services of our own agent are none."""
+    return {
+        server: {
+            tool: [_read_entry(item) for item in (value if isinstance(value, list) else [value])]
+            for tool, value in tools.items()
+        }
+        for server, tools in mock_responses.items()
+        if server not in OWN_SERVICES
+    }
 
 
 def _read_entry(item: object) -> ToolAnswer:
-    return ToolAnswer(**item) if _is_entry(item) else ToolAnswer(answer=item)  # type: ignore[arg-type]
+    entry = build(ToolAnswer, item) if _is_entry(item) else ToolAnswer(answer=item)
+    assert isinstance(entry, ToolAnswer)
+    return entry
 
 
 def _is_entry(item: object) -> bool:
-    """Whether a mapping tells of an answer, and is not the answer itself."""
-    return isinstance(item, dict) and not _ENTRY_KEYS.isdisjoint(item)
+    """Whether a mapping tells of an answer, and is not the answer itself, which may well have a text `content`."""
+    if not isinstance(item, dict):
+        return False
+    blocks = item.get("content")
+    return not ENTRY_KEYS.isdisjoint(item) or (
+        isinstance(blocks, list) and any(isinstance(block, dict) and "type" in block for block in blocks)
+    )
 
 
 # What is wrong with it in a file --------------------------------------------------------------------------------------
@@ -258,7 +303,7 @@ def _tool_problems(value: object, path: KeyPath) -> Iterator[Problem]:
         return
     by_arguments = [_is_entry(item) and "when" in item for item in value]
     if not any(by_arguments):
-        yield Problem(path, "value", f"is a list; {_IN_TURN}")
+        yield Problem(path, "value", f"is a list without when; write which is meant: {{{_IN_TURN}}}")
     elif not all(by_arguments):
         wrong = "has no when, unlike others of the list; give each one ({} fits any call)"
         yield Problem((*path, by_arguments.index(False)), "value", wrong)
@@ -267,76 +312,36 @@ def _tool_problems(value: object, path: KeyPath) -> Iterator[Problem]:
             yield from _item_problems(item, (*path, index))
 
 
-def _item_problems(item: object, path: KeyPath) -> Iterator[Problem]:
+def _item_problems(item: object, path: KeyPath, *, in_turn: bool = False) -> Iterator[Problem]:
+    """in_turn: it is one of several answers, so that it has no `when`."""
     if not _is_entry(item):
-        yield from _answer_problems(item, path)
+        if isinstance(item, dict):
+            yield from find_json_problems(item, path)
+        elif not isinstance(item, str) and not in_turn:
+            yield mismatch(path, "an answer (a mapping or text); any other stands under answer", item)
         return
     entry = build(ToolAnswer, item)
     if isinstance(entry, list):
         for problem in entry:
             yield Problem((*path, *problem.path), problem.kind, problem.message, problem.quote)
         return
-    given = [name for name in ("answer", "answers", "blocks") if getattr(entry, name) is not None]
-    if len(given) > 1:
-        yield Problem((*path, given[1]), "value", f"stands beside {given[0]}; remove one")
-        return
-    if entry.error in (None, "slow"):
-        if not given:
-            what = "has no answer; write one" if entry.error is None else "is slow to give an answer; write which"
-            yield Problem(path, "value", f"{what} under answer: {{}} is one without content")
-            return
-    elif given:
-        yield Problem((*path, given[0]), "value", f"is never given, since the tool fails ({entry.error}); remove one")
-        return
-    if isinstance(entry.answers, list) and entry.answers:
-        for index, answer in enumerate(entry.answers):
-            place = (*path, "answers", index)
-            if _is_entry(answer) and not answer.keys().isdisjoint(("when", "answers")):
-                yield Problem(place, "value", "comes in turn, so that it has neither when nor answers; remove them")
-            else:
-                yield from _item_problems(answer, place)
-    elif entry.answers is not None:
-        yield mismatch((*path, "answers"), "a list of the answers that come in turn", entry.answers)
-    if isinstance(entry.answer, list):
-        yield from _json_problems(entry.answer, (*path, "answer"))
-    elif entry.answer is not None:
-        yield from _answer_problems(entry.answer, (*path, "answer"))
-    if entry.blocks is not None and not _are_blocks(entry.blocks):
-        yield mismatch((*path, "blocks"), _BLOCK_FORMS, entry.blocks)
-    yield from _json_problems(entry.when, (*path, "when"))
-    yield from find_matcher_problems(entry.when, (*path, "when"))
-
-
-def _are_blocks(blocks: object) -> bool:
-    return (
-        isinstance(blocks, list)
-        and bool(blocks)
-        and all(
-            isinstance(block, dict)
-            and len(block) == 1
-            and (isinstance(block.get("text"), str) or _IMAGE.fullmatch(str(block.get("image", ""))) is not None)
-            for block in blocks
-        )
-    )
-
-
-def _answer_problems(answer: object, path: KeyPath) -> Iterator[Problem]:
-    if isinstance(answer, dict):
-        yield from _json_problems(answer, path)
-    elif not isinstance(answer, str):
-        yield mismatch(path, _ANSWER_FORMS, answer)
-
-
-def _json_problems(value: object, path: KeyPath) -> Iterator[Problem]:
-    """What YAML can hold and JSON, in which calls and answers travel, cannot."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if isinstance(key, str):
-                yield from _json_problems(item, (*path, key))
-            else:
-                yield non_text_key(key, path)
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        for index, item in enumerate(value):
-            yield from _json_problems(item, (*path, index))
-    elif isinstance(value, float) and not isfinite(value):
-        yield Problem(path, "value", "is a number that JSON does not have; write a finite one, or text")
+    given = [name for name in ("answer", "answers", "content") if getattr(entry, name) is not None]
+    if entry.error not in (None, "slow"):
+        if given:
+            wrong = f"is never given, since the tool fails ({entry.error}); remove one"
+            yield Problem((*path, given[0]), "value", wrong)
+    elif not given:
+        what = "has no answer; write one" if entry.error is None else "is slow to give an answer; write which"
+        yield Problem(path, "value", f"{what} under answer: {{}} is one without content")
+    elif len(given) > 1:
+        yield Problem(path, "value", f"has {' and '.join(given)}; keep one")
+    elif in_turn and (entry.when is not None or entry.answers is not None):
+        yield Problem(path, "value", "is one of several answers in turn, so it has neither when nor answers itself")
+    elif entry.answers is not None and (entry.error or entry.is_error):
+        yield Problem((*path, "answers"), "value", "fail each on its own: {answers: [{answer: …, is_error: true}]}")
+    elif entry.answers == ():
+        yield Problem((*path, "answers"), "value", "is an empty list; write what it answers in turn")
+    for index, answer in enumerate(entry.answers or ()):
+        yield from _item_problems(answer, (*path, "answers", index), in_turn=True)
+    yield from find_json_problems(entry.answer, (*path, "answer"))
+    yield from find_argument_problems(entry.when, (*path, "when"))

@@ -83,13 +83,21 @@ def input_files(config: Config, suite: Path, agent: str | None) -> Iterator[tupl
 
 def followed_code(suite: Path, agent: str | None) -> tuple[FollowedCode, FollowedCode]:
     """Of the judges of a suite, and of an agent that is not ours."""
-    judges = [os.path.abspath(suite / name) for name in names(suite, ".py", hidden=".")]
+    folders = suite_folders(suite)
+    judges = [os.path.abspath(folder / name) for folder in folders for name in names(folder, ".py", hidden=".")]
     if not judges and _is_own(agent):
         return NOTHING, NOTHING
     from guarantee_email_agent.eval.agent_code import follow_agent  # for those who judge another agent, or by a judge
     from guarantee_email_agent.judging.judge_dependencies import follow_judges
 
     return follow_judges(judges), follow_agent(agent)
+
+
+def suite_folders(suite: Path) -> Iterator[Path]:
+    """The folders in which scenarios of a suite may lie, itself first."""
+    for folder, folders, _ in os.walk(suite):
+        folders[:] = sorted(name for name in folders if name[0] not in "._")
+        yield Path(folder)
 
 
 def _named(kind: str, code: FollowedCode, folder: str) -> Iterator[tuple[tuple[str, str], str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,7 +17,7 @@ import guarantee_email_agent
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.scenario_model import recordings_folder
-from guarantee_email_agent.eval.verdict_inputs import input_files
+from guarantee_email_agent.eval.verdict_inputs import input_files, suite_folders
 from guarantee_email_agent.files.text_file import FileSignature, file_signature
 
 LOOK_S: Final = 0.1
@@ -49,12 +50,10 @@ def find_files(config: Config, options: EvalOptions) -> Files:
     # Also where there is none, or none any more: it may come.
     source = os.path.abspath(config.source or "config.yaml")
     found[source] = WatchedFile("configuration", os.path.basename(source), file_signature(source))
-    for folder, folders, names in os.walk(options.directory):
-        folders[:] = [name for name in folders if name[0] not in "._"]
-        for name in names:
-            if name[0] not in "._" and (kind := _kind_in_suite(name)):
-                path = os.path.join(folder, name)
-                found[path] = WatchedFile(kind, name, file_signature(path))
+    for path in chain.from_iterable(map(_files_in, suite_folders(options.directory))):
+        name = os.path.basename(path)
+        if kind := _kind_in_suite(name):
+            found[path] = WatchedFile(kind, name, file_signature(path))
     if options.llm == "replay":
         for folder in _files_in(recordings_folder(options.directory)):
             for path in _files_in(folder):

@@ -1,0 +1,177 @@
+"""Whether a call has the arguments that a file names: each equal to a value, or as a matcher in its place says.
+
+A mapping with one of the keys `MATCHERS` is a matcher, at any depth: `{id: {matches: "A-[0-9]+"}}`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from math import isfinite
+from typing import Any, Final, cast
+
+from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, non_text_key
+from guarantee_email_agent.utils.normalize import normalize_phrase
+
+_SQL_TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|[^\w\s]""")
+
+
+def has_arguments(actual: Mapping[str, Any], wanted: Mapping[str, object], *, loosely: bool = False) -> bool:
+    """Whether a call's arguments are as wanted; others are free.
+
+    `true` is not 1 and `"1"` is not 1, unless `loosely`: on the safe side, for what must not be. Then texts are
+    compared as phrases are, and a value and the text of it are the same.
+    """
+    return all(name in actual and _fits(actual[name], value, loosely) for name, value in wanted.items())
+
+
+def is_matcher(value: object) -> bool:
+    return isinstance(value, Mapping) and not MATCHERS.keys().isdisjoint(value)
+
+
+def _fits(actual: object, wanted: object, loosely: bool) -> bool:
+    if is_matcher(wanted):
+        matcher = cast("Mapping[str, object]", wanted)
+        if "approx" in matcher:
+            return _is_near(actual, matcher["approx"], matcher["tolerance"], loosely)
+        return all(MATCHERS[name](actual, value, loosely) for name, value in matcher.items())
+    return _equals(actual, wanted, loosely, _fits)
+
+
+def _equals(
+    actual: object, wanted: object, loosely: bool, fits: Callable[[object, object, bool], bool] | None = None
+) -> bool:
+    """fits: compares what is inside; _equals itself where no matcher counts."""
+    fits = fits or _equals
+    if loosely:
+        actual, wanted = _unspelled(actual), _unspelled(wanted)
+    if isinstance(actual, Mapping) and isinstance(wanted, Mapping):
+        return actual.keys() == wanted.keys() and all(fits(actual[name], wanted[name], loosely) for name in wanted)
+    if isinstance(actual, list | tuple) and isinstance(wanted, list | tuple):
+        return len(actual) == len(wanted) and all(map(fits, actual, wanted, [loosely] * len(wanted)))
+    if isinstance(actual, bool) or isinstance(wanted, bool):
+        return actual is wanted
+    return actual == wanted
+
+
+def _unspelled(value: object) -> object:
+    """What a text spells, such as the number of "12345"; of any other the text as phrases are compared."""
+    if not isinstance(value, str):
+        return value
+    folded = normalize_phrase(value).strip()
+    for text in (value, folded):
+        with suppress(ValueError, RecursionError):
+            return _unspelled(json.loads(text, parse_constant=int))  # which raises ValueError for NaN
+    return folded
+
+
+def _contains(actual: object, wanted: object, loosely: bool) -> bool:
+    if isinstance(actual, Mapping) and isinstance(wanted, Mapping):
+        return has_arguments(actual, wanted, loosely=loosely)
+    if isinstance(actual, list | tuple):
+        return any(_fits(item, wanted, loosely) for item in actual)
+    if loosely and isinstance(wanted, str):
+        return normalize_phrase(wanted).strip() in normalize_phrase(_as_text(actual))
+    return isinstance(actual, str) and isinstance(wanted, str) and wanted in actual
+
+
+def _matches(actual: object, pattern: object, loosely: bool) -> bool:
+    text = _as_text(actual) if loosely else actual
+    return isinstance(text, str) and re.search(str(pattern), text, re.IGNORECASE if loosely else 0) is not None
+
+
+def _is_near(actual: object, wanted: Any, tolerance: Any, loosely: bool) -> bool:
+    number = _unspelled(actual) if loosely else actual
+    return isinstance(number, int | float) and not isinstance(number, bool) and abs(number - wanted) <= tolerance
+
+
+def _is_same_sql(actual: object, wanted: object, loosely: bool) -> bool:
+    return isinstance(actual, str) and _sql_tokens(actual, loosely) == _sql_tokens(str(wanted), loosely)
+
+
+def _sql_tokens(text: str, loosely: bool) -> list[str]:
+    """What is in quotes keeps its case, unless `loosely`; a semicolon at the end is none."""
+    tokens = _SQL_TOKEN.findall(text)
+    while tokens and tokens[-1] == ";":
+        tokens.pop()
+    return [token if token[0] in "'\"" and not loosely else token.casefold() for token in tokens]
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+MATCHERS: Final[Mapping[str, Callable[[object, object, bool], bool]]] = {
+    "equals": _equals,
+    "contains": _contains,
+    "matches": _matches,
+    "any": lambda _actual, _wanted, _loosely: True,
+    "sql": _is_same_sql,
+    "approx": _equals,  # with `tolerance`, which no other takes
+    "tolerance": _equals,
+}
+
+
+def find_argument_problems(value: object, path: KeyPath) -> Iterator[Problem]:
+    """What arguments in a file say wrongly: what JSON cannot hold, and matchers that would fit nothing or all."""
+    if is_matcher(value):
+        yield from _matcher_problems(cast("Mapping[str, object]", value), path)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if isinstance(name, str):
+                yield from find_argument_problems(item, (*path, name))
+            else:
+                yield non_text_key(name, path)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from find_argument_problems(item, (*path, index))
+    else:
+        yield from find_json_problems(value, path)
+
+
+def _matcher_problems(matcher: Mapping[str, object], path: KeyPath) -> Iterator[Problem]:
+    if others := [name for name in matcher if name not in MATCHERS]:
+        wrong = f"has {others[0]!r} beside a matcher ({', '.join(MATCHERS)}); a value itself stands under equals"
+        yield Problem(path, "value", wrong)
+        return
+    if ("approx" in matcher or "tolerance" in matcher) and matcher.keys() != {"approx", "tolerance"}:
+        yield Problem(
+            path, "value", "must be approx and tolerance together, and no more: {approx: 9.99, tolerance: 0.01}"
+        )
+        return
+    for name, value in matcher.items():
+        place = (*path, name)
+        if name in ("approx", "tolerance"):
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                yield mismatch(place, "a number", value)
+            elif name == "tolerance" and value < 0:
+                yield Problem(place, "value", "must not be below 0")
+        elif name == "any" and value is not True:
+            yield mismatch(place, "true, which fits any value", value)
+        elif name in ("matches", "sql") and (not isinstance(value, str) or not value.strip()):
+            yield mismatch(place, "text that is not blank", value)
+        elif name == "matches":
+            try:
+                re.compile(str(value))
+            except (re.error, RecursionError, OverflowError) as error:
+                yield Problem(place, "value", f"is no regular expression: {error}")
+        elif name == "contains" and value in ("", {}):
+            yield Problem(place, "value", "is empty, which anything contains; write any: true")
+        yield from (find_argument_problems if name == "contains" else find_json_problems)(value, place)
+
+
+def find_json_problems(value: object, path: KeyPath) -> Iterator[Problem]:
+    """What YAML can hold and JSON, in which calls and answers travel, cannot."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(key, str):
+                yield from find_json_problems(item, (*path, key))
+            else:
+                yield non_text_key(key, path)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for index, item in enumerate(value):
+            yield from find_json_problems(item, (*path, index))
+    elif isinstance(value, float) and not isfinite(value):
+        yield Problem(path, "value", "is a number that JSON does not have; write a finite one, or text")
