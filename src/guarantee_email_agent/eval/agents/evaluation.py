@@ -154,6 +154,7 @@ class AgentEvaluation:
 
     def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner) -> EvalResult:
         assert self._agent is not None
+        mail = mail_as_json(case) if case.input.has_email else None
         served = ServedMocks(case)
         urls = self._server.publish(served.servers)
 
@@ -162,17 +163,18 @@ class AgentEvaluation:
 
         started = time.monotonic()
         try:
-            run = self._agent.run(AgentTask(mail_as_json(case), urls, self._options.timeout_s, stopped_by))
+            run = self._agent.run(AgentTask(mail, urls, self._options.timeout_s, stopped_by, case.input.task))
         finally:
             self._server.withdraw(urls)
         elapsed_ms = round((time.monotonic() - started) * 1000)
         services = MockedServices(served.tools, served.clients, served.clients)
         failure = served.stopped_by or run.failure
         actual = observed_output(services, None) | {"error": failure, "processing_time_ms": elapsed_ms}
+        actual["answer"] = run.record.get("task_result")
         actual |= runner.language_of_reply(case.expected_output, actual)
         checks = _checks(case, services, actual, failure)
         trace = _trace_of(run, served.tools)
-        record = build_record(case, trace, actual, mail_as_json(case))
+        record = build_record(case, trace, actual, mail)
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
         if verdict is not None:
             checks += check_verdict(str(case.test), verdict)
