@@ -150,6 +150,15 @@ def test_a_task_gets_the_servers_that_its_scenario_names(
     assert failures(folder, program) == []
 
 
+@pytest.mark.parametrize(
+    ("said", "answer"), [("NaN", "NaN"), ("[1, Infinity]", "[1, Infinity]"), ("[1, null]", [1, None])]
+)
+def test_an_answer_that_json_has_not_is_text_in_the_report(folder: ScenarioFolder, said: str, answer: object) -> None:
+    write(folder, 1, input={"task": "Count"}, expected_output={"answer": {"equals": answer}})
+    (result,) = judged(folder, f"""print('{{"task_result": {said}}}')""")
+    assert (result["failures"], result["actual_output"]["answer"]) == ([], answer)
+
+
 def test_a_mail_of_a_task_goes_to_whom_the_scenario_names(folder: ScenarioFolder) -> None:
     expected = {"email_sent": True, "sent_to": "ann@example.com"}
     write(folder, 1, input={"task": "Write to Ann"}, expected_output=expected)

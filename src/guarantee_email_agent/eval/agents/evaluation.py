@@ -32,6 +32,7 @@ from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError, TaskError
+from guarantee_email_agent.utils.field_path import MISSING, json_or_missing
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -170,7 +171,7 @@ class AgentEvaluation:
         services = MockedServices(served.tools, served.clients, served.clients)
         failure = served.stopped_by or run.failure
         actual = observed_output(services, None) | {"error": failure, "processing_time_ms": elapsed_ms}
-        actual["answer"] = run.record.get("task_result")
+        actual["answer"] = _answer_of(run)
         actual |= runner.language_of_reply(case.expected_output, actual)
         checks = _checks(case, services, actual, failure)
         trace = _trace_of(run, served.tools)
@@ -237,6 +238,15 @@ def check_thread(case: EvalTestCase, sent: Iterable[Mapping[str, Any]]) -> Itera
         if message_id.strip("<>") not in (own.strip("<>"), f"eval-{case.scenario_id}"):
             reason = "the reply stands in another thread"
             yield Check("email_sent", reason, repr(own), repr(truncate(message_id, 100)))
+
+
+def _answer_of(run: AgentRun) -> object:
+    """What the agent answers, as JSON; NaN and the like as text, since JSON has no such numbers."""
+    given = run.record.get("task_result")
+    if given is None or isinstance(given, str):
+        return given
+    text = json.dumps(given, ensure_ascii=False)
+    return text if (content := json_or_missing(text)) is MISSING else content
 
 
 def _trace_of(run: AgentRun, tools: ToolMocks) -> RunTrace:
