@@ -16,7 +16,7 @@ from guarantee_email_agent.eval.checks import (
     check_recipients,
     find_phrase,
 )
-from guarantee_email_agent.eval.models import EvalExpectedOutput, ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.models import EvalExpectedOutput, ExpectedAnswer, ExpectedCall, ForbiddenCall
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.records import Check
@@ -535,3 +535,33 @@ def test_what_a_run_may_take(at_most: AtMost, used: ModelUsage | None, failed: l
     assert [f"{each.name.removeprefix('at_most.')}: {each.actual}" for each in checks if not each.passed] == failed
     assert len(checks) == len(at_most.limits())
     assert not any("1.5" in str(each.actual) for each in checks if each.passed)
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer", "failed"),
+    [
+        ({"contains": ("is  valid",), "excludes": ("expired",)}, "It IS\nvalid.", []),
+        ({"contains": ("valid",), "excludes": ("over",)}, "It is over.", ["contains", "excludes"]),
+        ({"equals": "42"}, " 42\n", []),
+        ({"equals": "42"}, "42.", ["equals"]),
+        ({"equals": "42"}, 42, ["equals"]),
+        ({"equals": 42}, "42", []),
+        ({"equals": 1}, True, ["equals"]),
+        ({"equals": {"a": [1, None]}}, '{"a": [1, null]}', []),
+        ({"equals": {"a": 1}}, "no JSON", ["equals"]),
+        ({"json": {"a.b[0]": "x", ".": {"a": {"b": ["x"]}}}}, {"a": {"b": ["x"]}}, []),
+        ({"json": {"a.b[1]": "x"}}, {"a": {"b": ["x"]}}, ["json"]),
+        ({"json": {"a": None}}, {"a": None}, []),
+        ({"json": {"a": None}}, {}, ["json"]),
+        ({"json": {"a": True}}, '{"a": 1}', ["json"]),
+        ({"matches": r"B-\d+"}, "It is B-17.", []),
+        ({"matches": r"^B-\d+$"}, "It is B-17.", ["matches"]),
+        ({"excludes": ("sorry",), "matches": ".*", "json": {"a": None}}, None, ["excludes", "json", "matches"]),
+        ({"excludes": ("sorry",)}, "", []),
+    ],
+)
+def test_the_answer_of_an_agent(expected: dict[str, Any], answer: object, failed: list[str]) -> None:
+    checks = EvalExpectedOutput(answer=ExpectedAnswer(**expected)).checks({"answer": answer})
+    assert [each.name.removeprefix("answer.") for each in checks if not each.passed] == failed
+    if answer is None:
+        assert {each.reason for each in checks} == {"the agent gave none: its record has no task_result"}

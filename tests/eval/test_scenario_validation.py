@@ -133,6 +133,46 @@ def test_limits_that_are_none(loader: EvalLoader, at_most: dict[str, object], sa
     assert says in problem(loader, scenario() | {"at_most": at_most})
 
 
+TASK = {"input": {"task": "Book it"}, "expected_output": {"answer": {"contains": ["booked"]}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, None),
+        ({"input": {"task": {"a": [1, 2.5, None]}}}, None),
+        ({"input": {}}, "Missing field: input.email"),
+        ({"input": {"task": " "}}, "input.task must not be blank"),
+        ({"input": {"task": float("nan")}}, "input.task must be a text or JSON"),
+        ({"input": {"task": "x", "mock_responses": {"gmail": {}}}}, "Missing field: expected_output.email_sent"),
+        (
+            {"input": {"task": "x", "mock_responses": {"ticketing": {}}}},
+            "Missing field: expected_output.ticket_created",
+        ),
+        ({"input": scenario()["input"]}, "Missing field: expected_output.email_sent; Missing field: expected_output.t"),
+        ({"expected_output": {}}, "expected_output expects nothing, so it guards nothing"),
+        ({"expected_output": {"answer": {}}}, "expected_output.answer expects nothing"),
+        ({"expected_output": {"answer": {"contains": [""]}}}, "expected_output.answer.contains holds an empty phrase"),
+        ({"expected_output": {"answer": {"json": {"a..b": 1}}}}, "expected_output.answer.json must be a path such as"),
+        ({"expected_output": {"answer": {"matches": "("}}}, "expected_output.answer.matches is no regular expression"),
+    ],
+)
+def test_a_task_for_an_agent_of_somebody_else(changes: dict[str, object], says: str | None) -> None:
+    data = {**scenario(), **TASK, **changes}
+    loader = EvalLoader(any_agent=True)
+    if says is None:
+        assert loader.validate_test_case(data, "valid_warranty_001.yaml").expected_output.email_sent is None
+    else:
+        assert says in problem(loader, data)
+
+
+def test_our_own_agent_gets_no_task_and_gives_no_answer(loader: EvalLoader) -> None:
+    said = "is for an agent that --agent names: ours gets a mail, and replies"
+    assert problem(loader, {**scenario(), **TASK}) == (
+        f"Invalid value: input.task {said}; Invalid value: expected_output.answer {said}"
+    )
+
+
 def test_a_copy_that_kept_its_id(loader: EvalLoader, tmp_path: Path) -> None:
     (tmp_path / "valid_warranty_001.yaml").touch()
     with pytest.raises(EvalError) as caught:

@@ -82,13 +82,22 @@ def test_what_a_run_has_not_reached_is_not_gone(runs: StoredRuns, outcome: str |
 
 
 def test_other_replies_are_told_and_equal_ones_are_not(runs: StoredRuns) -> None:
-    before = [result(1), result(2, response={"response_body": "Hello"}), result(3, response={"response_body": "Bye"})]
+    before = [
+        result(1),
+        result(2, response={"response_body": "Hello"}),
+        result(3, response={"response_body": "Bye"}),
+        result(4, response={"response_body": None, "answer": "10:00"}),
+    ]
     after = [
         result(1),
         result(2, response={"response_body": None}),
         result(3, response={"response_body": "Bye", "n": 1}),
+        result(4, response={"response_body": None, "answer": "14:00"}),
     ]
-    assert compare(runs, before, after).replies.shown == (("valid_warranty_002", "Hello", None),)
+    assert compare(runs, before, after).replies.shown == (
+        ("valid_warranty_002", "Hello", None),
+        ("valid_warranty_004", "10:00", "14:00"),
+    )
 
 
 def test_the_file_that_changed_is_named_with_its_content_before_and_now(runs: StoredRuns) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from guarantee_email_agent.eval.distinct_mails import mail_fingerprint
 from guarantee_email_agent.eval.mocks import build_raw_email
@@ -52,7 +52,7 @@ def as_case_result(result: EvalResult, position: int, repetition: int) -> CaseRe
         needs_review=result.needs_review,
         must=case.must,
         source=None if known is None else stored_source(known),
-        request=None if known is None else build_raw_email(known),
+        request=None if known is None else _request(known),
         # The time stands apart; without it equal outputs are kept once.
         response=response or None,
         trace=None if known is None else {"read": result.reading, **(result.trace or {})},
@@ -61,6 +61,14 @@ def as_case_result(result: EvalResult, position: int, repetition: int) -> CaseRe
         mail=None if known is None else mail_fingerprint(known.input),
         taken_over=result.taken_over,
     )
+
+
+def _request(case: EvalTestCase) -> Mapping[str, Any] | str:
+    """The mail, with a task that came with it, or the task alone as text."""
+    if not case.input.has_email:
+        return case.input.instruction
+    task = {} if case.input.task is None else {"task": case.input.task}
+    return build_raw_email(case) | task
 
 
 def as_usage(usage: ModelUsage) -> Usage:

@@ -6,6 +6,8 @@ only where it fails.
 
 from __future__ import annotations
 
+import json
+import re
 import traceback
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +17,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.argument_matching import has_arguments
-from guarantee_email_agent.files.fields import number
+from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.utils.field_path import (
+    MISSING,
+    FieldPathError,
+    json_or_missing,
+    parse_field_path,
+    value_at,
+)
 from guarantee_email_agent.utils.normalize import has_phrase, normalize_phrase
 from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import printable, truncate
@@ -64,6 +73,51 @@ class ForbiddenCall:
         default_factory=dict,
         metadata={"doc": "Only calls with these values, however spelled, or as matchers say; others are free."},
     )
+
+
+def check_phrases(values: Sequence[str]) -> str | None:
+    """What is wrong with phrases of a file."""
+    return "holds an empty phrase; write the words, or remove it" if any(map(_is_unseen, values)) else None
+
+
+def _is_unseen(phrase: str) -> bool:
+    """Whether nothing of a phrase would be compared, so that every text has it."""
+    if phrase.isascii() and phrase.isprintable():
+        return not_blank(phrase) is not None
+    return not normalize_phrase(phrase).strip()
+
+
+def check_paths(values: Mapping[str, object]) -> str | None:
+    """What is wrong with paths of a file."""
+    for path in values:
+        try:
+            parse_field_path(path)
+        except FieldPathError as error:
+            return str(error)
+    return None
+
+
+def check_pattern(value: str) -> str | None:
+    """What is wrong with a regular expression of a file, whose author may run any code beside it anyway."""
+    try:
+        re.compile(value)
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"is no regular expression ({error})"
+    return not_blank(value)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedAnswer:
+    """What must hold for the agent's answer, the `task_result` of its record."""
+
+    contains: tuple[str, ...] = setting((), "Phrases that it must hold, compared as those of a reply.", check_phrases)
+    excludes: tuple[str, ...] = setting((), "Phrases that it must not hold.", check_phrases)
+    equals: object = setting(None, "All of it: a text, without white space around it, or JSON.")
+    json: Mapping[str, object] = field(
+        default_factory=dict,
+        metadata={"doc": 'Values in it by their paths, such as slots[0].start: "10:00".', "check": check_paths},
+    )
+    matches: str | None = setting(None, "A regular expression of Python's that is found in it.", check_pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +223,48 @@ def check_scenario_used(expected: str | None, actual: Mapping[str, Any]) -> Iter
         reason = "no instruction was used"
     matches = ("none" if used is None else used) == expected
     yield _compared("scenario_instruction_used", matches, reason, format_value(expected), format_value(used))
+
+
+def check_answer(expected: ExpectedAnswer | None, actual: Mapping[str, Any]) -> Iterator[Check]:
+    """`answer`, where the scenario has it. An agent that gave none fulfils nothing, no exclusion either."""
+    if expected is None:
+        return
+    given = actual.get("answer")
+    text = given if isinstance(given, str) else "" if given is None else json.dumps(given, ensure_ascii=False)
+    content = json_or_missing(text)
+    found = "(no answer)" if given is None else format_value(text)
+
+    def point(name: str, passed: bool, reason: str, wanted: str, actual: str = found) -> Check:
+        is_given = given is not None
+        return _compared(
+            f"answer.{name}",
+            passed and is_given,
+            reason if is_given else "the agent gave none: its record has no task_result",
+            wanted,
+            actual if is_given else found,
+        )
+
+    for phrase in expected.contains:
+        yield point("contains", has_phrase(phrase, text), f"missing phrase {phrase!r}", format_value(phrase))
+    for phrase in expected.excludes:
+        yield point("excludes", not has_phrase(phrase, text), f"found phrase {phrase!r}", f"no {phrase!r}")
+    if (whole := expected.equals) is not None:
+        is_text = isinstance(whole, str) and isinstance(given, str)
+        same = text.strip() == str(whole).strip() if is_text else _is_same_json(content, whole)
+        yield point("equals", same, "another answer", format_value(whole))
+    for path, wanted in expected.json.items():
+        value = value_at(content, parse_field_path(path))
+        there = "nothing is there" if value is MISSING else "another value is there"
+        shown = "(nothing)" if value is MISSING else f"{path}: {format_value(value)}"
+        wanted_text = f"{path}: {format_value(wanted)}"
+        yield point("json", _is_same_json(value, wanted), f"{path}: {there}", wanted_text, shown)
+    if expected.matches is not None:
+        is_found = re.search(expected.matches, text) is not None
+        yield point("matches", is_found, "the pattern is not found", format_value(expected.matches))
+
+
+def _is_same_json(value: object, wanted: object) -> bool:
+    return value is not MISSING and has_arguments({"": value}, {"": wanted})
 
 
 def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, ordered: bool) -> Iterator[Check]:

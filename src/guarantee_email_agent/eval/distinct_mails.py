@@ -49,6 +49,7 @@ def _what_the_agent_meets(met: EvalInput) -> tuple[object, ...]:
         _fold(repr(_ordered(met.mock_responses))),
         met.previous_reply and _fold(repr(met.previous_reply)),
         met.agent and _fold(repr(met.agent)),
+        *(() if met.task is None else (_fold(repr(_ordered(met.task))),)),
     )
 
 

@@ -150,7 +150,10 @@ class EvalLoader:
     def _build_test_case(self, data: object, path: str, text: str | None) -> EvalTestCase:
         case = build(EvalTestCase, data, {"file": path, "text": text})
         problems = case if isinstance(case, list) else list(find_contradictions(case))
-        problems += [] if self._any_agent else _find_missing_instruction(data)
+        for missing in _find_missing(data, self._any_agent):  # before what else is wrong in its section
+            places = enumerate(problems)
+            same = (at for at, each in places if each.path[:1] == missing.path[:1] and each.kind != "missing")
+            problems.insert(next(same, len(problems)), missing)
         problems += _find_mock_problems(data)
         if self._known is not None:
             problems += find_name_problems(data, self._known)
@@ -218,13 +221,42 @@ def _with_dates_as_text(data: object) -> object:
     return data.isoformat().replace("+00:00", "Z") if isinstance(data, date) else data
 
 
-def _find_missing_instruction(data: object) -> Iterator[Problem]:
-    """`scenario_instruction_used` is for our own agent, which is the only one that has instructions of ours."""
-    expected = data.get("expected_output") if isinstance(data, dict) else None
-    if isinstance(expected, dict) and expected.get("scenario_instruction_used", "") is None:
-        yield mismatch(("expected_output", "scenario_instruction_used"), "text", None)
-    elif isinstance(expected, dict) and "scenario_instruction_used" not in expected:
-        yield missing_key("scenario_instruction_used", ("expected_output",), ())
+def _find_missing(data: object, any_agent: bool) -> Iterator[Problem]:
+    """What an agent needs to be given, and what has to be said of what it can do.
+
+    Our own gets a mail, and it alone has instructions of ours. Another one may get a task instead, and no mailbox.
+    """
+    met, expected = (_mapping_at(data, name) for name in ("input", "expected_output"))
+    if met is None or expected is None:
+        return
+    if not any_agent:
+        refused = [("input", "task")] * ("task" in met) + [("expected_output", "answer")] * ("answer" in expected)
+        for path in refused:
+            yield Problem(path, "value", "is for an agent that --agent names: ours gets a mail, and replies")
+        if "task" in met and "email" not in met:
+            return
+    mocks = _mapping_at(met, "mock_responses") or {}
+    has_email = "email" in met or not any_agent
+    if has_email or "task" not in met:
+        yield from _missing(met, "input", "email", "a mapping of keys to values")
+    if has_email or "gmail" in mocks:
+        yield from _missing(expected, "expected_output", "email_sent", "true or false")
+    if has_email or "ticketing" in mocks:
+        yield from _missing(expected, "expected_output", "ticket_created", "true or false")
+    if not any_agent:
+        yield from _missing(expected, "expected_output", "scenario_instruction_used", "text")
+
+
+def _missing(values: Mapping[str, object], section: str, key: str, kind: str) -> Iterator[Problem]:
+    if key not in values:
+        yield missing_key(key, (section,), ())
+    elif values[key] is None:
+        yield mismatch((section, key), kind, None)
+
+
+def _mapping_at(data: object, key: str) -> dict[str, object] | None:
+    value = data.get(key) if isinstance(data, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _find_mock_problems(data: object) -> list[Problem]:

@@ -36,7 +36,7 @@ class MockMailStore:
     def __init__(self, test_case: EvalTestCase, client: Any) -> None:
         self._id = f"eval-{test_case.scenario_id}"
         self._client = client
-        self._raw = raw_mail(test_case)
+        self._raw, self._has_mail = raw_mail(test_case), test_case.input.has_email
         self._mark: MailMark | None = None
         self._lock = threading.Lock()
         received = test_case.input.email.received
@@ -46,7 +46,7 @@ class MockMailStore:
             self._received = 0.0
 
     def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing:
-        waiting = self._mark is None and not self._is_too_old(inbox_filter)
+        waiting = self._has_mail and self._mark is None and not self._is_too_old(inbox_filter)
         entries = (InboxEntry(self._id, len(self._raw), self._received),) if waiting else ()
         return MailListing(entries[:limit], len(entries))
 
@@ -56,7 +56,7 @@ class MockMailStore:
         return self._raw
 
     def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:  # noqa: ARG002 - nobody has read it
-        return mail_id == self._id and self._mark is None
+        return self._has_mail and mail_id == self._id and self._mark is None
 
     def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
         return "sent" if self._keep(reply, self._client.sent_emails) else "already_sent"
@@ -76,7 +76,7 @@ class MockMailStore:
 
     def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> Mapping[str, int]:
         state = self._mark or ("too_old" if self._is_too_old(inbox_filter) else "unprocessed")
-        return {name: int(name == state) for name in INBOX_STATES}
+        return {name: int(self._has_mail and name == state) for name in INBOX_STATES}
 
     def wait(self, timeout_s: float, stop: threading.Event) -> bool:
         stop.wait(timeout_s)
@@ -98,7 +98,7 @@ class MockMailStore:
         return True
 
     def _check(self, mail_id: str) -> None:
-        if mail_id != self._id:
+        if not self._has_mail or mail_id != self._id:
             raise mail_not_found(mail_id)
 
     def _is_too_old(self, inbox_filter: InboxFilter) -> bool:

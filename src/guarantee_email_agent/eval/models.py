@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from guarantee_email_agent.eval.checks import (
+    AtMost,
+    ExpectedAnswer,
     ExpectedCall,
     ForbiddenCall,
     crash_of,
@@ -37,11 +39,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INVALID_FILE",
+    "AtMost",
     "EvalEmail",
     "EvalExpectedOutput",
     "EvalInput",
     "EvalResult",
     "EvalTestCase",
+    "ExpectedAnswer",
     "ExpectedCall",
     "ForbiddenCall",
     "InvalidScenario",

@@ -6,6 +6,7 @@ The dataclasses are the file format: `files.validation` reads scenario files by 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,8 +16,10 @@ from guarantee_email_agent.config.settings import Mode, SenderCheck
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.checks import (
     AtMost,
+    ExpectedAnswer,
     ExpectedCall,
     ForbiddenCall,
+    check_answer,
     check_body_contains,
     check_body_excludes,
     check_calls,
@@ -24,6 +27,7 @@ from guarantee_email_agent.eval.checks import (
     check_hand_over,
     check_happened,
     check_never_called,
+    check_phrases,
     check_processing_time,
     check_reply_language,
     check_scenario_used,
@@ -37,14 +41,14 @@ from guarantee_email_agent.eval.scenario_values import (
     TIME,
     check_day,
     check_filled,
-    check_phrases,
     check_raw_file,
     check_scenario_id,
     check_sender,
+    check_task,
     check_test_file,
     check_time,
 )
-from guarantee_email_agent.files.fields import none_is_default, not_blank, number
+from guarantee_email_agent.files.fields import none_is_default, not_blank, number, setting
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.addresses import parse_addresses
 from guarantee_email_agent.utils.text import printable
@@ -91,6 +95,10 @@ class EvalEmail:
 
     def __post_init__(self) -> None:
         none_is_default(self)
+
+
+NO_EMAIL: Final = EvalEmail("", "", "", "")
+"""Of a scenario that gives its agent a task alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +152,9 @@ class ScenarioSettings:
 
 @dataclass(frozen=True, slots=True)
 class EvalInput:
-    """What the agent meets: a mail, and services that answer in a known way."""
+    """What the agent meets: a mail, a task or both, and services that answer in a known way."""
 
-    email: EvalEmail
+    email: EvalEmail = NO_EMAIL
     mock_responses: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict,
         metadata={"doc": "What the mocked services answer; the tools of any other MCP server stand under its name."},
@@ -155,24 +163,33 @@ class EvalInput:
         default=None, metadata={"doc": "What we wrote to the customer before, for a mail that answers it."}
     )
     agent: ScenarioSettings | None = field(default=None, metadata={"doc": "Settings that this scenario needs."})
+    task: object = setting(None, "What an agent of --agent is to do: a text, or any JSON.", check_task)
 
     def __post_init__(self) -> None:
         none_is_default(self)
 
+    @property
+    def has_email(self) -> bool:
+        return self.email != NO_EMAIL
 
-def _required(doc: str) -> Any:
-    return field(default=None, metadata={"doc": doc, "required": True})
+    @property
+    def instruction(self) -> str:
+        """What was asked for, as text: the task, else the mail's."""
+        if self.task is None:
+            return self.email.body
+        return self.task if isinstance(self.task, str) else json.dumps(self.task, ensure_ascii=False, indent=1)
 
 
 @dataclass(frozen=True, slots=True)
 class EvalExpectedOutput:
     """What must come of it, judged by what the mocks captured.
 
-    In Python any field may be left out: it is not judged then. A file has to say whether there is a mail and a ticket.
+    Any field may be left out: it is not judged then. Only a file with a mail, or with a mailbox or a ticketing system
+    under `mock_responses`, has to say whether there is a mail or a ticket.
     """
 
-    email_sent: bool = _required("true: exactly one mail goes out, to the sender. false: none.")
-    ticket_created: bool = _required("true: exactly one ticket is created. false: none.")
+    email_sent: bool | None = setting(None, "true: exactly one mail goes out, to the sender. false: none.")
+    ticket_created: bool | None = setting(None, "true: exactly one ticket is created. false: none.")
     scenario_instruction_used: str | None = field(
         default=None,
         metadata={
@@ -218,6 +235,7 @@ class EvalExpectedOutput:
         default=None,
         metadata={"doc": "Why it is left to a person, such as fire; not judged if left out.", "check": not_blank},
     )
+    answer: ExpectedAnswer | None = setting(None, "What the agent answers. Only for an agent that is not ours.")
     calls: tuple[ExpectedCall, ...] = field(
         default=(), metadata={"doc": "Calls of tools that must have been made, each entry one of its own."} | _FILLED
     )
@@ -243,9 +261,9 @@ class EvalExpectedOutput:
 
         actual: `email_sent`, `response_body`, `ticket_created`, `ticket_fields`, `scenario_used`, and optionally
         `processing_time_ms` (int, milliseconds). A key that is absent is a miss, except for the time, which a record
-        keeps elsewhere. `draft_stored`, `note_added`, `hand_over_reasons`, `reply_language`, `scenario_used` and
-        `calls` (each `server`, `tool`, `arguments`) are read where the scenario expects something of them. Of our own
-        agent's result that is what it says of itself, and where it stopped is a miss, too.
+        keeps elsewhere. `draft_stored`, `note_added`, `hand_over_reasons`, `reply_language`, `scenario_used`, `answer`
+        and `calls` (each `server`, `tool`, `arguments`) are read where the scenario expects something of them. Of our
+        own agent's result that is what it says of itself, and where it stopped is a miss, too.
         """
         if isinstance(actual, ProcessingResult):
             checks = self.checks(reported_output(actual))
@@ -262,6 +280,7 @@ class EvalExpectedOutput:
             partial(check_happened, "note_added", self.note_added, actual),
             partial(check_hand_over, self.hand_over_reason, actual),
             partial(check_scenario_used, self.scenario_instruction_used, actual),
+            partial(check_answer, self.answer, actual),
             partial(check_calls, self.calls, actual, ordered=self.ordered),
             partial(check_never_called, self.never_called, actual),
             partial(check_processing_time, self.processing_time_ms, actual.get("processing_time_ms", 0)),
@@ -305,8 +324,10 @@ class EvalTestCase:
     text: str | None = field(default=None, metadata={"key": None}, repr=False, compare=False)  # what stood in it
 
     @property
-    def recipient(self) -> str:
-        """The bare address that alone mail may go to; empty where there is none."""
+    def recipient(self) -> str | None:
+        """The bare address that alone mail may go to; empty where there is none, None where any will do."""
+        if not self.input.has_email:
+            return self.expected_output.sent_to
         return self.expected_output.sent_to or next(iter(parse_addresses(self.input.email.from_address)), "")
 
 

@@ -24,9 +24,12 @@ def scenario_schema() -> dict[str, Any]:
     schema = json_schema(EvalTestCase, "Scenario of guarantee-email-agent")
     email_and_mocks = schema["properties"]["input"]["properties"]
     email_and_mocks["mock_responses"] |= _mock_schema()
-    expected = schema["properties"]["expected_output"]  # as for our own agent
-    expected["required"].append("scenario_instruction_used")
-    expected["properties"]["scenario_instruction_used"]["type"] = "string"
+    schema["properties"]["input"] |= {"type": "object", "anyOf": [{"required": ["email"]}, {"required": ["task"]}]}
+    schema["properties"]["expected_output"]["type"] = "object"
+    required = ["email_sent", "ticket_created", "scenario_instruction_used"]  # as for our own agent
+    said = {name: {"not": {"type": "null"}} for name in required}
+    schema["if"] = {"properties": {"input": {"required": ["email"]}}}
+    schema["then"] = {"properties": {"expected_output": {"required": required, "properties": said}}}
     return schema
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from guarantee_email_agent.eval.argument_matching import find_argument_problems
-from guarantee_email_agent.eval.checks import ExpectedCall, ForbiddenCall
-from guarantee_email_agent.eval.models import EvalTestCase
+from guarantee_email_agent.eval.checks import ExpectedAnswer, ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalTestCase
 from guarantee_email_agent.eval.scenario import NO_LIMITS
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
@@ -86,13 +86,23 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
         path = ("expected_output", "sent_to")
         if parse_address(expected.sent_to) != expected.sent_to:
             yield Problem(path, "value", "must be a bare address, such as customer@example.com")
-        elif not expected.email_sent and not expected.draft_stored:
+        elif expected.email_sent is False and not expected.draft_stored:
             yield Problem(path, "value", "says whom the reply goes to, but email_sent is false; remove one")
     if expected.hand_over_reason is not None and expected.email_sent:
         wrong = "says why no reply goes out, but email_sent is true; remove one"
         yield Problem(("expected_output", "hand_over_reason"), "value", wrong)
     if case.at_most is not NO_LIMITS and not case.at_most.limits():
         yield Problem(("at_most",), "value", "sets no limit; name calls, seconds, tokens or usd, or remove it")
+    if expected.answer == ExpectedAnswer():
+        wrong = "expects nothing; name contains, excludes, equals, json or matches, or remove it"
+        yield Problem(("expected_output", "answer"), "value", wrong)
+    guards = (
+        replace(expected, processing_time_ms=1) != EvalExpectedOutput(processing_time_ms=1) or case.test is not None
+    )
+    if not (guards or case.input.has_email or case.at_most.limits()):
+        yield Problem(
+            ("expected_output",), "value", "expects nothing, so it guards nothing; add answer, calls or others"
+        )
     answer = case.input.mock_responses.get("warranty_api")
     date = answer.get("expiration_date") if isinstance(answer, Mapping) else None
     if isinstance(date, str) and date and not is_date(date) and expected.scenario_instruction_used != _NO_INSTRUCTION:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Sized
 from datetime import date, datetime
 from typing import Final
 
 from guarantee_email_agent.files.fields import not_blank
 from guarantee_email_agent.utils.addresses import parse_addresses
-from guarantee_email_agent.utils.normalize import normalize_phrase
 from guarantee_email_agent.utils.text import truncate
 
 SCENARIO_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -63,17 +63,15 @@ def check_raw_file(value: str) -> str | None:
     return "must be the name of a mail beside this file, such as photo_mail.eml"
 
 
-def check_filled(values: Sequence[object]) -> str | None:
+def check_filled(values: Sized) -> str | None:
     """An empty list reads as if no call may be made, and judges nothing."""
     return None if values else "is empty and judges nothing; for no call at all name the servers in never_called"
 
 
-def check_phrases(values: Sequence[str]) -> str | None:
-    return "holds an empty phrase; write the words, or remove it" if any(map(_is_unseen, values)) else None
-
-
-def _is_unseen(phrase: str) -> bool:
-    """Whether nothing of a phrase would be compared, so that every reply has it."""
-    if phrase.isascii() and phrase.isprintable():
-        return not_blank(phrase) is not None
-    return not normalize_phrase(phrase).strip()
+def check_task(value: object) -> str | None:
+    """Any JSON; a text with words."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return "must be a text or JSON"
+    return not_blank(value) if isinstance(value, str) else None

@@ -73,6 +73,7 @@ class ServedMocks:
         self.servers: dict[str, PublishedTools] = {
             name: _OwnServer(self, name, tools, mocks.get(_SERVICES[name], {}).get("error"))
             for name, tools in own.items()
+            if _is_named(test_case, name)
         }
         self.servers |= {name: _MockedServer(self, name) for name in self.tools.servers}
 
@@ -95,6 +96,17 @@ class ServedMocks:
             self._on_silence()
             await asyncio.Event().wait()
         raise ToolError(f"{_SERVICES.get(server, server)}_unavailable", "the service is not available", retryable=True)
+
+
+def _is_named(case: EvalTestCase, server: str) -> bool:
+    """Whether an agent is given this server of ours: each for a mail, for a task those that the scenario names."""
+    expected = case.expected_output
+    named = {call.server for call in expected.calls} | {call.server for call in expected.never_called}
+    if any(value is not None for value in (expected.email_sent, expected.draft_stored)):
+        named.add("mail")
+    if any(value is not None for value in (expected.ticket_created, expected.note_added)):
+        named.add("ticketing")
+    return case.input.has_email or server in named or _SERVICES[server] in case.input.mock_responses
 
 
 class _Server(ABC):

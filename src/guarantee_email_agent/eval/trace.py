@@ -54,11 +54,12 @@ class RunTrace:
 
 
 def build_record(
-    test_case: EvalTestCase, trace: RunTrace, actual: Mapping[str, Any], mail: Mapping[str, Any]
+    test_case: EvalTestCase, trace: RunTrace, actual: Mapping[str, Any], mail: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Everything about one run, as a judge sees it. The same run of our own agent gives the same record, without times.
 
-    actual: what the mocks captured, as `EvalResult.actual_output` has it. mail: as the agent got it.
+    actual: what the mocks captured, as `EvalResult.actual_output` has it. mail: as the agent got it; None
+    where it got a task alone.
     """
     steps = trace.execution_trace
     if not trace.is_own:
@@ -67,7 +68,7 @@ def build_record(
         steps = [{**step, "duration_ms": took} for step, took in zip(steps, times, strict=False)]
     return {
         "task_name": test_case.scenario_id,
-        "instruction": test_case.input.email.body,
+        "instruction": test_case.input.instruction,
         "status": "failed" if actual["failed_step"] or actual["error"] else "success",
         "iterations": trace.iterations,
         "task_result": (actual["response_body"] or "") if trace.task_result is None else trace.task_result,
@@ -79,6 +80,7 @@ def build_record(
             "category": test_case.category,
             "description": test_case.description,
             "mail": mail,
+            **({} if test_case.input.task is None else {"task": test_case.input.task}),
             "actual_output": {key: value for key, value in actual.items() if key != "processing_time_ms"},
         },
     }

@@ -44,8 +44,8 @@ def field_key(field: Field[Any]) -> str | None:
 
 
 def is_required(field: Field[Any]) -> bool:
-    """Whether the file must hold the field: it has no default, or one for Python alone (`required` in its metadata)."""
-    return bool(field.metadata.get("required")) or (field.default is MISSING and field.default_factory is MISSING)
+    """Whether the file must hold the field: it has no default."""
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 def default_of(field: Field[Any]) -> Any:

@@ -172,7 +172,7 @@ def _changed_replies(store: RunStore, pairs: PairedCases) -> Iterator[ReplyChang
 
 def _reply(store: RunStore, outcome: CaseOutcome) -> str | None:
     response = store.transcript(store.result(outcome.result)).response
-    reply = response.get("response_body") if isinstance(response, Mapping) else None
+    reply = response.get("response_body") or response.get("answer") if isinstance(response, Mapping) else None
     return reply if isinstance(reply, str) else None
 
 

@@ -108,6 +108,64 @@ def test_the_language_of_any_agents_reply_is_read_off_its_words(
     assert failures(folder, program) == failed
 
 
+BOOKING: dict[str, Any] = {
+    "input": {"task": {"wish": "Monday"}, "mock_responses": {"calendar": {"book": {"id": "B-1"}}}},
+    "expected_output": {
+        "answer": {"contains": ["b-1"], "json": {"id": "B-1"}, "excludes": ["sorry"]},
+        "calls": [{"server": "calendar", "tool": "book"}],
+    },
+}
+
+
+def test_a_task_without_a_mail_in_sight(folder: ScenarioFolder, tmp_path: Path) -> None:
+    write(folder, 1, **BOOKING)
+    program = """
+    assert sorted(task) == ["mcp_servers", "task"] and sorted(task["mcp_servers"]) == ["calendar"]
+    print(json.dumps({"task_result": call("calendar", "book", **task["task"])["structuredContent"]}))
+    """
+    (result,) = judged(folder, program, records_dir=tmp_path / "records")
+    assert (result["failures"], result["actual_output"]["answer"]) == ([], {"id": "B-1"})
+    record = json.loads((tmp_path / "records" / "orders_1.json").read_text())
+    assert (record["instruction"], record["task_result"]) == ('{\n "wish": "Monday"\n}', '{"id": "B-1"}')
+    assert (record["scenario"]["mail"], record["scenario"]["task"]) == (None, {"wish": "Monday"})
+
+
+@pytest.mark.parametrize(
+    ("mocks", "more", "servers"),
+    [
+        ({"gmail": {}}, {"email_sent": False}, ["mail"]),
+        ({"warranty_api": {"status": "valid"}}, {}, ["warranty"]),
+        ({}, {"never_called": [{"server": "ticketing"}]}, ["ticketing"]),
+        ({}, {"email_sent": False, "ticket_created": False}, ["mail", "ticketing"]),
+    ],
+)
+def test_a_task_gets_the_servers_that_its_scenario_names(
+    folder: ScenarioFolder, mocks: dict[str, Any], more: dict[str, Any], servers: list[str]
+) -> None:
+    met = {"task": "Look", "mock_responses": mocks}
+    write(folder, 1, input=met, expected_output={"answer": {"equals": json.dumps(servers)}, **more})
+    program = 'print(json.dumps({"task_result": json.dumps(sorted(task["mcp_servers"]))}))'
+    if "mail" in servers:  # an inbox without a mail
+        program = f'assert call("mail", "list_unprocessed")["structuredContent"]["messages"] == []\n{program}'
+    assert failures(folder, program) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"), [("NaN", "NaN"), ("[1, Infinity]", "[1, Infinity]"), ("[1, null]", [1, None])]
+)
+def test_an_answer_that_json_has_not_is_text_in_the_report(folder: ScenarioFolder, said: str, answer: object) -> None:
+    write(folder, 1, input={"task": "Count"}, expected_output={"answer": {"equals": answer}})
+    (result,) = judged(folder, f"""print('{{"task_result": {said}}}')""")
+    assert (result["failures"], result["actual_output"]["answer"]) == ([], answer)
+
+
+def test_a_mail_of_a_task_goes_to_whom_the_scenario_names(folder: ScenarioFolder) -> None:
+    expected = {"email_sent": True, "sent_to": "ann@example.com"}
+    write(folder, 1, input={"task": "Write to Ann"}, expected_output=expected)
+    assert failures(folder, "send('ann@example.com')") == []
+    assert failures(folder, "send('bob@example.com')") == ["email_sent: a mail went to somebody else"]
+
+
 def test_an_agent_that_does_as_expected_passes(folder: ScenarioFolder) -> None:
     (result,) = judged(folder, HEALTHY)
     assert (result["passed"], result["failures"]) == (True, [])

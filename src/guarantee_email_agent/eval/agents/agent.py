@@ -27,13 +27,16 @@ _LEAST_SECRET: Final = 6  # characters; what is shorter stands in many a text by
 class AgentTask:
     """One scenario for an agent. urls: of the MCP servers, by name. timeout_s: seconds it has.
 
+    email, task: None for what the scenario has not.
+
     stopped_by: says why the agent has to stop at once, or None; may be asked from any thread.
     """
 
-    email: Mapping[str, Any]
+    email: Mapping[str, Any] | None
     urls: Mapping[str, str]
     timeout_s: float
     stopped_by: Callable[[], str | None]
+    task: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,8 @@ class Deadline:
 
 def task_as_json(task: AgentTask, servers: Mapping[str, Any]) -> str:
     """One line."""
-    return json.dumps({"email": task.email, "mcp_servers": servers})
+    given = {name: value for name, value in (("email", task.email), ("task", task.task)) if value is not None}
+    return json.dumps({**given, "mcp_servers": servers})
 
 
 def http_servers(task: AgentTask) -> dict[str, Any]:

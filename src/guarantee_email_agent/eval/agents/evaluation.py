@@ -32,6 +32,7 @@ from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError, TaskError
+from guarantee_email_agent.utils.field_path import MISSING, json_or_missing
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -154,6 +155,7 @@ class AgentEvaluation:
 
     def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner) -> EvalResult:
         assert self._agent is not None
+        mail = mail_as_json(case) if case.input.has_email else None
         served = ServedMocks(case)
         urls = self._server.publish(served.servers)
 
@@ -162,17 +164,18 @@ class AgentEvaluation:
 
         started = time.monotonic()
         try:
-            run = self._agent.run(AgentTask(mail_as_json(case), urls, self._options.timeout_s, stopped_by))
+            run = self._agent.run(AgentTask(mail, urls, self._options.timeout_s, stopped_by, case.input.task))
         finally:
             self._server.withdraw(urls)
         elapsed_ms = round((time.monotonic() - started) * 1000)
         services = MockedServices(served.tools, served.clients, served.clients)
         failure = served.stopped_by or run.failure
         actual = observed_output(services, None) | {"error": failure, "processing_time_ms": elapsed_ms}
+        actual["answer"] = _answer_of(run)
         actual |= runner.language_of_reply(case.expected_output, actual)
         checks = _checks(case, services, actual, failure)
         trace = _trace_of(run, served.tools)
-        record = build_record(case, trace, actual, mail_as_json(case))
+        record = build_record(case, trace, actual, mail)
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
         if verdict is not None:
             checks += check_verdict(str(case.test), verdict)
@@ -235,6 +238,15 @@ def check_thread(case: EvalTestCase, sent: Iterable[Mapping[str, Any]]) -> Itera
         if message_id.strip("<>") not in (own.strip("<>"), f"eval-{case.scenario_id}"):
             reason = "the reply stands in another thread"
             yield Check("email_sent", reason, repr(own), repr(truncate(message_id, 100)))
+
+
+def _answer_of(run: AgentRun) -> object:
+    """What the agent answers, as JSON; NaN and the like as text, since JSON has no such numbers."""
+    given = run.record.get("task_result")
+    if given is None or isinstance(given, str):
+        return given
+    text = json.dumps(given, ensure_ascii=False)
+    return text if (content := json_or_missing(text)) is MISSING else content
 
 
 def _trace_of(run: AgentRun, tools: ToolMocks) -> RunTrace:

@@ -24,7 +24,7 @@ _MAX_VALUE: Final = 2_000
 _SHOWN_APART: Final = frozenset(
     {
         *("response_body", "response_subject", "email_sent", "recipients", "reply_language", "draft_stored"),
-        *("draft_recipients", "ticket_created", "tickets", "ticket_fields", "note_added", "calls"),
+        *("draft_recipients", "ticket_created", "tickets", "ticket_fields", "note_added", "calls", "answer"),
     }
 )
 
@@ -77,8 +77,9 @@ def sections(result: CaseResult) -> Iterator[Section]:
         if isinstance(said := trace.get(name), str) and said.strip():
             yield Section("trace", title, text=visible(head_and_tail(said, _MAX_SAID)))
     if isinstance(response, Mapping):
-        yield from _reply(response)
-        yield from _ticket(response)
+        is_mail = isinstance(request, Mapping)  # of a task alone, what was not sent is nothing to tell
+        yield from _reply(response, is_mail)
+        yield from _ticket(response, is_mail)
         rest = {name: value for name, value in response.items() if name not in _SHOWN_APART and value not in (None, [])}
         if rest:
             yield Section("outcome", "Outcome", _fields(rest))
@@ -239,7 +240,7 @@ def _answer(feedback: Any) -> Any:
     return f"refused: {feedback.get('message')}" if feedback.get("refused") is True else feedback.get("message")
 
 
-def _reply(response: Mapping[str, Any]) -> Iterator[Section]:
+def _reply(response: Mapping[str, Any], is_mail: bool) -> Iterator[Section]:
     body = response.get("response_body")
     kind = "Draft" if response.get("draft_stored") and not response.get("email_sent") else "Reply"
     recipients = response.get("recipients") or response.get("draft_recipients") or ()
@@ -248,14 +249,14 @@ def _reply(response: Mapping[str, Any]) -> Iterator[Section]:
         fields += (("subject", _as_line(response["response_subject"])),)
     if isinstance(body, str) and body:
         yield _text("reply", kind, body, fields)
-    elif "email_sent" in response:
+    elif "email_sent" in response and (is_mail or response["email_sent"]):
         yield Section("reply", "Reply", text=None if response["email_sent"] else "No mail was sent.")
 
 
-def _ticket(response: Mapping[str, Any]) -> Iterator[Section]:
+def _ticket(response: Mapping[str, Any], is_mail: bool) -> Iterator[Section]:
     if response.get("ticket_created") or response.get("ticket_fields"):
         yield Section("ticket", "Ticket", _fields(response.get("ticket_fields") or {}))
-    elif "ticket_created" in response:
+    elif "ticket_created" in response and (is_mail or response.get("note_added")):
         note = " A note was added to the conversation's." if response.get("note_added") else ""
         yield Section("ticket", "Ticket", text=f"No ticket was created.{note}")
 
