@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from faults.code_faults import python_faults
+from faults.softened_phrases import softened_phrases
 from guarantee_email_agent.eval.mutation.fault import Fault, distinct
 from guarantee_email_agent.eval.mutation.instruction_faults import PHRASE, REWORDING, instruction_faults
 
@@ -36,7 +37,8 @@ def all_faults(root: Path) -> list[Fault]:
                 name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
                 faults += python_faults(name, text)
     for path in sorted((root / "instructions").rglob("*.md")):
-        planted = instruction_faults(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
+        name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+        planted = (*instruction_faults(name, text), *softened_phrases(name, text))
         # Of the phrases there are thousands, and other words for the same are no fault.
         faults += (fault for fault in planted if fault.operator not in (PHRASE, REWORDING))
     return distinct(faults)

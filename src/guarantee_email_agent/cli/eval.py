@@ -175,10 +175,10 @@ def _evaluate(options: argparse.Namespace) -> int:
     config = arguments.load_config_and_log(options.config, options.verbose)
     stream = arguments.results_stream(options)
     if options.mutate is not None:
-        from guarantee_email_agent.eval.mutation.mutate import MutationOptions, mutate
+        from guarantee_email_agent.eval.mutation.mutate import mutate
 
-        planted = MutationOptions(options.mutate, options.seed or 1, options.floor)
-        code = mutate(_eval_options(options, config), planted, config, stream)
+        chosen, seed = _eval_options(options, config), options.seed or 1
+        code = mutate(chosen, config, stream, seconds=options.mutate, seed=seed, floor=options.floor)
     elif options.watch:
         code = _watch(options, config, stream)
     else:

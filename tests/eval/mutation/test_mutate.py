@@ -14,7 +14,7 @@ from command_line import Run
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.eval.mutation.fault import Fault
 from guarantee_email_agent.eval.mutation.instruction_faults import PHRASE, PROMISE
-from guarantee_email_agent.eval.mutation.mutate import MutationOptions, mutate
+from guarantee_email_agent.eval.mutation.mutate import mutate
 from guarantee_email_agent.eval.mutation.trial import Trial, in_order
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.runlog.records import KeptRun
@@ -44,8 +44,9 @@ def planted(
     """With a clock that goes on by a second for each fault."""
     stream = io.StringIO()
     clock = count().__next__ if monotonic is None else monotonic
-    mutation = MutationOptions(faults + 1, seed, floor)
-    return mutate(options_in(folder), mutation, load_config(folder / "config.yaml"), stream, clock), stream.getvalue()
+    options, config = options_in(folder), load_config(folder / "config.yaml")
+    code = mutate(options, config, stream, seconds=faults + 1, seed=seed, floor=floor, monotonic=clock)
+    return code, stream.getvalue()
 
 
 def contents(folder: Path) -> dict[str, bytes]:

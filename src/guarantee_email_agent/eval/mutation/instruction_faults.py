@@ -17,58 +17,23 @@ REWORDING: Final = "say it in other words"
 """No fault: the same thing in other words."""
 DANGEROUS: Final = (PROMISE, INVERSION, "remove a condition", "drop a trigger", "change a trigger")
 
-_REPLY = re.compile(r"<reply\b[^>]*>.*?</reply>", re.DOTALL)
+REPLY: Final = re.compile(r"<reply\b[^>]*>.*?</reply>", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[\n>.!?])\s*(?P<text>[^<>{}\n][^<>]*?[.!?])(?=\s|<)", re.DOTALL)
-_TRIGGER_VALUE = re.compile(
-    r"(?<=intent: )\w+|(?<=topic: )[\w-]+|(?<=serial_numbers: )\w+|(?<=warranty_status: \[)\w+"
-    r"|(?<=automatic: )\w+|(?<=hand_over: )\w+"
+_IN_HEADER = (
+    ("drop a trigger", r"(?m)^ +- .*\n(?: {4,}.*\n)*", ""),
+    ("change a ticket field", r"(?m)^(  \w+: )\w+$", r"\1other_value"),
+    ("drop a ticket field", r"(?m)^  \w+: \w+\n", ""),
+    ("drop a key", r"(?m)^asks_for: .*\n", ""),
 )
-_OTHER_VALUE = {
-    "warranty": "unclear",
-    "other": "warranty",
-    "unclear": "other",
-    "none": "several",
-    "one": "none",
-    "several": "none",
-    "valid": "expired",
-    "expired": "other",
-    "withheld": "other",
-    "true": "false",
-}
-_SOFTER = (
-    (r"\bis valid\b", "should be valid"),
-    (r"\bis not\b", "may not be"),
-    (r"\bcannot\b", "can hardly"),
-    (r"\bneed just one thing\b", "would like something"),
-    (r"\bserial number\b", "number"),
-    (r"\bfully covered\b", "covered"),
-    (r"\bhas expired\b", "may have expired"),
-    (r"\bconfirms neither\b", "may not confirm"),
-    (r"\bgeneral support\b", "support"),
-    (r"\bclarify\b", "repeat"),
-    (r"\bist gültig\b", "sollte gültig sein"),
-    (r"\bvollständig abgedeckt\b", "abgedeckt"),
-    (r"\babgelaufen ist\b", "abgelaufen sein dürfte"),
-    (r"\bsteht nicht in\b", "fehlt wohl in"),
-    (r"\bSeriennummer\b", "Nummer"),
-    (r"\bes\s+válida\b", "debería ser válida"),
-    (r"\btotalmente cubierto\b", "cubierto"),
-    (r"\bha vencido\b", "puede haber vencido"),
-    (r"\bno figura\b", "quizá no figure"),
-    (r"\bnúmero de\s+serie\b", "número"),
-    (r"\best valable\b", "devrait être valable"),
-    (r"\bentièrement couvert\b", "couvert"),
-    (r"\ba\s+expiré\b", "a peut-être expiré"),
-    (r"\bne figure pas\b", "ne figure peut-être pas"),
-    (r"\bnuméro de\s+série\b", "numéro"),
-    (r"\bjest\s+ważna\b", "powinna być ważna"),
-    (r"\bw pełni objęte\b", "objęte"),
-    (r"\bwygasła\b", "mogła wygasnąć"),
-    (r"\bnie figuruje\b", "może nie figurować"),
-    (r"\b([Nn])umer(u?) seryjn(y|ego)\b", r"\1umer\2"),
+_IN_TEXT = (
+    ("remove a condition", r"(?s)<if [^>]*>(.*?)</if>", r"\1"),
+    ("remove a condition", r'(?<=<reply) \w+="\w+"', ""),
+    ("drop a sentence", r"(?s)<if [^>]*>.*?</if>|<optional [^>]*>.*?</optional>\n?", ""),
+    ("drop a sentence", r'(?s)<sentence id="(?!thanks")[^>]*>.*?</sentence>\n?', ""),
 )
-
-
+_TRIGGER_VALUE = re.compile(r"(?:(?:intent|topic|serial_numbers|automatic|hand_over): |warranty_status: \[)([\w-]+)")
+_OTHER_VALUES = "warranty unclear, other warranty, none several, one none, several none, valid expired, true false"
+_OTHER_VALUE = dict(pair.split() for pair in _OTHER_VALUES.split(", "))
 _PROMISES = {
     "en": ("The repair is free of charge.", "You will get a new device.", "We will pay you back the price."),
     "de": ("Die Reparatur ist kostenlos.", "Sie bekommen ein neues Gerät.", "Wir erstatten Ihnen den Kaufpreis."),
@@ -98,10 +63,8 @@ _REWORDED = {
     "fr": (("Nous vous remercions de", "Merci de"), ("Cordialement", "Bien cordialement")),
     "pl": (("dziękujemy za", "bardzo dziękujemy za"), ("Z poważaniem", "Z wyrazami szacunku")),
 }
-_HINTS = re.compile(r'(?<=\bhints=")[^"]+')
+_HINTS = r'(?<=\bhints=")(?P<phrases>[^"]+)'
 _LIST = r"<({})\b[^>]*>\n(?P<phrases>[^<]+)\n</\1>"
-_HAND_OVER = "hand-over|exception"
-_ANY = r"[\w-]+"
 
 
 def instruction_faults(name: str, text: str, language: str = "en", *, is_lexicon: bool = False) -> Iterator[Fault]:
@@ -109,76 +72,45 @@ def instruction_faults(name: str, text: str, language: str = "en", *, is_lexicon
 
     name: of the file. language: of the replies, where the name has none. is_lexicon: nothing but lists of phrases.
     """
-    for found in re.finditer(_LIST.format(_ANY if is_lexicon else _HAND_OVER), text):
-        yield from _dropped_phrases(name, text, *found.span("phrases"))
+    for pattern in [_LIST.format(r"[\w-]+")] if is_lexicon else [_LIST.format("hand-over|exception"), _HINTS]:
+        for listed in re.finditer(pattern, text):
+            begin, end = listed.span("phrases")
+            for found in re.compile(r"[^,\n]+(?:,\s*|\n\s*)").finditer(text, begin, end):  # no list may be empty
+                yield fault_in(name, text, PHRASE, found.start(), found.end(), "")
     if is_lexicon:
         return
-    for found in _HINTS.finditer(text):
-        yield from _dropped_phrases(name, text, *found.span())
     named = PurePath(name).stem.rpartition(".")
-    language = named[2] if named[0] else language
-    front = text.index("\n---", 3) if text.startswith("---") else 0
-    for found in re.finditer(r"^ +- .*\n(?: {4,}.*\n)*", text[:front], re.MULTILINE):
-        yield fault_in(name, text, "drop a trigger", found.start(), found.end(), "")
-    for found in re.finditer(_TRIGGER_VALUE, text[:front]):
-        other = _OTHER_VALUE.get(found[0], "other")
-        yield fault_in(name, text, "change a trigger", found.start(), found.end(), other)
-    for found in re.finditer(r"^  (?P<field>\w+): (?P<value>\w+)$", text[:front], re.MULTILINE):
-        yield fault_in(name, text, "change a ticket field", found.start("value"), found.end("value"), "other_value")
-        yield fault_in(name, text, "drop a ticket field", found.start(), found.end() + 1, "")
-    for found in re.finditer(r"^asks_for: .*\n", text[:front], re.MULTILINE):
-        yield fault_in(name, text, "drop a key", found.start(), found.end(), "")
-    for reply in _REPLY.finditer(text):
-        yield from _reply_faults(name, text, reply.start(), reply.end())
-        yield from _other_words(name, text, reply, language)
-    for found in re.finditer(r'(?<=<reply) \w+="\w+"', text):
-        yield fault_in(name, text, "remove a condition", found.start(), found.end(), "")
+    header = text.index("\n---", 3) + 1 if text.startswith("---") else 0
+    for table, end in ((_IN_HEADER, header), (_IN_TEXT, len(text))):
+        for operator, pattern, replacement in table:
+            for found in re.finditer(pattern, text[:end]):
+                yield fault_in(name, text, operator, found.start(), found.end(), found.expand(replacement))
+    for found in _TRIGGER_VALUE.finditer(text, 0, header):
+        other = _OTHER_VALUE.get(found[1], "other")
+        yield fault_in(name, text, "change a trigger", found.start(1), found.end(1), other)
+    for reply in REPLY.finditer(text):
+        yield from _reply_faults(name, text, reply, named[2] if named[0] else language)
 
 
-def _reply_faults(name: str, text: str, begin: int, end: int) -> Iterator[Fault]:
-    for found in _SENTENCE.finditer(text, begin, end):
-        if '="' not in found["text"] and len(found["text"]) > 8:
-            yield fault_in(name, text, "drop a sentence", found.start("text"), found.end("text"), "")
-    for found in re.finditer(r"<if [^>]*>(.*?)</if>", text[begin:end], re.DOTALL):
-        yield fault_in(name, text, "remove a condition", begin + found.start(), begin + found.end(), found[1])
-        yield fault_in(name, text, "drop a sentence", begin + found.start(), begin + found.end(), "")
-    for found in re.finditer(r"<optional [^>]*>.*?</optional>\n?", text[begin:end], re.DOTALL):
-        yield fault_in(name, text, "drop a sentence", begin + found.start(), begin + found.end(), "")
-    for found in re.finditer(r'<sentence id="(?!thanks")[^>]*>.*?</sentence>\n?', text[begin:end], re.DOTALL):
-        yield fault_in(name, text, "drop a sentence", begin + found.start(), begin + found.end(), "")
-    placeholders = list(re.finditer(r"\{\w+\}", text[begin:end]))
-    for one, other in itertools.pairwise(placeholders):
-        swapped = other[0] + text[begin + one.end() : begin + other.start()] + one[0]
-        yield fault_in(name, text, "swap placeholders", begin + one.start(), begin + other.end(), swapped)
-    for firm, soft in _SOFTER:
-        if (match := re.search(firm, text[begin:end])) and not _inside_tag(text, begin + match.start()):
-            yield fault_in(
-                name, text, "soften a phrase", begin + match.start(), begin + match.end(), match.expand(soft)
-            )
-
-
-def _dropped_phrases(name: str, text: str, begin: int, end: int) -> Iterator[Fault]:
-    """Each of a list but its last one: a list may not be empty."""
-    for found in re.finditer(r"(?P<phrase>[^,\n]+)(?:,\s*|\n\s*)", text[begin:end]):
-        yield fault_in(name, text, PHRASE, begin + found.start(), begin + found.end(), "")
-
-
-def _other_words(name: str, text: str, reply: re.Match[str], language: str) -> Iterator[Fault]:
-    """What a reply may not say, and what it may say as well."""
-    closing = text.rfind("\n\n", reply.start(), reply.end())
-    at = closing if closing >= 0 else reply.end() - len("\n</reply>")
+def _reply_faults(name: str, text: str, reply: re.Match[str], language: str) -> Iterator[Fault]:
+    begin, end = reply.span()
+    for sentence in _SENTENCE.finditer(text, begin, end):
+        words, start = sentence["text"], sentence.start("text")
+        if '="' in words:
+            continue
+        if len(words) > 8:
+            yield fault_in(name, text, "drop a sentence", start, sentence.end("text"), "")
+        for pattern, other in _INVERTED.get(language, ()):
+            if found := re.search(pattern, words):
+                yield fault_in(name, text, INVERSION, start + found.start(), start + found.end(), found.expand(other))
+                break
+    for one, two in itertools.pairwise(re.compile(r"\{\w+\}").finditer(text, begin, end)):
+        swapped = two[0] + text[one.end() : two.start()] + one[0]
+        yield fault_in(name, text, "swap placeholders", one.start(), two.end(), swapped)
+    closing = text.rfind("\n\n", begin, end)
+    at = closing if closing >= 0 else end - len("\n</reply>")
     for promise in _PROMISES.get(language, _PROMISES["en"]):
         yield fault_in(name, text, PROMISE, at, at, f"\n\n{promise}")
-    for sentence in _SENTENCE.finditer(text, reply.start(), reply.end()):
-        for pattern, other in _INVERTED.get(language, ()):
-            if '="' not in sentence["text"] and (found := re.search(pattern, sentence["text"])):
-                start = sentence.start("text") + found.start()
-                yield fault_in(name, text, INVERSION, start, start + len(found[0]), found.expand(other))
-                break
     for old, new in _REWORDED.get(language, ()):
-        if (start := text.find(old, reply.start(), reply.end())) >= 0:
+        if (start := text.find(old, begin, end)) >= 0:
             yield fault_in(name, text, REWORDING, start, start + len(old), new)
-
-
-def _inside_tag(text: str, position: int) -> bool:
-    return text.rfind("<", 0, position) > text.rfind(">", 0, position)

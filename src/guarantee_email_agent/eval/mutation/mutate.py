@@ -10,9 +10,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import stored_source
@@ -32,7 +32,6 @@ from guarantee_email_agent.runlog.views.report import relative_to
 from guarantee_email_agent.runlog.views.word_diff import diff_words, paint_changes
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize, warn_on_stderr
-from guarantee_email_agent.utils.text import printable
 
 _ALLOWED: Final = ("only", "run_id", "started", "kept", "github", "verbose")
 _WORDS: Final[Mapping[Noticed, str]] = {
@@ -45,46 +44,41 @@ _MAX_RUNS: Final = 50
 _CONTEXT: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
-class MutationOptions:
-    """seconds: in which faults are planted. seed: which ones come first. floor: percent of those that load which the
-    suite has to notice; None for any.
-    """
-
-    seconds: float
-    seed: int = 1
-    floor: float | None = None
-
-
 def mutate(
     options: EvalOptions,
-    mutation: MutationOptions,
     config: Config,
     stream: TextStream,
+    *,
+    seconds: float,
+    seed: int,
+    floor: float | None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> int:
     """Plant faults in a copy of the instruction files, run the suite on each, and print what noticed; the exit code.
+
+    seconds: in which faults are planted. seed: by which they are ordered. floor: percent of those that load which the
+    suite has to notice; None for any.
 
     Raises ConfigurationError for options that make no sense here, and what `evaluate` raises before a scenario runs.
     """
     _refuse(options)
     terminal = Terminal(stream)
+    code = EXIT_SUCCESS
     with tempfile.TemporaryDirectory(prefix="guarantee-email-agent-") as folder:
         trial = Trial(config, options, Path(folder))
         failed = [result for result in trial.results if not result.passed]
         if not trial.entries or not trial.is_open(failed):
-            terminal.line(
-                f"The gate is closed without any fault: {pluralize(len(failed), 'scenario')} failed. Run eval"
-            )
+            count = pluralize(len(failed), "scenario")
+            terminal.line(f"The gate is closed without any fault: {count} failed. Mend them first")
             terminal.flush()
             return EXIT_EVALUATION
         inputs = VerdictInputs(config, options.directory, options.llm, options.agent).set
         changed = _changed(config, options, inputs.inputs, trial.paths)
-        faults = trial.faults(mutation.seed, changed)
-        state = _State(options, _digest(inputs.digest, trial, options, mutation))
+        faults = trial.faults(seed, changed)
+        state = _State(options, repr((inputs.digest, options.threshold, seed)), trial)
         tried = {fault: state.outcomes[fault.key] for fault in faults if fault.key in state.outcomes}
-        taken_over, interrupted, ends = len(tried), False, monotonic() + mutation.seconds
-        sys.stderr.write(f"Planting faults for {mutation.seconds:g} s. Ctrl-C ends it, and shows what there is\n")
+        taken_over, ends = len(tried), monotonic() + seconds
+        sys.stderr.write(f"Planting faults for {seconds:g} s. Ctrl-C ends it, and shows what there is\n")
         try:
             for fault in faults:
                 if fault not in tried:
@@ -93,19 +87,17 @@ def mutate(
                     tried[fault] = trial.try_fault(fault)
                     state.keep(fault, tried[fault])
         except KeyboardInterrupt:
-            interrupted = True
+            code = EXIT_INTERRUPTED
         report = _Report(terminal, trial, {fault: tried[fault] for fault in faults if fault in tried})
         share = report.totals()
         before = f"; {taken_over} of them taken over" if taken_over else ""
-        terminal.line(f"Seed {mutation.seed}{before}. Not reached: {len(faults) - len(tried)}")
+        terminal.line(f"Seed {seed}{before}. Not reached: {len(faults) - len(tried)}")
         if changed:
-            terminal.line(f"Changed since a green run, and first: {', '.join(sorted(map(printable, changed)))}")
+            terminal.line(f"Changed since a green run, and first: {', '.join(sorted(changed))}")
         report.details()
         terminal.flush()
-    if interrupted:
-        return EXIT_INTERRUPTED
-    is_enough = mutation.floor is None or (share is not None and share >= mutation.floor)
-    return EXIT_SUCCESS if is_enough else EXIT_EVALUATION
+    is_enough = floor is None or (share is not None and share >= floor)
+    return code if is_enough or code == EXIT_INTERRUPTED else EXIT_EVALUATION
 
 
 class _Report:
@@ -146,12 +138,12 @@ class _Report:
             self._line(fault, "refused on loading" if outcome.noticed == "refused" else _failed(outcome))
 
     def _line(self, fault: Fault, what: str) -> None:
-        place = printable(f"{relative_to(self._trial.paths[fault.file])}:{fault.line}")
+        place = f"{relative_to(self._trial.paths[fault.file])}:{fault.line}"
         self._terminal.line(f"  {place}: {fault.operator}: {what}")
         words = diff_words(fault.before.split(), fault.after.split())
         places = [at for at, word in enumerate(words) if word[:2] in ("[-", "{+")] or [0]
         shown = " ".join(words[max(0, places[0] - _CONTEXT) : places[-1] + _CONTEXT + 1])
-        self._terminal.line(f"    {paint_changes(printable(shown), self._terminal)}")
+        self._terminal.line(f"    {paint_changes(shown, self._terminal)}")
 
     def _example(self, fault: Fault, outcome: Outcome) -> None:
         line = self._terminal.line
@@ -173,14 +165,17 @@ class _Report:
 class _State:
     """What came of each fault, in a file beside the run store, for as long as nothing that decides is another."""
 
-    def __init__(self, options: EvalOptions, digest: str) -> None:
+    def __init__(self, options: EvalOptions, inputs: str, trial: Trial) -> None:
+        """inputs: what decides beside the scenarios."""
         self._file = options.kept and options.kept.file.with_name(f"{options.kept.file.name}.mutations.json")
-        self._digest = digest
+        cases = [each for each in trial.entries if isinstance(each, EvalTestCase)]
+        sources = [(case.file, stored_source(case)) for case in cases]
+        self._digest = hashlib.sha256(repr((inputs, len(trial.entries), sources)).encode()).hexdigest()
         self.outcomes: dict[str, Outcome] = {}
         if self._file is not None:
             with suppress(OSError, ValueError, KeyError, TypeError):  # none yet, or of another version
                 found = json.loads(self._file.read_bytes())
-                if found["inputs"] == digest:
+                if found["inputs"] == self._digest:
                     self.outcomes = {key: Outcome(*outcome) for key, outcome in found["outcomes"].items()}
 
     def keep(self, fault: Fault, outcome: Outcome) -> None:
@@ -221,15 +216,6 @@ def _changed(config: Config, options: EvalOptions, now: Iterable[Input], names: 
     return set()
 
 
-def _digest(inputs: bytes, trial: Trial, options: EvalOptions, mutation: MutationOptions) -> str:
-    """Of all by which faults are chosen and noticed."""
-    digest = hashlib.sha256(repr((inputs, options.threshold, mutation.seed)).encode())
-    for entry in trial.entries:
-        source: Any = stored_source(entry) if isinstance(entry, EvalTestCase) else entry.message
-        digest.update(repr((entry.file, source)).encode())
-    return digest.hexdigest()
-
-
 def _counted(outcomes: Iterable[Outcome]) -> str:
     counts = Counter(outcome.noticed for outcome in outcomes)
     return ", ".join(f"{counts[name]} {words}" for name, words in _WORDS.items())
@@ -237,4 +223,4 @@ def _counted(outcomes: Iterable[Outcome]) -> str:
 
 def _failed(outcome: Outcome) -> str:
     first, *others = outcome.failed
-    return f"fails {printable(first)}{f' and {len(others)} more' if others else ''}"
+    return f"fails {first}{f' and {len(others)} more' if others else ''}"

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -144,75 +143,49 @@ class Trial:
         with self._planted(fault) as runner:
             assert runner is not None
             for case, added in self._mails(fault, shown_by):
-                data = _data(case)
+                documents = load_documents(case.text or "")
+                data = {key: value for each in documents if isinstance(each, dict) for key, value in each.items()}
                 if added:
                     data["input"]["email"]["body"] += f"\n\n{added}."
-                with_words = self._case(data, case) if added else case
-                if with_words is None:
+                good, bad = self._run(data, case, self._good), self._run(data, case, runner)
+                if good is None or bad is None or _told(good) == _told(bad):
                     continue
-                good, bad = self._both(with_words, runner)
-                if _told(good) != _told(bad):
-                    scenario = self._scenario(fault, data, case, good, bad, runner)
-                    return Example(good.name, added, bad.actual_output["response_body"], scenario)
+                name, reply = good.name, bad.actual_output["response_body"]
+                prefix, _, number = next_id(self._options.directory, case.category).rpartition("_")
+                data = {key: value for key, value in data.items() if key not in ("must", "test")} | {
+                    "scenario_id": f"{prefix}_{int(number) + self._new_ids[prefix]:03d}",
+                    "description": f"Fails on '{fault.operator}' in {fault.file}. Say here what it guards",
+                    "review": True,
+                    "expected_output": _expected(good.actual_output, bad.actual_output),
+                }
+                good, bad = self._run(data, case, self._good), self._run(data, case, runner)
+                if good is None or bad is None or not good.passed or bad.passed:
+                    return Example(name, added, reply, None)
+                self._new_ids[prefix] += 1
+                return Example(name, added, reply, file_text(data, None))
         return None
 
     def _mails(self, fault: Fault, shown_by: str | None) -> Iterator[tuple[EvalTestCase, str]]:
-        """Scenarios, and what is to be written into the mail of each."""
-        cases = [(entry, good) for entry, good in zip(self.entries, self.results, strict=True) if good.passed]
-        if shown_by is not None:
-            yield from ((entry, "") for entry, _ in cases if entry.file == shown_by and isinstance(entry, EvalTestCase))
-            return
+        """Scenarios, and what is to be written into the mail of each: likely ones first."""
         stem, _, language = Path(fault.file).stem.partition(".")
-        answered = [
-            (entry, good)
-            for entry, good in cases
-            if isinstance(entry, EvalTestCase) and entry.input.email.raw is None and good.actual_output["email_sent"]
-        ]
-        same = [
-            entry
-            for entry, good in answered
-            if good.actual_output["scenario_used"] == stem
-            and (not language or (good.reading or {}).get("reply_language") == language)
-        ]
-        mails = (same or [entry for entry, _ in answered])[:_MAX_MAILS]
-        yield from ((entry, words) for words, entry in product(_phrases(fault, self._texts[fault.file]), mails))
+        mails: list[tuple[tuple[bool, bool], int, EvalTestCase]] = []
+        for entry, good in zip(self.entries, self.results, strict=True):
+            if isinstance(entry, EvalTestCase) and entry.file == shown_by:
+                yield entry, ""
+            elif isinstance(entry, EvalTestCase) and entry.input.email.raw is None and good.actual_output["email_sent"]:
+                is_other = good.actual_output["scenario_used"] != stem, language not in ("", good.language)
+                mails.append((is_other, len(mails), entry))
+        if shown_by is None:
+            likely = [entry for *_, entry in sorted(mails)[:_MAX_MAILS]]
+            yield from ((entry, words) for words in _phrases(fault, self._texts[fault.file]) for entry in likely)
 
-    def _scenario(
-        self,
-        fault: Fault,
-        data: dict[str, Any],
-        case: EvalTestCase,
-        good: EvalResult,
-        bad: EvalResult,
-        runner: EvalRunner,
-    ) -> str | None:
-        first = next_id(self._options.directory, case.category)
-        prefix, _, number = first.rpartition("_")
-        data = {name: value for name, value in data.items() if name not in ("must", "test")} | {
-            "scenario_id": f"{prefix}_{int(number) + self._new_ids[prefix]:03d}",
-            "description": f"Guards {fault.file}: fails on '{fault.operator}'. Say here what it guards",
-            "review": True,
-            "expected_output": _expected(good.actual_output, bad.actual_output),
-        }
-        made = self._case(data, case)
-        if made is None:
-            return None
-        good, bad = self._both(made, runner)
-        if not good.passed or bad.passed:
-            return None
-        self._new_ids[prefix] += 1
-        return file_text(data, None)
-
-    def _case(self, data: dict[str, Any], case: EvalTestCase) -> EvalTestCase | None:
-        """As a file beside that of `case` would have it, which is not written; None where it would be refused."""
+    def _run(self, data: Mapping[str, Any], case: EvalTestCase, runner: EvalRunner) -> EvalResult | None:
+        """Of a file beside that of `case`, which is not written; None where it would be refused."""
+        path = Path(case.file or "").with_stem(data["scenario_id"])
         try:
-            return self._loader.validate_test_case(data, Path(case.file or "").with_stem(data["scenario_id"]))
+            return run_without_event_loop(runner.run_entry(self._loader.validate_test_case(data, path)))
         except EvalError:
             return None
-
-    def _both(self, case: EvalTestCase, runner: EvalRunner) -> tuple[EvalResult, EvalResult]:
-        good, bad = (run_without_event_loop(each.run_entry(case)) for each in (self._good, runner))
-        return good, bad
 
     def _copied(self, config: Config, folder: Path) -> Config:
         """A configuration with a copy of the files, which stays as it is whoever edits meanwhile."""
@@ -242,11 +215,6 @@ class Trial:
 
 def _told(result: EvalResult) -> Mapping[str, Any]:
     return {name: value for name, value in result.actual_output.items() if name != "processing_time_ms"}
-
-
-def _data(case: EvalTestCase) -> dict[str, Any]:
-    documents = [each for each in load_documents(case.text or "") if isinstance(each, dict)]
-    return {name: value for document in documents for name, value in document.items()}
 
 
 def _expected(good: Mapping[str, Any], bad: Mapping[str, Any]) -> dict[str, Any]:
