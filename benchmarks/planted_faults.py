@@ -24,10 +24,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from faults.fault import TESTS, Fault, Outcome, equivalent_faults, identity
+from faults.fault import TESTS, Outcome, equivalent_faults, identity
 from faults.known_faults import known_faults
 from faults.sampling import all_faults, sample
 from faults.trial import ROOT, Trial, mirrored_tests
+
+from guarantee_email_agent.eval.mutation.fault import Fault
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 from faults.code_faults import python_faults
-from faults.fault import Fault
-from faults.instruction_faults import instruction_faults
+from faults.softened_phrases import softened_phrases
+from guarantee_email_agent.eval.mutation.fault import Fault, distinct
+from guarantee_email_agent.eval.mutation.instruction_faults import PHRASE, REWORDING, instruction_faults
 
 PACKAGE = Path("src/guarantee_email_agent")
 
@@ -38,13 +37,11 @@ def all_faults(root: Path) -> list[Fault]:
                 name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
                 faults += python_faults(name, text)
     for path in sorted((root / "instructions").rglob("*.md")):
-        faults += instruction_faults(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
-    seen: Counter[str] = Counter()
-    numbered = []
-    for fault in dict.fromkeys(faults):
-        numbered.append(replace(fault, occurrence=seen[fault.key]))
-        seen[fault.key] += 1
-    return numbered
+        name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+        planted = (*instruction_faults(name, text), *softened_phrases(name, text))
+        # Of the phrases there are thousands, and other words for the same are no fault.
+        faults += (fault for fault in planted if fault.operator not in (PHRASE, REWORDING))
+    return distinct(faults)
 
 
 def sample(faults: list[Fault], count: int) -> list[Fault]:

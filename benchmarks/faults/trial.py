@@ -11,8 +11,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from faults.fault import TESTS, Fault, Outcome
+from faults.fault import TESTS, Outcome
 from faults.sampling import PACKAGE
+from guarantee_email_agent.eval.mutation.fault import Fault
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 120  # a fault may loop
@@ -101,7 +102,7 @@ class Trial:
     def _with_fault(self, fault: Fault, notice: Callable[[], str | None]) -> str | None:
         path = self._copy / fault.file
         good = path.read_text(encoding="utf-8")
-        path.write_text(good[: fault.start] + fault.replacement + good[fault.end :], encoding="utf-8")
+        path.write_text(fault.planted_in(good), encoding="utf-8")
         try:
             return notice()
         except subprocess.TimeoutExpired:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from faults.code_faults import python_faults
-from faults.fault import Fault
 
 CODE = """
 def route(count: int, known: bool) -> str:
@@ -15,10 +14,6 @@ def route(count: int, known: bool) -> str:
     mark(count)
     return "several"
 """
-
-
-def apply(text: str, fault: Fault) -> str:
-    return text[: fault.start] + fault.replacement + text[fault.end :]
 
 
 def test_code_gets_each_kind_of_fault_and_stays_code() -> None:
@@ -34,7 +29,7 @@ def test_code_gets_each_kind_of_fault_and_stays_code() -> None:
         ("drop a call", "pass"),
     } <= changed
     for fault in faults:
-        ast.parse(apply(CODE, fault))
+        ast.parse(fault.planted_in(CODE))
 
 
 def test_what_is_written_for_people_is_left_alone() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from faults.fault import equivalent_faults
 from faults.known_faults import known_faults
 from faults.sampling import all_faults, sample
+from faults.softened_phrases import softened_phrases
 from faults.trial import ROOT
 
 
@@ -28,3 +30,18 @@ def test_the_places_of_the_known_faults_are_there() -> None:
 
 def test_a_fault_that_nothing_can_show_has_a_reason() -> None:
     assert all(reason.strip() for reason in equivalent_faults().values())
+
+
+@pytest.mark.parametrize(
+    ("firm", "soft"),
+    [
+        ("Ihre Garantie\nist gültig.", "Ihre Garantie\nsollte gültig sein."),
+        ("su garantía es\nválida.", "su garantía debería ser válida."),
+        ("votre garantie est valable.", "votre garantie devrait être valable."),
+        ("gwarancja jest\nważna.", "gwarancja powinna być ważna."),
+        ("numeru seryjnego urządzenia.", "numeru urządzenia."),
+    ],
+)
+def test_firm_phrases_of_translations_are_softened(firm: str, soft: str) -> None:
+    text = f"<reply>\n{firm}\n</reply>\n"
+    assert f"<reply>\n{soft}\n</reply>\n" in [each.planted_in(text) for each in softened_phrases("x.md", text)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faults.fault import TESTS, Fault, fault_in
+from faults.fault import TESTS
 from faults.trial import ROOT, Trial, mirrored_tests
+
+from guarantee_email_agent.eval.mutation.fault import Fault, fault_in
 
 FILE = "src/guarantee_email_agent/email/recipient.py"
 REPLY = "src/guarantee_email_agent/email/reply.py"

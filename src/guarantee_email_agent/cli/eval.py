@@ -141,6 +141,24 @@ def add_eval(commands: arguments.Commands) -> None:
         action="store_true",
         help="go on until Ctrl-C: after each save run what depends on the file, and print what is different",
     )
+    parser.add_argument(
+        "--mutate",
+        nargs="?",
+        const=60.0,
+        type=arguments.seconds,
+        metavar="SECONDS",
+        help="in place of results and gate, plant faults one at a time in a copy of the instruction files, and say "
+        "which of them no scenario notices; goes on where it was (default: for 60 seconds)",
+    )
+    parser.add_argument(
+        "--seed", type=arguments.count, metavar="N", help="with --mutate: which faults come first (default: 1)"
+    )
+    parser.add_argument(
+        "--floor",
+        type=arguments.percentage,
+        metavar="PERCENT",
+        help="with --mutate: end in 4 where the scenarios notice less of the faults that load",
+    )
     arguments.add_store_option(parser)
     arguments.add_verbose_option(parser, "name what passed in a suite of more than 50, too, and ")
 
@@ -154,11 +172,16 @@ def _evaluate(options: argparse.Namespace) -> int:
     with gc_paused():
         from guarantee_email_agent.eval.suite import evaluate
 
-    _refuse_acceptance(options)
     arguments.refuse_audience_alone(options)
+    _refuse_mismatched(options)
     config = arguments.load_config_and_log(options.config, options.verbose)
     stream = arguments.results_stream(options)
-    if options.watch:
+    if options.mutate is not None:
+        from guarantee_email_agent.eval.mutation.mutate import mutate
+
+        chosen, seed = _eval_options(options, config), options.seed or 1
+        code = mutate(chosen, config, stream, seconds=options.mutate, seed=seed, floor=options.floor)
+    elif options.watch:
         code = _watch(options, config, stream)
     else:
         chosen = _eval_options(options, config)
@@ -173,10 +196,14 @@ def _evaluate(options: argparse.Namespace) -> int:
     return code
 
 
-def _refuse_acceptance(options: argparse.Namespace) -> None:
-    """Raise ConfigurationError where nobody could be asked, or where nothing would be known of the run."""
+def _refuse_mismatched(options: argparse.Namespace) -> None:
+    """Raise ConfigurationError for options that need others, or another place to ask."""
     problem = None
-    if options.reason and options.accept is None:
+    if options.mutate is None and (options.seed is not None or options.floor is not None):
+        problem = "--seed and --floor are for --mutate. Add --mutate, or leave them out"
+    elif options.mutate is not None and (options.watch or options.accept is not None):
+        problem = "--mutate decides on no scenario. Leave --watch and --accept out"
+    elif options.reason and options.accept is None:
         problem = "--reason is for --accept. Add --accept, or leave it out"
     elif options.accept is not None and (options.no_store or options.watch):
         problem = "--accept reads the run that it follows from the run store. Leave --no-store and --watch out"

@@ -106,11 +106,15 @@ def nearest_sentences(failed: Iterable[Check], reply: object) -> Iterator[Neares
     missing = [each.phrase for each in failed if each.phrase and each.name.endswith("response_body_contains")]
     if not missing or not isinstance(reply, str):
         return
-    paragraphs = _PARAGRAPH_BREAK.split(reply[:_MAX_REPLY_CHARS])
-    sentences = [sentence for text in paragraphs for sentence in _SENTENCE_BREAK.split(" ".join(text.split()))]
+    sentences = split_sentences(reply[:_MAX_REPLY_CHARS])
     for phrase in missing:
         if (found := _nearest(phrase, sentences)) is not None:
             yield found
+
+
+def split_sentences(reply: str) -> list[str]:
+    paragraphs = _PARAGRAPH_BREAK.split(reply)
+    return [sentence for text in paragraphs for sentence in _SENTENCE_BREAK.split(" ".join(text.split())) if sentence]
 
 
 def _nearest(phrase: str, sentences: Sequence[str]) -> Nearest | None:

@@ -1,0 +1,1 @@
+"""What the suite notices: faults planted one at a time in a copy of the instruction files."""
