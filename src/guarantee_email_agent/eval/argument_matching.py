@@ -31,6 +31,12 @@ def is_matcher(value: object) -> bool:
     return isinstance(value, Mapping) and not MATCHERS.keys().isdisjoint(value)
 
 
+def has_matcher(value: object) -> bool:
+    """Whether it is one, or holds one."""
+    items = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return is_matcher(value) or any(map(has_matcher, items))
+
+
 def _fits(actual: object, wanted: object, loosely: bool) -> bool:
     if is_matcher(wanted):
         matcher = cast("Mapping[str, object]", wanted)

@@ -98,6 +98,8 @@ def input_files(config: Config, suite: Path, agent: str | None) -> Iterator[tupl
             yield ("instruction", f"scenarios/{name}"), os.path.join(scenarios, name)
     for name in _names(main.parent / "lexicon", ".md"):
         yield ("lexicon", name), os.path.join(main.parent, "lexicon", name)
+    for name in _names(suite / "servers", ".yaml"):
+        yield ("server", f"servers/{name}"), os.path.join(suite, "servers", name)
     judges, program = followed_code(suite, agent)
     yield from _named("judge", judges, os.path.abspath(suite))
     yield from _named("agent", program, os.getcwd())
