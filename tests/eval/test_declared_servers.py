@@ -141,6 +141,12 @@ def test_a_file_that_declares_no_server(declare: Any, tool: dict[str, Any], says
         load(declare(text="tools: ["), {"calendar": {}})
 
 
+def test_a_call_that_a_schema_never_gets_to_the_end_of_is_refused(declare: Any) -> None:
+    again = {"name": "again", "input_schema": {"type": "object", "$ref": "#"}}
+    case = load(declare(again), {"calendar": {"again": {}}})
+    assert "nested too deep" in str(case.servers["calendar"].by_name["again"].refusal({}))
+
+
 def test_the_mock_has_all_tools_and_refuses_what_the_schema_does(declare: Any) -> None:
     case = load(declare(ADD, LIST), {"calendar": {"add_event": {"id": 1}}})
     mocks = ServedMocks(case)

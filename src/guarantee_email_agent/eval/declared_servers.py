@@ -132,7 +132,10 @@ class DeclaredTool:
 
 
 def _mismatch(schema: Mapping[str, object], value: object) -> str | None:
-    errors = sorted(_validator(schema).iter_errors(value), key=lambda error: error.json_path)
+    try:
+        errors = sorted(_validator(schema).iter_errors(value), key=lambda error: error.json_path)
+    except RecursionError:
+        return "it is nested too deep"
     return "; ".join(map(_described, errors[:_MAX_PROBLEMS])) or None
 
 

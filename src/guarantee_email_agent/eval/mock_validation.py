@@ -109,7 +109,7 @@ def _item_problems(item: object, path: KeyPath, *, in_turn: bool = False) -> Ite
     for index, answer in enumerate(entry.answers or ()):
         yield from _item_problems(answer, (*path, "answers", index), in_turn=True)
     yield from find_json_problems(entry.answer, (*path, "answer"))
-    yield from find_argument_problems(entry.when, (*path, "when"))
+    yield from find_argument_problems(entry.when or {}, (*path, "when"))
 
 
 def find_declared_problems(
