@@ -231,7 +231,7 @@ def _run(command: Command, folder: Path, environment: Mapping[str, str]) -> tupl
         if done.returncode != 0:
             raise Wrong(f"{command.line}: ended with exit code {done.returncode}: {command.script}\n{done.stdout}")
         printed = done.stdout.rstrip("\n").split("\n") if done.stdout.strip() else []
-        return printed, Path(ended_in.read().strip())
+        return printed, Path(ended_in.read().strip() or folder)  # a script may set a trap of its own
 
 
 def _same(shown: Sequence[str], printed: Sequence[str]) -> bool:

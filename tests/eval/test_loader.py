@@ -376,7 +376,12 @@ class TestFields:
 
     def test_tools_of_any_server(self) -> None:
         data = changed("input.mock_responses.orders", {"get_order": [{"when": {"id": "A"}, "answer": "shipped"}]})
-        data["expected_output"]["calls"] = [{"server": "orders", "tool": "get_order", "times": 1}]
+        arguments = {"sql": "SELECT 1", "params": [1]}
+        data["input"]["mock_responses"]["orders"]["query"] = {"when": arguments, "answer": {}}
+        data["expected_output"]["calls"] = [
+            {"server": "orders", "tool": "get_order", "times": 1},
+            {"server": "orders", "tool": "query", "arguments": arguments},
+        ]
         data["expected_output"]["never_called"] = [{"server": "mail", "tool": "save_draft"}, {"server": "ticketing"}]
         expected = accepted(data).expected_output
         assert (expected.calls[0].times, expected.calls[0].arguments, expected.ordered) == (1, {}, False)

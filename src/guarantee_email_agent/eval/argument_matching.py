@@ -31,6 +31,12 @@ def is_matcher(value: object) -> bool:
     return isinstance(value, Mapping) and not MATCHERS.keys().isdisjoint(value)
 
 
+def has_matcher(value: object) -> bool:
+    """Whether it is one, or holds one."""
+    items = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return is_matcher(value) or any(map(has_matcher, items))
+
+
 def _fits(actual: object, wanted: object, loosely: bool) -> bool:
     if is_matcher(wanted):
         matcher = cast("Mapping[str, object]", wanted)
@@ -114,19 +120,24 @@ MATCHERS: Final[Mapping[str, Callable[[object, object, bool], bool]]] = {
 }
 
 
-def find_argument_problems(value: object, path: KeyPath) -> Iterator[Problem]:
+def find_argument_problems(arguments: Mapping[str, object], path: KeyPath) -> Iterator[Problem]:
     """What arguments in a file say wrongly: what JSON cannot hold, and matchers that would fit nothing or all."""
+    for name, value in arguments.items():  # which may themselves be called as matchers are, such as sql
+        yield from _value_problems(value, (*path, name))
+
+
+def _value_problems(value: object, path: KeyPath) -> Iterator[Problem]:
     if is_matcher(value):
         yield from _matcher_problems(cast("Mapping[str, object]", value), path)
     elif isinstance(value, dict):
         for name, item in value.items():
             if isinstance(name, str):
-                yield from find_argument_problems(item, (*path, name))
+                yield from _value_problems(item, (*path, name))
             else:
                 yield non_text_key(name, path)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from find_argument_problems(item, (*path, index))
+            yield from _value_problems(item, (*path, index))
     else:
         yield from find_json_problems(value, path)
 
@@ -159,7 +170,7 @@ def _matcher_problems(matcher: Mapping[str, object], path: KeyPath) -> Iterator[
                 yield Problem(place, "value", f"is no regular expression: {error}")
         elif name == "contains" and value in ("", {}):
             yield Problem(place, "value", "is empty, which anything contains; write any: true")
-        yield from (find_argument_problems if name == "contains" else find_json_problems)(value, place)
+        yield from (_value_problems if name == "contains" else find_json_problems)(value, place)
 
 
 def find_json_problems(value: object, path: KeyPath) -> Iterator[Problem]:

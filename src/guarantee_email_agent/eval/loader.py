@@ -12,6 +12,9 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.eval.declared_servers import FOLDER as SERVERS_FOLDER
+from guarantee_email_agent.eval.declared_servers import DeclaredServer, load_declared_servers
+from guarantee_email_agent.eval.mock_validation import find_declared_problems, find_tool_problems
 from guarantee_email_agent.eval.models import (
     EvalTestCase,
     InvalidScenario,
@@ -25,7 +28,7 @@ from guarantee_email_agent.eval.scenario_validation import (
     find_file_problems,
     find_name_problems,
 )
-from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, find_tool_problems
+from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES
 from guarantee_email_agent.files.problems import (
     Problem,
     dotted_path,
@@ -100,8 +103,9 @@ class EvalLoader:
 
         Raises EvalError with all problems in one line, and the code of the first: `eval_missing_field`,
         `eval_unknown_key`, `eval_wrong_type`, `eval_invalid_value`, `eval_test_not_found`, `eval_mail_not_found`,
-        `eval_mail_unreadable`, `eval_file_name`, `eval_wrong_id`, `eval_duplicate_id`. Its `details` hold `file_path`,
-        and as `field` the first key that is wrong, such as `expected_output.email_sent`, or None.
+        `eval_mail_unreadable`, `eval_server_invalid`, `eval_file_name`, `eval_wrong_id`, `eval_duplicate_id`. Its
+        `details` hold `file_path`, and as `field` the first key that is wrong, such as `expected_output.email_sent`, or
+        None.
         """
         path = os.fspath(file_path)
         try:
@@ -148,13 +152,19 @@ class EvalLoader:
             yield entry
 
     def _build_test_case(self, data: object, path: str, text: str | None) -> EvalTestCase:
-        case = build(EvalTestCase, data, {"file": path, "text": text})
+        folder = os.path.dirname(path)
+        mocks = _mocks_of(data)
+        try:
+            servers = load_declared_servers(folder, (name for name in mocks if name not in OWN_SERVICES))
+        except ValueError as error:
+            raise _error(path, f"Server cannot be used: {error}", "eval_server_invalid") from None
+        case = build(EvalTestCase, data, {"file": path, "text": text, "servers": servers})
         problems = case if isinstance(case, list) else list(find_contradictions(case))
         for missing in _find_missing(data, self._any_agent):  # before what else is wrong in its section
             places = enumerate(problems)
             same = (at for at, each in places if each.path[:1] == missing.path[:1] and each.kind != "missing")
             problems.insert(next(same, len(problems)), missing)
-        problems += _find_mock_problems(data)
+        problems += _find_mock_problems(mocks, servers, folder)
         if self._known is not None:
             problems += find_name_problems(data, self._known)
         others = list(find_file_problems(data, path))
@@ -177,7 +187,7 @@ def _scenario_names(folder: str) -> Iterator[str]:
                     continue
                 if entry.name.lower().endswith((".yaml", ".yml")):
                     yield within + entry.name
-                elif entry.is_dir(follow_symlinks=False):
+                elif entry.name != SERVERS_FOLDER and entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{within}{entry.name}/")
 
 
@@ -259,16 +269,24 @@ def _mapping_at(data: object, key: str) -> dict[str, object] | None:
     return value if isinstance(value, dict) else None
 
 
-def _find_mock_problems(data: object) -> list[Problem]:
+def _mocks_of(data: object) -> dict[str, dict[str, object]]:
+    """Empty for what is told as a wrong type."""
     mocks = data.get("input") if isinstance(data, dict) else None
     mocks = mocks.get("mock_responses") if isinstance(mocks, dict) else None
     if not isinstance(mocks, dict) or not all(map(_is_mapping_of_text, (mocks, *mocks.values()))):
-        return []  # told as a wrong type
+        return {}
+    return mocks
+
+
+def _find_mock_problems(
+    mocks: dict[str, dict[str, object]], servers: Mapping[str, DeclaredServer], folder: str
+) -> list[Problem]:
     known = {name: answer for name, answer in mocks.items() if name in OWN_SERVICES}
     if answer := mocks.get("warranty_api"):  # facts may have any further keys
         known["warranty_api"] = {key: value for key, value in answer.items() if key in _WARRANTY_KEYS}
     found = build(MockResponses, known)
-    problems = [*(found if isinstance(found, list) else ()), *find_tool_problems(mocks)]
+    problems = [*(found if isinstance(found, list) else ()), *find_tool_problems(mocks, servers)]
+    problems += [] if problems else find_declared_problems(mocks, servers, folder)
     return [replace(problem, path=("input", "mock_responses", *problem.path)) for problem in problems]
 
 

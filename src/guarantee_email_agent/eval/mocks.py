@@ -12,7 +12,7 @@ from typing import Any
 
 from guarantee_email_agent.config.built_in_files import built_in_path
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
-from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
+from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, RefusedCallError, ToolMocks, UnknownCallError
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, LexiconSource
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message, ModelClient
@@ -156,9 +156,10 @@ class MockLookUpClient:
                 return call.answered({"status": "not_found"})
             try:
                 given = self._tools.answer(self._name, self._tool, arguments)
-            except UnknownCallError as error:
+            except (RefusedCallError, UnknownCallError) as error:
                 call.refused = True
-                raise IntegrationError(str(error), f"{self._name}_unavailable") from None
+                kind = "invalid_argument" if isinstance(error, RefusedCallError) else "unavailable"
+                raise IntegrationError(str(error), f"{self._name}_{kind}") from None
             if given.error in _RETRYABLE_FAILURES:
                 message = f"The mocked {self._name} fails as the scenario says: {given.error}"
                 raise IntegrationError(message, f"{self._name}_{given.error}", {"retryable": True})
@@ -264,7 +265,7 @@ class MockedServices:
 
     @classmethod
     def in_process(cls, test_case: EvalTestCase, lexicon: LexiconSource | None = None) -> MockedServices:
-        tools = ToolMocks(test_case.input.mock_responses)
+        tools = ToolMocks(test_case.input.mock_responses, test_case.servers)
         clients = create_mock_clients(test_case, tools, lexicon)
         return cls(tools, clients, clients)
 

@@ -35,6 +35,7 @@ from guarantee_email_agent.eval.checks import (
     reported_output,
     run_checks,
 )
+from guarantee_email_agent.eval.declared_servers import DeclaredServer
 from guarantee_email_agent.eval.scenario_values import (
     DAY,
     SCENARIO_ID,
@@ -322,6 +323,9 @@ class EvalTestCase:
     )
     file: str | None = field(default=None, metadata={"key": None})  # the path it was loaded from
     text: str | None = field(default=None, metadata={"key": None}, repr=False, compare=False)  # what stood in it
+    servers: Mapping[str, DeclaredServer] = field(  # beside it, of those that it mocks
+        default_factory=dict, metadata={"key": None}, repr=False, compare=False
+    )
 
     @property
     def recipient(self) -> str | None:

@@ -60,8 +60,7 @@ def _tools_schema() -> dict[str, Any]:
     by_arguments = {"type": "array", "items": {"type": "object", "required": ["when"], **entry}, "minItems": 1}
     return {
         "description": "Another MCP server: its tools by name, each with its answer.",
-        "type": "object",
-        "minProperties": 1,
+        "type": "object",  # empty for one that is declared
         "additionalProperties": {
             "anyOf": [{"type": ["object", "string"]}, by_arguments],
             "if": {"type": "object", **is_entry},

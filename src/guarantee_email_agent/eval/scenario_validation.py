@@ -12,6 +12,7 @@ from typing import Final
 
 from guarantee_email_agent.eval.argument_matching import find_argument_problems
 from guarantee_email_agent.eval.checks import ExpectedAnswer, ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.declared_servers import find_unknown_arguments
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalTestCase
 from guarantee_email_agent.eval.scenario import NO_LIMITS
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
@@ -147,9 +148,14 @@ def _find_unknown_calls(case: EvalTestCase) -> Iterator[Problem]:
         yield Problem(("expected_output", "ordered"), "value", "needs two calls or more; add them, or remove it")
     mocks = case.input.mock_responses
     known = {**OWN_TOOLS, **{name: dict.fromkeys(mocks[name]) for name in mocks if name not in OWN_SERVICES}}
+    for name, server in case.servers.items():
+        known[name] = {tool.name: tool.arguments for tool in server.tools}
     for key in ("calls", "never_called"):
         for index, call in enumerate(getattr(expected, key)):
-            yield from _find_unknown_call(call, known, ("expected_output", key, index))
+            path = ("expected_output", key, index)
+            yield from _find_unknown_call(call, known, path)
+            if call.server in case.servers and (tool := case.servers[call.server].by_name.get(call.tool or "")):
+                yield from tool.find_value_problems(call.arguments, (*path, "arguments"))
 
 
 def _find_unknown_call(
@@ -166,11 +172,8 @@ def _find_unknown_call(
         yield Problem((*path, "tool"), "value", wrong)
         return
     taken = [names for tool, names in tools.items() if call.tool in (None, tool)]
-    names = [name for each in taken if each is not None for name in each]
-    for name in call.arguments:
-        if name not in names and None not in taken:
-            wrong = f"is no argument of {call.server}.{call.tool or '*'}{_listed(name, dict.fromkeys(names))}"
-            yield Problem((*path, "arguments", name), "value", wrong)
+    names = None if None in taken else tuple({name: None for each in taken for name in each or ()})
+    yield from find_unknown_arguments(call.arguments, names, f"{call.server}.{call.tool or '*'}", (*path, "arguments"))
 
 
 def _listed(word: str, known: Iterable[str]) -> str:

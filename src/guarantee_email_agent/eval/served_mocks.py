@@ -19,7 +19,13 @@ from pydantic import ConfigDict
 from guarantee_email_agent.eval.mock_stores import MockMailStore, MockTicketStore
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalTestCase
-from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolAnswer, ToolMocks, UnknownCallError
+from guarantee_email_agent.eval.tool_mocks import (
+    MALFORMED_ANSWER,
+    RefusedCallError,
+    ToolAnswer,
+    ToolMocks,
+    UnknownCallError,
+)
 from guarantee_email_agent.files.fields import field_key
 from guarantee_email_agent.mcp_servers.dispatcher import (
     Dispatcher,
@@ -59,7 +65,7 @@ class ServedMocks:
 
     def __init__(self, test_case: EvalTestCase, on_silence: Callable[[], None] = lambda: None) -> None:
         """on_silence: is called on the server's event loop for each call that is never answered, as it comes in."""
-        self.tools = ToolMocks(test_case.input.mock_responses)
+        self.tools = ToolMocks(test_case.input.mock_responses, test_case.servers)
         self.clients = create_mock_clients(test_case)
         self.stopped_by: str | None = None
         self._left = MAX_ARGUMENT_CHARS
@@ -183,7 +189,17 @@ class _MockedServer(_Server):
         """Nothing goes on without its caller."""
 
     def declarations(self) -> list[Tool]:
-        """Which arguments a tool takes only its calls tell, so any are accepted."""
+        """Where it is not declared, which arguments a tool takes only its calls tell, so any are accepted."""
+        if declared := self._mocks.tools.declared.get(self._name):
+            return [
+                Tool(
+                    name=each.name,
+                    description=each.description,
+                    input_schema=dict(each.input_schema),
+                    output_schema=None if each.output_schema is None else dict(each.output_schema),
+                )
+                for each in declared.tools
+            ]
         tools = []
         for tool, entries in self._mocks.tools.servers[self._name].items():
             names: dict[str, Any] = {name: {} for entry in entries for name in entry.when or ()}
@@ -196,6 +212,8 @@ class _MockedServer(_Server):
             given = self._mocks.tools.answer(self._name, tool_name, arguments)
         except UnknownCallError as unknown:
             raise ToolError("mock_unknown_call", str(unknown)) from None
+        except RefusedCallError as refused:
+            raise ToolError("mock_invalid_argument", str(refused)) from None
         if given.error == "slow":
             await asyncio.sleep(SLOW_S)
         elif given.error is not None and given.error != "malformed":

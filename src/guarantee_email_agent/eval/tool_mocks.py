@@ -8,7 +8,6 @@ that no mock knows: the agent gets an error, and the scenario fails.
 from __future__ import annotations
 
 import json
-import re
 import time
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
@@ -16,8 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeVar
 
-from guarantee_email_agent.eval.argument_matching import find_argument_problems, find_json_problems, has_arguments
-from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, suggestion, unknown_key
+from guarantee_email_agent.eval.argument_matching import has_arguments
+from guarantee_email_agent.eval.declared_servers import DeclaredServer
+from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -57,10 +57,6 @@ NO_LOOK_UPS: Final = ("mail", "ticketing")
 """Those of them to which no number goes."""
 
 _COMPLETING: Final = ("mail.send_reply", "mail.save_draft")
-_MEANT: Final = {"mail": "gmail", "warranty": "warranty_api"}
-_KEYS_OF_SERVICES: Final = frozenset({"error", "status", "expiration_date", "coverage", "serial_number", "owner_email"})
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-_IN_TURN: Final = "answers: […] is given in turn, answer: […] is one answer that is a list"
 _NEEDED_IN_BLOCK: Final[Mapping[str, tuple[str, ...]]] = {
     "text": ("text",),
     "image": (),
@@ -159,11 +155,19 @@ class ToolAnswer:
         default=None, metadata={"doc": "Fail this way instead; slow gives the answer seconds late."}
     )
 
+    @property
+    def in_turn(self) -> list[ToolAnswer]:
+        return [_read_entry(item) for item in self.answers or ()]
+
     def fits(self, arguments: Mapping[str, Any]) -> bool:
         return has_arguments(arguments, self.when or {})
 
 
 ENTRY_KEYS: Final = frozenset({"when", "answer", "answers", "error"})
+
+
+class RefusedCallError(Exception):
+    """A call that the declared server refuses for its arguments, which fails no scenario by itself."""
 
 
 class UnknownCallError(Exception):
@@ -177,8 +181,11 @@ class ToolMocks:
     Not for calls from several threads at once.
     """
 
-    def __init__(self, mock_responses: Mapping[str, Mapping[str, object]]) -> None:
-        """mock_responses: as the loader accepted it."""
+    def __init__(
+        self, mock_responses: Mapping[str, Mapping[str, object]], declared: Mapping[str, DeclaredServer] | None = None
+    ) -> None:
+        """mock_responses: as the loader accepted it. declared: servers whose tools are known."""
+        self.declared = declared or {}
         self.servers = read_tool_mocks(mock_responses)
         self.calls: list[ToolCall] = []
         self.unknown: list[str] = []
@@ -188,8 +195,11 @@ class ToolMocks:
         """What the tool answers, and whether it fails: `timeout` and `unavailable` give no answer, `malformed` gives
         one of another shape, `slow` a right one, late.
 
-        Raises UnknownCallError, which `unknown` remembers.
+        Raises RefusedCallError, and UnknownCallError, which `unknown` remembers.
         """
+        declared = self.declared[server].by_name.get(tool) if server in self.declared else None
+        if declared is not None and (refusal := declared.refusal(arguments)) is not None:
+            raise RefusedCallError(f"{tool}: {refusal}")
         try:
             given = self._next(server, tool, arguments)
         except UnknownCallError as unknown:
@@ -225,13 +235,14 @@ class ToolMocks:
         number = next((number for number, entry in enumerate(entries) if entry.fits(arguments)), -1)
         if number < 0:
             raise UnknownCallError(f"{server}.{tool} has no answer for these arguments: {dict(arguments)!r:.200}")
-        if (answers := entries[number].answers) is None:
+        if entries[number].answers is None:
             return entries[number]
+        answers = entries[number].in_turn
         turn = self._given.get((server, tool, number), 0)
         if turn >= len(answers):
             raise UnknownCallError(f"{server}.{tool} was called again after its last answer ({len(answers)})")
         self._given[server, tool, number] = turn + 1
-        return _read_entry(answers[turn])
+        return answers[turn]
 
 
 def read_tool_mocks(mock_responses: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, list[ToolAnswer]]]:
@@ -247,12 +258,12 @@ def read_tool_mocks(mock_responses: Mapping[str, Mapping[str, object]]) -> dict[
 
 
 def _read_entry(item: object) -> ToolAnswer:
-    entry = build(ToolAnswer, item) if _is_entry(item) else ToolAnswer(answer=item)
+    entry = build(ToolAnswer, item) if is_entry(item) else ToolAnswer(answer=item)
     assert isinstance(entry, ToolAnswer)
     return entry
 
 
-def _is_entry(item: object) -> bool:
+def is_entry(item: object) -> bool:
     """Whether a mapping tells of an answer, and is not the answer itself, which may well have a text `content`."""
     if not isinstance(item, dict):
         return False
@@ -260,88 +271,3 @@ def _is_entry(item: object) -> bool:
     return not ENTRY_KEYS.isdisjoint(item) or (
         isinstance(blocks, list) and any(isinstance(block, dict) and "type" in block for block in blocks)
     )
-
-
-# What is wrong with it in a file --------------------------------------------------------------------------------------
-
-
-def find_tool_problems(mock_responses: Mapping[str, Mapping[str, object]]) -> Iterator[Problem]:
-    """What a scenario's file says wrongly of tools; paths begin below `mock_responses`."""
-    for server, tools in mock_responses.items():
-        if server in OWN_SERVICES:
-            continue
-        if (problem := _server_problem(server, tools)) is not None:
-            yield problem
-            continue
-        for tool, value in tools.items():
-            path = (server, tool)
-            if tool == "error":
-                yield Problem(path, "value", "is no tool; a fault stands under the tool that fails: {tool: {error: …}}")
-            elif not _NAME.fullmatch(tool):
-                yield Problem(path, "value", "is no name of a tool: letters, digits, '_', '-', '.', at most 64")
-            else:
-                yield from _tool_problems(value, path)
-
-
-def _server_problem(server: str, tools: Mapping[str, object]) -> Problem | None:
-    if server in _MEANT:
-        return unknown_key(server, (), [_MEANT[server]])
-    if (not tools or not _KEYS_OF_SERVICES.isdisjoint(tools)) and "did you mean" in suggestion(server, OWN_SERVICES):
-        return unknown_key(server, (), OWN_SERVICES)
-    if not _NAME.fullmatch(server):
-        return Problem((server,), "value", "is no name of a server: letters, digits, '_', '-', '.', at most 64")
-    if not tools:
-        return Problem(
-            (server,), "value", "names no tool; write the tool's answer below its name, or remove the server"
-        )
-    return None
-
-
-def _tool_problems(value: object, path: KeyPath) -> Iterator[Problem]:
-    if not isinstance(value, list):
-        yield from _item_problems(value, path)
-        return
-    by_arguments = [_is_entry(item) and "when" in item for item in value]
-    if not any(by_arguments):
-        yield Problem(path, "value", f"is a list without when; write which is meant: {{{_IN_TURN}}}")
-    elif not all(by_arguments):
-        wrong = "has no when, unlike others of the list; give each one ({} fits any call)"
-        yield Problem((*path, by_arguments.index(False)), "value", wrong)
-    else:
-        for index, item in enumerate(value):
-            yield from _item_problems(item, (*path, index))
-
-
-def _item_problems(item: object, path: KeyPath, *, in_turn: bool = False) -> Iterator[Problem]:
-    """in_turn: it is one of several answers, so that it has no `when`."""
-    if not _is_entry(item):
-        if isinstance(item, dict):
-            yield from find_json_problems(item, path)
-        elif not isinstance(item, str) and not in_turn:
-            yield mismatch(path, "an answer (a mapping or text); any other stands under answer", item)
-        return
-    entry = build(ToolAnswer, item)
-    if isinstance(entry, list):
-        for problem in entry:
-            yield Problem((*path, *problem.path), problem.kind, problem.message, problem.quote)
-        return
-    given = [name for name in ("answer", "answers", "content") if getattr(entry, name) is not None]
-    if entry.error not in (None, "slow"):
-        if given:
-            wrong = f"is never given, since the tool fails ({entry.error}); remove one"
-            yield Problem((*path, given[0]), "value", wrong)
-    elif not given:
-        what = "has no answer; write one" if entry.error is None else "is slow to give an answer; write which"
-        yield Problem(path, "value", f"{what} under answer: {{}} is one without content")
-    elif len(given) > 1:
-        yield Problem(path, "value", f"has {' and '.join(given)}; keep one")
-    elif in_turn and (entry.when is not None or entry.answers is not None):
-        yield Problem(path, "value", "is one of several answers in turn, so it has neither when nor answers itself")
-    elif entry.answers is not None and (entry.error or entry.is_error):
-        yield Problem((*path, "answers"), "value", "fail each on its own: {answers: [{answer: …, is_error: true}]}")
-    elif entry.answers == ():
-        yield Problem((*path, "answers"), "value", "is an empty list; write what it answers in turn")
-    for index, answer in enumerate(entry.answers or ()):
-        yield from _item_problems(answer, (*path, "answers", index), in_turn=True)
-    yield from find_json_problems(entry.answer, (*path, "answer"))
-    yield from find_argument_problems(entry.when, (*path, "when"))

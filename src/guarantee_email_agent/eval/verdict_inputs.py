@@ -76,6 +76,10 @@ def input_files(config: Config, suite: Path, agent: str | None) -> Iterator[tupl
     if _is_own(agent):
         yield from instruction_paths(config).items()
     yield from lexicon_paths(config).items()
+    for folder in suite_folders(suite):
+        for name in names(folder / "servers", ".yaml"):
+            path = os.path.join(folder, "servers", name)
+            yield ("server", os.path.relpath(path, suite)), path
     judges, program = followed_code(suite, agent)
     yield from _named("judge", judges, os.path.abspath(suite))
     yield from _named("agent", program, os.getcwd())

@@ -94,6 +94,10 @@ class McpSession:
         """The names of the tools that the server offers; none before it was started."""
         return frozenset(self._connection.tools) if self._connection else frozenset()
 
+    async def list_tools(self) -> Mapping[str, OfferedTool]:
+        """By name, as the server listed them when it was started last; `start`."""
+        return (await self._connected()).tools
+
     def name_of(self, tool: str) -> str:
         """What the server calls one of our tools."""
         return tool

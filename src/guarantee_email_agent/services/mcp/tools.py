@@ -18,11 +18,12 @@ class OfferedTool:
     input_schema: Mapping[str, Any]
     output_schema: Mapping[str, Any] | None = None
     read_only: bool = False
+    description: str = ""
 
     @classmethod
     def of(cls, tool: Tool) -> Self:
         read_only = tool.annotations is not None and tool.annotations.read_only_hint is True
-        return cls(tool.name, tool.input_schema, tool.output_schema, read_only)
+        return cls(tool.name, tool.input_schema, tool.output_schema, read_only, tool.description or "")
 
     @property
     def parameters(self) -> frozenset[str] | None:
