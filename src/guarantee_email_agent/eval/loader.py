@@ -14,7 +14,6 @@ from typing import Final
 
 from guarantee_email_agent.eval.declared_servers import FOLDER as SERVERS_FOLDER
 from guarantee_email_agent.eval.declared_servers import DeclaredServer, load_declared_servers
-from guarantee_email_agent.eval.mock_validation import find_declared_problems, find_tool_problems
 from guarantee_email_agent.eval.models import (
     EvalTestCase,
     InvalidScenario,
@@ -285,8 +284,12 @@ def _find_mock_problems(
     if answer := mocks.get("warranty_api"):  # facts may have any further keys
         known["warranty_api"] = {key: value for key, value in answer.items() if key in _WARRANTY_KEYS}
     found = build(MockResponses, known)
-    problems = [*(found if isinstance(found, list) else ()), *find_tool_problems(mocks, servers)]
-    problems += [] if problems else find_declared_problems(mocks, servers, folder)
+    problems = list(found) if isinstance(found, list) else []
+    if mocks.keys() - OWN_SERVICES:
+        from guarantee_email_agent.eval.mock_validation import find_declared_problems, find_tool_problems
+
+        problems += find_tool_problems(mocks, servers)
+        problems += [] if problems else find_declared_problems(mocks, servers, folder)
     return [replace(problem, path=("input", "mock_responses", *problem.path)) for problem in problems]
 
 
