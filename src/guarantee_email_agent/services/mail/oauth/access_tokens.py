@@ -77,7 +77,8 @@ class AccessTokens:
             if request is None:
                 request = self._request = Future()
                 arguments = (request, refused, anew)
-                threading.Thread(target=self._work, args=arguments, daemon=True, name="access token").start()
+                # No daemon: a process that ended with the answer on its way would lose the one good refresh token.
+                threading.Thread(target=self._work, args=arguments, daemon=False, name="access token").start()
         try:
             return request.result(WAIT_S)
         except TimeoutError:
