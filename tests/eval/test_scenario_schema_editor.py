@@ -99,7 +99,7 @@ def test_no_shipped_scenario_is_underlined(editor: LanguageServer) -> None:
     [
         ("email_sent", "email_snt", "Property email_snt is not allowed."),
         ("created: 2026", "creatd: 2026", 'Missing property "created".'),
-        ("ticket_created: true", "ticket_created: often", 'Incorrect type. Expected one of boolean, null.'),
+        ("ticket_created: true", "ticket_created: often", "Incorrect type. Expected one of boolean, null."),
         ("2026-01-18T10:00:00Z", "yesterday", "String does not match the pattern of"),
         ('status: "valid"', "error: timout", "Value is not accepted. Valid values:"),
     ],
