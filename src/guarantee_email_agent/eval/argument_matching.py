@@ -9,9 +9,11 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from math import isfinite
 from typing import Any, Final, cast
 
+from guarantee_email_agent.files.fields import not_blank
 from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, non_text_key
 from guarantee_email_agent.utils.normalize import normalize_phrase
 
@@ -90,7 +92,13 @@ def _matches(actual: object, pattern: object, loosely: bool) -> bool:
 
 def _is_near(actual: object, wanted: Any, tolerance: Any, loosely: bool) -> bool:
     number = _unspelled(actual) if loosely else actual
-    return isinstance(number, int | float) and not isinstance(number, bool) and abs(number - wanted) <= tolerance
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return False
+    # As written: 0.4 is within 0.1 of 0.3, and no whole number is too large.
+    exact, middle, most = (
+        Decimal(each if isinstance(each, int) else repr(each)) for each in (number, wanted, tolerance)
+    )
+    return abs(exact - middle) <= most
 
 
 def _is_same_sql(actual: object, wanted: object, loosely: bool) -> bool:
@@ -163,14 +171,20 @@ def _matcher_problems(matcher: Mapping[str, object], path: KeyPath) -> Iterator[
             yield mismatch(place, "true, which fits any value", value)
         elif name in ("matches", "sql") and (not isinstance(value, str) or not value.strip()):
             yield mismatch(place, "text that is not blank", value)
-        elif name == "matches":
-            try:
-                re.compile(str(value))
-            except (re.error, RecursionError, OverflowError) as error:
-                yield Problem(place, "value", f"is no regular expression: {error}")
+        elif name == "matches" and (problem := check_pattern(str(value))):
+            yield Problem(place, "value", problem)
         elif name == "contains" and value in ("", {}):
             yield Problem(place, "value", "is empty, which anything contains; write any: true")
         yield from (_value_problems if name == "contains" else find_json_problems)(value, place)
+
+
+def check_pattern(value: str) -> str | None:
+    """What is wrong with a regular expression of a file, whose author may run any code beside it anyway."""
+    try:
+        re.compile(value)
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"is no regular expression ({error})"
+    return not_blank(value)
 
 
 def find_json_problems(value: object, path: KeyPath) -> Iterator[Problem]:
