@@ -42,8 +42,8 @@ def declare(tmp_path: Path) -> Any:
     return write
 
 
-def load(folder: Path, mocks: object, **expected: object) -> Any:
-    data = {
+def scenario(mocks: object, **expected: object) -> dict[str, object]:
+    return {
         "scenario_id": "calendar_001",
         "description": "d",
         "category": "calendar",
@@ -54,7 +54,10 @@ def load(folder: Path, mocks: object, **expected: object) -> Any:
         },
         "expected_output": {"email_sent": False, "ticket_created": False, **expected},
     }
-    return EvalLoader(any_agent=True).validate_test_case(data, folder / "calendar_001.yaml")
+
+
+def load(folder: Path, mocks: object, **expected: object) -> Any:
+    return EvalLoader(any_agent=True).validate_test_case(scenario(mocks, **expected), folder / "calendar_001.yaml")
 
 
 def call_of(**arguments: object) -> list[dict[str, object]]:
@@ -114,6 +117,30 @@ def test_what_fits_is_accepted(declare: Any) -> None:
     assert list(case.servers["calendar"].by_name) == ["add_event", "list_events"]
     kinds = {kind: name for (kind, name), _ in input_files(load_config(cwd=folder, environ={}), folder, "command:x")}
     assert kinds["server"] == "servers/calendar.yaml"
+
+
+def test_the_nearest_folder_of_the_suite_declares_a_server(declare: Any, tmp_path: Path) -> None:
+    declare(ADD)
+    below = tmp_path / "suite" / "below"
+    below.mkdir(parents=True)
+    loader = EvalLoader(any_agent=True)
+
+    def tools(suite: Path) -> list[str]:
+        loader.scenario_files(f"{suite}/")
+        servers = loader.validate_test_case(
+            scenario({"calendar": {"list_events": {}}}), below / "calendar_001.yaml"
+        ).servers
+        return [tool.name for server in servers.values() for tool in server.tools]
+
+    with pytest.raises(EvalError, match="did you mean 'add_event'"):
+        tools(tmp_path)
+    assert tools(tmp_path / "suite") == []
+    (tmp_path / "servers").rename(tmp_path / "suite" / "servers")
+    declare(LIST)
+    with pytest.raises(EvalError, match="did you mean 'add_event'"):
+        tools(tmp_path)
+    (tmp_path / "servers").rename(below / "servers")
+    assert tools(tmp_path) == tools(below) == ["list_events"]
 
 
 @pytest.mark.parametrize(

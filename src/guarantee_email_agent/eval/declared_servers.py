@@ -203,12 +203,15 @@ def _read_server(text: str) -> DeclaredServer | str:
     )
 
 
-def load_declared_servers(folder: str, names: Iterable[str]) -> dict[str, DeclaredServer]:
-    """Those of a suite's folder that a scenario mocks. Raises as `load_declared_server` does."""
+def load_declared_servers(folders: Sequence[str], names: Iterable[str]) -> dict[str, DeclaredServer]:
+    """Those that a scenario mocks. folders: where each may be declared, the nearest first.
+
+    Raises as `load_declared_server` does.
+    """
     declared: dict[str, DeclaredServer] = {}
     for name in names:
-        path = os.path.join(folder, FOLDER, f"{name}.yaml")
-        if SERVER_NAME.fullmatch(name) and os.path.lexists(path):
+        paths = (os.path.join(folder, FOLDER, f"{name}.yaml") for folder in folders)
+        if SERVER_NAME.fullmatch(name) and (path := next(filter(os.path.lexists, paths), None)):
             declared[name] = load_declared_server(path)
     return declared
 
