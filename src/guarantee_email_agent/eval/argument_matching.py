@@ -131,23 +131,7 @@ MATCHERS: Final[Mapping[str, Callable[[object, object, bool], bool]]] = {
 def find_argument_problems(arguments: Mapping[str, object], path: KeyPath) -> Iterator[Problem]:
     """What arguments in a file say wrongly: what JSON cannot hold, and matchers that would fit nothing or all."""
     for name, value in arguments.items():  # which may themselves be called as matchers are, such as sql
-        yield from _value_problems(value, (*path, name))
-
-
-def _value_problems(value: object, path: KeyPath) -> Iterator[Problem]:
-    if is_matcher(value):
-        yield from _matcher_problems(cast("Mapping[str, object]", value), path)
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            if isinstance(name, str):
-                yield from _value_problems(item, (*path, name))
-            else:
-                yield non_text_key(name, path)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _value_problems(item, (*path, index))
-    else:
-        yield from find_json_problems(value, path)
+        yield from find_json_problems(value, (*path, name), matchers=True)
 
 
 def _matcher_problems(matcher: Mapping[str, object], path: KeyPath) -> Iterator[Problem]:
@@ -175,7 +159,7 @@ def _matcher_problems(matcher: Mapping[str, object], path: KeyPath) -> Iterator[
             yield Problem(place, "value", problem)
         elif name == "contains" and value in ("", {}):
             yield Problem(place, "value", "is empty, which anything contains; write any: true")
-        yield from (_value_problems if name == "contains" else find_json_problems)(value, place)
+        yield from find_json_problems(value, place, matchers=name == "contains")
 
 
 def check_pattern(value: str) -> str | None:
@@ -187,16 +171,18 @@ def check_pattern(value: str) -> str | None:
     return not_blank(value)
 
 
-def find_json_problems(value: object, path: KeyPath) -> Iterator[Problem]:
-    """What YAML can hold and JSON, in which calls and answers travel, cannot."""
-    if isinstance(value, dict):
+def find_json_problems(value: object, path: KeyPath, *, matchers: bool = False) -> Iterator[Problem]:
+    """What YAML can hold and JSON, in which calls and answers travel, cannot. matchers: may stand in it, too."""
+    if matchers and is_matcher(value):
+        yield from _matcher_problems(cast("Mapping[str, object]", value), path)
+    elif isinstance(value, dict):
         for key, item in value.items():
             if isinstance(key, str):
-                yield from find_json_problems(item, (*path, key))
+                yield from find_json_problems(item, (*path, key), matchers=matchers)
             else:
                 yield non_text_key(key, path)
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for index, item in enumerate(value):
-            yield from find_json_problems(item, (*path, index))
+            yield from find_json_problems(item, (*path, index), matchers=matchers)
     elif isinstance(value, float) and not isfinite(value):
         yield Problem(path, "value", "is a number that JSON does not have; write a finite one, or text")
