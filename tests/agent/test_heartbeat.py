@@ -56,7 +56,10 @@ def test_a_main_loop_that_stands_still_is_told(ledger: Ledger, location: str, si
     assert [outage.code for outage in agent.outages] == ([] if silent_s is None else ["not_listed"])
 
 
-def test_what_mails_took_is_written_at_the_end_at_the_latest(ledger: Ledger, location: str) -> None:
+@pytest.mark.parametrize(("lost_usd", "all_usd"), [(0.25, 0.75), (None, None)])
+def test_what_mails_took_is_written_at_the_end_at_the_latest(
+    ledger: Ledger, location: str, lost_usd: float | None, all_usd: float | None
+) -> None:
     ledger.claim(MAIL, location_key=MAIL, owner="one:1", lease_s=1)
 
     async def live() -> None:
@@ -65,14 +68,16 @@ def test_what_mails_took_is_written_at_the_end_at_the_latest(ledger: Ledger, loc
             for result in (
                 WorkResult("failed", mail_key=MAIL, duration_ms=1500, tokens=10, cost_usd=0.5),
                 WorkResult("busy", mail_key=MAIL, duration_ms=9000),
-                WorkResult("busy", mail_key=MAIL, duration_ms=1000, tokens=10, cost_usd=0.25),  # its lease was lost
+                WorkResult(
+                    "busy", mail_key=MAIL, duration_ms=1000, tokens=0 if lost_usd is None else 10, cost_usd=lost_usd
+                ),  # its lease was lost
                 WorkResult("answered", mail_key=MAIL, duration_ms=500),
             ):
                 heartbeat.mail_worked(ENTRY, result)
 
     asyncio.run(live())
     with LedgerReader(location) as reader:
-        assert (reader.find(MAIL).worked_s, reader.find(MAIL).cost_usd) == (3.0, 0.75)
+        assert (reader.find(MAIL).worked_s, reader.find(MAIL).cost_usd) == (3.0, all_usd)
 
 
 def test_it_takes_the_place_of_one_that_was_killed_here_and_of_no_other(ledger: Ledger, location: str) -> None:

@@ -42,8 +42,8 @@ def declare(tmp_path: Path) -> Any:
     return write
 
 
-def load(folder: Path, mocks: object, **expected: object) -> Any:
-    data = {
+def scenario(mocks: object, **expected: object) -> dict[str, object]:
+    return {
         "scenario_id": "calendar_001",
         "description": "d",
         "category": "calendar",
@@ -54,7 +54,10 @@ def load(folder: Path, mocks: object, **expected: object) -> Any:
         },
         "expected_output": {"email_sent": False, "ticket_created": False, **expected},
     }
-    return EvalLoader(any_agent=True).validate_test_case(data, folder / "calendar_001.yaml")
+
+
+def load(folder: Path, mocks: object, **expected: object) -> Any:
+    return EvalLoader(any_agent=True).validate_test_case(scenario(mocks, **expected), folder / "calendar_001.yaml")
 
 
 def call_of(**arguments: object) -> list[dict[str, object]]:
@@ -116,6 +119,30 @@ def test_what_fits_is_accepted(declare: Any) -> None:
     assert kinds["server"] == "servers/calendar.yaml"
 
 
+def test_the_nearest_folder_of_the_suite_declares_a_server(declare: Any, tmp_path: Path) -> None:
+    declare(ADD)
+    below = tmp_path / "suite" / "below"
+    below.mkdir(parents=True)
+    loader = EvalLoader(any_agent=True)
+
+    def tools(suite: Path) -> list[str]:
+        loader.scenario_files(f"{suite}/")
+        servers = loader.validate_test_case(
+            scenario({"calendar": {"list_events": {}}}), below / "calendar_001.yaml"
+        ).servers
+        return [tool.name for server in servers.values() for tool in server.tools]
+
+    with pytest.raises(EvalError, match="did you mean 'add_event'"):
+        tools(tmp_path)
+    assert tools(tmp_path / "suite") == []
+    (tmp_path / "servers").rename(tmp_path / "suite" / "servers")
+    declare(LIST)
+    with pytest.raises(EvalError, match="did you mean 'add_event'"):
+        tools(tmp_path)
+    (tmp_path / "servers").rename(below / "servers")
+    assert tools(tmp_path) == tools(below) == ["list_events"]
+
+
 @pytest.mark.parametrize(
     ("tool", "says"),
     [
@@ -129,6 +156,9 @@ def test_what_fits_is_accepted(declare: Any) -> None:
             "refers to https://x.example/s",
         ),
         ({"name": "a", "input_schema": {"type": "object", "$ref": "#/$defs/b"}}, "refers to #/$defs/b"),
+        ({"name": "a", "input_schema": {"type": "object", "$dynamicRef": "#b"}}, "refers to #b"),
+        ({"name": "a", "input_schema": {"type": "object", "$schema": "https://x.example/d"}}, "dialect that is not"),
+        ({"name": "a", "input_schema": {"type": "object", "$schema": 7}}, "dialect that is not"),
         (LIST, "declares the tool 'list_events' twice"),
     ],
 )
@@ -141,10 +171,39 @@ def test_a_file_that_declares_no_server(declare: Any, tool: dict[str, Any], says
         load(declare(text="tools: ["), {"calendar": {}})
 
 
-def test_a_call_that_a_schema_never_gets_to_the_end_of_is_refused(declare: Any) -> None:
-    again = {"name": "again", "input_schema": {"type": "object", "$ref": "#"}}
-    case = load(declare(again), {"calendar": {"again": {}}})
-    assert "nested too deep" in str(case.servers["calendar"].by_name["again"].refusal({}))
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [({"$ref": "#"}, {}), ({"properties": {"day": {"type": "number", "multipleOf": 0.01}}}, {"day": 10**400})],
+)
+def test_a_call_that_a_schema_cannot_be_applied_to_is_refused(declare: Any, schema: Any, arguments: Any) -> None:
+    case = load(declare({"name": "again", "input_schema": {"type": "object", **schema}}), {"calendar": {"again": {}}})
+    assert "nested too deep" in str(case.servers["calendar"].by_name["again"].refusal(arguments))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"until": {"type": "string"}, "day": {"$ref": "#/properties/until"}}},
+        {
+            "$id": "https://x.example/s",
+            "$defs": {"day": {"type": "string"}},
+            "properties": {"day": {"$ref": "s#/$defs/day"}},
+        },
+        {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"d": {"$id": "#d", "type": "string"}}}
+        | {"properties": {"day": {"$ref": "#d"}, "as": {"const": {"$ref": "no reference"}}}},
+    ],
+)
+def test_schemas_refer_to_their_own_parts(declare: Any, schema: Any) -> None:
+    folder = declare({"name": "add_event", "input_schema": {"type": "object", **schema}})
+    load(folder, {"calendar": {}}, calls=call_of(day="5"))
+    with pytest.raises(EvalError, match="5 is not of type 'string'"):
+        load(folder, {"calendar": {}}, calls=call_of(day=5))
+
+
+def test_a_value_is_judged_without_what_depends_on_others(declare: Any) -> None:
+    when = {"if": {"properties": {"title": {"const": "a"}}}, "then": {"properties": {"day": {"type": "integer"}}}}
+    folder = declare({"name": "add_event", "input_schema": {"type": "object", "required": ["title"], **when}})
+    load(folder, {"calendar": {}}, calls=call_of(day="5"))
 
 
 def test_the_mock_has_all_tools_and_refuses_what_the_schema_does(declare: Any) -> None:

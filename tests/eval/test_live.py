@@ -22,8 +22,11 @@ from guarantee_email_agent import evaluate as evaluate_from_python
 from guarantee_email_agent import evaluate_async
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import InstructionSettings
+from guarantee_email_agent.eval.case_result import as_model_usage, as_usage
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.suite import evaluate
+from guarantee_email_agent.llm.port import TokenUsage
+from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 FAILING_WARRANTY_SYSTEM = "valid_warranty_056"
@@ -108,6 +111,18 @@ def test_the_cost_of_an_unknown_model_is_not_made_up(suite: LiveSuite) -> None:
     suite.server.replies = [answer(tool_call("record_triage", {"topic": "other", "serial_numbers": []}), model="x")]
     assert suite.report(llm="live")["cost_usd"] is None
     assert suite.evaluate()[1].splitlines()[-1].endswith("received, cost not known")
+
+
+def test_tokens_are_no_figure_where_an_answer_does_not_say_them(suite: LiveSuite) -> None:
+    suite.take("valid_warranty_002")
+    suite.server.replies = [
+        answer(tool_call("record_triage", {"topic": "other", "serial_numbers": []}), usage=None),
+        INTERPRETED,
+    ]
+    report = suite.report(llm="live")
+    assert (report["tokens"], report["cost_usd"]) == (None, None)
+    taken_over = as_model_usage(as_usage(ModelUsage(2, TokenUsage(5, uncounted=1), None, 9)))
+    assert taken_over == ModelUsage(2, TokenUsage(uncounted=1), None, 9)
 
 
 def test_results_come_in_order_and_no_more_are_under_way_than_jobs(suite: LiveSuite) -> None:

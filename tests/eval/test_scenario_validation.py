@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,14 @@ TASK = {"input": {"task": "Book it"}, "expected_output": {"answer": {"contains":
         ({"expected_output": {"answer": {}}}, "expected_output.answer expects nothing"),
         ({"expected_output": {"answer": {"contains": [""]}}}, "expected_output.answer.contains holds an empty phrase"),
         ({"expected_output": {"answer": {"json": {"a..b": 1}}}}, "expected_output.answer.json must be a path such as"),
+        (
+            {"expected_output": {"answer": {"json": {"a": {"matches": "("}}}}},
+            "answer.json.a.matches is no regular expr",
+        ),
+        (
+            {"expected_output": {"answer": {"equals": [math.nan]}}},
+            "answer.equals[0] is a number that JSON does not have",
+        ),
         ({"expected_output": {"answer": {"matches": "("}}}, "expected_output.answer.matches is no regular expression"),
     ],
 )

@@ -49,7 +49,9 @@ class TestGrade:
         verdict = grade(make_task(tmp_path / "six"), {"task_result": "42"})
         assert (verdict.verdict, verdict.feedback, verdict.error) == ("passed", "said 42", None)
 
-    @pytest.mark.parametrize("said", [{"reason": {"code": "api", "message": "HTTP 529"}}, {"error": "HTTP 529"}])
+    @pytest.mark.parametrize(
+        "said", [{"reason": {"code": "api", "message": "HTTP 529"}}, {"status": "Error", "error": "HTTP 529"}]
+    )
     def test_a_record_of_a_run_that_ended_in_an_error_is_no_failure_and_no_pass(
         self, tmp_path: Path, said: dict[str, Any]
     ) -> None:
@@ -347,23 +349,27 @@ def test(result):
     def test_not_where_the_task_does_not_ask(self, tmp_path: Path) -> None:
         assert "a judge has no network" in str(self.grade(tmp_path, "", named=None).error)
 
+    LOOK = "urllib.request.urlopen('http://127.0.0.1:8080/')"
+
     @pytest.mark.parametrize(
         ("looks", "named", "passes", "verdict"),
         [
-            (True, 8080, False, "error"),
-            (True, 8080, True, "passed"),
-            (True, None, False, "failed"),
-            (False, 8080, False, "failed"),
+            (LOOK, 8080, False, "error"),
+            (LOOK, 8080, True, "passed"),
+            (LOOK, None, False, "failed"),
+            ("subprocess.run(['true', 'http://127.0.0.1:8080/'])", 8080, False, "error"),
+            ("os.system('true http://127.0.0.1:8080/')", 8080, False, "error"),
+            ("subprocess.run(['true'])", 8080, False, "failed"),
         ],
     )
     def test_a_judge_that_was_kept_from_it_knows_of_no_failure(
-        self, tmp_path: Path, looks: bool, named: int | None, passes: bool, verdict: str
+        self, tmp_path: Path, looks: str, named: int | None, passes: bool, verdict: str
     ) -> None:
         judge = f"""\
-import urllib.request
+import os, subprocess, urllib.request
 def test(result):
     try:
-        if {looks}: urllib.request.urlopen("http://127.0.0.1:8080/")
+        {looks}
     except OSError:
         pass
     return {{"passed": {passes}, "feedback": "no such file"}}

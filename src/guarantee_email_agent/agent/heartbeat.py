@@ -47,8 +47,8 @@ class Heartbeat(DaemonObserver):
         self._waiting, self._oldest_received = waiting, oldest_received
 
     def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - the ledger knows its key
-        if result.mail_key and (result.tokens or result.disposition not in _NO_WORK):
-            self._add(result.mail_key, Work(result.duration_ms / 1000, result.cost_usd if result.tokens else None))
+        if result.mail_key and (result.tokens or result.cost_usd != 0 or result.disposition not in _NO_WORK):
+            self._add(result.mail_key, Work(result.duration_ms / 1000, result.cost_usd))
 
     def outages_changed(self, outages: Sequence[Outage]) -> None:
         reported = tuple(
@@ -112,6 +112,6 @@ class Heartbeat(DaemonObserver):
                 self._add(mail_key, done)
 
     def _add(self, mail_key: str, done: Work) -> None:
-        before = self._work.get(mail_key, Work(0.0, None))
-        costs = [cost for cost in (before.cost_usd, done.cost_usd) if cost is not None]
-        self._work[mail_key] = Work(before.seconds + done.seconds, sum(costs) if costs else None)
+        before = self._work.get(mail_key, Work(0.0, 0.0))
+        cost_usd = None if before.cost_usd is None or done.cost_usd is None else before.cost_usd + done.cost_usd
+        self._work[mail_key] = Work(before.seconds + done.seconds, cost_usd)

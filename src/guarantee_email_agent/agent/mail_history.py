@@ -19,7 +19,7 @@ from guarantee_email_agent.ledger.ledger_reader import OUTCOMES, LedgerReader, L
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, ProcessingError
 from guarantee_email_agent.utils.local_time import LocalTime, duration
-from guarantee_email_agent.utils.terminal import Terminal
+from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import printable, truncate
 
 MAX_READ_BYTES: Final = 2_000_000
@@ -56,7 +56,9 @@ def print_log(
     terminal.line(f"Times are {clock.zone_at(now)}")
     for row in rows:
         worked = "" if row.worked_s is None else f"  {_took(row.worked_s)}"
-        cost = "" if row.cost_usd is None else f"  {row.cost_usd:.4f} USD"
+        cost = f"  {row.cost_usd:.4f} USD" if row.cost_usd else ""
+        if row.worked_s is not None and row.cost_usd is None:
+            cost = "  cost not known"
         ticket = f"  {printable(row.ticket_id)}" if row.ticket_id else ""
         outcome = str(row.outcome).replace("_", " ")
         terminal.line(
@@ -112,9 +114,11 @@ def _summary(reader: LedgerReader, begin: float, end: float, clock: LocalTime) -
         yield from (
             f"    {short[row.mail_key]}: {row.worked_s:.1f} s, {row.outcome}, tries: {row.attempts}" for row in slowest
         )
-    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+    costs = [row.cost_usd for row in rows if row.worked_s is not None]
+    paid, unknown = sum(filter(None, costs)), costs.count(None)
+    without = f", without {pluralize(unknown, 'mail')} whose cost is not known" if unknown else ""
     yield ""
-    yield f"Language model: {sum(costs):.4f} USD" if costs else "Language model: no cost"
+    yield f"Language model: {f'{paid:.4f} USD' if paid or unknown else 'no cost'}{without}"
     now, open_counts = reader.now(), reader.counts()
     outages = [(agent, outage) for agent in reader.agents() for outage in current_outages(agent, now)]
     yield f"Down now: {'nothing' if not outages else ''}".rstrip()

@@ -9,9 +9,11 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from math import isfinite
 from typing import Any, Final, cast
 
+from guarantee_email_agent.files.fields import not_blank
 from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, non_text_key
 from guarantee_email_agent.utils.normalize import normalize_phrase
 
@@ -90,7 +92,13 @@ def _matches(actual: object, pattern: object, loosely: bool) -> bool:
 
 def _is_near(actual: object, wanted: Any, tolerance: Any, loosely: bool) -> bool:
     number = _unspelled(actual) if loosely else actual
-    return isinstance(number, int | float) and not isinstance(number, bool) and abs(number - wanted) <= tolerance
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return False
+    # As written: 0.4 is within 0.1 of 0.3, and no whole number is too large.
+    exact, middle, most = (
+        Decimal(each if isinstance(each, int) else repr(each)) for each in (number, wanted, tolerance)
+    )
+    return abs(exact - middle) <= most
 
 
 def _is_same_sql(actual: object, wanted: object, loosely: bool) -> bool:
@@ -123,23 +131,7 @@ MATCHERS: Final[Mapping[str, Callable[[object, object, bool], bool]]] = {
 def find_argument_problems(arguments: Mapping[str, object], path: KeyPath) -> Iterator[Problem]:
     """What arguments in a file say wrongly: what JSON cannot hold, and matchers that would fit nothing or all."""
     for name, value in arguments.items():  # which may themselves be called as matchers are, such as sql
-        yield from _value_problems(value, (*path, name))
-
-
-def _value_problems(value: object, path: KeyPath) -> Iterator[Problem]:
-    if is_matcher(value):
-        yield from _matcher_problems(cast("Mapping[str, object]", value), path)
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            if isinstance(name, str):
-                yield from _value_problems(item, (*path, name))
-            else:
-                yield non_text_key(name, path)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _value_problems(item, (*path, index))
-    else:
-        yield from find_json_problems(value, path)
+        yield from find_json_problems(value, (*path, name), matchers=True)
 
 
 def _matcher_problems(matcher: Mapping[str, object], path: KeyPath) -> Iterator[Problem]:
@@ -163,26 +155,34 @@ def _matcher_problems(matcher: Mapping[str, object], path: KeyPath) -> Iterator[
             yield mismatch(place, "true, which fits any value", value)
         elif name in ("matches", "sql") and (not isinstance(value, str) or not value.strip()):
             yield mismatch(place, "text that is not blank", value)
-        elif name == "matches":
-            try:
-                re.compile(str(value))
-            except (re.error, RecursionError, OverflowError) as error:
-                yield Problem(place, "value", f"is no regular expression: {error}")
+        elif name == "matches" and (problem := check_pattern(str(value))):
+            yield Problem(place, "value", problem)
         elif name == "contains" and value in ("", {}):
             yield Problem(place, "value", "is empty, which anything contains; write any: true")
-        yield from (_value_problems if name == "contains" else find_json_problems)(value, place)
+        yield from find_json_problems(value, place, matchers=name == "contains")
 
 
-def find_json_problems(value: object, path: KeyPath) -> Iterator[Problem]:
-    """What YAML can hold and JSON, in which calls and answers travel, cannot."""
-    if isinstance(value, dict):
+def check_pattern(value: str) -> str | None:
+    """What is wrong with a regular expression of a file, whose author may run any code beside it anyway."""
+    try:
+        re.compile(value)
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"is no regular expression ({error})"
+    return not_blank(value)
+
+
+def find_json_problems(value: object, path: KeyPath, *, matchers: bool = False) -> Iterator[Problem]:
+    """What YAML can hold and JSON, in which calls and answers travel, cannot. matchers: may stand in it, too."""
+    if matchers and is_matcher(value):
+        yield from _matcher_problems(cast("Mapping[str, object]", value), path)
+    elif isinstance(value, dict):
         for key, item in value.items():
             if isinstance(key, str):
-                yield from find_json_problems(item, (*path, key))
+                yield from find_json_problems(item, (*path, key), matchers=matchers)
             else:
                 yield non_text_key(key, path)
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for index, item in enumerate(value):
-            yield from find_json_problems(item, (*path, index))
+            yield from find_json_problems(item, (*path, index), matchers=matchers)
     elif isinstance(value, float) and not isfinite(value):
         yield Problem(path, "value", "is a number that JSON does not have; write a finite one, or text")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from guarantee_email_agent.eval.distinct_mails import mail_fingerprint
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
-from guarantee_email_agent.llm.port import TokenUsage
+from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.records import NO_USAGE, Case, CaseResult, Check, Nearest, Usage
 from guarantee_email_agent.runlog.views.word_diff import diff_words
@@ -72,13 +72,15 @@ def _request(case: EvalTestCase) -> Mapping[str, Any] | str:
 
 
 def as_usage(usage: ModelUsage) -> Usage:
-    tokens = {f"{name}_tokens": count for name, count in usage.tokens.as_dict().items()}
+    # What some answers did not say makes the sum of the others no figure: none is there then.
+    counts = NO_TOKENS if usage.tokens.uncounted else usage.tokens
+    tokens = {f"{name}_tokens": count for name, count in counts.as_dict().items()}
     return Usage(calls=usage.calls, **tokens, cost_usd=usage.cost_usd, latency_ms=usage.latency_ms)
 
 
 def as_model_usage(usage: Usage) -> ModelUsage | None:
     """The same back; None where nothing was asked of a model."""
-    tokens = TokenUsage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    tokens = TokenUsage(*usage[1:5], uncounted=int(usage.tokens() is None))
     return ModelUsage(usage.calls, tokens, usage.cost_usd, usage.latency_ms) if usage.calls else None
 
 

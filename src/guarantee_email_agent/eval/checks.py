@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.eval.argument_matching import has_arguments
+from guarantee_email_agent.eval.argument_matching import check_pattern, has_arguments
 from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.runlog.records import Check
@@ -95,15 +95,6 @@ def check_paths(values: Mapping[str, object]) -> str | None:
         except FieldPathError as error:
             return str(error)
     return None
-
-
-def check_pattern(value: str) -> str | None:
-    """What is wrong with a regular expression of a file, whose author may run any code beside it anyway."""
-    try:
-        re.compile(value)
-    except (re.error, RecursionError, OverflowError) as error:
-        return f"is no regular expression ({error})"
-    return not_blank(value)
 
 
 @dataclass(frozen=True, slots=True)

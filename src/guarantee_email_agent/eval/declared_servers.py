@@ -30,6 +30,7 @@ from guarantee_email_agent.utils.text import printable, truncate
 if TYPE_CHECKING:
     from jsonschema.exceptions import SchemaError, ValidationError
     from jsonschema.protocols import Validator
+    from referencing import Specification
 
 SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
@@ -47,6 +48,8 @@ def check_schema(schema: Mapping[str, Any]) -> str | None:
 
     if schema.get("type") != "object":
         return "must have type: object"
+    if (dialect := schema.get("$schema")) is not None and _specification(dialect) is None:
+        return f"is of a dialect that is not known here, {_shown(repr(dialect))}"
     try:
         validator = _validator(schema)
         validator.check_schema(schema, format_checker=validator.FORMAT_CHECKER)
@@ -67,24 +70,32 @@ def _validator(schema: Mapping[str, Any]) -> Validator:
     return validator
 
 
+def _specification(dialect: object) -> Specification[Any] | None:
+    """Of a `$schema`; None for one that is not known."""
+    from referencing.jsonschema import UnknownDialect, specification_with
+
+    try:
+        return specification_with(dialect) if isinstance(dialect, str) else None
+    except UnknownDialect:
+        return None
+
+
 def _broken_references(schema: Mapping[str, Any]) -> Iterator[str]:
     from referencing import Registry
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import DRAFT202012
 
-    resolver = Registry().with_resource("", DRAFT202012.create_resource(schema)).resolver()
-    waiting: list[object] = [schema]
+    whole = (_specification(schema.get("$schema")) or DRAFT202012).create_resource(schema)
+    waiting = [(whole, Registry[Any]().resolver_with_root(whole))]
     while waiting:
-        value = waiting.pop()
-        if isinstance(value, Mapping):
-            if isinstance(ref := value.get("$ref"), str):
+        part, resolver = waiting.pop()
+        for key in ("$ref", "$dynamicRef"):
+            if isinstance(part.contents, Mapping) and (ref := part.contents.get(key)) is not None:
                 try:
                     resolver.lookup(ref)
                 except Unresolvable:
                     yield ref
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
+        waiting += [(each, resolver.in_subresource(each)) for each in part.subresources()]
 
 
 def _check_tool_name(value: str) -> str | None:
@@ -114,14 +125,10 @@ class DeclaredTool:
 
     def find_value_problems(self, arguments: Mapping[str, object], path: KeyPath) -> Iterator[Problem]:
         """Values that no call could have. What a matcher fits is not known here."""
-        parts = {key: value for key, value in self.input_schema.items() if key in ("$schema", "$defs", "definitions")}
-        properties = self.input_schema.get("properties", {})
-        assert isinstance(properties, Mapping)
         for name, value in arguments.items():
-            if name in properties and not has_matcher(value):
-                wrong = _mismatch({**parts, "properties": {name: properties[name]}}, {name: value})
-                if wrong is not None:
-                    yield Problem((*path, name), "value", f"is no value of it by the server's schema ({wrong})")
+            wrong = None if has_matcher(value) else _mismatch(self.input_schema, {name: value}, "properties")
+            if wrong is not None:
+                yield Problem((*path, name), "value", f"is no value of it by the server's schema ({wrong})")
 
     def answer_problem(self, answer: object) -> str | None:
         """Why the server could not answer so; None if it could."""
@@ -131,11 +138,17 @@ class DeclaredTool:
         return f"is no answer of it by the server's output_schema ({wrong})" if wrong else None
 
 
-def _mismatch(schema: Mapping[str, object], value: object) -> str | None:
+def _mismatch(schema: Mapping[str, object], value: object, keyword: str | None = None) -> str | None:
+    """keyword: the only one at the top of the schema that counts; None for all."""
     try:
-        errors = sorted(_validator(schema).iter_errors(value), key=lambda error: error.json_path)
-    except RecursionError:
-        return "it is nested too deep"
+        errors = [
+            each
+            for each in _validator(schema).iter_errors(value)
+            if keyword in (None, *[*each.absolute_schema_path][:1])
+        ]
+    except (RecursionError, OverflowError):
+        return "it is nested too deep, or holds a number too large to be checked"
+    errors.sort(key=lambda error: error.json_path)
     return "; ".join(map(_described, errors[:_MAX_PROBLEMS])) or None
 
 
@@ -190,12 +203,15 @@ def _read_server(text: str) -> DeclaredServer | str:
     )
 
 
-def load_declared_servers(folder: str, names: Iterable[str]) -> dict[str, DeclaredServer]:
-    """Those of a suite's folder that a scenario mocks. Raises as `load_declared_server` does."""
+def load_declared_servers(folders: Sequence[str], names: Iterable[str]) -> dict[str, DeclaredServer]:
+    """Those that a scenario mocks. folders: where each may be declared, the nearest first.
+
+    Raises as `load_declared_server` does.
+    """
     declared: dict[str, DeclaredServer] = {}
     for name in names:
-        path = os.path.join(folder, FOLDER, f"{name}.yaml")
-        if SERVER_NAME.fullmatch(name) and os.path.lexists(path):
+        paths = (os.path.join(folder, FOLDER, f"{name}.yaml") for folder in folders)
+        if SERVER_NAME.fullmatch(name) and (path := next(filter(os.path.lexists, paths), None)):
             declared[name] = load_declared_server(path)
     return declared
 

@@ -69,7 +69,7 @@ class EvalSuite(list[EvalTestCase]):
 
 
 class EvalLoader:
-    """Loads scenario files. Remembers which names stand twice in the folder that it looked through last."""
+    """Loads scenario files. Remembers the folder that it looked through last, and which names stand twice in it."""
 
     def __init__(self, *, any_agent: bool = False, known: KnownNames | None = None) -> None:
         """any_agent: the scenarios are for an agent that is not ours, so that they need no instruction of ours.
@@ -79,6 +79,7 @@ class EvalLoader:
         self._any_agent = any_agent
         self._known = known
         self._twice: frozenset[str] = frozenset()
+        self._suite: str | None = None
 
     def load_eval_test_case(self, file_path: str | Path) -> EvalTestCase:
         """The scenario in one file.
@@ -137,7 +138,7 @@ class EvalLoader:
             files = ScenarioFiles(folder, _scenario_names(folder))
         except OSError as error:
             raise _folder_error(error.filename or folder, error) from None
-        self._twice = files.twice()
+        self._twice, self._suite = files.twice(), os.path.dirname(os.path.join(folder, ""))
         return files
 
     def iter_entries(self, files: Iterable[str]) -> Iterator[EvalTestCase | InvalidScenario]:
@@ -151,10 +152,12 @@ class EvalLoader:
             yield entry
 
     def _build_test_case(self, data: object, path: str, text: str | None) -> EvalTestCase:
-        folder = os.path.dirname(path)
+        folders = [os.path.dirname(path)]
+        while self._suite is not None and folders[-1].startswith(os.path.join(self._suite, "")):
+            folders.append(os.path.dirname(folders[-1]))
         mocks = _mocks_of(data)
         try:
-            servers = load_declared_servers(folder, (name for name in mocks if name not in OWN_SERVICES))
+            servers = load_declared_servers(folders, (name for name in mocks if name not in OWN_SERVICES))
         except ValueError as error:
             raise _error(path, f"Server cannot be used: {error}", "eval_server_invalid") from None
         case = build(EvalTestCase, data, {"file": path, "text": text, "servers": servers})
@@ -163,7 +166,7 @@ class EvalLoader:
             places = enumerate(problems)
             same = (at for at, each in places if each.path[:1] == missing.path[:1] and each.kind != "missing")
             problems.insert(next(same, len(problems)), missing)
-        problems += _find_mock_problems(mocks, servers, folder)
+        problems += _find_mock_problems(mocks, servers, folders)
         if self._known is not None:
             problems += find_name_problems(data, self._known)
         others = list(find_file_problems(data, path))
@@ -278,7 +281,7 @@ def _mocks_of(data: object) -> dict[str, dict[str, object]]:
 
 
 def _find_mock_problems(
-    mocks: dict[str, dict[str, object]], servers: Mapping[str, DeclaredServer], folder: str
+    mocks: dict[str, dict[str, object]], servers: Mapping[str, DeclaredServer], folders: list[str]
 ) -> list[Problem]:
     known = {name: answer for name, answer in mocks.items() if name in OWN_SERVICES}
     if answer := mocks.get("warranty_api"):  # facts may have any further keys
@@ -289,7 +292,7 @@ def _find_mock_problems(
         from guarantee_email_agent.eval.mock_validation import find_declared_problems, find_tool_problems
 
         problems += find_tool_problems(mocks, servers)
-        problems += [] if problems else find_declared_problems(mocks, servers, folder)
+        problems += [] if problems else find_declared_problems(mocks, servers, folders)
     return [replace(problem, path=("input", "mock_responses", *problem.path)) for problem in problems]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -113,15 +113,16 @@ def _item_problems(item: object, path: KeyPath, *, in_turn: bool = False) -> Ite
 
 
 def find_declared_problems(
-    mock_responses: Mapping[str, Mapping[str, object]], declared: Mapping[str, DeclaredServer], folder: str
+    mock_responses: Mapping[str, Mapping[str, object]], declared: Mapping[str, DeclaredServer], folders: Iterable[str]
 ) -> Iterator[Problem]:
     """What mocks say that their servers do not declare; paths begin below `mock_responses`.
 
-    mock_responses: in which nothing else is wrong. folder: of the suite.
+    mock_responses: in which nothing else is wrong. folders: where a server may be declared.
     """
     files: list[str] = []
-    with suppress(OSError):
-        files = os.listdir(os.path.join(folder, FOLDER))
+    for folder in folders:
+        with suppress(OSError):
+            files += os.listdir(os.path.join(folder, FOLDER))
     others = [stem for stem, ending in map(os.path.splitext, files) if ending == ".yaml" and stem not in mock_responses]
     for server, tools in read_tool_mocks(mock_responses).items():
         if server not in declared:

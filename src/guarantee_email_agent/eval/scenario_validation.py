@@ -97,6 +97,9 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
     if expected.answer == ExpectedAnswer():
         wrong = "expects nothing; name contains, excludes, equals, json or matches, or remove it"
         yield Problem(("expected_output", "answer"), "value", wrong)
+    elif expected.answer is not None:
+        yield from find_argument_problems({"equals": expected.answer.equals}, ("expected_output", "answer"))
+        yield from find_argument_problems(expected.answer.json, ("expected_output", "answer", "json"))
     guards = (
         replace(expected, processing_time_ms=1) != EvalExpectedOutput(processing_time_ms=1) or case.test is not None
     )

@@ -65,9 +65,9 @@ def find_stale(store: RunStore, name: str, config: Config, directory: Path) -> S
     Raises StoreError, ConfigurationError for a run of something else, and EvalError for a folder that cannot be read.
     """
     run = _find(store, name, suite_name(directory, config))
-    files = {Path(file).stem: file for file in EvalLoader().scenario_files(directory)}
-    now = VerdictInputs(config, directory, run.llm, run.agent or None, run.options).set
     loader = EvalLoader(any_agent=True)
+    files = {Path(file).stem: file for file in loader.scenario_files(directory)}
+    now = VerdictInputs(config, directory, run.llm, run.agent or None, run.options).set
     incomplete: dict[str, list[str]] = {}
     missing: dict[int | None, list[str]] = {None: []}
     changes: dict[str, list[str]] = {}

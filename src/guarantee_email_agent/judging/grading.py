@@ -76,7 +76,7 @@ def grade_task(
         problem = f"a value of type {type(record).__name__} is no result. {remedy}"
         raise TaskError(f"{printable(task.name)}: {problem}", "task_record_invalid")
     completed = complete_record(record, task)
-    if completed["status"] == "error":
+    if str(completed["status"]).lower() == "error":
         problem = "the record says that the run ended in an error, which is no failure of the agent"
         return Verdict("error", error=printable(problem + _said_of_error(completed)))
     return _run_judge(task, completed, timeout_s, allowed, sandbox_port)

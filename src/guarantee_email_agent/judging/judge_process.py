@@ -36,6 +36,7 @@ _WITHHELD = (
     "tried to look into the sandbox at port {port} that the record names, and was kept from it, so that its 'failed' "
     "says nothing of the agent ({feedback}). Add judge_network: true to task.yaml"
 )
+_STARTS = ("subprocess.Popen", "os.system", "os.posix_spawn", "os.exec")
 
 # As they are before a judge can replace them.
 _exit, _write, _fstat, _own_pid = os._exit, os.write, os.fstat, os.getpid
@@ -108,7 +109,8 @@ def _watch_for(port: int | None) -> list[object]:
         is_withheld = True
 
     def note(event: str, arguments: tuple[object, ...]) -> None:
-        if event == "socket.__new__" and arguments[1] in (socket.AF_INET, socket.AF_INET6):
+        asks = event == "socket.__new__" and arguments[1] in (socket.AF_INET, socket.AF_INET6)
+        if asks or (event in _STARTS and str(port) in str(arguments[:2])):  # what it starts is not seen itself
             attempts.append(event)
 
     if is_withheld:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import case, delete, func, null, select, update
 
 from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.ledger.database import Database
@@ -46,7 +46,7 @@ class AgentReport:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one mail took of an agent so far. cost_usd: None where no model was paid for, or nobody knows its price."""
+    """What one mail took of an agent so far. cost_usd: of the language model; None where it is not known."""
 
     seconds: float
     cost_usd: float | None
@@ -104,9 +104,11 @@ class RunningAgents:
             connection.execute(_SAVE[connection.dialect.name], values)
             connection.execute(delete(agents).where(agents.c.seen_at < NOW - FORGOTTEN_S))
             for mail_key, done in (work or {}).items():
-                sums = {"worked_s": func.coalesce(mails.c.worked_s, 0.0) + done.seconds}
-                if done.cost_usd is not None:
-                    sums["cost_usd"] = func.coalesce(mails.c.cost_usd, 0.0) + done.cost_usd
+                paid = func.coalesce(mails.c.cost_usd, case((mails.c.worked_s.is_(None), 0.0)))
+                sums = {
+                    "worked_s": func.coalesce(mails.c.worked_s, 0.0) + done.seconds,
+                    "cost_usd": null() if done.cost_usd is None else paid + done.cost_usd,
+                }
                 connection.execute(update(mails).where(mails.c.mail_key == mail_key).values(**sums))
 
     def names(self) -> list[str]:
