@@ -45,6 +45,16 @@ def test_scenarios_follow_the_new_words_and_the_run_says_who_and_why(folder: Pat
     assert changed == shipped.read_text(encoding="utf-8").replace('"type plate"]', '"rating label"]')
 
 
+def test_what_could_not_be_written_is_not_accepted(folder: Path, run: Run) -> None:
+    reword(folder, "missing-info.md", "type plate", "rating label")
+    file = folder / "evals" / "scenarios" / "missing_info_001.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("type plate", r"t\x79pe plate"), encoding="utf-8")
+    done = run(*ALL)
+    assert "missing_info_001.yaml: write 'rating label' for 'type plate' yourself\n" in done.stdout
+    assert "✓ 1 scenario changed. Run eval again\n" in done.stdout
+    assert "Accepted in 1 scenario by" in run("show").stdout
+
+
 def test_a_scenario_that_fails_for_something_else_too_is_left_alone(folder: Path, run: Run) -> None:
     reword(folder, "missing-info.md", "type plate", "rating label")
     file = folder / "evals" / "scenarios" / "missing_info_001.yaml"
@@ -113,11 +123,12 @@ def test_what_stands_in_its_place(phrase: str, now: str, found: tuple[str, str, 
             'description: "plate"\nresponse_body_contains: ["plate"]',
             'description: "plate"\nresponse_body_contains: ["a: label"]',
         ),
+        ('a: b\r\nresponse_body_contains: ["plate"]\r\n', 'a: b\r\nresponse_body_contains: ["a: label"]\r\n'),
         ('response_body_contains: ["pl\\x61te"]', None),
     ],
 )
 def test_nothing_but_the_phrase_changes(tmp_path: Path, text: str, changed: str | None) -> None:
     file = tmp_path / "one.yaml"
-    file.write_text(text, encoding="utf-8")
+    file.write_bytes(text.encode())
     assert _rewrite(_Phrase("one", file, "plate", "a: label"), "plate", "a: label") is (changed is not None)
-    assert file.read_text(encoding="utf-8") == (changed or text)
+    assert file.read_bytes().decode() == (changed or text)

@@ -68,13 +68,17 @@ def accept_rewordings(store_file: Path, run_id: str, stream: TextStream, *, ask:
         terminal.flush()
         if ask and not _says_yes(terminal):
             continue
+        left = set()
         for phrase in phrases:
             if not (_rewrite(phrase, phrase.before, phrase.now) or _rewrite(phrase, before, now)):
+                left.add(phrase.scenario)
                 terminal.line(f"{printable(str(phrase.file))}: write {now!r} for {before!r} yourself")
-        accepted.append({"before": before, "now": now, "scenarios": names, "by": by, "reason": reason})
+        if written := [name for name in names if name not in left]:
+            accepted.append({"before": before, "now": now, "scenarios": written, "by": by, "reason": reason})
     if accepted:
         keep_facts(store_file, run.number, {**run.facts, "accepted": accepted})
-        terminal.outcome("✓ The scenarios hold the new words. Run eval again")
+        holding = len({name for each in accepted for name in each["scenarios"]})
+        terminal.outcome(f"✓ {pluralize(holding, 'scenario')} changed. Run eval again")
     elif not found:
         terminal.line("No scenario fails by a reworded phrase alone")
     if others:
@@ -135,7 +139,7 @@ def _find(words: Sequence[str], text: Sequence[str]) -> int | None:
 def _rewrite(phrase: _Phrase, before: str, now: str) -> bool:
     """Write `now` for `before` into the file where that gives the new phrase and nothing else reads differently."""
     try:
-        text = phrase.file.read_text(encoding="utf-8")
+        text = phrase.file.read_bytes().decode()  # with its own line ends
         wanted = _with_phrase(load_documents(text), phrase)
         at = text.find(_CHECK)
         while (at := text.find(before, at + 1)) >= 0:
