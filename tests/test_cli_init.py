@@ -82,3 +82,10 @@ def test_run_says_which_files_are_the_built_in_ones(run: Run) -> None:
     assert "Using the built-in config, instructions and scenarios; 'guarantee-email-agent init'" in (
         done.stdout + done.stderr
     )
+
+
+def test_what_is_no_language_is_refused_before_anything_is_written(tmp_path: Path, run: Run) -> None:
+    done = run("init", "--language", "xx1", "desk")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("'xx1' is no code of a language. Write one such as nl\n")
+    assert not (tmp_path / "desk").exists()

@@ -62,6 +62,9 @@ def _run(options: argparse.Namespace) -> int:
     terminal = Terminal(BrokenPipeSafeStream(sys.stdout))
     if options.language is None:
         return _fill(options, terminal)
+    from guarantee_email_agent.instructions.new_language import check_language_code
+
+    check_language_code(options.language)  # before anything is written
     if not (options.directory / "config.yaml").exists():
         _fill(options, terminal)
     _add_language(options.directory, options.language, terminal)

@@ -13,6 +13,7 @@ from guarantee_email_agent.instructions.markup import parse_elements
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, UNTRANSLATED
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.text import printable
 
 _TAG: Final = r'<(?:[^<>"]|"[^"]*")*>'
 _REPLY: Final = re.compile(r'<reply\b(?:[^<>"]|"[^"]*")*>.*?</reply>', re.DOTALL)
@@ -34,6 +35,13 @@ class NewLanguage(NamedTuple):
     hand_over: tuple[Path, tuple[str, ...]]
 
 
+def check_language_code(language: str) -> None:
+    """Raises ConfigurationError for what is none."""
+    if not LANGUAGE_CODE.fullmatch(language):
+        problem = f"'{printable(language)}' is no code of a language. Write one such as nl"
+        raise ConfigurationError(f"--language: {problem}", "init_bad_language")
+
+
 def add_language(files: InstructionFiles, language: str) -> NewLanguage:
     """Write what the language has not yet, each text in the default language with a sign that keeps it from being read.
 
@@ -42,9 +50,9 @@ def add_language(files: InstructionFiles, language: str) -> NewLanguage:
     """
     instructions = files.load()
     default = instructions.default_language
-    if not LANGUAGE_CODE.fullmatch(language) or language == default:
-        why = "the default language" if language == default else "no code of a language. Write one such as nl"
-        raise ConfigurationError(f"--language: '{language}' is {why}", "init_bad_language")
+    check_language_code(language)
+    if language == default:
+        raise ConfigurationError(f"--language: '{language}' is the default language", "init_bad_language")
     lexicon = LexiconFiles.beside(files.main)
     texts = dict(lexicon.read())
     original = texts.get(f"{lexicon.folder}/{default}.md", "")
