@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
 }
 
 
+@cache
 def _sections() -> dict[str, list[str]]:
     """The client's methods by section, but for those of the browser."""
     client = Sandbox(base_url="http://localhost:1")
@@ -46,6 +48,7 @@ def _sections() -> dict[str, list[str]]:
     return sections
 
 
+@cache
 def _table() -> dict[str, tuple[set[str], set[str]]]:
     """Section → methods that work, and methods that are refused, from the documents."""
     lines = PAGE.read_text(encoding="utf-8").partition("| section | works | 501 |")[2].partition("\n\n")[0].splitlines()
