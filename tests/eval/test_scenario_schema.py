@@ -57,7 +57,8 @@ def test_any_other_server_has_tools_and_each_tool_answers() -> None:
     assert tools["type"] == "object"
     tool = tools["additionalProperties"]
     assert [form["type"] for form in tool["anyOf"]] == [["object", "string"], "array"]
-    assert {"when", "answer", "answers", "content", "is_error", "error"} == set(tool["then"]["properties"])
+    effects = {"reads", "inserts", "updates", "deletes", "where", "values", "one"}
+    assert {"when", "answer", "answers", "content", "is_error", "error"} | effects == set(tool["then"]["properties"])
     assert tool["then"]["additionalProperties"] is False
 
 

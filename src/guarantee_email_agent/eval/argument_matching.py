@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from math import isfinite
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from guarantee_email_agent.files.fields import not_blank
 from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, non_text_key
 from guarantee_email_agent.utils.normalize import normalize_phrase
 
+_A = TypeVar("_A")
+_B = TypeVar("_B")
 _SQL_TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|[^\w\s]""")
 
 
@@ -27,6 +29,22 @@ def has_arguments(actual: Mapping[str, Any], wanted: Mapping[str, object], *, lo
     compared as phrases are, and a value and the text of it are the same.
     """
     return all(name in actual and _fits(actual[name], value, loosely) for name, value in wanted.items())
+
+
+def pair_up(wanted: Sequence[_A], found: Sequence[_B], fits: Callable[[_A, _B], bool]) -> set[int]:
+    """Which of `wanted` get one of `found` for their own, where as many as can do (Kuhn's algorithm)."""
+    owners: dict[int, int] = {}
+
+    def find(index: int, tried: set[int]) -> bool:
+        for place, each in enumerate(found):
+            if place not in tried and fits(wanted[index], each):
+                tried.add(place)
+                if place not in owners or find(owners[place], tried):
+                    owners[place] = index
+                    return True
+        return False
+
+    return {index for index in range(len(wanted)) if find(index, set())}
 
 
 def is_matcher(value: object) -> bool:

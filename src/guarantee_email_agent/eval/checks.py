@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.eval.argument_matching import check_pattern, has_arguments
+from guarantee_email_agent.eval.argument_matching import check_pattern, has_arguments, pair_up
 from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.runlog.records import Check
@@ -109,6 +109,17 @@ class ExpectedAnswer:
         metadata={"doc": 'Values in it by their paths, such as slots[0].start: "10:00".', "check": check_paths},
     )
     matches: str | None = setting(None, "A regular expression of Python's that is found in it.", check_pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTable:
+    """What must hold for a table of `input.world` once the agent is done."""
+
+    has: tuple[Mapping[str, object], ...] = setting(
+        (), "Rows that it must have, each entry one of its own; columns that are not named are free."
+    )
+    lacks: tuple[Mapping[str, object], ...] = setting((), "Rows that it must not have.")
+    rows: int | None = number(None, "How many rows it must have.", minimum=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,19 +308,9 @@ def _times(call: ExpectedCall, expected: Sequence[ExpectedCall]) -> int:
 
 
 def _fulfilled(expected: Sequence[ExpectedCall], made: Sequence[Mapping[str, Any]]) -> set[int]:
-    """Which entries without `times` get a call of their own, where as many as can do (Kuhn's algorithm)."""
-    owners: dict[int, int] = {}
-
-    def find(index: int, tried: set[int]) -> bool:
-        for place, call in enumerate(made):
-            if place not in tried and _fits(expected[index], call):
-                tried.add(place)
-                if place not in owners or find(owners[place], tried):
-                    owners[place] = index
-                    return True
-        return False
-
-    return {index for index, call in enumerate(expected) if call.times is None and find(index, set())}
+    """Which entries without `times` get a call of their own."""
+    single = [index for index, call in enumerate(expected) if call.times is None]
+    return {single[each] for each in pair_up(single, made, lambda index, call: _fits(expected[index], call))}
 
 
 def check_never_called(forbidden: Sequence[ForbiddenCall], actual: Mapping[str, Any]) -> Iterator[Check]:

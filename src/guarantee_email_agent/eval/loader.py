@@ -52,6 +52,7 @@ _SAYS_MUST: Final = re.compile(rb"(?m)^must:\s*[\"']?true")
 _MAX_PROBLEMS: Final = 10
 _MAX_PATH: Final = 120
 _WARRANTY_KEYS: Final = frozenset(MockWarrantyAnswer.__dataclass_fields__)
+_OF_OTHERS: Final = ("answer", "state", "nothing_else_changed")
 _CODES: Final = {
     "missing": "eval_missing_field",
     "unknown": "eval_unknown_key",
@@ -167,6 +168,10 @@ class EvalLoader:
             same = (at for at, each in places if each.path[:1] == missing.path[:1] and each.kind != "missing")
             problems.insert(next(same, len(problems)), missing)
         problems += _find_mock_problems(mocks, servers, folders)
+        if isinstance(case, EvalTestCase) and not problems and self._any_agent:
+            from guarantee_email_agent.eval.world_validation import find_world_problems  # ours knows no tables
+
+            problems += find_world_problems(case)
         if self._known is not None:
             problems += find_name_problems(data, self._known)
         others = list(find_file_problems(data, path))
@@ -242,7 +247,8 @@ def _find_missing(data: object, any_agent: bool) -> Iterator[Problem]:
     if met is None or expected is None:
         return
     if not any_agent:
-        refused = [("input", "task")] * ("task" in met) + [("expected_output", "answer")] * ("answer" in expected)
+        of_others = (("input", met, ("task", "world")), ("expected_output", expected, _OF_OTHERS))
+        refused = [(section, name) for section, said, names in of_others for name in names if name in said]
         for path in refused:
             yield Problem(path, "value", "is for an agent that --agent names: ours gets a mail, and replies")
         if "task" in met and "email" not in met:

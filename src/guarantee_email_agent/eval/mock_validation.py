@@ -17,6 +17,7 @@ from guarantee_email_agent.eval.declared_servers import (
     find_unknown_arguments,
 )
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, ToolAnswer, is_entry, read_tool_mocks
+from guarantee_email_agent.eval.world import EFFECTS
 from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, suggestion, unknown_key
 from guarantee_email_agent.files.validation import build
 
@@ -91,11 +92,18 @@ def _item_problems(item: object, path: KeyPath, *, in_turn: bool = False) -> Ite
             yield Problem((*path, *problem.path), problem.kind, problem.message, problem.quote)
         return
     given = [name for name in ("answer", "answers", "content") if getattr(entry, name) is not None]
+    effects = [name for name in EFFECTS if getattr(entry, name) is not None]
+    if len(effects) > 1:
+        yield Problem(path, "value", f"has {' and '.join(effects)}; keep one")
+    elif effects and (entry.answers is not None or entry.is_error):
+        other = "answers" if entry.answers is not None else "is_error"
+        yield Problem((*path, other), "value", f"says nothing beside {effects[0]}; remove one")
     if entry.error not in (None, "slow"):
+        given += effects
         if given:
             wrong = f"is never given, since the tool fails ({entry.error}); remove one"
             yield Problem((*path, given[0]), "value", wrong)
-    elif not given:
+    elif not given and not effects:
         what = "has no answer; write one" if entry.error is None else "is slow to give an answer; write which"
         yield Problem(path, "value", f"{what} under answer: {{}} is one without content")
     elif len(given) > 1:

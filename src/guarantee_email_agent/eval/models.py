@@ -11,6 +11,7 @@ from guarantee_email_agent.eval.checks import (
     AtMost,
     ExpectedAnswer,
     ExpectedCall,
+    ExpectedTable,
     ForbiddenCall,
     crash_of,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "EvalTestCase",
     "ExpectedAnswer",
     "ExpectedCall",
+    "ExpectedTable",
     "ForbiddenCall",
     "InvalidScenario",
     "MockFailure",

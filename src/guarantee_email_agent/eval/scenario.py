@@ -7,7 +7,7 @@ The dataclasses are the file format: `files.validation` reads scenario files by 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal
@@ -18,6 +18,7 @@ from guarantee_email_agent.eval.checks import (
     AtMost,
     ExpectedAnswer,
     ExpectedCall,
+    ExpectedTable,
     ForbiddenCall,
     check_answer,
     check_body_contains,
@@ -165,6 +166,9 @@ class EvalInput:
     )
     agent: ScenarioSettings | None = field(default=None, metadata={"doc": "Settings that this scenario needs."})
     task: object = setting(None, "What an agent of --agent is to do: a text, or any JSON.", check_task)
+    world: Mapping[str, tuple[Mapping[str, object], ...]] = field(
+        default_factory=dict, metadata={"doc": "Tables that mocked tools read and change, each a list of rows."}
+    )
 
     def __post_init__(self) -> None:
         none_is_default(self)
@@ -244,6 +248,12 @@ class EvalExpectedOutput:
     never_called: tuple[ForbiddenCall, ...] = field(
         default=(), metadata={"doc": "Calls of tools that must not have been made."} | _FILLED
     )
+    state: Mapping[str, ExpectedTable] = field(
+        default_factory=dict, metadata={"doc": "What tables of input.world hold once the agent is done."}
+    )
+    nothing_else_changed: bool = setting(
+        False, "true: no row and no column of input.world changed but those that state names."
+    )
     processing_time_ms: int = number(60_000, "The longest the agent may take, in milliseconds.", minimum=1)
 
     def __post_init__(self) -> None:
@@ -284,8 +294,18 @@ class EvalExpectedOutput:
             partial(check_answer, self.answer, actual),
             partial(check_calls, self.calls, actual, ordered=self.ordered),
             partial(check_never_called, self.never_called, actual),
+            partial(_check_state, self.state, actual, nothing_else=self.nothing_else_changed),
             partial(check_processing_time, self.processing_time_ms, actual.get("processing_time_ms", 0)),
         )
+
+
+def _check_state(
+    expected: Mapping[str, ExpectedTable], actual: Mapping[str, Any], *, nothing_else: bool
+) -> Iterator[Check]:
+    if expected or nothing_else:
+        from guarantee_email_agent.eval.world import check_state  # few scenarios have a world
+
+        yield from check_state(expected, actual, nothing_else=nothing_else)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from guarantee_email_agent.eval.tool_mocks import (
     ToolMocks,
     UnknownCallError,
 )
+from guarantee_email_agent.eval.world import World
 from guarantee_email_agent.files.fields import field_key
 from guarantee_email_agent.mcp_servers.dispatcher import (
     Dispatcher,
@@ -65,7 +66,8 @@ class ServedMocks:
 
     def __init__(self, test_case: EvalTestCase, on_silence: Callable[[], None] = lambda: None) -> None:
         """on_silence: is called on the server's event loop for each call that is never answered, as it comes in."""
-        self.tools = ToolMocks(test_case.input.mock_responses, test_case.servers)
+        world = World(test_case.input.world) if test_case.input.world else None
+        self.tools = ToolMocks(test_case.input.mock_responses, test_case.servers, world)
         self.clients = create_mock_clients(test_case)
         self.stopped_by: str | None = None
         self._left = MAX_ARGUMENT_CHARS

@@ -13,13 +13,17 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from guarantee_email_agent.eval.argument_matching import has_arguments
 from guarantee_email_agent.eval.declared_servers import DeclaredServer
+from guarantee_email_agent.files.fields import setting
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.utils.text import printable, truncate
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.eval.world import Effect, World
 
 ToolFailureKind = Literal["timeout", "unavailable", "malformed", "slow"]
 MALFORMED_ANSWER: Final[Mapping[str, Any]] = {"unexpected": "answer"}
@@ -154,6 +158,23 @@ class ToolAnswer:
     error: ToolFailureKind | None = field(
         default=None, metadata={"doc": "Fail this way instead; slow gives the answer seconds late."}
     )
+    reads: str | None = setting(None, "The table of the world whose rows it answers.")
+    inserts: str | None = setting(None, "The table that gets a row: values, or all arguments of the call.")
+    updates: str | None = setting(None, "The table whose rows get values.")
+    deletes: str | None = setting(None, "The table whose rows go.")
+    where: Mapping[str, object] = field(
+        default_factory=dict, metadata={"doc": "Which rows, by column; $name is an argument of the call."}
+    )
+    values: Mapping[str, object] | None = setting(None, "Values by column; $name is an argument of the call.")
+    one: bool = setting(False, "true: exactly one row must fit, and is the answer; else the tool has an error.")
+
+    @property
+    def effect(self) -> Effect | None:
+        """What it does with a table of the world."""
+        from guarantee_email_agent.eval.world import EFFECTS, Effect  # few scenarios have one
+
+        named = [(kind, table) for kind in EFFECTS if (table := getattr(self, kind)) is not None]
+        return Effect(*named[0], self.where, self.values, self.one) if named else None
 
     @property
     def in_turn(self) -> list[ToolAnswer]:
@@ -163,7 +184,11 @@ class ToolAnswer:
         return has_arguments(arguments, self.when or {})
 
 
-ENTRY_KEYS: Final = frozenset({"when", "answer", "answers", "error"})
+ENTRY_KEYS: Final = frozenset({"when", "answer", "answers", "error", "reads", "inserts", "updates", "deletes"})
+
+
+class EffectError(Exception):
+    """What a tool says in place of an answer, such as that there is no such row. Nothing was changed."""
 
 
 class RefusedCallError(Exception):
@@ -182,10 +207,14 @@ class ToolMocks:
     """
 
     def __init__(
-        self, mock_responses: Mapping[str, Mapping[str, object]], declared: Mapping[str, DeclaredServer] | None = None
+        self,
+        mock_responses: Mapping[str, Mapping[str, object]],
+        declared: Mapping[str, DeclaredServer] | None = None,
+        world: World | None = None,
     ) -> None:
-        """mock_responses: as the loader accepted it. declared: servers whose tools are known."""
+        """mock_responses: as the loader accepted it. declared: servers whose tools are known. world: their tables."""
         self.declared = declared or {}
+        self.world = world
         self.servers = read_tool_mocks(mock_responses)
         self.calls: list[ToolCall] = []
         self.unknown: list[str] = []
@@ -205,7 +234,15 @@ class ToolMocks:
         except UnknownCallError as unknown:
             self.unknown.append(str(unknown))
             raise
-        return replace(given, answer=MALFORMED_ANSWER) if given.error == "malformed" else given
+        if given.error == "malformed":
+            return replace(given, answer=MALFORMED_ANSWER)
+        if self.world is None or (effect := given.effect) is None:
+            return given
+        try:
+            answer = self.world.apply(effect, arguments)
+        except EffectError as error:
+            return replace(given, answer=str(error), content=None, is_error=True)
+        return given if (given.answer, given.content) != (None, None) else replace(given, answer=answer)
 
     @contextmanager
     def noting(self, server: str, tool: str, arguments: Mapping[str, Any]) -> Iterator[ToolCall]:
