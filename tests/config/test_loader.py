@@ -156,8 +156,17 @@ class TestProblems:
                 for section, key, instead in (
                     ("agent", "lease_s", "it follows from agent.mail_budget_s and mailbox.copy_wait_s"),
                     ("llm", "max_attempts", "a call is tried three times"),
+                    ("llm", "tokens_per_minute", "the API tells how many there may be"),
+                    ("agent", "max_mail_bytes", "mails of up to 25 MB are read"),
                     ("warranty", "grace_days", "there are 30"),
                 )
+            ),
+            (
+                "mailbox:\n  imap:\n    mark_folders: {parent: Garantie}",
+                (
+                    ":3: mailbox.imap.mark_folders: is no setting any more: name the folder that holds the others as "
+                    "mailbox.imap.mark_folder"
+                ),
             ),
             (
                 "\nsummary: {at: '07:00'}",
@@ -181,6 +190,17 @@ class TestProblems:
     )
     def test_message(self, cwd: Path, text: str, message: str) -> None:
         assert refusal(cwd, text).message == f"config.yaml{message}"
+
+    def test_keys_that_have_gone_are_passed_over_with_a_warning_where_they_say_nothing(
+        self, cwd: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        text = "agent: {max_mail_bytes: 25000000}\nllm: {tokens_per_minute: null, max_tokens: 5}\n"
+        assert load(cwd, text).llm.max_tokens == 5
+        (line,) = caplog.messages
+        assert line == (
+            "config.yaml: no settings any more, and at what was their default: llm.tokens_per_minute, "
+            "agent.max_mail_bytes. Remove them"
+        )
 
     @pytest.mark.parametrize(
         ("server", "message"),

@@ -67,7 +67,7 @@ def test_schema_carries_the_limits() -> None:
     schema = json_schema(Config, "config.yaml of the warranty e-mail agent")
     assert list(schema["properties"]) == [
         *("mcp", "mailbox", "warranties", "warranty", "tickets", "look_ups"),
-        *("instructions", "llm", "eval", "store", "agent", "metrics", "tasks", "logging"),
+        *("instructions", "llm", "eval", "store", "agent", "metrics", "logging"),
     ]
     threshold = schema["properties"]["eval"]["properties"]["pass_threshold"]
     assert (threshold["exclusiveMinimum"], threshold["maximum"], threshold["default"]) == (0, 100, 99.0)

@@ -19,7 +19,6 @@ IMAP = f"--imap-host imap.example.com {FROM}"
     [
         ("mail", f"{IMAP} --maildir x", "name either --maildir or --imap-host; see --help\n"),
         ("mail", f"{IMAP} --mark-parent 'a*'", "--mark-parent must be a name without * and %, and without white"),
-        ("mail", f"{IMAP} --mark-unknown ANSWERED", "a folder of --mark-answered to --mark-unknown has one name for"),
         ("mail", "--from 'S <s@example.com>' --maildir x", "--from is not one bare address like support@example.com\n"),
         ("mail", f"{IMAP} --imap-port 0", "argument --imap-port: '0' is no port; see --help\n"),
         ("mail", IMAP, "IMAP_PASSWORD is not set. Put the password of the IMAP user into the environment\n"),

@@ -311,10 +311,9 @@ def _report_model(config: Config, limits: Mapping[LimitKind, int], report: _Repo
         return
     allows = f", {' and '.join(f'{limit:,} {kind}' for kind, limit in limits.items())} a minute" if limits else ""
     report.passed("Language model", f"{config.llm.model}{allows}")
-    configured = {"requests": config.llm.requests_per_minute, "tokens": config.llm.tokens_per_minute}
-    for kind, limit in limits.items():
-        if (own := configured.get(kind)) is not None and own > limit:
-            report.weak("Language model", f"llm.{kind}_per_minute is {own:,.10g}, and the API allows {limit:,}")
+    own, limit = config.llm.requests_per_minute, limits.get("requests")
+    if own is not None and limit is not None and own > limit:
+        report.weak("Language model", f"llm.requests_per_minute is {own:,.10g}, and the API allows {limit:,}")
 
 
 def _describe_mailbox(config: Config) -> str:

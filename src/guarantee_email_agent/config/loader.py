@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -11,11 +12,13 @@ from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.config.built_in_files import built_in_path
 from guarantee_email_agent.config.settings import Config, InstructionSettings, Secrets
-from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
+from guarantee_email_agent.files.problems import KeyPath, Problem, dotted_path, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents, locate
 from guarantee_email_agent.utils.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
 
 MAX_CONFIG_BYTES: Final = 1_000_000
 
@@ -25,10 +28,31 @@ _REMOVED: Final = {
     "metrics.host_names": "remove it, any name will do",
     "agent.lease_s": "remove it, it follows from agent.mail_budget_s and mailbox.copy_wait_s",
     "llm.max_attempts": "remove it, a call is tried three times",
+    "llm.tokens_per_minute": "remove it, the API tells how many there may be",
+    "agent.max_mail_bytes": "remove it, mails of up to 25 MB are read",
+    "mailbox.imap.mark_folders": "name the folder that holds the others as mailbox.imap.mark_folder",
+    "tasks": "remove it, and pass what tasks may ask for to `grade` and `solve` with --allow",
     "warranty.grace_days": "remove it, there are 30",
     "summary": "remove it, and have cron mail what `log --summary --since yesterday` prints; times are in the zone $TZ",
 }
 """What to do about a key of an earlier version."""
+
+_FORMER_DEFAULTS: Final[Mapping[KeyPath, object]] = {
+    ("llm", "tokens_per_minute"): None,
+    ("agent", "max_mail_bytes"): 25_000_000,
+    ("mailbox", "imap", "mark_folders"): {
+        "parent": "guarantee-email-agent", "answered": "Answered", "drafted": "Drafted",
+        "handed_over": "Handed over", "not_answered": "Not answered", "quarantined": "Quarantined",
+        "unknown": "Unknown",
+    },
+    ("tasks",): {
+        "allow": {
+            "network": False, "compose_host": False, "memory_mb": 2048, "disk_mb": 1024, "files": 200_000,
+            "processes": 256, "time_s": 7200, "command_s": 600, "judge_timeout_s": 600,
+        }
+    },
+}
+"""Of keys that have gone, as `init` wrote them: who has never changed one need not do anything at once."""
 
 _SECRET_KEY: Final = re.compile(r"api_?key|passw|secret|credential|token|^key$|^auth(orization)?$", re.IGNORECASE)
 
@@ -68,6 +92,7 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
     issues: list[_Issue] = []
     environment = {**_dotenv(cwd, issues), **(os.environ if environ is None else environ)}
     source = _read(*_find(path, environment, cwd), cwd, issues)
+    _pass_over_former_defaults(source)
     built = build(Config, source.data)
     if isinstance(built, list):
         issues += [_issue(problem, source) for problem in locate_problems(built, source.text)]
@@ -141,6 +166,20 @@ def _read(file: Path | None, remedy: str, cwd: Path, issues: list[_Issue]) -> _S
         issues.append(_Issue("config_invalid_document", name, 1, "", message))
         return nothing
     return _Source(file, name, text, data)
+
+
+def _pass_over_former_defaults(source: _Source) -> None:
+    passed_over = []
+    for path, default in _FORMER_DEFAULTS.items():
+        section: Any = source.data
+        for key in path[:-1]:
+            section = section.get(key) if isinstance(section, dict) else None
+        if isinstance(section, dict) and path[-1] in section and section[path[-1]] == default:
+            del section[path[-1]]
+            passed_over.append(dotted_path(path))
+    if passed_over:
+        names = ", ".join(passed_over)
+        logger.warning("%s: no settings any more, and at what was their default: %s. Remove them", source.name, names)
 
 
 def _issue(problem: Problem, source: _Source) -> _Issue:

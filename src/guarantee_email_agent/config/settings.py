@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, WarrantySettings, look_ups_problem
-from guarantee_email_agent.config.mailbox_settings import MarkFolders, MarkKind, OAuthSettings
+from guarantee_email_agent.config.mailbox_settings import MarkKind, OAuthSettings, folder_name
 from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
 from guarantee_email_agent.config.operation_settings import MetricsSettings, StoreSettings
 from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
-from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -129,7 +128,9 @@ class Imap:
         "What says what became of a mail: `keywords` on it, `folders` that it is moved to, or `auto`, keywords where "
         "the server keeps them.",
     )
-    mark_folders: MarkFolders = setting(MarkFolders(), "The folders for outcomes, where marks are folders.")
+    mark_folder: str = setting(
+        "guarantee-email-agent", "Folder that holds one for each outcome, where marks are folders.", folder_name
+    )
 
     def __post_init__(self) -> None:
         _check_tls(self.host, self.security)
@@ -229,13 +230,6 @@ class Llm:
     requests_per_minute: float | None = number(
         None, "Requests that may be sent in a minute; by default what the API's headers say.", 0, 1_000_000, above=True
     )
-    tokens_per_minute: float | None = number(
-        None,
-        "Tokens, input and output, that may be used in a minute; by default what the API's headers say.",
-        0,
-        1_000_000_000,
-        above=True,
-    )
     when_down: Literal["wait", "template"] = setting(
         "wait",
         "What becomes of mail while the model is down: `wait` leaves it unprocessed, `template` answers with the "
@@ -324,7 +318,6 @@ class AgentSettings:
     max_attempts: int = number(3, "Tries of one mail, after which it is left for a person.", 1, 100)
     mail_budget_s: float = number(60.0, "Seconds that one mail may take, all retries included.", 0, 3600, above=True)
     poll_interval_s: float = number(30.0, "Seconds between two polls of the inbox.", 0, 86_400, above=True)
-    max_mail_bytes: int = number(25_000_000, "Largest mail that is read, in bytes.", 1000, 100_000_000)
 
     def __post_init__(self) -> None:
         if self.sender_check != "off" and self.authserv_id is None:
@@ -332,13 +325,6 @@ class AgentSettings:
                 f"has sender_check: {self.sender_check} but no authserv_id; add the name that stands first in the "
                 "Authentication-Results header of your mails"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Tasks:
-    """What `solve` and `grade` let the folder of a task ask for, where this file is named with `--config`."""
-
-    allow: TaskAllowance = setting(TaskAllowance(), "The most that a task may ask for.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +374,6 @@ class Config:
     store: StoreSettings = setting(StoreSettings(), "Where runs of `eval`, `grade` and `solve` are kept.")
     agent: AgentSettings = setting(AgentSettings(), "How the agent watches its mailbox.")
     metrics: MetricsSettings = setting(MetricsSettings(), "Figures and health, for monitoring.")
-    tasks: Tasks = setting(Tasks(), "What tasks may ask for.")
     logging: Logging = setting(Logging(), "Where diagnostics go.")
     secrets: Secrets = field(default_factory=Secrets, repr=False, metadata={"key": None})
     # The file that this was read from; None if there was none. No part of what two configurations have in common.

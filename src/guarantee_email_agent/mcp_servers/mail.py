@@ -8,11 +8,10 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
-from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS, MarkFolders, MarkKind, OAuthFlow
+from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS, MarkKind, OAuthFlow, folder_name
 from guarantee_email_agent.config.settings import Imap, MailboxSettings, Secrets, Smtp
 from guarantee_email_agent.mcp_servers.mailbox_tools import INSTRUCTIONS, MailboxTools
 from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
 _Section = TypeVar("_Section")
 
 _SECURITY = ("tls", "starttls", "none")
-_SETTING: Final = re.compile(r"\bmailbox\.((?:imap\.mark_folders|imap|smtp|oauth)\.[a-z_]+|from_address|sent_copy)")
+_SETTING: Final = re.compile(r"\bmailbox\.((?:imap|smtp|oauth)\.[a-z_]+|from_address|sent_copy)")
 _OPTIONS: Final = {
     "from_address": "--from",
     "sent_copy": "--sent-copy",
     "imap.ca_file": "--ca-file",
     "imap.sent_folder": "--sent-folder",
     "imap.drafts_folder": "--drafts-folder",
-    "imap.mark_folders.parent": "--mark-parent",
+    "imap.mark_folder": "--mark-parent",
     "oauth.provider": "--oauth-token-url",
     "oauth.client_id": "--oauth-client-id",
     "oauth.scopes": "--oauth-scope",
@@ -91,9 +90,9 @@ def _parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="what says what became of a mail: a keyword on it, or the folder that it is moved to; auto: keywords "
         "where the server keeps them",
     )
-    for name in fields(MarkFolders):
-        option = f"--mark-{name.name.replace('_', '-')}"
-        imap.add_argument(option, metavar="NAME", default=name.default, help=str(name.metadata["doc"]))
+    imap.add_argument(
+        "--mark-parent", metavar="NAME", default=Imap().mark_folder, help="folder that holds one for each outcome"
+    )
     imap.add_argument("--sent-folder", metavar="NAME", help="by default the one that the server names")
     imap.add_argument("--drafts-folder", metavar="NAME", help="by default the one that the server names")
     imap.add_argument("--ca-file", type=Path, metavar="PEM", help="certificates to trust instead of the system's")
@@ -128,7 +127,8 @@ def _parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error("name either --maildir or --imap-host")
     if options.maildir is not None and options.marks == "folders":
         parser.error("--marks folders is for IMAP: a Maildir keeps its marks itself. Leave it out")
-    options.mark_folders = _mark_folders(parser, options)
+    if problem := folder_name(options.mark_parent):
+        parser.error(f"--mark-parent {problem}")
     if options.oauth_flow is not None:
         keeps_token = options.oauth_flow in KEPT_TOKEN_FLOWS
         file = options.oauth_token_file if keeps_token else options.oauth_key_file
@@ -139,17 +139,6 @@ def _parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.create and options.read_only:
         parser.error("--create makes a Maildir, and --read-only makes nothing. Leave one of them out")
     return options
-
-
-def _mark_folders(parser: CommandLine, options: argparse.Namespace) -> MarkFolders:
-    names = {folder.name: getattr(options, f"mark_{folder.name}") for folder in fields(MarkFolders)}
-    for folder in fields(MarkFolders):
-        if problem := folder.metadata["check"](names[folder.name]):
-            parser.error(f"--mark-{folder.name.replace('_', '-')} {problem}")
-    try:
-        return MarkFolders(**names)
-    except ValueError as error:
-        parser.error(f"a folder of --mark-answered to --mark-unknown {error}")
 
 
 def _mailbox_settings(options: argparse.Namespace) -> MailboxSettings:
@@ -165,7 +154,7 @@ def _mailbox_settings(options: argparse.Namespace) -> MailboxSettings:
         options.drafts_folder,
         options.ca_file,
         options.marks,
-        options.mark_folders,
+        options.mark_parent,
     )
     smtp = _section(
         Smtp,

@@ -191,9 +191,7 @@ def create_mail_client(config: Config, clock: Clock, environ: Mapping[str, str],
     from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailboxConnection
     from guarantee_email_agent.services.mcp.mcp_session import MAX_ANSWER_BYTES
 
-    # A mail travels as base64, four bytes for three, in a message with some more about it.
-    answer_bytes = max(MAX_ANSWER_BYTES, config.agent.max_mail_bytes * 4 // 3 + 1_000_000)
-    session = _session("mail", "mcp.gmail", server, MAIL_TOOLS, config, clock, environ, answer_bytes)
+    session = _session("mail", "mcp.gmail", server, MAIL_TOOLS, config, clock, environ, MAX_ANSWER_BYTES)
     connection = McpMailboxConnection(session, clock, server.timeout_s, read_only=read_only)
     return MailClient("mail", connection, clock)
 

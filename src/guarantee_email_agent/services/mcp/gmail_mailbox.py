@@ -104,7 +104,7 @@ class GmailMailbox:
             raise malformed_error(self._session.name, "read_email", "is not as expected")
         raw = _rebuild_mail(mail_id, found)
         if len(raw) > max_bytes:
-            raise self._error("too_large", f"the mail has {len(raw)} bytes; agent.max_mail_bytes allows {max_bytes}")
+            raise self._error("too_large", f"the mail has {len(raw)} bytes; {max_bytes} are read")
         return raw
 
     async def send(self, reply: Reply) -> dict[str, Any]:
