@@ -150,12 +150,12 @@ class TestProblems:
             ("llm: {max_token: 5}", ":1: llm.max_token: unknown key 'max_token' – did you mean 'max_tokens'?"),
             ("llm: {max_tokens: 0}", ":1: llm.max_tokens: must be at least 1 and at most 100000, not 0"),
             ("llm: {timeout_s: 0}", ":1: llm.timeout_s: must be above 0 and at most 600, not 0"),
-            ("llm: {temperature: 1.5}", ":1: llm.temperature: must be at least 0 and at most 1, not 1.5"),
             *(
                 (f"{section}: {{{key}: 3}}", f":1: {section}.{key}: is no setting any more: remove it, {instead}")
                 for section, key, instead in (
                     ("agent", "lease_s", "it follows from agent.mail_budget_s and mailbox.copy_wait_s"),
                     ("llm", "max_attempts", "a call is tried three times"),
+                    ("llm", "temperature", "it is 0 for models that take one"),
                     ("llm", "tokens_per_minute", "the API tells how many there may be"),
                     ("agent", "max_mail_bytes", "mails of up to 25 MB are read"),
                     ("warranty", "grace_days", "there are 30"),

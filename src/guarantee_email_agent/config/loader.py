@@ -28,6 +28,8 @@ _REMOVED: Final = {
     "metrics.host_names": "remove it, any name will do",
     "agent.lease_s": "remove it, it follows from agent.mail_budget_s and mailbox.copy_wait_s",
     "llm.max_attempts": "remove it, a call is tried three times",
+    "llm.temperature": "remove it, it is 0 for models that take one",
+    "llm.force_tool": "remove it, models that refuse to be made to use a tool are asked to",
     "llm.tokens_per_minute": "remove it, the API tells how many there may be",
     "agent.max_mail_bytes": "remove it, mails of up to 25 MB are read",
     "mailbox.imap.mark_folders": "name the folder that holds the others as mailbox.imap.mark_folder",
@@ -38,17 +40,30 @@ _REMOVED: Final = {
 """What to do about a key of an earlier version."""
 
 _FORMER_DEFAULTS: Final[Mapping[KeyPath, object]] = {
+    ("llm", "temperature"): 0,
+    ("llm", "force_tool"): True,
     ("llm", "tokens_per_minute"): None,
     ("agent", "max_mail_bytes"): 25_000_000,
     ("mailbox", "imap", "mark_folders"): {
-        "parent": "guarantee-email-agent", "answered": "Answered", "drafted": "Drafted",
-        "handed_over": "Handed over", "not_answered": "Not answered", "quarantined": "Quarantined",
+        "parent": "guarantee-email-agent",
+        "answered": "Answered",
+        "drafted": "Drafted",
+        "handed_over": "Handed over",
+        "not_answered": "Not answered",
+        "quarantined": "Quarantined",
         "unknown": "Unknown",
     },
     ("tasks",): {
         "allow": {
-            "network": False, "compose_host": False, "memory_mb": 2048, "disk_mb": 1024, "files": 200_000,
-            "processes": 256, "time_s": 7200, "command_s": 600, "judge_timeout_s": 600,
+            "network": False,
+            "compose_host": False,
+            "memory_mb": 2048,
+            "disk_mb": 1024,
+            "files": 200_000,
+            "processes": 256,
+            "time_s": 7200,
+            "command_s": 600,
+            "judge_timeout_s": 600,
         }
     },
 }

@@ -209,14 +209,6 @@ class Llm:
     model: str = setting(
         "claude-sonnet-4-6", "Model id, pinned: a name that never moves on to another model.", not_blank
     )
-    temperature: float | None = number(
-        0.0, "From 0 (the same words each time) to 1; `null` does not send it, for models that refuse it.", 0, 1
-    )
-    force_tool: bool = setting(
-        True,
-        "Whether the model is made to answer through our tools; `false` asks for it only, for models that refuse to be "
-        "made.",
-    )
     max_cost_per_day: float | None = number(
         None,
         "US dollars that all agents on one ledger may spend in a day (UTC); mails beyond are handed over. `null`: no "
