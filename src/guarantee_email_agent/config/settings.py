@@ -76,19 +76,9 @@ def _mapping_check(own_tools: Mapping[str, OwnTool], needed: str | None = None) 
 
 
 @dataclass(frozen=True, slots=True)
-class McpMailServer(McpServer):
-    """The same for the mailbox, whose calls move whole mails."""
-
-    timeout_s: float = number(30.0, "Seconds that one call may take.", 0, 600, above=True)
-
-
-@dataclass(frozen=True, slots=True)
 class Mcp:
-    """The three services that the agent works with."""
+    """The services that the agent works with, beside the mailbox."""
 
-    gmail: McpMailServer = setting(
-        McpMailServer(), "The mailbox: reads unread mail, sends replies.", _mapping_check(MAIL_TOOLS)
-    )
     warranty_api: McpServer = setting(
         McpServer(), "Looks a serial number up.", _mapping_check(WARRANTY_TOOLS, "check_warranty")
     )
@@ -158,7 +148,7 @@ class Smtp:
 
 @dataclass(frozen=True, slots=True)
 class MailboxSettings:
-    """The mailbox of the built-in mail server: IMAP and SMTP where `imap.host` is set, else a Maildir."""
+    """The mailbox: IMAP and SMTP where `imap.host` is set, a Maildir, or what an MCP server offers."""
 
     from_address: str | None = setting(
         None, "Address that replies come from; mail from it is never answered.", _address
@@ -173,6 +163,7 @@ class MailboxSettings:
         "`server`, for servers that file sent mail on their own; `append`, filed by us once the server took it.",
     )
     copy_wait_s: float = number(60.0, "Seconds after which a copy that has not come will not come.", 0, 600)
+    server: McpServer = setting(McpServer(), "An MCP server with the mailbox.", _mapping_check(MAIL_TOOLS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +300,13 @@ class AgentSettings:
     concurrency: int = number(4, "Mails in progress at a time.", 1, 100)
     max_attempts: int = number(3, "Tries of one mail, after which it is left for a person.", 1, 100)
     mail_budget_s: float = number(60.0, "Seconds that one mail may take, all retries included.", 0, 3600, above=True)
+    call_timeout_s: float = number(
+        10.0,
+        "Seconds that one call of a service may take; one of the mailbox has three times as long.",
+        0,
+        600,
+        above=True,
+    )
     poll_interval_s: float = number(30.0, "Seconds between two polls of the inbox.", 0, 86_400, above=True)
 
     def __post_init__(self) -> None:
@@ -317,6 +315,11 @@ class AgentSettings:
                 f"has sender_check: {self.sender_check} but no authserv_id; add the name that stands first in the "
                 "Authentication-Results header of your mails"
             )
+
+    @property
+    def mail_timeout_s(self) -> float:
+        """Of a call of the mailbox, which may move a whole mail."""
+        return 3 * self.call_timeout_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,8 +354,8 @@ class Secrets:
 class Config:
     """Settings of the warranty e-mail agent. Every one has a default, so that no file is needed."""
 
-    mcp: Mcp = setting(Mcp(), "The services that the agent works with.")
-    mailbox: MailboxSettings = setting(MailboxSettings(), "The mailbox of the built-in mail server.")
+    mcp: Mcp = setting(Mcp(), "The services that the agent works with, beside the mailbox.")
+    mailbox: MailboxSettings = setting(MailboxSettings(), "The mailbox.")
     warranties: Warranties = setting(Warranties(), "The list of the built-in warranty server.")
     warranty: WarrantySettings = setting(WarrantySettings(), "What is known of serial numbers and of warranties.")
     tickets: Tickets = setting(Tickets(), "The tickets of the built-in ticketing server.")
@@ -370,6 +373,8 @@ class Config:
     secrets: Secrets = field(default_factory=Secrets, repr=False, metadata={"key": None})
     # The file that this was read from; None if there was none. No part of what two configurations have in common.
     source: Path | None = field(default=None, compare=False, metadata={"key": None})
+    # What the file calls the mailbox's MCP server; earlier versions had it as `mcp.gmail`.
+    mailbox_server_key: str = field(default="mailbox.server", compare=False, metadata={"key": None})
 
     @property
     def ledger_location(self) -> str:
