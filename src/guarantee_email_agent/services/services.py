@@ -189,12 +189,11 @@ def create_mail_client(config: Config, clock: Clock, environ: Mapping[str, str],
         service = BlockingService("mail", setting, lambda: open_configured_store(config, key), timeout_s)
         mailbox = LocalMailbox(service, clock, config.mailbox.copy_wait_s, read_only=read_only)
         return MailClient("mail", mailbox, clock)
-    from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailboxConnection
+    from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
     from guarantee_email_agent.services.mcp.mcp_session import MAX_ANSWER_BYTES
 
     session = _session("mail", config.mailbox_server_key, server, MAIL_TOOLS, config, clock, environ, MAX_ANSWER_BYTES)
-    connection = McpMailboxConnection(session, clock, timeout_s, read_only=read_only)
-    return MailClient("mail", connection, clock)
+    return MailClient("mail", McpMailbox(session, clock, timeout_s, read_only=read_only), clock)
 
 
 def create_warranty_client(config: Config, clock: Clock, environ: Mapping[str, str]) -> LookUpClient:

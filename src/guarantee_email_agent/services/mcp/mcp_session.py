@@ -165,11 +165,6 @@ class McpSession:
             raise malformed_error(self.name, tool, "is no JSON object")
         return content
 
-    async def call_for_text(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> str:
-        """As `call`, for tools that answer in prose."""
-        with _naming(tool):
-            return (await self._call(tool, arguments, timeout_s)).text
-
     async def close(self) -> None:
         """Stop the server: its input ends, it may finish what it does for some seconds. No call after that."""
         self._closed = True
