@@ -27,11 +27,16 @@ from guarantee_email_agent.services.call_errors import (
     service_error,
     without_arguments,
 )
-from guarantee_email_agent.services.mcp.mcp_connection import McpConnection
-from guarantee_email_agent.services.mcp.sdk_client import load_sdk
+from guarantee_email_agent.services.mcp.mcp_connection import (
+    BadAnswerError,
+    CallFailedError,
+    McpConnection,
+    OfferedTool,
+    ToolAnswer,
+    load_sdk,
+)
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
-from guarantee_email_agent.services.mcp.server_process import EXIT_GRACE_S, AnswerTooLargeError
-from guarantee_email_agent.services.mcp.tools import BadAnswerError, CallFailedError, OfferedTool, ToolAnswer
+from guarantee_email_agent.services.mcp.stdio_server import EXIT_GRACE_S, AnswerTooLargeError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.retry import Backoff
@@ -72,7 +77,7 @@ class McpSession:
         max_answer_bytes: int = MAX_ANSWER_BYTES,
         exit_grace_s: float = EXIT_GRACE_S,
     ) -> None:
-        """start_timeout_s: seconds until the server has listed its tools. exit_grace_s: see ServerProcess."""
+        """start_timeout_s: seconds until the server has listed its tools. exit_grace_s: see StdioServer."""
         self.name = name
         self.launch = launch
         self._clock = clock
@@ -155,7 +160,9 @@ class McpSession:
         its `details` name the `tool`.
         """
         with _naming(tool):
-            answer = await self._call(tool, arguments, timeout_s)
+            answer = await self._answer(tool, arguments, timeout_s)
+            if answer.failed:
+                raise self._tool_error(answer, tool, arguments)
         content = answer.structured
         if content is None:
             with suppress(ValueError, RecursionError):
@@ -174,16 +181,10 @@ class McpSession:
         if self._connection is not None:
             await self._connection.close()
 
-    async def _call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
-        answer = await self._answer(tool, arguments, timeout_s)
-        if answer.failed:
-            raise self._tool_error(answer, tool, arguments)
-        return answer
-
     async def _answer(
         self, tool: str, arguments: Mapping[str, Any], timeout_s: float, given: Mapping[str, Any] | None = None
     ) -> ToolAnswer:
-        """As `_call`, but for an answer that the tool marks as failed.
+        """Also one that the tool marks as failed. Raises as `call`.
 
         given: the arguments as they were before a mapping, whose words an error may repeat.
         """
