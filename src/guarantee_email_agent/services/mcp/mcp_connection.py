@@ -65,19 +65,6 @@ class OfferedTool:
         properties = self.input_schema.get("properties")
         return frozenset(properties) if isinstance(properties, Mapping) else None
 
-    @property
-    def answer_types(self) -> dict[str, frozenset[str]]:
-        """Of the fields with a plain `type`; what is put together of other schemas is known by the answers alone."""
-        properties = (self.output_schema or {}).get("properties")
-        found: dict[str, frozenset[str]] = {}
-        for name, schema in properties.items() if isinstance(properties, Mapping) else ():
-            match schema:
-                case {"type": str(one)}:
-                    found[name] = frozenset({one})
-                case {"type": [*several]}:
-                    found[name] = frozenset(map(str, several))
-        return found
-
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from guarantee_email_agent.services.call_errors import (
     INVALID_ARGUMENT,
@@ -43,9 +43,6 @@ from guarantee_email_agent.utils.retry import Backoff
 from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
-
-AnswerTypes: TypeAlias = Mapping[str, AbstractSet[str]]
-"""By the name of a field of an answer, types of JSON."""
 
 START_TIMEOUT_S: Final = 20.0
 RESTART: Final = Backoff(0.5, longest_s=30.0)
@@ -118,21 +115,6 @@ class McpSession:
                 f"{self.name}_tools_missing",
             )
         self._required = {**self._required, **calls}
-
-    def require_answers(self, answers: Mapping[str, AnswerTypes]) -> None:
-        """Raises MCPConnectionError where a tool declares a field of its answer with types that we cannot read."""
-        offered = self._connection.tools if self._connection else {}
-        for tool, fields in answers.items():
-            declared = offered[tool].answer_types if tool in offered else {}
-            for field, readable in fields.items():
-                types = declared.get(field)
-                if types and types.isdisjoint(readable):
-                    raise MCPConnectionError(
-                        f"{self.name}: {tool} declares {field} as {' or '.join(sorted(types))}, which has to be "
-                        f"{' or '.join(sorted(readable))}. Set {self.launch.setting} to a server with such answers "
-                        f"(docs/mcp-servers.md)",
-                        f"{self.name}_tools_missing",
-                    )
 
     async def offers(self, tool: str, arguments: AbstractSet[str], timeout_s: float) -> bool:
         """Whether the server has this tool, and it takes these arguments; it is started where it does not run.
