@@ -197,7 +197,6 @@ def _config(url: str) -> Config:
         provider="anthropic",
         model="local",
         max_tokens=ANSWER_TOKENS,
-        temperature=TEMPERATURE,
         timeout_s=TIMEOUT_S,
     )
     return replace(config, llm=llm, agent=replace(config.agent, mail_budget_s=10 * TIMEOUT_S))
@@ -229,7 +228,7 @@ async def _answer(
         ticketing=mocks["ticketing"],
         llm=meter,
         instructions=instructions,
-        model=ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature),
+        model=ModelSettings(config.llm.model, config.llm.max_tokens, TEMPERATURE),
         clock=SkippingClock(),
     )
     began = perf_counter()

@@ -94,25 +94,15 @@ class TestOneResult:
         (tmp_path / "config.yaml").write_text("nonsense: [", encoding="utf-8")
         assert grade(task, "--answer", "42", cwd=tmp_path).returncode == 0
 
-    def test_what_a_task_may_ask_for_stands_in_options_and_in_a_configuration(self, task: Path, tmp_path: Path) -> None:
+    def test_what_a_task_may_ask_for_stands_in_options(self, task: Path) -> None:
         (task / "task.yaml").write_text("instruction: Six times seven?\njudge_timeout_s: 900\n", encoding="utf-8")
-        config = tmp_path / "operator.yaml"
-        config.write_text("tasks: {allow: {judge_timeout_s: 1000}}\n", encoding="utf-8")
         done = grade(task, "--answer", "42")
         assert (done.returncode, done.stderr) == (4, "")
         assert (
             "task.yaml: judge_timeout_s asks for 900, and 600 is allowed. Pass --allow judge_timeout_s=900"
             in done.stdout
         )
-        for options in (["--allow", "network", "--allow", "judge_timeout_s=900"], ["--config", config]):
-            assert grade(task, "--answer", "42", *options).returncode == 0
-        over_it = grade(task, "--answer", "42", "--config", config, "--allow", "judge_timeout_s=800")
-        assert "900, and 800 is allowed" in over_it.stdout
-
-    def test_a_configuration_that_nobody_named_allows_nothing(self, task: Path, tmp_path: Path) -> None:
-        (task / "task.yaml").write_text("instruction: Six times seven?\njudge_timeout_s: 900\n", encoding="utf-8")
-        (tmp_path / "config.yaml").write_text("tasks: {allow: {judge_timeout_s: 1000}}\n", encoding="utf-8")
-        assert grade(task, "--answer", "42", cwd=tmp_path).returncode == 4
+        assert grade(task, "--answer", "42", "--allow", "network", "--allow", "judge_timeout_s=900").returncode == 0
 
     def test_the_deadline(self, task: Path) -> None:
         (task / "test.py").write_text("while True:\n    pass\n", encoding="utf-8")

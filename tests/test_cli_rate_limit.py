@@ -173,10 +173,10 @@ def test_check_tells_the_limits_of_the_key_and_a_setting_above_them(desk: LiveDe
 
 
 def test_a_limit_that_is_none_is_refused(desk: LiveDesk) -> None:
-    (desk.folder / "config.yaml").write_text("llm:\n  tokens_per_minute: 0\n")
+    (desk.folder / "config.yaml").write_text("llm:\n  requests_per_minute: 0\n")
     done = desk.run("--llm", "live")
     assert done.returncode == 2
-    assert "config.yaml:2: llm.tokens_per_minute: must be above 0" in done.stderr
+    assert "config.yaml:2: llm.requests_per_minute: must be above 0" in done.stderr
 
 
 def choose(server: MessagesServer, replies: dict[str, Reply], otherwise: Reply) -> None:

@@ -251,7 +251,6 @@ class TestExclusive:
                 place = content_identity(f"place {agent.worker.mailbox_name} {name}".encode(), KEY)
                 agent.ledger.claim(content_identity(name.encode(), KEY), location_key=place, owner="dead:1", lease_s=1)
         agent.now += 2
-        agent.configure(max_mail_bytes=10_000_000)
         agent.mailbox.reading_s = 0.1
 
         async def all_at_once() -> list[WorkResult]:

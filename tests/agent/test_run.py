@@ -12,6 +12,8 @@ from contextlib import closing
 import pytest
 from company import Company
 
+from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES
+
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (DEBUG|INFO|WARNING|ERROR) .*")
 
 
@@ -126,10 +128,9 @@ class TestOnce:
 
     @pytest.mark.slow
     def test_a_mail_that_is_too_large_is_left_for_a_person_unread(self, company: Company) -> None:
-        company.receive("large", "x" * 5000)
-        company.configure(agent={"max_mail_bytes": 2000})
+        company.receive("large", "x" * MAX_MAIL_BYTES)
         done = company.run("run", "--once")
-        assert re.search(r"ERROR Email large has 5\d\d\d bytes, too many to be read", done.stderr)
+        assert re.search(r"ERROR Email large has 25000\d\d\d bytes, too many to be read", done.stderr)
         assert company.inbox_counts()["quarantined"] == 1
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.config.loader import load_config, parse_dotenv
-from guarantee_email_agent.config.settings import Config, McpMailServer
+from guarantee_email_agent.config.mcp_server import McpServer
+from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +43,7 @@ class TestWhichFile:
         config = load(cwd)
         assert config.source is None
         assert config.llm == Config().llm
-        assert config.mcp.gmail.built_in
+        assert config.mailbox.server.built_in
 
     def test_config_yaml_in_the_working_directory(self, cwd: Path) -> None:
         config = load(cwd, "llm: {max_tokens: 5}")
@@ -83,7 +84,7 @@ class TestWhichFile:
             load_config(other, {}, cwd)
         assert caught.value.message.startswith(f"{other}:1: x: unknown key 'x'")
 
-    @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "llm:\nmcp:\n  gmail:\n"])
+    @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "llm:\nmcp:\n  warranty_api:\n"])
     def test_empty_file_and_empty_sections_stand_for_the_defaults(self, cwd: Path, text: str) -> None:
         assert load(cwd, text) == load(cwd, "")
 
@@ -150,14 +151,23 @@ class TestProblems:
             ("llm: {max_token: 5}", ":1: llm.max_token: unknown key 'max_token' – did you mean 'max_tokens'?"),
             ("llm: {max_tokens: 0}", ":1: llm.max_tokens: must be at least 1 and at most 100000, not 0"),
             ("llm: {timeout_s: 0}", ":1: llm.timeout_s: must be above 0 and at most 600, not 0"),
-            ("llm: {temperature: 1.5}", ":1: llm.temperature: must be at least 0 and at most 1, not 1.5"),
             *(
                 (f"{section}: {{{key}: 3}}", f":1: {section}.{key}: is no setting any more: remove it, {instead}")
                 for section, key, instead in (
                     ("agent", "lease_s", "it follows from agent.mail_budget_s and mailbox.copy_wait_s"),
                     ("llm", "max_attempts", "a call is tried three times"),
+                    ("llm", "temperature", "it is 0 for models that take one"),
+                    ("llm", "tokens_per_minute", "the API tells how many there may be"),
+                    ("agent", "max_mail_bytes", "mails of up to 25 MB are read"),
                     ("warranty", "grace_days", "there are 30"),
                 )
+            ),
+            (
+                "mailbox:\n  imap:\n    mark_folders: {parent: Garantie}",
+                (
+                    ":3: mailbox.imap.mark_folders: is no setting any more: name the folder that holds the others as "
+                    "mailbox.imap.mark_folder"
+                ),
             ),
             (
                 "\nsummary: {at: '07:00'}",
@@ -181,6 +191,17 @@ class TestProblems:
     )
     def test_message(self, cwd: Path, text: str, message: str) -> None:
         assert refusal(cwd, text).message == f"config.yaml{message}"
+
+    def test_keys_that_have_gone_are_passed_over_with_a_warning_where_they_say_nothing(
+        self, cwd: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        text = "agent: {max_mail_bytes: 25000000}\nllm: {tokens_per_minute: null, max_tokens: 5}\n"
+        assert load(cwd, text).llm.max_tokens == 5
+        (line,) = caplog.messages
+        assert line == (
+            "config.yaml: no settings any more, and at what was their default: llm.tokens_per_minute, "
+            "agent.max_mail_bytes. Remove them"
+        )
 
     @pytest.mark.parametrize(
         ("server", "message"),
@@ -206,19 +227,25 @@ class TestProblems:
                 "{password: hidden}",
                 (
                     ".password: secrets come from the environment:"
-                    " set a variable there and name it in mcp.gmail.env, and remove this key"
+                    " set a variable there and name it in {key}.env, and remove this key"
                 ),
             ),
             ("{command: ' '}", ".command: must not be blank"),
         ],
     )
-    def test_message_about_a_server(self, cwd: Path, server: str, message: str) -> None:
-        assert refusal(cwd, f"mcp:\n  gmail: {server}\n").message == f"config.yaml:2: mcp.gmail{message}"
+    @pytest.mark.parametrize("key", ["mcp.ticketing_system", "mailbox.server", "mcp.gmail"])
+    def test_message_about_a_server(self, cwd: Path, server: str, message: str, key: str) -> None:
+        section, _, name = key.partition(".")
+        refused = refusal(cwd, f"{section}:\n  {name}: {server}\n")
+        assert refused.message == f"config.yaml:2: {key}{message.replace('{key}', key)}"
+
+    def test_the_mailbox_has_one_server(self, cwd: Path) -> None:
+        assert refusal(cwd, "mailbox: {server: {command: a}}\nmcp:\n  gmail: {command: b}\n").message == (
+            "config.yaml:3: mcp.gmail: is the earlier name of mailbox.server, which stands there, too; keep that one"
+        )
 
     def test_the_examples_of_the_documentation_are_real(self, cwd: Path) -> None:
-        text = (
-            "mcp:\n  gmail:\n  warranty_api:\n    comand: x\n\n\n\neval:\n  pass_threshold: 990\n\nllm:\n  api_key: x\n"
-        )
+        text = "mcp:\n  warranty_api:\n    comand: x\n\n\n\neval:\n  pass_threshold: 990\n\nllm:\n  api_key: x\n"
         assert refusal(cwd, text).message in (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 
     def test_a_client_secret_in_the_file_is_told_its_variable(self, cwd: Path) -> None:
@@ -234,7 +261,7 @@ class TestProblems:
         assert load(cwd, text, {"SMTP_PASSWORD": "relay"}).secrets.smtp_password == "relay"
 
     def test_secrets_in_the_file_are_not_repeated(self, cwd: Path) -> None:
-        text = "anthropic_api_key: hidden\nmcp: {token: hidden, gmail: {client_secret: hidden}}\n"
+        text = "anthropic_api_key: hidden\nmcp: {token: hidden, warranty_api: {client_secret: hidden}}\n"
         error = refusal(cwd, text)
         assert error.message.count("secrets come from the environment") == 3
         assert "hidden" not in error.message + repr(error.details)
@@ -322,7 +349,7 @@ class TestSecrets:
         assert load(cwd).secrets.anthropic_api_key is None
 
     def test_variables_of_mcp_servers_are_passed_on_by_name_only(self, cwd: Path) -> None:
-        config = load(cwd, "mcp: {gmail: {command: x, env: [A, UNSET]}}", {"A": "hidden", "B": "other"})
+        config = load(cwd, "mailbox: {server: {command: x, env: [A, UNSET]}}", {"A": "hidden", "B": "other"})
         assert config.secrets.mcp_environment == {"A": "hidden"}
         assert "hidden" not in repr(config)
 
@@ -393,12 +420,18 @@ def test_the_environment_is_that_of_the_process_by_default(cwd: Path, monkeypatc
     assert config.instructions.main == cwd / "instructions" / "main.md"
 
 
-def test_server_of_ones_own(cwd: Path) -> None:
-    text = "mcp:\n  gmail:\n    command: npx\n    args: ['-y', my-server]\n  warranty_api: {url: 'http://localhost:8000/mcp'}\n"
+def test_servers_of_ones_own_that_of_the_mailbox_by_its_earlier_name(
+    cwd: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = (
+        "mcp:\n  warranty_api: {url: 'http://localhost:8000/mcp'}\n  gmail: {command: npx, args: ['-y', my-server]}\n"
+    )
     config = load(cwd, text)
-    assert config.mcp.gmail == McpMailServer(command="npx", args=("-y", "my-server"))
+    assert config.mailbox.server == McpServer(command="npx", args=("-y", "my-server"))
+    assert config.mailbox_server_key == "mcp.gmail"
+    assert caplog.messages == ["config.yaml:3: mcp.gmail is read as mailbox.server, its name from now on. Rename it"]
     assert config.mcp.warranty_api.url == "http://localhost:8000/mcp"
-    assert not config.mcp.gmail.built_in
+    assert not config.mailbox.server.built_in
     assert not config.mcp.warranty_api.built_in
     assert config.mcp.ticketing_system.built_in
 

@@ -129,7 +129,7 @@ mcp:
         ("{serial_number: filter.serial}", "{serial_number: null}", "cannot be left out"),
         ("{serial_number: filter.serial}", "{serial_number: []}", "goes nowhere"),
         ("        not_found: {empty: rows}", "        may_duplicate: true", "has no meaning for this tool"),
-        ("command: database-server", "timeout_s: 5", "has tools but no command or url"),
+        ("command: database-server", "env: []", "has tools but no command or url"),
         ("check_warranty:", "look_up:", "check_warranty: is missing"),
     ],
 )
@@ -179,7 +179,7 @@ def test_reply_without_a_message_id_is_refused_with_the_reason(tmp_path: Path) -
         "{to: to, subject: subject, body: text, in_reply_to: ref, references: refs, headers: h, message_id: null}"
     )
     tools = f"{{send_reply: {{tool: send_email, arguments: {arguments}}}}}"
-    message = refusal(tmp_path, f"mcp: {{gmail: {{command: mail, tools: {tools}}}}}")
+    message = refusal(tmp_path, f"mailbox: {{server: {{command: mail, tools: {tools}}}}}")
     assert "it would be sent twice" in message
 
 

@@ -42,14 +42,21 @@ def as_yaml(value: Any) -> str:
 def test_reference_lists_every_setting_with_its_default_and_nothing_else() -> None:
     reference = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| `\w+\..*$", reference, re.MULTILINE)
-    assert documented == [
-        f"| `{'.'.join(path)}` | `{as_yaml(value)}` | {doc} |" for path, value, doc in settings(Config())
-    ]
+    servers = re.compile("|".join(map(re.escape, ("mcp.warranty_api", "mcp.ticketing_system", "mailbox.server"))))
+    rows = {  # the servers have one row for each of their keys
+        f"| `{servers.sub('SERVER', '.'.join(path))}` | `{as_yaml(value)}` | {doc} |": None
+        for path, value, doc in settings(Config())
+    }
+    assert documented == list(rows)
+
+
+def test_an_operators_list_stays_one() -> None:
+    assert len(list(settings(Config()))) <= 85
 
 
 def test_reference_lists_every_key_of_a_look_up() -> None:
     reference = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    section = reference.partition("### look_ups")[2].partition("### tickets")[0]
+    section = reference.partition("### look_ups")[2].partition("### llm")[0]
     documented = re.findall(r"^\| `(\w+)` \| .* \| .* \|$", section.partition("| form |")[0], re.MULTILINE)
     assert sorted(documented) == sorted(field.name for field in fields(LookUpSettings))
 
@@ -67,7 +74,7 @@ def test_schema_carries_the_limits() -> None:
     schema = json_schema(Config, "config.yaml of the warranty e-mail agent")
     assert list(schema["properties"]) == [
         *("mcp", "mailbox", "warranties", "warranty", "tickets", "look_ups"),
-        *("instructions", "llm", "eval", "store", "agent", "metrics", "tasks", "logging"),
+        *("instructions", "llm", "eval", "store", "agent", "metrics", "logging"),
     ]
     threshold = schema["properties"]["eval"]["properties"]["pass_threshold"]
     assert (threshold["exclusiveMinimum"], threshold["maximum"], threshold["default"]) == (0, 100, 99.0)

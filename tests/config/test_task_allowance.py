@@ -6,22 +6,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance, with_options
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 
-def test_options_go_over_what_was_allowed() -> None:
-    allowed = with_options(TaskAllowance(memory_mb=512, files=9), ["network", "memory_mb=4096", "time_s=1.5"])
-    assert allowed == TaskAllowance(network=True, memory_mb=4096, files=9, time_s=1.5)
+def test_what_no_option_names_stays_as_it_is() -> None:
+    allowed = with_options(["network", "memory_mb=4096", "time_s=1.5"])
+    assert allowed == TaskAllowance(network=True, memory_mb=4096, time_s=1.5)
 
 
 def test_the_last_of_two_options_counts_and_may_take_back() -> None:
-    assert with_options(NOTHING_MORE, ["network", "files=7", "files=8", "network=false"]) == TaskAllowance(files=8)
-
-
-def test_the_configuration_allows_nothing_more_by_default() -> None:
-    assert Config().tasks.allow == NOTHING_MORE
+    assert with_options(["network", "files=7", "files=8", "network=false"]) == TaskAllowance(files=8)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +39,7 @@ def test_the_configuration_allows_nothing_more_by_default() -> None:
 )
 def test_an_option_that_says_nothing_is_told_in_a_line(option: str, said: str) -> None:
     with pytest.raises(ConfigurationError) as problem:
-        with_options(NOTHING_MORE, [option])
+        with_options([option])
     assert said in problem.value.message
     assert "\n" not in problem.value.message
 
@@ -80,4 +75,4 @@ def test_the_options_it_names_are_enough() -> None:
     reason = NOTHING_MORE.excess(asked)
     assert reason is not None
     options = reason.partition("Pass --allow ")[2].split(" --allow ")
-    assert with_options(NOTHING_MORE, options).excess(asked) is None
+    assert with_options(options).excess(asked) is None

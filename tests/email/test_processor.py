@@ -189,12 +189,11 @@ def test_raw_bytes_are_a_mail_too() -> None:
 
 def test_the_model_is_asked_with_the_settings_given() -> None:
     agent = desk()
-    agent.model = ModelSettings("some-model", max_tokens=77, temperature=None)
+    agent.model = ModelSettings("some-model", max_tokens=77, temperature=0.7)
     agent.process(mail())
 
     for request in agent.mocks["anthropic"].requests:
-        assert (request["model"], request["max_tokens"]) == ("some-model", 77)
-        assert "temperature" not in request
+        assert (request["model"], request["max_tokens"], request["temperature"]) == ("some-model", 77, 0.7)
 
 
 # What goes wrong ---------------------------------------------------------------------------------------------------

@@ -116,11 +116,24 @@ def test_tool_is_forced_as_asked(server: MessagesServer) -> None:
     assert server.requests[0]["tool_choice"] == {"type": "tool", "name": "note"}
 
 
-def test_tool_is_not_forced_where_the_model_refuses_that(server: MessagesServer) -> None:
-    server.replies = [answer()]
+def test_what_the_model_refuses_is_left_out_from_then_on(server: MessagesServer) -> None:
+    """A model that is made to use no tool is shown the one that is meant, and no other."""
+    refusals = [error_reply(400, "temperature: Extra inputs"), error_reply(400, "tool_choice forces tool use")]
+    server.replies = [*refusals, answer()]
     forced = {"type": "tool", "name": "note", "disable_parallel_tool_use": True}
-    ask(anthropic_config(server.url, force_tool=False), tool_choice=forced)
-    assert server.requests[0]["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+    request = {**REQUEST, "tools": [{"name": "other"}, *REQUEST["tools"]], "tool_choice": forced, "temperature": 0.0}
+
+    async def scene() -> None:
+        async with aclosing(anthropic_model(anthropic_config(server.url))) as model:
+            await model.messages.create(**request)
+            await model.messages.create(**request)
+            await model.messages.create(**{**request, "tool_choice": {"type": "none"}})
+
+    asyncio.run(scene())
+    assert [("temperature" in sent, sent["tool_choice"]["type"], len(sent["tools"])) for sent in server.requests] == [
+        *((True, "tool", 2), (False, "tool", 2), (False, "auto", 1), (False, "auto", 1), (False, "none", 2))
+    ]
+    assert server.requests[2]["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
 
 
 @pytest.mark.parametrize(
@@ -246,7 +259,6 @@ def test_gives_up_after_three_attempts(server: MessagesServer, reply: Reply, cod
     ("reply", "code", "says"),
     [
         (error_reply(400, "tools.0.input_schema.type: Field required"), "llm_bad_request", "input_schema.type"),
-        (error_reply(400, "temperature: Extra inputs"), "llm_temperature_refused", "Set llm.temperature to null"),
         (error_reply(400, "Your credit balance is too low"), "llm_no_credit", "Buy credit"),
         (error_reply(402, "Payment required"), "llm_no_credit", "Buy credit"),
         (
@@ -254,7 +266,6 @@ def test_gives_up_after_three_attempts(server: MessagesServer, reply: Reply, cod
             "llm_no_credit",
             "raise the limit",
         ),
-        (error_reply(400, "tool_choice forces tool use"), "llm_forced_tool_refused", "Set llm.force_tool to false"),
         (error_reply(401, "invalid x-api-key"), "llm_authentication", "Check ANTHROPIC_API_KEY"),
         (error_reply(404, "model: nonesuch"), "llm_model_not_found", "Check llm.model"),
         (error_reply(413), "llm_request_too_large", "Send less"),
@@ -270,11 +281,10 @@ def test_what_cannot_heal_is_not_tried_again(server: MessagesServer, reply: Repl
 
 
 @pytest.mark.parametrize("said", ["temperature: Extra inputs", "tool_choice forces tool use"])
-def test_a_setting_that_was_not_sent_is_not_to_blame(server: MessagesServer, said: str) -> None:
+def test_what_was_not_sent_is_not_to_blame(server: MessagesServer, said: str) -> None:
     server.replies = [error_reply(400, said)]
-    error = failure(anthropic_config(server.url, force_tool=False))
+    error = failure(anthropic_config(server.url), tool_choice={"type": "auto"})
     assert error.code == "llm_bad_request"
-    assert "Set llm" not in error.message
 
 
 def test_silence_ends_at_the_timeout(server: MessagesServer) -> None:

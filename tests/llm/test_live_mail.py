@@ -75,7 +75,7 @@ class Desk:
                 ticketing=self.mocks["ticketing"],
                 llm=meter,
                 instructions=InstructionFiles(SHIPPED / "main.md", SHIPPED / "scenarios"),
-                model=ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature),
+                model=ModelSettings(config.llm.model, config.llm.max_tokens),
                 clock=SkippingClock(),
             )
             try:
@@ -209,13 +209,11 @@ def test_what_goes_on_is_an_error_after_three_attempts(desk: Desk, reply: Reply,
 @pytest.mark.parametrize(
     ("reply", "code", "says"),
     [
-        (error_reply(400, "temperature: Extra inputs"), "llm_temperature_refused", "Set llm.temperature to null"),
-        (error_reply(400, "tool_choice: forced use"), "llm_forced_tool_refused", "Set llm.force_tool to false"),
         (answer(stop_reason="refusal"), "llm_refused", "refuses to deal with this mail"),
         (answer(tool_call(CHOICE_TOOL, {"ids": ["thanks"]}), stop_reason="max_tokens"), "llm_truncated", "cut off"),
         (answer(stop_reason="model_context_window_exceeded"), "llm_request_too_large", "too long"),
     ],
-    ids=["temperature", "forced tool", "refusal", "truncated", "too long"],
+    ids=["refusal", "truncated", "too long"],
 )
 def test_what_no_second_try_can_heal_is_an_error_at_once(desk: Desk, reply: Reply, code: str, says: str) -> None:
     desk.server.replies = [INTERPRETED, reply]

@@ -19,7 +19,6 @@ from guarantee_email_agent.llm.port import (
     digest,
     request_digest,
     tool_input,
-    wire_request,
 )
 from guarantee_email_agent.utils.errors import LLMError
 
@@ -138,23 +137,3 @@ def test_canonical_json_gives_the_data_back() -> None:
 
 def test_a_digest_takes_any_text() -> None:
     assert digest("\ud800") != digest("?")
-
-
-def test_a_tool_is_forced_as_asked() -> None:
-    assert wire_request(REQUEST, force_tool=True) == REQUEST
-
-
-def test_without_force_the_model_is_asked_and_nothing_else_changes() -> None:
-    sent = wire_request(REQUEST, force_tool=False)
-    assert sent == {**REQUEST, "tool_choice": {"type": "auto"}}
-
-
-def test_without_force_the_model_is_shown_the_one_tool_that_is_meant() -> None:
-    request = {**REQUEST, "tools": [{"name": "triage"}, *REQUEST["tools"]]}
-    assert wire_request(request, force_tool=True) == request
-    assert wire_request(request, force_tool=False) == wire_request(REQUEST, force_tool=False)
-
-
-@pytest.mark.parametrize("choice", [{"type": "auto"}, {"type": "none"}])
-def test_a_choice_that_forces_nothing_stays(choice: dict[str, str]) -> None:
-    assert wire_request({**REQUEST, "tool_choice": choice}, force_tool=False)["tool_choice"] == choice

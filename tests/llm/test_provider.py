@@ -125,8 +125,6 @@ async def test_while_it_is_down_the_templates_answer_where_that_is_configured(
         (error_reply(429), True),
         (error_reply(529), True),
         (error_reply(400, "Your credit balance is too low"), True),
-        (error_reply(400, "temperature: Extra inputs"), True),
-        (error_reply(400, "tool_choice forces tool use"), True),
         (error_reply(400, "messages: text is too odd"), False),
         (error_reply(413), False),
         (error_reply(500), False),

@@ -42,25 +42,25 @@ class Book:
     def asked_about(self, body: str) -> dict[str, Any]:
         return triage(self._instructions, body)
 
-    def recordings(self, force_tool: bool = True) -> Recordings:
-        return Recordings(self.folder, "leak_001", force_tool=force_tool, remedy=REMEDY)
+    def recordings(self) -> Recordings:
+        return Recordings(self.folder, "leak_001", remedy=REMEDY)
 
-    def record(self, *runs: list[dict[str, Any]], model: Any = None, force_tool: bool = True) -> None:
+    def record(self, *runs: list[dict[str, Any]], model: Any = None) -> None:
         recorded = []
         for run in runs:
-            recorder = RecordingClient(model or shipped_interpreter(), force_tool=force_tool)
+            recorder = RecordingClient(model or shipped_interpreter())
             for request in run:
                 asyncio.run(recorder.create(**request))
             recorded.append(recorder.exchanges)
-        self.recordings(force_tool).write(recorded)
+        self.recordings().write(recorded)
 
-    def play(self, *requests: dict[str, Any], run: int = 1, force_tool: bool = True) -> list[Message]:
-        client = ReplayClient(self.recordings(force_tool), run)
+    def play(self, *requests: dict[str, Any], run: int = 1) -> list[Message]:
+        client = ReplayClient(self.recordings(), run)
         return [asyncio.run(client.create(**request)) for request in requests]
 
-    def miss(self, *requests: dict[str, Any], run: int = 1, force_tool: bool = True) -> LLMError:
+    def miss(self, *requests: dict[str, Any], run: int = 1) -> LLMError:
         with pytest.raises(LLMError) as caught:
-            self.play(*requests, run=run, force_tool=force_tool)
+            self.play(*requests, run=run)
         return caught.value
 
     @property
@@ -252,7 +252,7 @@ def ask_api(server: MessagesServer, request: dict[str, Any]) -> tuple[Any, Excha
 
     async def ask() -> tuple[Any, Exchange]:
         async with aclosing(anthropic_model(config)) as model:
-            recorder = RecordingClient(model, force_tool=True)
+            recorder = RecordingClient(model)
             answer = await recorder.create(**request)
             return answer, recorder.exchanges[0]
 
@@ -274,7 +274,7 @@ def test_an_answer_that_is_nested_too_deeply_is_told_and_remembered(book: Book, 
     "error", [LLMError("Overloaded", "llm_overloaded"), RuntimeError("a bug"), asyncio.CancelledError()], ids=repr
 )
 def test_a_call_without_an_answer_is_not_kept_but_remembered(book: Book, error: BaseException) -> None:
-    recorder = RecordingClient(ScriptedModel(error), force_tool=True)
+    recorder = RecordingClient(ScriptedModel(error))
     with pytest.raises(type(error)):
         asyncio.run(recorder.create(**book.triage))
     assert (recorder.exchanges, recorder.failed) == ([], True)
@@ -381,11 +381,6 @@ def changed(request: dict[str, Any], part: str, value: Any) -> dict[str, Any]:
 def test_another_request_is_a_miss_whatever_differs(book: Book, part: str, value: Any) -> None:
     book.record([book.triage, book.choice])
     assert book.miss(changed(book.triage, part, value)).code == "llm_recording_missing"
-
-
-def test_whether_the_tool_is_forced_counts(book: Book) -> None:
-    book.record([book.triage], force_tool=True)
-    assert "llm.force_tool differs from" in book.miss(book.triage, force_tool=False).message
 
 
 def test_a_miss_names_scenario_request_part_and_remedy(book: Book) -> None:
@@ -547,8 +542,8 @@ def test_the_same_requests_differ_in_nothing(instructions: Instructions, request
     [
         ({"model": "model-2"}, "llm.model (now 'model-2', recorded 'model-1')"),
         ({"max_tokens": 200}, "llm.max_tokens (now 200, recorded 100)"),
-        ({"temperature": None}, "llm.temperature (now nothing, recorded 0.0)"),
-        ({"tool_choice": {"type": "auto"}}, "llm.force_tool"),
+        ({"temperature": None}, "the temperature (now nothing, recorded 0.0)"),
+        ({"tool_choice": {"type": "auto"}}, "whether the tool is forced"),
         ({"tools": []}, "the tools"),
     ],
 )

@@ -19,11 +19,14 @@ IMAP = f"--imap-host imap.example.com {FROM}"
     [
         ("mail", f"{IMAP} --maildir x", "name either --maildir or --imap-host; see --help\n"),
         ("mail", f"{IMAP} --mark-parent 'a*'", "--mark-parent must be a name without * and %, and without white"),
-        ("mail", f"{IMAP} --mark-unknown ANSWERED", "a folder of --mark-answered to --mark-unknown has one name for"),
-        ("mail", "--from 'S <s@example.com>' --maildir x", "--from is not one bare address like support@example.com\n"),
-        ("mail", f"{IMAP} --imap-port 0", "argument --imap-port: '0' is no port; see --help\n"),
+        (
+            "mail",
+            "--from 'S <s@example.com>' --maildir x",
+            "--from must be a bare address such as support@example.com, not",
+        ),
+        ("mail", f"{IMAP} --imap-port 0", "--imap-port must be at least 1 and at most 65535, not 0\n"),
         ("mail", IMAP, "IMAP_PASSWORD is not set. Put the password of the IMAP user into the environment\n"),
-        ("mail", f"{IMAP} --imap-security none", "--imap-security none: would send its password unencrypted"),
+        ("mail", f"{IMAP} --imap-security none", "--imap-security would send its password unencrypted"),
         ("mail", f"{IMAP} --ca-file {{folder}}/none", "--ca-file {folder}/none: No such file or directory\n"),
         ("mail", f"--maildir {{folder}}/none {FROM}", "the Maildir {folder}/none does not exist. Make it, with dir"),
         ("ticketing", "--database {folder}/none/t.db", "{folder}/none/t.db: the folder {folder}/none does not exist."),

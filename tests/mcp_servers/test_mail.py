@@ -142,9 +142,9 @@ async def test_a_bad_call_is_told_in_one_line(client: Client, tool: str, argumen
 async def test_tools_have_the_schemas_of_the_documentation(client: Client) -> None:
     text = (Path(__file__).parents[2] / "docs/mcp-servers.md").read_text("utf-8")
     for tool in (await client.list_tools()).tools:
-        assert f"### `{tool.name}`" in text
-        section = text.partition(f"### `{tool.name}`")[2].partition("\n### ")[0]
+        found = re.search(rf"^\| `{tool.name}` \|([^|]*)\|([^|]*)\|$", text, re.MULTILINE)
+        assert found, f"{tool.name} is not documented"
         for argument in tool.input_schema.get("properties", {}):
-            assert f"`{argument}`" in section, f"{tool.name}: {argument} is not documented"
+            assert f"`{argument}`" in found[1], f"{tool.name}: {argument} is not documented"
         for result in (tool.output_schema or {}).get("properties", {}):
-            assert f'"{result}"' in section, f"{tool.name}: {result} is not documented"
+            assert f"`{result}`" in found[2], f"{tool.name}: {result} is not documented"

@@ -216,5 +216,5 @@ def worker_on(mailbox: MailboxInMemory, ledger: Ledger, warranties: Warranties, 
         clock=SkippingClock(),
         identity_key=KEY,
     )
-    settings = AgentSettings(mail_budget_s=30, max_mail_bytes=1_000_000, poll_interval_s=0.05)
+    settings = AgentSettings(mail_budget_s=30, poll_interval_s=0.05)
     return MailWorker(mailbox, ledger, processor, settings, 0, "the inbox", "this:1")

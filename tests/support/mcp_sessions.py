@@ -14,7 +14,7 @@ import pytest
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.services.mail_client import MailClient
-from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailboxConnection
+from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch, common_environment
 from guarantee_email_agent.utils.clock import SkippingClock
@@ -87,7 +87,7 @@ class Servers:
         return self.launch(str(script.file), script="scripted_tools.py")
 
     def mail_client(self, session: McpSession, *, read_only: bool = False) -> MailClient:
-        connection = McpMailboxConnection(session, self.clock, PATIENCE_S, read_only=read_only)
+        connection = McpMailbox(session, self.clock, PATIENCE_S, read_only=read_only)
         return MailClient(session.name, connection, self.clock)
 
     def keep(self, session: Session) -> Session:

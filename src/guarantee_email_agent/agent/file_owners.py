@@ -33,7 +33,7 @@ def _files(config: Config) -> set[Path]:
         found += _beginning_with(config.tickets.database)
     if "://" not in (ledger := config.ledger_location):
         found += _beginning_with(Path(ledger))
-    if config.mcp.gmail.built_in and config.mailbox.imap.host is None:
+    if config.mailbox.server.built_in and config.mailbox.imap.host is None:
         for folder in (".Sent", ".Drafts", "guarantee-email-agent"):
             found += (config.mailbox.maildir / folder, *(config.mailbox.maildir / folder).glob("*"))
     return {path.absolute() for path in found if os.path.lexists(path)}

@@ -55,7 +55,7 @@ class HealthLimits:
     @classmethod
     def of(cls, config: Config) -> HealthLimits:
         """From the time that each step may take by the configuration: a slow service alone reaches none of them."""
-        agent, calls_s = config.agent, CALLS_OF_A_ROUND * config.mcp.gmail.timeout_s
+        agent, calls_s = config.agent, CALLS_OF_A_ROUND * config.agent.mail_timeout_s
         return cls(
             stuck_s=lease_s(agent.mail_budget_s, config.mailbox.copy_wait_s) + calls_s + MARGIN_S,
             silent_s=agent.poll_interval_s + agent.mail_budget_s + calls_s + MARGIN_S,

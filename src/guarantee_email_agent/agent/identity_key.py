@@ -48,7 +48,7 @@ def known_identity_key(config: Config) -> bytes | None:
 
 def mailbox_name(config: Config) -> str:
     """The same for every agent on one inbox, and for no other inbox."""
-    mailbox, server = config.mailbox, config.mcp.gmail
+    mailbox, server = config.mailbox, config.mailbox.server
     if not server.built_in:
         return " ".join((server.url or str(server.command), *server.args, mailbox.from_address or ""))
     if mailbox.imap.host is None:

@@ -161,7 +161,7 @@ async def _read_headings(config: Config, keys: set[str], places: Mapping[str, st
             if mail_key is None:
                 continue
             try:
-                raw = await mailbox.read_raw(mail.id, min(config.agent.max_mail_bytes, MAX_READ_BYTES))
+                raw = await mailbox.read_raw(mail.id, MAX_READ_BYTES)
             except IntegrationError as error:
                 if not error.code.endswith(("_not_found", "_too_large")):
                     raise

@@ -28,7 +28,7 @@ from guarantee_email_agent.agent.outbox import NOT_WAITING, LedgerHistory, MailI
 from guarantee_email_agent.agent.process_identity import has_ended, is_on_this_machine
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.identity import content_identity, mail_identity
-from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES, Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
@@ -270,10 +270,10 @@ class MailWorker:
 
     async def _read(self, entry: InboxEntry) -> bytes | AgentError:
         """The mail, or why it cannot be read although others can."""
-        if entry.size > self.settings.max_mail_bytes:
+        if entry.size > MAX_MAIL_BYTES:
             return ProcessingError(f"The mail has {entry.size} bytes, too many to be read", _TOO_LARGE)
         try:
-            raw = await self.mailbox.read_raw(entry.id, self.settings.max_mail_bytes)
+            raw = await self.mailbox.read_raw(entry.id, MAX_MAIL_BYTES)
         except IntegrationError as error:
             if error.code == MAIL_NOT_FOUND or error.details.get("outage"):
                 raise

@@ -49,7 +49,6 @@ _REASONS: Final[Mapping[str, str]] = {
     "database_missing": "does not exist",
     "disk_full": "has no room left",
     "folder_missing": "lacks a folder",
-    "forced_tool_refused": "refuses to be made to use a tool",
     "locked": "is locked by another program",
     "malformed": "gives answers that cannot be read",
     "model_not_found": "does not know the model",
@@ -58,7 +57,6 @@ _REASONS: Final[Mapping[str, str]] = {
     "permission": "denies us what we need",
     "rate_limited": "is asked too often",
     "read_only": "is read-only",
-    "temperature_refused": "refuses a temperature",
     "timeout": "gives no answer in time",
     "tls": "has no certificate that we trust",
     "tools_changed": "has other tools than its mapping says, or lacks one that we need",
@@ -247,12 +245,12 @@ def service_addresses(config: Config) -> dict[str, str]:
     mailbox, imap, smtp = config.mailbox, config.mailbox.imap, config.mailbox.smtp
     inbox = str(mailbox.maildir) if imap.host is None else f"{imap.host}:{imap.port}"
     addresses = {
-        MAILS: _address(config.mcp.gmail, inbox),
+        MAILS: _address(config.mailbox.server, inbox),
         WARRANTY_SYSTEM: _address(config.mcp.warranty_api, config.warranties.file),
         TICKETING: _address(config.mcp.ticketing_system, config.tickets.database),
         LEDGER: _location(config.ledger_location),
     }
-    if config.mcp.gmail.built_in and imap.host is not None:
+    if config.mailbox.server.built_in and imap.host is not None:
         addresses[SENDING] = f"{smtp.host or imap.host}:{smtp.port}"
     if config.llm.provider != "offline":
         addresses[MODEL] = _location(config.secrets.anthropic_base_url or "") or _PUBLIC_MODEL_API

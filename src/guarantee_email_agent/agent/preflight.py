@@ -239,7 +239,7 @@ def _report_evaluation(config: Config, report: _Report) -> None:
 def _report_proof(config: Config, report: _Report) -> None:
     """Where copies of replies may never come to the folder in which they are looked for."""
     mailbox = config.mailbox
-    copies_matter = config.mcp.gmail.built_in and mailbox.imap.host is not None and mailbox.sent_copy == "self"
+    copies_matter = config.mailbox.server.built_in and mailbox.imap.host is not None and mailbox.sent_copy == "self"
     if copies_matter and mailbox.imap.folder.upper() != "INBOX":
         report.weak(
             "Proof of sending",
@@ -311,19 +311,18 @@ def _report_model(config: Config, limits: Mapping[LimitKind, int], report: _Repo
         return
     allows = f", {' and '.join(f'{limit:,} {kind}' for kind, limit in limits.items())} a minute" if limits else ""
     report.passed("Language model", f"{config.llm.model}{allows}")
-    configured = {"requests": config.llm.requests_per_minute, "tokens": config.llm.tokens_per_minute}
-    for kind, limit in limits.items():
-        if (own := configured.get(kind)) is not None and own > limit:
-            report.weak("Language model", f"llm.{kind}_per_minute is {own:,.10g}, and the API allows {limit:,}")
+    own, limit = config.llm.requests_per_minute, limits.get("requests")
+    if own is not None and limit is not None and own > limit:
+        report.weak("Language model", f"llm.requests_per_minute is {own:,.10g}, and the API allows {limit:,}")
 
 
 def _describe_mailbox(config: Config) -> str:
     mailbox, imap, smtp = config.mailbox, config.mailbox.imap, config.mailbox.smtp
     if imap.host is None:
-        return _describe(config.mcp.gmail, mailbox.maildir)
+        return _describe(config.mailbox.server, mailbox.maildir)
     user = imap.user or mailbox.from_address
     servers = f"{imap.folder} of {user} at {imap.host}:{imap.port}, replies by {smtp.host or imap.host}:{smtp.port}"
-    return _describe(config.mcp.gmail, servers)
+    return _describe(config.mailbox.server, servers)
 
 
 def _describe(server: McpServer, built_in: object) -> str:

@@ -20,7 +20,7 @@ _TO_CORRECT = ("mail_auth", "mail_port")
 def uses_oauth(config: Config) -> bool:
     """Whether the mailbox is one that the built-in mail server signs in to by OAuth."""
     mailbox = config.mailbox
-    return config.mcp.gmail.built_in and mailbox.imap.host is not None and mailbox.oauth.provider is not None
+    return config.mailbox.server.built_in and mailbox.imap.host is not None and mailbox.oauth.provider is not None
 
 
 def sign_in(config: Config, terminal: Terminal, *, timeout_s: float, port: int) -> None:

@@ -118,7 +118,7 @@ def create_worker(
         look_ups=services.look_ups,
         llm=model,
         instructions=instructions,
-        model=ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature),
+        model=ModelSettings(config.llm.model, config.llm.max_tokens),
         clock=clock,
         policy=AnswerPolicy.of(config),
         identity_key=key,

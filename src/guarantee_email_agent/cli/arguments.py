@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from guarantee_email_agent.config.operation_settings import StoreSettings
     from guarantee_email_agent.config.settings import Config
-    from guarantee_email_agent.config.task_allowance import TaskAllowance
     from guarantee_email_agent.runlog.records import KeptRun
     from guarantee_email_agent.runlog.run_reader import RunStore
 
@@ -256,13 +255,6 @@ def add_verbose_option(parser: Parser, first: str = "") -> None:
 def options_as(kind: type[Options], parsed: argparse.Namespace, **more: Any) -> Options:
     """A dataclass of options from the parsed arguments that its fields are called after, and `more`."""
     return kind(**{name: value for name, value in vars(parsed).items() if name in kind.__dataclass_fields__} | more)
-
-
-def task_allowance(config: Config | None, options: Sequence[str]) -> TaskAllowance:
-    """What tasks may ask for: as the configuration says, if one was named, and the options over it."""
-    from guarantee_email_agent.config.task_allowance import NOTHING_MORE, with_options
-
-    return with_options(NOTHING_MORE if config is None else config.tasks.allow, options)
 
 
 def log_to_console(verbose: bool) -> None:

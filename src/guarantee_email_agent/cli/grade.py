@@ -51,12 +51,13 @@ def add_grade(commands: arguments.Commands) -> None:
     arguments.add_executor_option(parser)
     arguments.add_allow_option(parser)
     arguments.add_report_options(parser, "verdict")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="read tasks.allow of this configuration")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="keep the run where this configuration says")
     arguments.add_store_option(parser)
     arguments.add_verbose_option(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
+    from guarantee_email_agent.config.task_allowance import with_options
     from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
 
     arguments.log_to_console(options.verbose)
@@ -66,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
         arguments.options_as(
             GradeOptions,
             options,
-            allowed=arguments.task_allowance(config, options.allow),
+            allowed=with_options(options.allow),
             kept=arguments.kept_run_beside(config, keep=not options.no_store),
         ),
         arguments.results_stream(options),

@@ -75,13 +75,14 @@ def add_solve(commands: arguments.Commands) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help="configuration for tasks.allow and, with --agent llm, the model (else $CONFIG_PATH, config.yaml)",
+        help="configuration: the run store and, with --agent llm, the model (else $CONFIG_PATH, config.yaml)",
     )
     arguments.add_store_option(parser)
     arguments.add_verbose_option(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
+    from guarantee_email_agent.config.task_allowance import with_options
     from guarantee_email_agent.solving.run_limits import RunLimits
     from guarantee_email_agent.solving.solve_command import solve_command
     from guarantee_email_agent.solving.solve_options import SolveOptions
@@ -95,7 +96,7 @@ def _run(options: argparse.Namespace) -> int:
             SolveOptions,
             options,
             limits=arguments.options_as(RunLimits, options),
-            allowed=arguments.task_allowance(config, options.allow),
+            allowed=with_options(options.allow),
             kept=arguments.kept_run_beside(config, keep=not options.no_store),
         ),
         arguments.results_stream(options),

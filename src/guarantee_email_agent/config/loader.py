@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -11,11 +12,13 @@ from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.config.built_in_files import built_in_path
 from guarantee_email_agent.config.settings import Config, InstructionSettings, Secrets
-from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
+from guarantee_email_agent.files.problems import KeyPath, Problem, dotted_path, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents, locate
 from guarantee_email_agent.utils.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
 
 MAX_CONFIG_BYTES: Final = 1_000_000
 
@@ -25,10 +28,53 @@ _REMOVED: Final = {
     "metrics.host_names": "remove it, any name will do",
     "agent.lease_s": "remove it, it follows from agent.mail_budget_s and mailbox.copy_wait_s",
     "llm.max_attempts": "remove it, a call is tried three times",
+    "llm.temperature": "remove it, it is 0 for models that take one",
+    "llm.force_tool": "remove it, models that refuse to be made to use a tool are asked to",
+    "llm.tokens_per_minute": "remove it, the API tells how many there may be",
+    "agent.max_mail_bytes": "remove it, mails of up to 25 MB are read",
+    "mailbox.imap.mark_folders": "name the folder that holds the others as mailbox.imap.mark_folder",
+    "tasks": "remove it, and pass what tasks may ask for to `grade` and `solve` with --allow",
+    **dict.fromkeys(
+        ("mcp.gmail.timeout_s", "mcp.warranty_api.timeout_s", "mcp.ticketing_system.timeout_s"),
+        "set agent.call_timeout_s, which holds for all services; the mailbox has three times as long",
+    ),
     "warranty.grace_days": "remove it, there are 30",
     "summary": "remove it, and have cron mail what `log --summary --since yesterday` prints; times are in the zone $TZ",
 }
 """What to do about a key of an earlier version."""
+
+_FORMER_DEFAULTS: Final[Mapping[KeyPath, object]] = {
+    ("mcp", "gmail", "timeout_s"): 30,
+    ("mcp", "warranty_api", "timeout_s"): 10,
+    ("mcp", "ticketing_system", "timeout_s"): 10,
+    ("llm", "temperature"): 0,
+    ("llm", "force_tool"): True,
+    ("llm", "tokens_per_minute"): None,
+    ("agent", "max_mail_bytes"): 25_000_000,
+    ("mailbox", "imap", "mark_folders"): {
+        "parent": "guarantee-email-agent",
+        "answered": "Answered",
+        "drafted": "Drafted",
+        "handed_over": "Handed over",
+        "not_answered": "Not answered",
+        "quarantined": "Quarantined",
+        "unknown": "Unknown",
+    },
+    ("tasks",): {
+        "allow": {
+            "network": False,
+            "compose_host": False,
+            "memory_mb": 2048,
+            "disk_mb": 1024,
+            "files": 200_000,
+            "processes": 256,
+            "time_s": 7200,
+            "command_s": 600,
+            "judge_timeout_s": 600,
+        }
+    },
+}
+"""Of keys that have gone, as `init` wrote them: who has never changed one need not do anything at once."""
 
 _SECRET_KEY: Final = re.compile(r"api_?key|passw|secret|credential|token|^key$|^auth(orization)?$", re.IGNORECASE)
 
@@ -61,15 +107,19 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
     is read if present; the real environment wins. Relative paths in the file start at the file's folder.
 
     Raises ConfigurationError whose message has a line for each problem, such as
-    `config.yaml:12: mcp.gmail.comand: unknown key 'comand' – did you mean 'command'?`. Its code tells the problem, or
-    is `config_invalid` for several; `details["problems"]` lists them as dicts.
+    `config.yaml:12: mailbox.server.comand: unknown key 'comand' – did you mean 'command'?`. Its code tells the
+    problem, or is `config_invalid` for several; `details["problems"]` lists them as dicts.
     """
     cwd = _working_directory() if cwd is None else Path(os.path.abspath(cwd))
     issues: list[_Issue] = []
     environment = {**_dotenv(cwd, issues), **(os.environ if environ is None else environ)}
     source = _read(*_find(path, environment, cwd), cwd, issues)
+    _pass_over_former_defaults(source)
+    is_renamed = _take_over_mcp_gmail(source, issues)
     built = build(Config, source.data)
     if isinstance(built, list):
+        if is_renamed:
+            built = [_as_mcp_gmail(problem) for problem in built]
         issues += [_issue(problem, source) for problem in locate_problems(built, source.text)]
     folder = source.file.parent if source.file else cwd
     paths = _default_or_given_paths(source.data, folder, cwd)
@@ -85,6 +135,7 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
         eval=replace(config.eval, test_suite_path=paths["test_suite_path"]),
         secrets=read_secrets(config, environment),
         source=source.file,
+        mailbox_server_key="mcp.gmail" if is_renamed else config.mailbox_server_key,
     )
 
 
@@ -143,6 +194,41 @@ def _read(file: Path | None, remedy: str, cwd: Path, issues: list[_Issue]) -> _S
     return _Source(file, name, text, data)
 
 
+def _pass_over_former_defaults(source: _Source) -> None:
+    passed_over = []
+    for path, default in _FORMER_DEFAULTS.items():
+        section: Any = source.data
+        for key in path[:-1]:
+            section = section.get(key) if isinstance(section, dict) else None
+        if isinstance(section, dict) and path[-1] in section and section[path[-1]] == default:
+            del section[path[-1]]
+            passed_over.append(dotted_path(path))
+    if passed_over:
+        names = ", ".join(passed_over)
+        logger.warning("%s: no settings any more, and at what was their default: %s. Remove them", source.name, names)
+
+
+def _take_over_mcp_gmail(source: _Source, issues: list[_Issue]) -> bool:
+    """Whether the mailbox's server has the name of earlier versions, and is now where it belongs."""
+    mcp, mailbox = source.data.get("mcp"), source.data.get("mailbox")
+    if not isinstance(mcp, dict) or "gmail" not in mcp:
+        return False
+    line, server = locate(source.text, ("mcp", "gmail")), mcp.pop("gmail")
+    if isinstance(mailbox, dict) and "server" in mailbox:
+        message = "is the earlier name of mailbox.server, which stands there, too; keep that one"
+        issues.append(_Issue("config_removed_key", source.name, line, "mcp.gmail", message))
+        return False
+    if isinstance(mailbox, dict | None):
+        source.data["mailbox"] = {**(mailbox or {}), "server": server}
+    logger.warning("%s:%s: mcp.gmail is read as mailbox.server, its name from now on. Rename it", source.name, line)
+    return True
+
+
+def _as_mcp_gmail(problem: Problem) -> Problem:
+    is_of_server = problem.path[:2] == ("mailbox", "server")
+    return replace(problem, path=("mcp", "gmail", *problem.path[2:])) if is_of_server else problem
+
+
 def _issue(problem: Problem, source: _Source) -> _Issue:
     code, message = f"config_{_CODES[problem.kind]}", problem.message
     key = problem.path[-1] if problem.path else ""
@@ -154,7 +240,7 @@ def _issue(problem: Problem, source: _Source) -> _Issue:
 
 
 def _where_secrets_belong(problem: Problem) -> str:
-    if problem.path[0] == "mcp":
+    if problem.path[0] == "mcp" or problem.path[:2] == ("mailbox", "server"):
         server = dotted_path(problem.path[:2]) if len(problem.path) > 2 else "mcp.<service>"
         place = f"set a variable there and name it in {server}.env"
     elif problem.path[0] == "look_ups":
@@ -251,8 +337,10 @@ def _dotenv(cwd: Path, issues: list[_Issue]) -> dict[str, str]:
 
 def read_secrets(config: Config, environment: Mapping[str, str]) -> Secrets:
     """What a configuration needs of the environment."""
-    mcp = config.mcp
-    servers = (mcp.gmail, mcp.warranty_api, mcp.ticketing_system, *(each.server for each in config.look_ups.values()))
+    servers = (
+        *(config.mailbox.server, config.mcp.warranty_api, config.mcp.ticketing_system),
+        *(each.server for each in config.look_ups.values()),
+    )
     names = [name for server in servers for name in server.env]
 
     def secret(name: str) -> str | None:

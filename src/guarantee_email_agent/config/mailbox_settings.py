@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
@@ -152,25 +152,8 @@ MarkKind = Literal["auto", "keywords", "folders"]
 """What says what became of a mail; `auto`: keywords where the server keeps them, else folders."""
 
 
-def _folder_name(name: str) -> str | None:
+def folder_name(name: str) -> str | None:
+    """A check: an IMAP folder of this name can be made, and listed by it."""
     if name != name.strip() or not name.isprintable() or not set("*%").isdisjoint(name):
         return "must be a name without * and %, and without white space around it"
     return not_blank(name)
-
-
-@dataclass(frozen=True, slots=True)
-class MarkFolders:
-    """Folders that a mail is moved to by its outcome, where marks are folders; made where they are missing."""
-
-    parent: str = setting("guarantee-email-agent", "Folder that the others lie in.", _folder_name)
-    answered: str = setting("Answered", "For mails that got a reply.", _folder_name)
-    drafted: str = setting("Drafted", "For mails to which a reply lies among the drafts.", _folder_name)
-    handed_over: str = setting("Handed over", "For mails that are a person's.", _folder_name)
-    not_answered: str = setting("Not answered", "For mails that must not be answered.", _folder_name)
-    quarantined: str = setting("Quarantined", "For mails that failed.", _folder_name)
-    unknown: str = setting("Unknown", "For mails to which a reply may have gone out.", _folder_name)
-
-    def __post_init__(self) -> None:
-        _, *names = astuple(self)
-        if len({name.casefold() for name in names}) < len(names):  # some servers tell no capitals apart
-            raise ValueError("has one name for two outcomes; give each a name of its own")

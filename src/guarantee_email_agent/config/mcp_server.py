@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from guarantee_email_agent.config.own_tools import OwnTool
-from guarantee_email_agent.files.fields import not_blank, number, setting
+from guarantee_email_agent.files.fields import not_blank, setting
 from guarantee_email_agent.files.problems import (
     KeyPath,
     Problem,
@@ -303,7 +303,6 @@ class McpServer:
     env: tuple[str, ...] = setting(
         (), "Names of the environment variables that the server gets; it gets no others.", _variable_names
     )
-    timeout_s: float = number(10.0, "Seconds that one call may take.", 0, 600, above=True)
     tools: Mapping[str, ToolMapping] = field(
         default_factory=dict, metadata={"doc": "The server's tools, each under the name of ours that it stands for."}
     )

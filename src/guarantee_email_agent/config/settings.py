@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, WarrantySettings, look_ups_problem
-from guarantee_email_agent.config.mailbox_settings import MarkFolders, MarkKind, OAuthSettings
+from guarantee_email_agent.config.mailbox_settings import MarkKind, OAuthSettings, folder_name
 from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
 from guarantee_email_agent.config.operation_settings import MetricsSettings, StoreSettings
 from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
-from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -77,19 +76,9 @@ def _mapping_check(own_tools: Mapping[str, OwnTool], needed: str | None = None) 
 
 
 @dataclass(frozen=True, slots=True)
-class McpMailServer(McpServer):
-    """The same for the mailbox, whose calls move whole mails."""
-
-    timeout_s: float = number(30.0, "Seconds that one call may take.", 0, 600, above=True)
-
-
-@dataclass(frozen=True, slots=True)
 class Mcp:
-    """The three services that the agent works with."""
+    """The services that the agent works with, beside the mailbox."""
 
-    gmail: McpMailServer = setting(
-        McpMailServer(), "The mailbox: reads unread mail, sends replies.", _mapping_check(MAIL_TOOLS)
-    )
     warranty_api: McpServer = setting(
         McpServer(), "Looks a serial number up.", _mapping_check(WARRANTY_TOOLS, "check_warranty")
     )
@@ -129,7 +118,9 @@ class Imap:
         "What says what became of a mail: `keywords` on it, `folders` that it is moved to, or `auto`, keywords where "
         "the server keeps them.",
     )
-    mark_folders: MarkFolders = setting(MarkFolders(), "The folders for outcomes, where marks are folders.")
+    mark_folder: str = setting(
+        "guarantee-email-agent", "Folder that holds one for each outcome, where marks are folders.", folder_name
+    )
 
     def __post_init__(self) -> None:
         _check_tls(self.host, self.security)
@@ -157,7 +148,7 @@ class Smtp:
 
 @dataclass(frozen=True, slots=True)
 class MailboxSettings:
-    """The mailbox of the built-in mail server: IMAP and SMTP where `imap.host` is set, else a Maildir."""
+    """The mailbox: IMAP and SMTP where `imap.host` is set, a Maildir, or what an MCP server offers."""
 
     from_address: str | None = setting(
         None, "Address that replies come from; mail from it is never answered.", _address
@@ -172,6 +163,7 @@ class MailboxSettings:
         "`server`, for servers that file sent mail on their own; `append`, filed by us once the server took it.",
     )
     copy_wait_s: float = number(60.0, "Seconds after which a copy that has not come will not come.", 0, 600)
+    server: McpServer = setting(McpServer(), "An MCP server with the mailbox.", _mapping_check(MAIL_TOOLS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +200,6 @@ class Llm:
     model: str = setting(
         "claude-sonnet-4-6", "Model id, pinned: a name that never moves on to another model.", not_blank
     )
-    temperature: float | None = number(
-        0.0, "From 0 (the same words each time) to 1; `null` does not send it, for models that refuse it.", 0, 1
-    )
-    force_tool: bool = setting(
-        True,
-        "Whether the model is made to answer through our tools; `false` asks for it only, for models that refuse to be "
-        "made.",
-    )
     max_cost_per_day: float | None = number(
         None,
         "US dollars that all agents on one ledger may spend in a day (UTC); mails beyond are handed over. `null`: no "
@@ -228,13 +212,6 @@ class Llm:
     timeout_s: float = number(15.0, "Seconds that one call may take.", 0, 600, above=True)
     requests_per_minute: float | None = number(
         None, "Requests that may be sent in a minute; by default what the API's headers say.", 0, 1_000_000, above=True
-    )
-    tokens_per_minute: float | None = number(
-        None,
-        "Tokens, input and output, that may be used in a minute; by default what the API's headers say.",
-        0,
-        1_000_000_000,
-        above=True,
     )
     when_down: Literal["wait", "template"] = setting(
         "wait",
@@ -323,8 +300,14 @@ class AgentSettings:
     concurrency: int = number(4, "Mails in progress at a time.", 1, 100)
     max_attempts: int = number(3, "Tries of one mail, after which it is left for a person.", 1, 100)
     mail_budget_s: float = number(60.0, "Seconds that one mail may take, all retries included.", 0, 3600, above=True)
+    call_timeout_s: float = number(
+        10.0,
+        "Seconds that one call of a service may take; one of the mailbox has three times as long.",
+        0,
+        600,
+        above=True,
+    )
     poll_interval_s: float = number(30.0, "Seconds between two polls of the inbox.", 0, 86_400, above=True)
-    max_mail_bytes: int = number(25_000_000, "Largest mail that is read, in bytes.", 1000, 100_000_000)
 
     def __post_init__(self) -> None:
         if self.sender_check != "off" and self.authserv_id is None:
@@ -333,12 +316,10 @@ class AgentSettings:
                 "Authentication-Results header of your mails"
             )
 
-
-@dataclass(frozen=True, slots=True)
-class Tasks:
-    """What `solve` and `grade` let the folder of a task ask for, where this file is named with `--config`."""
-
-    allow: TaskAllowance = setting(TaskAllowance(), "The most that a task may ask for.")
+    @property
+    def mail_timeout_s(self) -> float:
+        """Of a call of the mailbox, which may move a whole mail."""
+        return 3 * self.call_timeout_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,8 +354,8 @@ class Secrets:
 class Config:
     """Settings of the warranty e-mail agent. Every one has a default, so that no file is needed."""
 
-    mcp: Mcp = setting(Mcp(), "The services that the agent works with.")
-    mailbox: MailboxSettings = setting(MailboxSettings(), "The mailbox of the built-in mail server.")
+    mcp: Mcp = setting(Mcp(), "The services that the agent works with, beside the mailbox.")
+    mailbox: MailboxSettings = setting(MailboxSettings(), "The mailbox.")
     warranties: Warranties = setting(Warranties(), "The list of the built-in warranty server.")
     warranty: WarrantySettings = setting(WarrantySettings(), "What is known of serial numbers and of warranties.")
     tickets: Tickets = setting(Tickets(), "The tickets of the built-in ticketing server.")
@@ -388,11 +369,12 @@ class Config:
     store: StoreSettings = setting(StoreSettings(), "Where runs of `eval`, `grade` and `solve` are kept.")
     agent: AgentSettings = setting(AgentSettings(), "How the agent watches its mailbox.")
     metrics: MetricsSettings = setting(MetricsSettings(), "Figures and health, for monitoring.")
-    tasks: Tasks = setting(Tasks(), "What tasks may ask for.")
     logging: Logging = setting(Logging(), "Where diagnostics go.")
     secrets: Secrets = field(default_factory=Secrets, repr=False, metadata={"key": None})
     # The file that this was read from; None if there was none. No part of what two configurations have in common.
     source: Path | None = field(default=None, compare=False, metadata={"key": None})
+    # What the file calls the mailbox's MCP server; earlier versions had it as `mcp.gmail`.
+    mailbox_server_key: str = field(default="mailbox.server", compare=False, metadata={"key": None})
 
     @property
     def ledger_location(self) -> str:

@@ -59,12 +59,12 @@ NOTHING_MORE = TaskAllowance()
 """What holds where the operator says nothing."""
 
 
-def with_options(allowed: TaskAllowance, texts: Iterable[str]) -> TaskAllowance:
-    """`allowed` with what the options `--allow NAME` and `--allow NAME=VALUE` say.
+def with_options(texts: Iterable[str]) -> TaskAllowance:
+    """`NOTHING_MORE` with what the options `--allow NAME` and `--allow NAME=VALUE` say.
 
     Raises ConfigurationError(code="cli_bad_usage").
     """
-    values = asdict(allowed)
+    values = asdict(NOTHING_MORE)
     for text in texts:
         name, equals, value = text.partition("=")
         if name not in values:

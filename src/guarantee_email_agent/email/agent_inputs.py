@@ -71,7 +71,7 @@ def model_name(config: Config, llm: str) -> str:
 def model_parameters(config: Config, llm: str) -> Mapping[str, Any]:
     if llm == "offline":
         return {}
-    return {name: getattr(config.llm, name) for name in ("max_tokens", "temperature", "force_tool")}
+    return {"max_tokens": config.llm.max_tokens}
 
 
 def setting(kind: str, name: str, value: Any) -> Input:

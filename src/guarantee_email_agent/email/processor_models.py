@@ -19,16 +19,15 @@ from guarantee_email_agent.utils.clock import Clock
 class ModelSettings:
     """What goes with every request to the model.
 
-    max_tokens: of one answer. temperature: None for a model that does not take one.
+    max_tokens: of one answer. temperature: at 0 the same words each time, where the model takes one.
     """
 
     model: str
     max_tokens: int = 1024
-    temperature: float | None = 0.0
+    temperature: float = 0.0
 
     def parameters(self) -> dict[str, Any]:
-        temperature = {} if self.temperature is None else {"temperature": self.temperature}
-        return {"model": self.model, "max_tokens": self.max_tokens, **temperature}
+        return {"model": self.model, "max_tokens": self.max_tokens, "temperature": self.temperature}
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def _recordings(config: Config, options: EvalOptions) -> SuiteRecordings:
     if options.repeat > 1:
         command += ["--repeat", str(options.repeat)]
     text = printable(shlex.join(command))
-    return SuiteRecordings(options.directory, force_tool=config.llm.force_tool, command=text)
+    return SuiteRecordings(options.directory, command=text)
 
 
 def _cluster(options: EvalOptions, resources: ExitStack) -> Executor | None:

@@ -68,7 +68,7 @@ class LiveEvaluation:
             self._make_model = lambda _: LiveModel(self.meter)
         else:
             record_to.check_writable()
-            self._make_model = lambda case: RecordedModel(self.meter, record_to.of_scenario(case), record_to.force_tool)
+            self._make_model = lambda case: RecordedModel(self.meter, record_to.of_scenario(case))
 
     def results(
         self,

@@ -100,7 +100,7 @@ class EvalRunner:
         self._look_up_tools = {name: tool_of(settings) for name, settings in config.look_ups.items()}
         # What leaves unattended is judged, unless a scenario has a mode of its own. Nobody vouches for its sender.
         self._policy = replace(AnswerPolicy.of(config), mode="answer", sender_check="off")
-        self._model = ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature)
+        self._model = ModelSettings(config.llm.model, config.llm.max_tokens)
 
     def lexicon(self) -> Lexicon:
         """By which the mocked model reads a mail: that of the instructions as they were loaded last."""

@@ -55,16 +55,15 @@ class LiveModel:
 class RecordedModel:
     """The API, with every exchange kept."""
 
-    def __init__(self, model: LanguageModel, recordings: Recordings, force_tool: bool) -> None:
+    def __init__(self, model: LanguageModel, recordings: Recordings) -> None:
         self._model = model
         self._recordings = recordings
-        self._force_tool = force_tool
         self._runs: list[RecordingClient] = []
         self._meter = MeteredModel(model)
 
     def begin(self, _run: int) -> LanguageModel:
         self._meter = MeteredModel(self._model)
-        self._runs.append(RecordingClient(self._meter, force_tool=self._force_tool))
+        self._runs.append(RecordingClient(self._meter))
         return self._runs[-1]
 
     def usage(self) -> ModelUsage:
@@ -105,10 +104,9 @@ def recordings_folder(suite: Path) -> Path:
 class SuiteRecordings:
     """The recordings of a suite: a folder for each scenario in `recordings`, beside the suite's folder."""
 
-    def __init__(self, suite: Path, *, force_tool: bool, command: str) -> None:
+    def __init__(self, suite: Path, *, command: str) -> None:
         """command: what records the whole suite, as an error tells it to the user."""
         self.folder = recordings_folder(suite)
-        self.force_tool = force_tool
         self._command = command
 
     def of_scenario(self, test_case: EvalTestCase) -> Recordings:
@@ -116,7 +114,6 @@ class SuiteRecordings:
         return Recordings(
             self.folder / test_case.scenario_id,
             test_case.scenario_id,
-            force_tool=self.force_tool,
             remedy=f"Record it anew: {self._command} --only {printable(quote(name))}",
         )
 

@@ -2,7 +2,7 @@
 
 The official SDK does the talking. Ours are the rate limit and the retries, so that all calls of a run share them, waits
 are bounded and tests need not wait, the errors, so that each says what to do, and what differs between models: some
-take a temperature, some may be forced to use a tool, newer ones refuse both.
+take a temperature, some may be forced to use a tool, newer ones refuse both, which is seen by their refusals.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final
 
-from guarantee_email_agent.config.settings import Config, Llm
-from guarantee_email_agent.llm.port import ModelClient, canonical_json, wire_request
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.llm.port import ModelClient, canonical_json
 from guarantee_email_agent.llm.rate_limit import MAX_PAUSE_S, RateLimiter, retry_after_s
 from guarantee_email_agent.llm.usage import usage_of
 from guarantee_email_agent.utils.clock import Clock, SystemClock
@@ -34,6 +34,9 @@ MAX_ATTEMPTS: Final = 3
 _MAX_API_MESSAGE: Final = 300
 # The last API version whose requests may hold a temperature; from 2026-10-21 on every one is refused for it.
 _VERSION_WITH_TEMPERATURE: Final = "2023-06-01"
+_TEMPERATURE_REFUSED: Final = "llm_temperature_refused"
+_FORCED_TOOL_REFUSED: Final = "llm_forced_tool_refused"
+_FORCES: Final = ("any", "tool")
 _LONG_WAIT_S: Final = 10.0
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 429})
 _REFUSED_STATUSES: Final = frozenset({429, 529})  # for now, whatever the request is
@@ -86,7 +89,7 @@ def anthropic_model(
     )
     clock = clock or SystemClock()
     limiter = limiter or RateLimiter.of(config.llm, clock)
-    return AnthropicModel(client, config.llm, timeout_s or config.llm.timeout_s, max_wait_s, clock, limiter)
+    return AnthropicModel(client, timeout_s or config.llm.timeout_s, max_wait_s, clock, limiter)
 
 
 def deprecated_from(model: str) -> str | None:
@@ -160,20 +163,32 @@ class AnthropicModel(ModelClient):
     """A LanguageModel of the port. `create` raises LLMError and nothing else; its `details` hold `retryable`."""
 
     client: Any  # the SDK's
-    llm: Llm
     timeout_s: float
     max_wait_s: float
     clock: Clock
     limiter: RateLimiter
+    refused: set[str] = field(default_factory=set)
+    """What the model has refused of a request, by the codes of its refusals; it is not sent again."""
 
     async def create(self, **request: Any) -> Any:
-        """The API's answer. Raises LLMError once no attempt is left, or where another one could not help.
+        """The API's answer. Raises LLMError once no attempt is left, or where another one could not help."""
+        while True:
+            try:
+                return await self._create(request)
+            except LLMError as error:
+                if error.code not in (_TEMPERATURE_REFUSED, _FORCED_TOOL_REFUSED):
+                    raise
+                self.refused.add(error.code)
+
+    async def _create(self, request: Mapping[str, Any]) -> Any:
+        """As `create`, less what the model has refused.
 
         A call that is refused for now (HTTP 429, 529) waits, mostly as all others do, and is sent again. No attempt:
         it ends where more than `max_wait_s` would have been waited for refusals.
         """
-        sent = wire_request(request, force_tool=self.llm.force_tool)
-        if (temperature := sent.pop("temperature", None)) is not None:
+        sent = dict(request) if _FORCED_TOOL_REFUSED not in self.refused else _without_force(request)
+        temperature = sent.pop("temperature", None)
+        if temperature is not None and _TEMPERATURE_REFUSED not in self.refused:
             sent["extra_body"] = {"temperature": temperature}
             sent["extra_headers"] = {"anthropic-version": _VERSION_WITH_TEMPERATURE}
         characters = len(canonical_json(sent))
@@ -235,6 +250,16 @@ class AnthropicModel(ModelClient):
         await self.client.close()
 
 
+def _without_force(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The model is asked for a tool, and shown no other: nothing would tell it which one is meant."""
+    choice = request["tool_choice"]
+    if choice.get("type") not in _FORCES:
+        return dict(request)
+    kept = {name: value for name, value in choice.items() if name == "disable_parallel_tool_use"}
+    tools = [tool for tool in request["tools"] if choice.get("name") in (None, tool.get("name"))]
+    return {**request, "tools": tools, "tool_choice": {"type": "auto", **kept}}
+
+
 def _is_message(answer: Any) -> bool:
     """Whether the answer has what every answer has: the SDK hands over whatever JSON came."""
     content = getattr(answer, "content", None)
@@ -273,10 +298,10 @@ def _code_and_remedy(error: Any, api_message: str, request: Mapping[str, Any]) -
     if status == 402 or error.error_code in _NO_CREDIT or "credit balance" in api_message:
         return "llm_no_credit", "Buy credit or raise the limit, where the API key was made"
     if status == 400 and "temperature" in api_message and "extra_body" in request:
-        return "llm_temperature_refused", "Set llm.temperature to null for this model"
-    is_forced = request["tool_choice"].get("type") in ("any", "tool")
+        return _TEMPERATURE_REFUSED, ""
+    is_forced = request["tool_choice"].get("type") in _FORCES
     if status == 400 and is_forced and ("tool_choice" in api_message or "forc" in api_message):
-        return "llm_forced_tool_refused", "Set llm.force_tool to false for this model"
+        return _FORCED_TOOL_REFUSED, ""
     if status in _STATUS_ERRORS:
         return _STATUS_ERRORS[status]
     if status >= 500 or status in _RETRYABLE_STATUSES:

@@ -175,19 +175,6 @@ PARTS: Final = ("model", "max_tokens", "temperature", "system", "tools", "tool_c
 """Everything that decides an answer. `temperature` is None where none is sent."""
 
 
-def wire_request(request: Mapping[str, Any], *, force_tool: bool) -> dict[str, Any]:
-    """The request as the API gets it. Without `force_tool`, the model is asked for a tool and not made to use it.
-
-    It is shown no other tool then: nothing would tell it which one is meant.
-    """
-    choice = request["tool_choice"]
-    if force_tool or choice.get("type") not in ("any", "tool"):
-        return dict(request)
-    kept = {name: value for name, value in choice.items() if name == "disable_parallel_tool_use"}
-    tools = [tool for tool in request["tools"] if choice.get("name") in (None, tool.get("name"))]
-    return {**request, "tools": tools, "tool_choice": {"type": "auto", **kept}}
-
-
 def all_parts(request: Mapping[str, Any]) -> dict[str, Any]:
     """The request with each of its parts, None where it has none."""
     return {part: request.get(part) for part in PARTS}

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 # No mail can cause these.
 _SERVICE_ERRORS: Final = frozenset(
-    {"llm_authentication", "llm_forced_tool_refused", "llm_model_not_found", "llm_no_credit", "llm_overloaded"}
-    | {"llm_temperature_refused", "llm_unreachable"}
+    {"llm_authentication", "llm_model_not_found", "llm_no_credit", "llm_overloaded", "llm_unreachable"}
 )
 # A service that has had too many requests is not down, but neither is the mail to blame.
 _RATE_LIMITED: Final = "llm_rate_limited"
@@ -146,11 +145,10 @@ def _live(
 async def check_connection(model: LanguageModel, config: Config) -> None:
     """Ask for next to nothing, in the way in which mails are asked about: with the same parameters and a forced tool.
 
-    A wrong key, an unknown model, and a setting that the model refuses all show here. Raises LLMError.
+    A wrong key and an unknown model show here. Raises LLMError.
     """
     if config.llm.provider == "offline":
         return
-    parameters = {} if config.llm.temperature is None else {"temperature": config.llm.temperature}
     await model.messages.create(
         model=config.llm.model,
         max_tokens=config.llm.max_tokens,
@@ -158,5 +156,5 @@ async def check_connection(model: LanguageModel, config: Config) -> None:
         messages=[{"role": "user", "content": "Are you there?"}],
         tools=[_TEST_TOOL],
         tool_choice={"type": "tool", "name": _TEST_TOOL["name"]},
-        **parameters,
+        temperature=0.0,
     )

@@ -163,12 +163,7 @@ class RateLimiter:
     @classmethod
     def of(cls, llm: Llm, clock: Clock, *, max_wait_s: float = inf) -> RateLimiter:
         """With the limits of a configuration."""
-        return cls(
-            clock,
-            requests_per_minute=llm.requests_per_minute,
-            tokens_per_minute=llm.tokens_per_minute,
-            max_wait_s=max_wait_s,
-        )
+        return cls(clock, requests_per_minute=llm.requests_per_minute, max_wait_s=max_wait_s)
 
     async def acquire(
         self, characters: int, max_tokens: int, number: int | None = None, *, not_before: float = -inf

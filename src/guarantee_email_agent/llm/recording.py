@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.llm.port import LanguageModel, Message, ModelClient, all_parts, request_digest, wire_request
+from guarantee_email_agent.llm.port import LanguageModel, Message, ModelClient, all_parts, request_digest
 from guarantee_email_agent.llm.prompts import element_in
 from guarantee_email_agent.llm.recording_file import (
     Exchange,
@@ -27,17 +27,15 @@ class RecordingClient(ModelClient):
     `failed`: whether a request got no answer, so that something is missing.
     """
 
-    def __init__(self, model: LanguageModel, *, force_tool: bool) -> None:
-        """force_tool: as `llm.force_tool`, since it changes what is sent."""
+    def __init__(self, model: LanguageModel) -> None:
         self._model = model
-        self._force_tool = force_tool
         self.exchanges: list[Exchange] = []
         self.failed = False
 
     async def create(self, **request: Any) -> Any:
         try:
             answer = await self._model.messages.create(**request)
-            self.exchanges.append(Exchange.of(wire_request(request, force_tool=self._force_tool), answer))
+            self.exchanges.append(Exchange.of(request, answer))
         except BaseException:  # a call that ran out of the mail's time is cancelled, and the scenario goes on
             self.failed = True
             raise
@@ -47,11 +45,10 @@ class RecordingClient(ModelClient):
 class Recordings:
     """What is recorded of one scenario: a folder with a file for each exchange."""
 
-    def __init__(self, folder: Path, scenario: str, *, force_tool: bool, remedy: str) -> None:
+    def __init__(self, folder: Path, scenario: str, *, remedy: str) -> None:
         """remedy: the command that records this scenario anew."""
         self._folder = folder
         self._scenario = scenario
-        self._force_tool = force_tool
         self._remedy = remedy
         self._names: tuple[RecordingName, ...] | None = None
 
@@ -92,7 +89,7 @@ class Recordings:
 
     def find_answer(self, request: Mapping[str, Any], run: int, used: set[RecordingName]) -> Message:
         """The answer recorded for just this request, of those not in `used`, to which it is added."""
-        sent = all_parts(wire_request(request, force_tool=self._force_tool))
+        sent = all_parts(request)
         digest = request_digest(sent)
         if self._names is None:
             self._names = self._list_names()
@@ -154,7 +151,7 @@ class ReplayClient(ModelClient):
 _MAX_EXCERPT: Final = 60
 _CONTEXT: Final = 20
 _INSTRUCTION_NAMES: Final = ("the main instruction", "the scenario's instruction")
-_SETTINGS: Final = {"model": "llm.model", "max_tokens": "llm.max_tokens", "temperature": "llm.temperature"}
+_SETTINGS: Final = {"model": "llm.model", "max_tokens": "llm.max_tokens", "temperature": "the temperature"}
 _ELEMENTS: Final = {
     "mail": "the mail",
     "facts": "the facts",
@@ -173,7 +170,7 @@ def _settings(request: Mapping[str, Any], recorded: Mapping[str, Any]) -> Iterat
         if (now := request.get(part)) != (then := recorded.get(part)):
             yield f"{setting} (now {_excerpt(now)}, recorded {_excerpt(then)})"
     if request.get("tool_choice") != recorded.get("tool_choice"):
-        yield "llm.force_tool"
+        yield "whether the tool is forced"
     if request.get("tools") != recorded.get("tools"):
         yield "the tools"
 

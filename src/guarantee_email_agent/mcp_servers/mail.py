@@ -6,14 +6,15 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin, get_type_hints
 
-from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS, MarkFolders, MarkKind, OAuthFlow
+from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS, OAuthFlow
 from guarantee_email_agent.config.settings import Imap, MailboxSettings, Secrets, Smtp
+from guarantee_email_agent.files.problems import dotted_path
+from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.mcp_servers.mailbox_tools import INSTRUCTIONS, MailboxTools
 from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
 from guarantee_email_agent.services.mail.open_store import open_mail_store
@@ -22,17 +23,17 @@ from guarantee_email_agent.services.tool_error import ToolError
 if TYPE_CHECKING:
     from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
 
-_Section = TypeVar("_Section")
-
-_SECURITY = ("tls", "starttls", "none")
-_SETTING: Final = re.compile(r"\bmailbox\.((?:imap\.mark_folders|imap|smtp|oauth)\.[a-z_]+|from_address|sent_copy)")
+_SETTING: Final = re.compile(r"\bmailbox\.((?:imap|smtp|oauth)\.[a-z_]+|from_address|sent_copy)")
 _OPTIONS: Final = {
     "from_address": "--from",
-    "sent_copy": "--sent-copy",
+    "copy_wait_s": "--copy-wait",
+    "imap": "--imap-security",
+    "smtp": "--smtp-security",
     "imap.ca_file": "--ca-file",
     "imap.sent_folder": "--sent-folder",
     "imap.drafts_folder": "--drafts-folder",
-    "imap.mark_folders.parent": "--mark-parent",
+    "imap.marks": "--marks",
+    "imap.mark_folder": "--mark-parent",
     "oauth.provider": "--oauth-token-url",
     "oauth.client_id": "--oauth-client-id",
     "oauth.scopes": "--oauth-scope",
@@ -44,13 +45,14 @@ _OPTIONS: Final = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse_options(arguments)
-    client = _oauth_client(options)
+    settings = _mailbox_settings(options)
+    client = _oauth_client(options, settings)
     passwords = Secrets(imap_password=os.environ.get("IMAP_PASSWORD"), smtp_password=os.environ.get("SMTP_PASSWORD"))
-    if options.imap_host is not None and not passwords.imap_password and client is None:
+    if settings.imap.host is not None and not passwords.imap_password and client is None:
         exit_with_error("IMAP_PASSWORD is not set. Put the password of the IMAP user into the environment")
     try:
         store = open_mail_store(
-            _mailbox_settings(options),
+            settings,
             passwords,
             os.environ.get("MAIL_KEY", "").encode(),
             client,
@@ -60,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except ToolError as error:
         exit_with_error(_with_option_names(error.message))
-    tools = MailboxTools(store, options.copy_wait).tools()
+    tools = MailboxTools(store, settings.copy_wait_s).tools()
     if options.read_only:
         tools = [tool for tool in tools if tool.read_only]
     try:
@@ -72,31 +74,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = CommandLine("mail", "A mailbox for MCP clients: a Maildir, or IMAP for the inbox and SMTP for replies.")
     parser.add_argument(
-        "--from", dest="sender", required=True, metavar="ADDRESS", help="address that replies come from"
+        "--from", dest="from_address", required=True, metavar="ADDRESS", help="address that replies come from"
     )
     parser.add_argument("--read-only", action="store_true", help="write nothing: offer only the tools that read")
     maildir = parser.add_argument_group("a Maildir, where a reply is a file in its folder .Sent")
-    maildir.add_argument("--maildir", type=Path, metavar="DIR", help="the inbox")
+    maildir.add_argument("--maildir", metavar="DIR", help="the inbox")
     maildir.add_argument("--create", action="store_true", help="make the Maildir where it is missing")
     imap = parser.add_argument_group("an IMAP server (password in the environment: IMAP_PASSWORD)")
-    imap.add_argument("--imap-host", metavar="HOST")
-    imap.add_argument("--imap-port", type=_port, default=993, metavar="PORT")
-    imap.add_argument("--imap-security", choices=_SECURITY, default="tls", help="none: on this machine only")
-    imap.add_argument("--imap-user", metavar="USER", help="by default the address of --from")
-    imap.add_argument("--imap-folder", default="INBOX", metavar="NAME", help="the inbox")
-    imap.add_argument(
-        "--marks",
-        choices=get_args(MarkKind),
-        default="auto",
-        help="what says what became of a mail: a keyword on it, or the folder that it is moved to; auto: keywords "
-        "where the server keeps them",
-    )
-    for name in fields(MarkFolders):
-        option = f"--mark-{name.name.replace('_', '-')}"
-        imap.add_argument(option, metavar="NAME", default=name.default, help=str(name.metadata["doc"]))
-    imap.add_argument("--sent-folder", metavar="NAME", help="by default the one that the server names")
-    imap.add_argument("--drafts-folder", metavar="NAME", help="by default the one that the server names")
-    imap.add_argument("--ca-file", type=Path, metavar="PEM", help="certificates to trust instead of the system's")
+    _add_settings(imap, Imap, "imap.")
     oauth = parser.add_argument_group(
         "access tokens in place of passwords, for both servers (client secret in the environment: OAUTH_CLIENT_SECRET; "
         "where SMTP_PASSWORD is set, the SMTP server gets that)"
@@ -108,27 +93,15 @@ def _parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     oauth.add_argument("--oauth-token-file", type=Path, metavar="FILE", help="the token that a person signed in for")
     oauth.add_argument("--oauth-key-file", type=Path, metavar="FILE", help="the JSON key of a service account")
     smtp = parser.add_argument_group("the SMTP server for replies (SMTP_PASSWORD, by default IMAP_PASSWORD)")
-    smtp.add_argument("--smtp-host", metavar="HOST", help="by default the one of --imap-host")
-    smtp.add_argument("--smtp-port", type=_port, default=465, metavar="PORT")
-    smtp.add_argument("--smtp-security", choices=_SECURITY, default="tls", help="none: on this machine only")
-    smtp.add_argument("--smtp-user", metavar="USER", help="by default the one of --imap-user; empty: no login")
+    _add_settings(smtp, Smtp, "smtp.")
     smtp.add_argument("--ehlo-name", metavar="NAME", help="what this machine calls itself; by default its address")
     proof = parser.add_argument_group("how a sent reply is proved (MAIL_KEY in the environment: any long random text)")
-    proof.add_argument(
-        "--sent-copy",
-        choices=("self", "server", "append"),
-        default="self",
-        help="self: a copy to our own address; server: the server files what it sends; append: filed by us",
-    )
-    proof.add_argument(
-        "--copy-wait", type=_seconds, default=60.0, metavar="S", help="after S seconds a copy will not come any more"
-    )
+    _add_settings(proof, MailboxSettings, "", ("sent_copy", "copy_wait_s"))
     options = parser.parse_args(arguments)
-    if (options.maildir is None) == (options.imap_host is None):
+    if (options.maildir is None) == (vars(options)["imap.host"] is None):
         parser.error("name either --maildir or --imap-host")
-    if options.maildir is not None and options.marks == "folders":
+    if options.maildir is not None and vars(options)["imap.marks"] == "folders":
         parser.error("--marks folders is for IMAP: a Maildir keeps its marks itself. Leave it out")
-    options.mark_folders = _mark_folders(parser, options)
     if options.oauth_flow is not None:
         keeps_token = options.oauth_flow in KEPT_TOKEN_FLOWS
         file = options.oauth_token_file if keeps_token else options.oauth_key_file
@@ -141,59 +114,41 @@ def _parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _mark_folders(parser: CommandLine, options: argparse.Namespace) -> MarkFolders:
-    names = {folder.name: getattr(options, f"mark_{folder.name}") for folder in fields(MarkFolders)}
-    for folder in fields(MarkFolders):
-        if problem := folder.metadata["check"](names[folder.name]):
-            parser.error(f"--mark-{folder.name.replace('_', '-')} {problem}")
-    try:
-        return MarkFolders(**names)
-    except ValueError as error:
-        parser.error(f"a folder of --mark-answered to --mark-unknown {error}")
+def _add_settings(
+    group: argparse._ArgumentGroup, section: type[Any], prefix: str, names: Collection[str] | None = None
+) -> None:
+    """Options for settings of the agent's configuration. names: which; all by default."""
+    kinds = get_type_hints(section)
+    for each in fields(section):
+        if names is None or each.name in names:
+            kind = kinds[each.name]
+            group.add_argument(
+                _option(f"{prefix}{each.name}"),
+                dest=f"{prefix}{each.name}",
+                type=kind if kind in (int, float) else str,
+                choices=get_args(kind) if get_origin(kind) is Literal else None,
+                default=each.default,
+                metavar=None if get_origin(kind) is Literal else each.name.rpartition("_")[2].upper(),
+                help=_with_option_names(each.metadata["doc"]),
+            )
 
 
 def _mailbox_settings(options: argparse.Namespace) -> MailboxSettings:
-    imap = _section(
-        Imap,
-        f"--imap-security {options.imap_security}",
-        options.imap_host,
-        options.imap_port,
-        options.imap_security,
-        options.imap_user,
-        options.imap_folder,
-        options.sent_folder,
-        options.drafts_folder,
-        options.ca_file,
-        options.marks,
-        options.mark_folders,
-    )
-    smtp = _section(
-        Smtp,
-        f"--smtp-security {options.smtp_security}",
-        options.smtp_host,
-        options.smtp_port,
-        options.smtp_security,
-        options.smtp_user,
-    )
-    return MailboxSettings(
-        options.sender,
-        options.maildir or Path(),
-        imap,
-        smtp,
-        sent_copy=options.sent_copy,
-        copy_wait_s=options.copy_wait,
-    )
+    data: dict[str, Any] = {"imap": {}, "smtp": {}}
+    for name, value in vars(options).items():
+        section, _, key = name.rpartition(".")
+        if section:
+            data[section][key] = value
+        elif name in MailboxSettings.__dataclass_fields__ and value is not None:
+            data[name] = value
+    built = build(MailboxSettings, data)
+    if isinstance(built, list):
+        exit_with_error(f"{_option(dotted_path(built[0].path))} {built[0].message}")
+    return built
 
 
-def _section(section: type[_Section], option: str, *values: Any) -> _Section:
-    try:
-        return section(*values)
-    except ValueError as error:
-        exit_with_error(f"{option}: {error}")
-
-
-def _oauth_client(options: argparse.Namespace) -> OAuthClient | None:
-    if options.oauth_flow is None or options.imap_host is None:
+def _oauth_client(options: argparse.Namespace, settings: MailboxSettings) -> OAuthClient | None:
+    if options.oauth_flow is None or settings.imap.host is None:
         return None
     from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
 
@@ -201,7 +156,7 @@ def _oauth_client(options: argparse.Namespace) -> OAuthClient | None:
         options.oauth_flow,
         options.oauth_client_id,
         os.environ.get("OAUTH_CLIENT_SECRET") or None,
-        options.imap_user or options.sender,
+        settings.imap.user or options.from_address,
         options.oauth_token_url,
         tuple(options.oauth_scope.split()),
         options.oauth_token_file,
@@ -209,22 +164,13 @@ def _oauth_client(options: argparse.Namespace) -> OAuthClient | None:
     )
 
 
+def _option(setting: str) -> str:
+    return _OPTIONS.get(setting) or f"--{setting.replace('.', '-').replace('_', '-')}"
+
+
 def _with_option_names(text: str) -> str:
-    """A message of the mailbox, with our options in place of the agent's settings."""
-    return _SETTING.sub(lambda setting: _OPTIONS.get(setting[1]) or f"--{setting[1].replace('.', '-')}", text)
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 65_536:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    with suppress(ValueError):
-        if 0 <= (seconds := float(text)) <= 600:
-            return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 to 600")
+    """A text of the agent, with our options in place of its settings."""
+    return _SETTING.sub(lambda setting: _option(setting[1]), text)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import Field
 
+from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
 from guarantee_email_agent.services.mail.compose import MESSAGE_ID
 from guarantee_email_agent.services.mail.mail_store import (
@@ -67,7 +68,9 @@ class UnprocessedMails(ToolOutput):
 
 class ReadRaw(ToolArguments):
     id: _MailId
-    max_bytes: int = Field(25_000_000, ge=1, le=MAX_READ_BYTES, description="a larger mail is an error, mail_too_large")
+    max_bytes: int = Field(
+        MAX_MAIL_BYTES, ge=1, le=MAX_READ_BYTES, description="a larger mail is an error, mail_too_large"
+    )
 
 
 class RawMail(ToolOutput):

@@ -23,7 +23,6 @@ from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
     JSONRPCError,
-    JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
@@ -38,6 +37,7 @@ from guarantee_email_agent.utils.text import printable
 from guarantee_email_agent.utils.version import __version__
 
 MAX_THREADS: Final = 16  # of calls
+_POLL_S: Final = 0.01
 
 _EPILOG: Final = """\
 The program speaks the Model Context Protocol on stdin and stdout; diagnostics go to stderr. It ends with exit code 0
@@ -113,7 +113,7 @@ async def _serve(dispatcher: Dispatcher, instructions: str | None) -> None:
     _read_stdin(loop, lines)
     loop.add_signal_handler(signal.SIGTERM, lines.put_nowait, b"")
     server = sdk_server(dispatcher, instructions)
-    calls = _Calls()
+    unanswered: set[RequestId] = set()
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception]()
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage]()
     try:
@@ -125,17 +125,24 @@ async def _serve(dispatcher: Dispatcher, instructions: str | None) -> None:
             async def take() -> None:
                 async with to_server:
                     async for item in received:
-                        if isinstance(item, SessionMessage):
-                            calls.note_received(item.message)
+                        match item.message if isinstance(item, SessionMessage) else None:
+                            case JSONRPCRequest(id=identity):
+                                unanswered.add(coerce_request_id(identity))
+                            case JSONRPCNotification(
+                                method="notifications/cancelled", params={"requestId": str() | int() as identity}
+                            ):
+                                unanswered.discard(coerce_request_id(identity))
                         await to_server.send(item)
                     dispatcher.stop()
-                    await calls.none_left()  # the SDK gives up what is in work once its input ends
+                    while unanswered:  # the SDK gives up what is in work once its input ends
+                        await asyncio.sleep(_POLL_S)
 
             async def hand_out() -> None:
                 async with sent:
                     async for item in from_server:
                         await sent.send(item)
-                        calls.note_sent(item.message)
+                        if isinstance(item.message, JSONRPCResponse | JSONRPCError) and item.message.id is not None:
+                            unanswered.discard(coerce_request_id(item.message.id))
 
             tasks.start_soon(take)
             tasks.start_soon(hand_out)
@@ -168,28 +175,3 @@ def _read_stdin(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes]) ->
 async def _until_empty(lines: asyncio.Queue[bytes]) -> AsyncIterator[bytes]:
     while line := await lines.get():
         yield line
-
-
-class _Calls:
-    """The requests that are not answered yet."""
-
-    def __init__(self) -> None:
-        self._unanswered: set[RequestId] = set()
-        self._changed = asyncio.Event()
-
-    def note_received(self, message: JSONRPCMessage) -> None:
-        match message:
-            case JSONRPCRequest(id=identity):
-                self._unanswered.add(coerce_request_id(identity))
-            case JSONRPCNotification(method="notifications/cancelled", params={"requestId": str() | int() as identity}):
-                self._unanswered.discard(coerce_request_id(identity))
-
-    def note_sent(self, message: JSONRPCMessage) -> None:
-        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
-            self._unanswered.discard(coerce_request_id(message.id))
-            self._changed.set()
-
-    async def none_left(self) -> None:
-        while self._unanswered:
-            self._changed.clear()
-            await self._changed.wait()

@@ -181,32 +181,30 @@ def create_services(config: Config, clock: Clock, environ: Mapping[str, str], ke
 
 def create_mail_client(config: Config, clock: Clock, environ: Mapping[str, str], key: bytes = b"") -> MailClient:
     """As `create_services`."""
-    server, read_only = config.mcp.gmail, config.agent.mode == "observe"
+    server, read_only = config.mailbox.server, config.agent.mode == "observe"
+    timeout_s = config.agent.mail_timeout_s
     if server.built_in:
         check_mailbox(config)
         setting = "mailbox.maildir" if config.mailbox.imap.host is None else "mailbox"
-        service = BlockingService("mail", setting, lambda: open_configured_store(config, key), server.timeout_s)
+        service = BlockingService("mail", setting, lambda: open_configured_store(config, key), timeout_s)
         mailbox = LocalMailbox(service, clock, config.mailbox.copy_wait_s, read_only=read_only)
         return MailClient("mail", mailbox, clock)
-    from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailboxConnection
+    from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
     from guarantee_email_agent.services.mcp.mcp_session import MAX_ANSWER_BYTES
 
-    # A mail travels as base64, four bytes for three, in a message with some more about it.
-    answer_bytes = max(MAX_ANSWER_BYTES, config.agent.max_mail_bytes * 4 // 3 + 1_000_000)
-    session = _session("mail", "mcp.gmail", server, MAIL_TOOLS, config, clock, environ, answer_bytes)
-    connection = McpMailboxConnection(session, clock, server.timeout_s, read_only=read_only)
-    return MailClient("mail", connection, clock)
+    session = _session("mail", config.mailbox_server_key, server, MAIL_TOOLS, config, clock, environ, MAX_ANSWER_BYTES)
+    return MailClient("mail", McpMailbox(session, clock, timeout_s, read_only=read_only), clock)
 
 
 def create_warranty_client(config: Config, clock: Clock, environ: Mapping[str, str]) -> LookUpClient:
     """As `create_services`."""
     server = config.mcp.warranty_api
     if server.built_in:
-        return LookUpClient(warranty_look_up(config.warranties.file, server.timeout_s), clock, WARRANTY)
+        return LookUpClient(warranty_look_up(config.warranties.file, config.agent.call_timeout_s), clock, WARRANTY)
     from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
 
     session = _session("warranty_api", "mcp.warranty_api", server, WARRANTY_TOOLS, config, clock, environ)
-    return LookUpClient(warranty_over_mcp(session, server.timeout_s), clock, WARRANTY)
+    return LookUpClient(warranty_over_mcp(session, config.agent.call_timeout_s), clock, WARRANTY)
 
 
 def create_look_up_client(name: str, config: Config, clock: Clock, environ: Mapping[str, str]) -> LookUpClient:
@@ -215,28 +213,28 @@ def create_look_up_client(name: str, config: Config, clock: Clock, environ: Mapp
     (look_up,) = (look_up for look_up in configured_look_ups(config) if look_up.name == name)
     server = settings.server
     if settings.table is not None:
-        source = table_look_up(name, settings.table, settings.key or settings.number, server.timeout_s)
+        source = table_look_up(name, settings.table, settings.key or settings.number, config.agent.call_timeout_s)
         return LookUpClient(source, clock, look_up)
     from guarantee_email_agent.services.mcp.mcp_look_up import McpLookUp
 
     own_tools = {LOOK_UP_TOOL: settings.own_tool()}
     session = _session(name, f"look_ups.{name}.server", server, own_tools, config, clock, environ)
     tool, argument = (LOOK_UP_TOOL, settings.number) if server.tools else tool_of(settings)
-    return LookUpClient(McpLookUp(session, server.timeout_s, tool, argument, look_up), clock, look_up)
+    return LookUpClient(McpLookUp(session, config.agent.call_timeout_s, tool, argument, look_up), clock, look_up)
 
 
 def create_ticketing_client(config: Config, clock: Clock, environ: Mapping[str, str]) -> TicketingClient:
     """As `create_services`."""
     server = config.mcp.ticketing_system
     if server.built_in:
-        return TicketingClient(LocalTickets(config.tickets.database, server.timeout_s), clock)
+        return TicketingClient(LocalTickets(config.tickets.database, config.agent.call_timeout_s), clock)
     from guarantee_email_agent.services.mcp.mapped_session import MappedSession
     from guarantee_email_agent.services.mcp.mcp_tickets import MappedTickets, McpTickets
 
     session = _session("ticketing", "mcp.ticketing_system", server, TICKETING_TOOLS, config, clock, environ)
     if isinstance(session, MappedSession):
-        return TicketingClient(MappedTickets(session, server.timeout_s, server.tools), clock)
-    return TicketingClient(McpTickets(session, server.timeout_s), clock)
+        return TicketingClient(MappedTickets(session, config.agent.call_timeout_s, server.tools), clock)
+    return TicketingClient(McpTickets(session, config.agent.call_timeout_s), clock)
 
 
 def _session(

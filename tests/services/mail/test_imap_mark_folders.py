@@ -14,7 +14,6 @@ import pytest
 from exchange_imap import AS_EXCHANGE, refuse_keywords
 from mail_stores import REPLY, Opener, Proxied, counts, ids, refused
 
-from guarantee_email_agent.config.mailbox_settings import MarkFolders
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS
 from guarantee_email_agent.services.ports import MarkedMail
@@ -198,7 +197,7 @@ def test_folders_that_cannot_be_made_are_told_at_once(proxied: Proxied) -> None:
     with proxied(rewrite=AS_EXCHANGE, answer=answer) as (mailbox, _), refused("mail_folder_missing") as caught:
         mailbox.test_connection()
     assert f"there is no folder {PARENT}.Answered to put mails into" in caught.value.message
-    assert caught.value.message.endswith("or name another parent with mailbox.imap.mark_folders.parent")
+    assert caught.value.message.endswith("or name another parent with mailbox.imap.mark_folder")
 
 
 def test_the_connection_test_makes_the_folders_and_names_them(proxied: Proxied, mail_servers: MailServers) -> None:
@@ -207,10 +206,12 @@ def test_the_connection_test_makes_the_folders_and_names_them(proxied: Proxied, 
     assert sum(name.startswith(f"{PARENT}.") for name in mail_servers.folders()) == len(KEYWORDS)
 
 
-def test_names_in_any_script(proxied: Proxied, mail_servers: MailServers) -> None:
-    names = MarkFolders(parent="guarantee-email-agent für alle", handed_over="An Kollegen übergeben & gemeldet")
+def test_a_name_in_any_script(proxied: Proxied, mail_servers: MailServers) -> None:
     mail_servers.deliver(mail())
-    with proxied(rewrite=AS_EXCHANGE, settings={"mark_folders": names}) as (mailbox, _):
+    with proxied(rewrite=AS_EXCHANGE, settings={"mark_folder": "guarantee-email-agent für alle & jeden"}) as (
+        mailbox,
+        _,
+    ):
         (mail_id,) = ids(mailbox)
         mailbox.mark(mail_id, "handed_over")
         assert mailbox.count_by_outcome() == counts(handed_over=1)

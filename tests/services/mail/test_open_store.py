@@ -10,7 +10,7 @@ import pytest
 from certificates import make_certificate
 from mail_stores import refused
 
-from guarantee_email_agent.config.mailbox_settings import MarkFolders, OAuthSettings
+from guarantee_email_agent.config.mailbox_settings import OAuthSettings
 from guarantee_email_agent.config.settings import AgentSettings, Config, Imap, MailboxSettings, Secrets, Smtp
 from guarantee_email_agent.services.mail.imap import ImapMailbox, ImapSettings
 from guarantee_email_agent.services.mail.mail_server import MailServer
@@ -50,13 +50,12 @@ def test_without_a_host_it_is_the_maildir(tmp_path: Path, mode: Any, read_only: 
 def test_every_setting_reaches_the_imap_mailbox(tmp_path: Path) -> None:
     make_certificate(tmp_path, "imap.example.com")
     ca_file = tmp_path / "ca.pem"
-    folders = MarkFolders("Garantie", unknown="Unklar")
     mailbox = MailboxSettings(
         "support@example.com",
         imap=Imap(
             *("imap.example.com", 143, "starttls", "agent", "Support", "Gesendet", "Entwürfe", ca_file),
             marks="folders",
-            mark_folders=folders,
+            mark_folder="Garantie",
         ),
         smtp=Smtp("smtp.example.com", 587, "starttls", "sender"),
         sent_copy="server",
@@ -76,7 +75,7 @@ def test_every_setting_reaches_the_imap_mailbox(tmp_path: Path) -> None:
         key=settings.key,
         read_only=True,
         marks="folders",
-        mark_folders=folders,
+        mark_folder="Garantie",
     )
     assert smtp == MailServer("SMTP", "smtp.example.com", 587, "starttls", "sender", "smtp", ca_file)
 

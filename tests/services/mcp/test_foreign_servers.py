@@ -87,11 +87,11 @@ description = "Serial number"
     config = load(
         tmp_path,
         f"""
+agent: {{call_timeout_s: 60}}
 mcp:
   warranty_api:
     command: {NODE}
     args: [{MODULES}/@bytebase/dbhub/dist/index.js, --transport, stdio, --config, {tmp_path}/dbhub.toml]
-    timeout_s: 60
     tools:
       check_warranty:
         tool: find_device
@@ -116,11 +116,11 @@ mcp:
 
 
 TASKS = """
+agent: {{call_timeout_s: 60}}
 mcp:
   ticketing_system:
     command: {command}
     args: [mcp, --storage-path, {folder}/tasks]
-    timeout_s: 60
     tools:
       create_ticket:
         tool: create_task
@@ -188,12 +188,12 @@ class TestMailServer:
             "EMAIL_USER": ADDRESS, "EMAIL_PASS": PASSWORD, "NODE_EXTRA_CA_CERTS": str(servers.ca_file),
         }  # fmt: skip
         text = f"""
-mcp:
-  gmail:
+agent: {{call_timeout_s: 20}}
+mailbox:
+  server:
     command: {NODE}
     args: [{MODULES}/mcp-mail-server/dist/index.js]
     env: [{", ".join(given)}]
-    timeout_s: 60
 {tools}"""
         return load(folder, text, **given)
 
@@ -204,7 +204,7 @@ mcp:
         with pytest.raises(MCPConnectionError) as caught:
             await client.test_connection()
         assert "does not offer list_unprocessed, read_raw" in caught.value.message
-        assert "or map its own under mcp.gmail.tools" in caught.value.message
+        assert "or map its own under mailbox.server.tools" in caught.value.message
 
     async def test_its_inbox_is_listed_by_a_mapping(
         self, tmp_path: Path, mail_servers: MailServers, keep: Keep
@@ -217,7 +217,7 @@ mcp:
             {"inboxOnly": True},
             {"messages": AnswerSource("messages", each={"id": "uid", "received": "date"})},
         )
-        launch = configured_launch("mcp.gmail", config.mcp.gmail, config.secrets.mcp_environment, ENVIRON)
+        launch = configured_launch("mailbox.server", config.mailbox.server, config.secrets.mcp_environment, ENVIRON)
         session = keep(MappedSession("mail", launch, SystemClock(), {"list_unprocessed": mapping}, MAIL_TOOLS))
         await session.require({})
         (message,) = (await session.call("list_unprocessed", {"limit": 5, "received_since": 60.0}, 60.0))["messages"]

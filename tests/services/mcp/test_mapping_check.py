@@ -7,7 +7,7 @@ import pytest
 from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, NotFound, ToolMapping
 from guarantee_email_agent.config.own_tools import TICKETING_TOOLS, WARRANTY_TOOLS
 from guarantee_email_agent.services.mcp.mapping_check import find_misfits
-from guarantee_email_agent.services.mcp.tools import OfferedTool
+from guarantee_email_agent.services.mcp.mcp_connection import OfferedTool
 
 INPUT = {
     "type": "object",

@@ -256,15 +256,15 @@ class TestStart:
         return error.message
 
     async def test_of_a_program_that_is_not_there(self, servers: Servers) -> None:
-        session = servers.session(ServerLaunch("mcp.gmail", "no-such", ("-y", "x")))
+        session = servers.session(ServerLaunch("mailbox.server", "no-such", ("-y", "x")))
         assert await self.message(session) == (
-            "oracle: there is no program no-such. Correct mcp.gmail, or what it needs; run: no-such -y x"
+            "oracle: there is no program no-such. Correct mailbox.server, or what it needs; run: no-such -y x"
         )
 
     async def test_of_a_file_that_is_no_program(self, servers: Servers, tmp_path: Path) -> None:
         file = tmp_path / "server"
         file.write_text("text")
-        message = await self.message(servers.session(ServerLaunch("mcp.gmail", str(file))))
+        message = await self.message(servers.session(ServerLaunch("mailbox.server", str(file))))
         assert "the server cannot be started (Permission denied)" in message
 
     async def test_of_a_server_that_ends_at_once(self, servers: Servers) -> None:

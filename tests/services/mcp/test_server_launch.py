@@ -16,12 +16,12 @@ HIDDEN: Final = {"PYTHONPATH": "/src", "ANTHROPIC_API_KEY": "hidden", "BASH_FUNC
 
 
 def launched(server: McpServer, **given: str) -> ServerLaunch:
-    return configured_launch("mcp.gmail", server, given, MINIMUM | HIDDEN)
+    return configured_launch("mailbox.server", server, given, MINIMUM | HIDDEN)
 
 
 def test_a_program_gets_the_variables_that_are_named_and_no_others() -> None:
     launch = launched(McpServer("npx", ("-y", "a b"), env=("GMAIL_TOKEN",)), GMAIL_TOKEN="token", OTHER="hidden")
-    assert (launch.setting, launch.command, launch.args) == ("mcp.gmail", "npx", ("-y", "a b"))
+    assert (launch.setting, launch.command, launch.args) == ("mailbox.server", "npx", ("-y", "a b"))
     assert launch.environment == {**MINIMUM, "GMAIL_TOKEN": "token"}
     assert "token" not in repr(launch)
     assert str(launch) == "npx -y 'a b'"
@@ -49,12 +49,12 @@ def test_a_url_gets_the_one_variable_as_its_authorization(given: Mapping[str, st
         (
             McpServer("x", env=("A", "C")),
             "config_missing_secret",
-            "mcp.gmail.env names C, which is not set. Set it in the environment or in .env, or remove it from the list",
+            "mailbox.server.env names C, which is not set. Set it in the environment or in .env, or remove",
         ),
         (
             McpServer(url="http://localhost", env=("A", "B")),
             "config_invalid_value",
-            "mcp.gmail.env names 2 variables, but a server with a URL gets one, as its Authorization header. Keep that",
+            "mailbox.server.env names 2 variables, but a server with a URL gets one, as its Authorization header. Keep",
         ),
     ],
 )

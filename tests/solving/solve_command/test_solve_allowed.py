@@ -55,20 +55,13 @@ def test_a_task_that_asks_for_more_is_not_begun_until_it_is_allowed(
     assert (code, verdict["verdict"]) == (0, "passed")
 
 
-def test_a_named_configuration_allows_it_whichever_agent_works(solve: Any, make_task: MakeTask, tmp_path: Path) -> None:
-    task = make_task(settings="sandbox: {processes: 300}\n")
-    config = tmp_path / "operator.yaml"
-    config.write_text("tasks: {allow: {processes: 300}}\n")
-    assert solve(task.directory, "--config", config)[0] == 0
-
-
 def test_a_configuration_that_cannot_be_used_ends_with_2(
     solve: Any, make_task: MakeTask, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "operator.yaml"
-    config.write_text("tasks: {allow: {procesess: 300}}\n")
+    config.write_text("store: {keep_rusn: 300}\n")
     assert solve(make_task().directory, "--config", config) == (2, None)
-    assert "tasks.allow.procesess: unknown key 'procesess' – did you mean 'processes'?" in capsys.readouterr().err
+    assert "store.keep_rusn: unknown key 'keep_rusn' – did you mean 'keep_runs'?" in capsys.readouterr().err
 
 
 def test_the_judges_deadline_is_the_operators_where_one_is_given(solve: Any, make_task: MakeTask) -> None:

@@ -26,7 +26,7 @@ def model_server(bench: Any, make_task: MakeTask) -> Iterator[MessagesServer]:
     make_task("sum")
     with running_messages_server() as server:
         bench.config = Config(
-            llm=Llm(model="claude-sonnet-5-5", temperature=None),
+            llm=Llm(model="claude-sonnet-5-5"),
             secrets=Secrets(anthropic_api_key="test-key", anthropic_base_url=server.url),
         )
         yield server

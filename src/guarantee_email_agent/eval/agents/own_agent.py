@@ -17,7 +17,7 @@ from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 from guarantee_email_agent.services.mail_client import MailClient
 from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
-from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailboxConnection
+from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.mcp_tickets import McpTickets
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
@@ -61,7 +61,7 @@ def services_over_mcp(server: LoopbackServer) -> OpenServices:
         def session(name: str, key: str) -> McpSession:
             return McpSession(name, ServerLaunch("--agent own", url=urls[key]), clock)
 
-        mail = MailClient("mail", McpMailboxConnection(session("mail", "mail"), clock, _CALL_S), clock)
+        mail = MailClient("mail", McpMailbox(session("mail", "mail"), clock, _CALL_S), clock)
         warranty = LookUpClient(warranty_over_mcp(session("warranty_api", "warranty"), _CALL_S), clock, WARRANTY)
         ticketing = TicketingClient(McpTickets(session("ticketing", "ticketing"), _CALL_S), clock)
         model = MockAnthropicClient(lexicon=lexicon)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES, Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.answer_command import connected
 from guarantee_email_agent.services.services import create_mail_client
@@ -42,6 +42,6 @@ async def _read(message_id: str, config: Config) -> bytes:
                 "mail as a file",
                 "capture_mail_not_found",
             )
-        return await client.read_raw(mail_id, config.agent.max_mail_bytes)
+        return await client.read_raw(mail_id, MAX_MAIL_BYTES)
     finally:
         await client.close()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 
-from guarantee_email_agent.config.mailbox_settings import MarkFolders, MarkKind
+from guarantee_email_agent.config.mailbox_settings import MarkKind
 from guarantee_email_agent.services.mail.imap_idle import ImapIdle
 from guarantee_email_agent.services.mail.imap_mark_folders import FolderMarks
 from guarantee_email_agent.services.mail.imap_marks import (
@@ -69,7 +69,7 @@ class ImapSettings:
     key: bytes
     read_only: bool = False
     marks: MarkKind = "auto"
-    mark_folders: MarkFolders = field(default_factory=MarkFolders)
+    mark_folder: str = "guarantee-email-agent"
     replaces_ids: bool = False
 
 
@@ -80,7 +80,7 @@ class ImapMailbox:
         self._settings = settings
         self._inbox = ImapSession(settings.server, self._open_inbox)
         self._keywords = KeywordMarks()
-        self._folders = FolderMarks(settings.server, settings.folder, settings.mark_folders)
+        self._folders = FolderMarks(settings.server, settings.folder, settings.mark_folder)
         self._marks: ImapMarks = self._keywords
         self._replies = ImapReplies(
             ReplySettings(

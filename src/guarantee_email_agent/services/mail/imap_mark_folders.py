@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError
 
-from guarantee_email_agent.config.mailbox_settings import MarkFolders
 from guarantee_email_agent.services.mail.imap_marks import fetch_body, keyword_id, uid_of_keyword_id, uid_set
 from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
@@ -35,6 +34,9 @@ from guarantee_email_agent.services.tool_error import ToolError
 _IDENTIFYING: Final = ("Received", "Message-ID", "Date", "From", "To", "Subject")
 _HEADERS: Final = f"BODY.PEEK[HEADER.FIELDS ({' '.join(_IDENTIFYING).upper()})]".encode()
 _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
+FOLDERS: Final[Mapping[MailMark, str]] = {kind: kind.replace("_", " ").capitalize() for kind in KEYWORDS}
+"""By outcome: `Answered`, `Drafted`, `Handed over` and so on."""
+
 _TEXT: Final = b"BODY.PEEK[TEXT]<0.100000>"
 _PAGE: Final = 200  # mails whose headers are fetched at a time
 _IDS_KEPT: Final = 200_000
@@ -128,10 +130,10 @@ class MailIds:
 class FolderMarks:
     """An `ImapMarks`. What lies in the folders is asked for on a connection of its own, made when first needed."""
 
-    def __init__(self, server: MailServer, inbox: str, names: MarkFolders) -> None:
+    def __init__(self, server: MailServer, inbox: str, parent: str) -> None:
         self._session = ImapSession(server, lambda _: None)
         self._inbox = inbox
-        self._names = names
+        self._parent = parent
         self._ids = MailIds()
         self._moved: dict[MailMark, MailIds] = {outcome: MailIds() for outcome in KEYWORDS}
         self._paths: dict[MailMark, str] = {}
@@ -251,13 +253,11 @@ class FolderMarks:
         for path in self._all_paths(client).values():
             if path.lower() == self._inbox.lower():
                 text = f"mails with a mark cannot be put into {path}, which is the inbox itself"
-                raise ToolError(
-                    "mail_folder_missing", f"{text}. Name another parent with mailbox.imap.mark_folders.parent"
-                )
+                raise ToolError("mail_folder_missing", f"{text}. Name another parent with mailbox.imap.mark_folder")
             self._create(client, path)
 
     def describe(self) -> str:
-        return f", marks in folders below {self._names.parent}"
+        return f", marks in folders below {self._parent}"
 
     def close(self) -> None:
         self._session.close()
@@ -361,7 +361,7 @@ class FolderMarks:
             if isinstance(error, IMAPClientAbortError) or is_passing(error):
                 raise
             text = f"there is no folder {path} to put mails into, and the server refused to make it"
-            remedy = "Make it, allow it, or name another parent with mailbox.imap.mark_folders.parent"
+            remedy = "Make it, allow it, or name another parent with mailbox.imap.mark_folder"
             raise ToolError("mail_folder_missing", f"{text}: {format_response(error)}. {remedy}") from None
 
     def _path(self, client: IMAPClient, outcome: MailMark) -> str:
@@ -372,8 +372,8 @@ class FolderMarks:
             delimiter = next((found for _, found, _ in client.list_folders("", "")), None)
             separator = delimiter.decode("ascii", "replace") if delimiter else " "
             prefix = folder_prefix(client)
-            parent = self._names.parent if self._names.parent.startswith(prefix) else f"{prefix}{self._names.parent}"
-            self._paths = {outcome: f"{parent}{separator}{getattr(self._names, outcome)}" for outcome in KEYWORDS}
+            parent = self._parent if self._parent.startswith(prefix) else f"{prefix}{self._parent}"
+            self._paths = {outcome: f"{parent}{separator}{FOLDERS[outcome]}" for outcome in KEYWORDS}
         return self._paths
 
 

@@ -149,7 +149,7 @@ def open_mail_store(
         key=copy_key or secrets.token_bytes(32),
         read_only=read_only,
         marks=imap.marks,
-        mark_folders=imap.mark_folders,
+        mark_folder=imap.mark_folder,
         replaces_ids=f".{smtp_host}".casefold().endswith(tuple(f".{domain}" for domain in _REPLACE_IDS)),
     )
     return ImapMailbox(settings, SmtpSender(outgoing, ehlo_name))

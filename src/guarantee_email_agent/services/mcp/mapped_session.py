@@ -33,10 +33,9 @@ from guarantee_email_agent.services.mcp.mapped_call import (
     says_not_found,
 )
 from guarantee_email_agent.services.mcp.mapping_check import Misfit, find_misfits
-from guarantee_email_agent.services.mcp.mcp_connection import McpConnection
-from guarantee_email_agent.services.mcp.mcp_session import AnswerTypes, McpSession
+from guarantee_email_agent.services.mcp.mcp_connection import McpConnection, OfferedTool, ToolAnswer
+from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
-from guarantee_email_agent.services.mcp.tools import OfferedTool, ToolAnswer
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.field_path import MISSING
@@ -101,9 +100,6 @@ class MappedSession(McpSession):
             raise MCPConnectionError("\n".join(map(self._describe, misfits)), f"{self.name}_mapping_misfit")
         self._verified = self._listed = offered
         self._listed_at = self._clock.monotonic()
-
-    def require_answers(self, answers: Mapping[str, AnswerTypes]) -> None:
-        """Nothing more: the mapping was held against the declared answers."""
 
     async def offers(self, tool: str, arguments: AbstractSet[str], timeout_s: float) -> bool:  # noqa: ARG002
         return tool in self._mappings and (

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from guarantee_email_agent.config.mcp_server import ToolMapping
 from guarantee_email_agent.config.own_tools import AnswerForm, OwnTool
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.services.mcp.tools import OfferedTool
+from guarantee_email_agent.services.mcp.mcp_connection import OfferedTool
 from guarantee_email_agent.utils.field_path import Step, parse_field_path, put_at
 from guarantee_email_agent.utils.text import printable, truncate
 

@@ -1,19 +1,112 @@
-"""One connection to one MCP server, from its beginning to its end."""
+"""One connection to one MCP server of somebody else, over HTTP or stdio: the official SDK's client.
+
+It knows every version of the protocol, and holds answers against their schemas.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import Any
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from guarantee_email_agent.services.mcp.sdk_client import SdkClient, http_transport, sdk_client, stdio_transport
+from guarantee_email_agent.services.call_errors import ERROR_META_KEY
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
-from guarantee_email_agent.services.mcp.server_process import ServerProcess
-from guarantee_email_agent.services.mcp.tools import CallFailedError, OfferedTool, ToolAnswer
+from guarantee_email_agent.services.mcp.stdio_server import NO_JSON, AnswerTooLargeError, StdioServer
+from guarantee_email_agent.utils.loopback import is_loopback
+from guarantee_email_agent.utils.process import gc_paused
+from guarantee_email_agent.utils.version import __version__
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from httpx2 import AsyncByteStream, Response
+    from mcp import Client
+    from mcp.client import Transport
+    from mcp.client._transport import TransportStreams
+    from mcp.client.session import IncomingMessage
+    from mcp_types import Tool
 
 logger = logging.getLogger(__name__)
+
+MAX_TOOL_PAGES: Final = 100
+CONNECT_S: Final = 10.0  # for one HTTP connection to come about
+# As the SDK words it:
+_CONNECTION_CLOSED: Final = "Connection closed"
+_INVALID_SCHEMA: Final = "Invalid schema"
+# As the SDKs word it, those for Python and TypeScript:
+_FORGOTTEN: Final = re.compile(r"(?i)\b(no valid|invalid|unknown|missing) session\b|\bserver not initialized\b")
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """name, and the JSON schemas of its arguments and of its answer. read_only: whether it says that it only reads."""
+
+    name: str
+    input_schema: Mapping[str, Any]
+    output_schema: Mapping[str, Any] | None = None
+    read_only: bool = False
+    description: str = ""
+
+    @classmethod
+    def of(cls, tool: Tool) -> Self:
+        read_only = tool.annotations is not None and tool.annotations.read_only_hint is True
+        return cls(tool.name, tool.input_schema, tool.output_schema, read_only, tool.description or "")
+
+    @property
+    def parameters(self) -> frozenset[str] | None:
+        """The names of its arguments; None where it takes any."""
+        properties = self.input_schema.get("properties")
+        return frozenset(properties) if isinstance(properties, Mapping) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What a tool answered. text: its text content, the blocks joined by line breaks.
+
+    declared: what it says of a failure, for programs (see `declared_error`).
+    """
+
+    failed: bool
+    structured: Any
+    text: str
+    declared: Any = None
+
+
+@dataclass(eq=False)
+class CallFailedError(Exception):
+    """No answer of the tool came; the message is the server's or the client's. Never for a log above DEBUG.
+
+    code: of JSON-RPC. http_status: of the response that there was instead, 0 without one. ended: the connection is of
+    no more use. was_sent: the server may have got the call.
+    """
+
+    message: str
+    code: int = 0
+    http_status: int = 0
+    ended: bool = False
+    was_sent: bool = True
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class BadAnswerError(ValueError):
+    """An answer that is not as it has to be. The message is a verb phrase about it, without anything it holds."""
+
+
+def load_sdk() -> None:
+    """Import what a connection needs, which takes most of a second: not to be counted among a server's delays."""
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its tracebacks may quote mails
+    with gc_paused():
+        import mcp
+        import mcp.client.streamable_http  # noqa: F401 - loaded ahead
 
 
 class McpConnection:
@@ -29,9 +122,9 @@ class McpConnection:
         self._exit_grace_s = exit_grace_s
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._client: SdkClient | None = None
+        self._client: Client | None = None
         self._opened = False
-        self._process: ServerProcess | None = None
+        self._process: StdioServer | None = None
         self.tools: Mapping[str, OfferedTool] = {}
         """As they were listed last, by name."""
         self.tools_changed = False
@@ -80,42 +173,81 @@ class McpConnection:
             self._task.cancel()
             await asyncio.wait((self._task,), timeout=self._exit_grace_s)
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
-        """Raises CallFailedError where no answer of the tool comes, ValueError where it is not as the tool declares.
-
-        Sets no limit to the waiting.
-        """
-        if self._client is None or self.ended:
-            raise CallFailedError("the connection has ended", ended=True, was_sent=False)
-        try:
-            return await self._client.call(tool, arguments)
-        except CallFailedError as failure:
-            failure.ended = failure.ended or self._stop.is_set()
-            raise
-        except ValueError:
-            if self._stop.is_set():
-                raise CallFailedError("the connection has ended", ended=True) from None
-            raise
-
     async def list_tools(self) -> None:
-        """Ask for the tools anew. Raises CallFailedError."""
-        if self._client is None or self.ended:
-            raise CallFailedError("the connection has ended", ended=True, was_sent=False)
+        """Ask for the tools anew, those of all pages. Raises CallFailedError; they are then as they were."""
+        from mcp import MCPError
+
+        client = self._open_client()
+        tools: list[OfferedTool] = []
+        cursor: str | None = None
         self.tools_changed = False
         try:
-            self.tools = await self._list_tools(self._client)
-        except (CallFailedError, OSError, RuntimeError, ValueError) as error:
+            for _ in range(MAX_TOOL_PAGES):
+                page = await client.list_tools(cursor=cursor)
+                tools += map(OfferedTool.of, page.tools)
+                if (cursor := page.next_cursor) is None:
+                    break
+        except (MCPError, OSError, RuntimeError, ValueError) as error:
             self.tools_changed = True
-            raise CallFailedError(str(error), ended=self.ended) from None
+            raise CallFailedError(getattr(error, "message", str(error)), ended=self.ended) from None
+        self.tools = {tool.name: tool for tool in tools}
 
-    @staticmethod
-    async def _list_tools(client: SdkClient) -> dict[str, OfferedTool]:
-        return {tool.name: tool for tool in await client.list_tools()}
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
+        """Sets no limit to the waiting. Raises CallFailedError where no answer of the tool comes, ValueError where it
+        is not as the tool declares, and BadAnswerError where more is known of why.
+        """
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, TextContent
+
+        client = self._open_client()
+        try:  # half a character (a lone surrogate), or no number, which the SDK fails on in its own way
+            json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
+        except ValueError:
+            raise CallFailedError("the arguments cannot be written as JSON", was_sent=False) from None
+        statuses: list[int] = []
+        _error_statuses.set(statuses)
+        try:
+            result = await client.call_tool(tool, dict(arguments))
+        except MCPError as error:
+            if error.code == PARSE_ERROR and error.message == NO_JSON:
+                raise BadAnswerError(NO_JSON) from None
+            status = statuses[-1] if statuses else 0
+            # The session, by a server that was started anew: 404 by the protocol, 400 of many.
+            forgotten = status == 404 or (status == 400 and _FORGOTTEN.search(error.message) is not None)
+            # The SDK's code for a lost connection is also the one that most servers have for any error of their own.
+            ended = forgotten or (error.code == CONNECTION_CLOSED and error.message == _CONNECTION_CLOSED)
+            ended = ended or self._stop.is_set()
+            raise CallFailedError(error.message, error.code, status, ended=ended, was_sent=not forgotten) from None
+        except (RuntimeError, ValueError) as error:  # RuntimeError for results that fit no schema
+            if self._stop.is_set():
+                raise CallFailedError("the connection has ended", ended=True) from None
+            if str(error).startswith(_INVALID_SCHEMA):
+                raise BadAnswerError("cannot be held against its outputSchema, which is no valid one") from None
+            raise ValueError(str(error)) from None
+        text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+        structured = result.structured_content
+        told = (result.meta or {}).get(ERROR_META_KEY)
+        declared = structured if told is None else {"error": told}
+        return ToolAnswer(bool(result.is_error), structured, text, declared)
+
+    def _open_client(self) -> Client:
+        if self._client is None or self.ended:
+            raise CallFailedError("the connection has ended", ended=True, was_sent=False)
+        return self._client
 
     async def _run(self, opened: asyncio.Event) -> None:
+        from mcp import Client
+        from mcp_types import Implementation, ToolListChangedNotification
+
+        async def on_message(message: IncomingMessage) -> None:
+            if isinstance(message, ToolListChangedNotification):
+                self.tools_changed = True
+
+        info = Implementation(name="guarantee-email-agent", version=__version__)
         try:
-            async with self._open_client() as self._client:
-                self.tools = await self._list_tools(self._client)
+            client = Client(self._transport(), cache=None, client_info=info, message_handler=on_message)
+            async with client as self._client:
+                await self.list_tools()
                 self._opened = True
                 opened.set()
                 await self._stop.wait()
@@ -126,20 +258,81 @@ class McpConnection:
         finally:
             self._stop.set()
 
-    def _open_client(self) -> AbstractAsyncContextManager[SdkClient]:
-        launch, limit = self._launch, self._max_answer_bytes
-        if launch.command is None:
-            return sdk_client(http_transport(launch, limit, self.end), self._on_tools_changed)
-        self._process = ServerProcess(launch, limit, self._exit_grace_s, self._log_stderr, self.end)
-        return sdk_client(stdio_transport(self._process), self._on_tools_changed)
+    def _transport(self) -> Transport:
+        if self._launch.command is None:
+            return self._http_transport()
+        self._process = StdioServer(
+            self._launch, self._max_answer_bytes, self._exit_grace_s, self._log_stderr, self.end
+        )
+        return self._process.running()
 
-    def _on_tools_changed(self) -> None:
-        self.tools_changed = True
+    @asynccontextmanager
+    async def _http_transport(self) -> AsyncIterator[TransportStreams]:
+        from httpx2 import URL, AsyncByteStream, AsyncClient, Timeout
+        from mcp.client.streamable_http import streamable_http_client
+
+        async def limit_size(response: Response) -> None:
+            """The SDK limits an event of a stream, and no answer that is JSON as a whole."""
+            if response.request.method == "POST" and isinstance(response.stream, AsyncByteStream):
+                response.headers.pop("Content-Encoding", None)
+                response.stream = self._limited_stream(response.stream)
+
+        # Reading has no limit of its own: each call has a deadline. Compressed, an answer's size could not be counted.
+        headers = {"Accept-Encoding": "identity", **self._launch.headers}
+        assert self._launch.url is not None
+        http = AsyncClient(
+            headers=headers,
+            timeout=Timeout(CONNECT_S, read=None),
+            verify=_ssl_context(),
+            trust_env=not is_loopback(URL(self._launch.url).host),  # a proxy could not reach this machine
+        )
+        http.event_hooks["response"] += [_record_error_status, limit_size]
+        client = streamable_http_client(self._launch.url, http_client=http, max_sse_event_size=self._max_answer_bytes)
+        async with http, client as streams:
+            yield streams
+
+    def _limited_stream(self, stream: AsyncByteStream) -> AsyncByteStream:
+        from httpx2 import AsyncByteStream
+
+        limit, on_too_large = self._max_answer_bytes, self.end
+
+        class Limited(AsyncByteStream):
+            async def __aiter__(self) -> AsyncIterator[bytes]:
+                size = 0
+                async for part in stream:
+                    size += len(part)
+                    if size > limit:
+                        error = AnswerTooLargeError(limit)
+                        on_too_large(error)
+                        raise error
+                    yield part
+
+            async def aclose(self) -> None:
+                await stream.aclose()
+
+        return Limited()
 
     def _log_stderr(self, line: str) -> None:
         if any(map(str.isalnum, line)):
             self.last_stderr_line = line
             logger.debug("%s: %s", self._name, line)  # it may quote a mail
+
+
+# The SDK sends an HTTP request in the context of the call that it serves, so the call learns of its own status alone.
+_error_statuses: ContextVar[list[int] | None] = ContextVar("error_statuses", default=None)
+
+
+async def _record_error_status(response: Response) -> None:
+    if (statuses := _error_statuses.get()) is not None and response.status_code >= 400:
+        statuses.append(response.status_code)
+
+
+@cache
+def _ssl_context() -> SSLContext:
+    """The client's default, read once: its certificates take 20 ms, and every session has a client of its own."""
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()
 
 
 def _root_cause(error: BaseException) -> BaseException:

@@ -16,9 +16,6 @@ SAMPLE_NUMBER: Final = "CHECK-00000000"
 SAMPLE_DIGITS: Final = "00000000"
 """Where the numbers of a service are whole ones."""
 
-_TEXT: Final = frozenset({"string"})
-_NUMBER_OR_TEXT: Final = frozenset({"string", "number", "integer"})
-
 
 class McpLookUp:
     """A LookUpSource. timeout_s: seconds for one call.
@@ -49,10 +46,8 @@ class McpLookUp:
         return await self._session.call(self._own_tool, {self._argument: number}, self._timeout_s)
 
     async def test_connection(self) -> bool:
-        """Raises MCPConnectionError for a tool that is missing, or whose declared answer cannot be read."""
+        """Raises MCPConnectionError for a tool that is missing, or does not take the number."""
         await self._session.require({self._own_tool: frozenset({self._argument})})
-        forms = {fact.name: _NUMBER_OR_TEXT if fact.form == "amount" else _TEXT for fact in self._look_up.facts}
-        self._session.require_answers({self._own_tool: {self._look_up.status_key: _TEXT, **forms}})
         return True
 
     async def test_answer(self, ask: Callable[[str], Awaitable[Mapping[str, Any]]]) -> str:

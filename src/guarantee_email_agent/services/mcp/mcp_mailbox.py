@@ -1,4 +1,4 @@
-"""The mailbox behind an MCP server: with the tools of ours, raw mails and proof of what was sent, or Gmail's."""
+"""The mailbox behind an MCP server that has the tools of ours: raw mails, and proof of what was sent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from dataclasses import asdict
 from typing import Any, Final, get_args
 
 from guarantee_email_agent.services.call_errors import forbid_repeat, malformed_error
-from guarantee_email_agent.services.mail_client import AgentMailbox
-from guarantee_email_agent.services.mcp.gmail_mailbox import GMAIL_CALLS, GmailMailbox
 from guarantee_email_agent.services.mcp.mapped_session import MappedSession
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.ports import (
@@ -47,9 +45,10 @@ DRAFT_CALLS: Final = {"save_draft": _REPLY_ARGUMENTS, "find_draft": frozenset({"
 
 
 class McpMailbox:
-    """A Mailbox. timeout_s: seconds for one call, beyond what the call itself is to wait.
+    """An AgentMailbox, and a MailboxConnection. timeout_s: seconds for one call, beyond what the call is to wait.
 
-    read_only: the connection test only counts the mails, since a server's own test may make folders.
+    read_only: the connection test only counts the mails, since a server's own test may make folders. A server that is
+    only read from need not offer more.
     """
 
     def __init__(self, session: McpSession, clock: Clock, timeout_s: float, *, read_only: bool = False) -> None:
@@ -57,6 +56,20 @@ class McpMailbox:
         self._clock = clock
         self._timeout_s = timeout_s
         self._read_only = read_only
+        self._is_connected = False
+
+    async def connected(self) -> McpMailbox:
+        """Raises MCPConnectionError where the server lacks a tool, or an argument of one."""
+        if not self._is_connected:
+            calls = READ_CALLS if self._read_only else CALLS
+            if isinstance(self._session, MappedSession):
+                calls = {tool: arguments for tool, arguments in calls.items() if tool not in WITHOUT}
+            await self._session.require(calls)
+            self._is_connected = True
+        return self
+
+    async def close(self) -> None:
+        await self._session.close()
 
     async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
         messages = (await self._call("list_unprocessed", {"limit": limit, **asdict(inbox_filter)})).get("messages")
@@ -205,36 +218,3 @@ class McpMailbox:
 
     def _malformed(self, tool: str, field: str) -> IntegrationError:
         return malformed_error(self._session.name, tool, f"has no usable {field}")
-
-
-class McpMailboxConnection:
-    """A MailboxConnection: which of two kinds of mailbox a server is, is seen by the tools that it offers.
-
-    timeout_s, read_only: as of McpMailbox. A server that is only read from need not offer more.
-    """
-
-    def __init__(self, session: McpSession, clock: Clock, timeout_s: float, *, read_only: bool = False) -> None:
-        self._session = session
-        self._clock = clock
-        self._timeout_s = timeout_s
-        self._read_only = read_only
-        self._mailbox: AgentMailbox | None = None
-
-    async def connected(self) -> AgentMailbox:
-        """Raises MCPConnectionError where the tools are neither kind's."""
-        if self._mailbox is None:
-            await self._session.start()
-            is_mapped = isinstance(self._session, MappedSession)
-            is_gmail = not is_mapped and self._session.tools.issuperset(GMAIL_CALLS)
-            calls = READ_CALLS if self._read_only else CALLS
-            if is_mapped:
-                calls = {tool: arguments for tool, arguments in calls.items() if tool not in WITHOUT}
-            await self._session.require(GMAIL_CALLS if is_gmail else calls)
-            if is_gmail:
-                self._mailbox = GmailMailbox(self._session, self._clock, self._timeout_s)
-            else:
-                self._mailbox = McpMailbox(self._session, self._clock, self._timeout_s, read_only=self._read_only)
-        return self._mailbox
-
-    async def close(self) -> None:
-        await self._session.close()

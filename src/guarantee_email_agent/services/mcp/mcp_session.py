@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from guarantee_email_agent.services.call_errors import (
     INVALID_ARGUMENT,
@@ -27,20 +27,22 @@ from guarantee_email_agent.services.call_errors import (
     service_error,
     without_arguments,
 )
-from guarantee_email_agent.services.mcp.mcp_connection import McpConnection
-from guarantee_email_agent.services.mcp.sdk_client import load_sdk
+from guarantee_email_agent.services.mcp.mcp_connection import (
+    BadAnswerError,
+    CallFailedError,
+    McpConnection,
+    OfferedTool,
+    ToolAnswer,
+    load_sdk,
+)
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
-from guarantee_email_agent.services.mcp.server_process import EXIT_GRACE_S, AnswerTooLargeError
-from guarantee_email_agent.services.mcp.tools import BadAnswerError, CallFailedError, OfferedTool, ToolAnswer
+from guarantee_email_agent.services.mcp.stdio_server import EXIT_GRACE_S, AnswerTooLargeError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.retry import Backoff
 from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
-
-AnswerTypes: TypeAlias = Mapping[str, AbstractSet[str]]
-"""By the name of a field of an answer, types of JSON."""
 
 START_TIMEOUT_S: Final = 20.0
 RESTART: Final = Backoff(0.5, longest_s=30.0)
@@ -72,7 +74,7 @@ class McpSession:
         max_answer_bytes: int = MAX_ANSWER_BYTES,
         exit_grace_s: float = EXIT_GRACE_S,
     ) -> None:
-        """start_timeout_s: seconds until the server has listed its tools. exit_grace_s: see ServerProcess."""
+        """start_timeout_s: seconds until the server has listed its tools. exit_grace_s: see StdioServer."""
         self.name = name
         self.launch = launch
         self._clock = clock
@@ -114,21 +116,6 @@ class McpSession:
             )
         self._required = {**self._required, **calls}
 
-    def require_answers(self, answers: Mapping[str, AnswerTypes]) -> None:
-        """Raises MCPConnectionError where a tool declares a field of its answer with types that we cannot read."""
-        offered = self._connection.tools if self._connection else {}
-        for tool, fields in answers.items():
-            declared = offered[tool].answer_types if tool in offered else {}
-            for field, readable in fields.items():
-                types = declared.get(field)
-                if types and types.isdisjoint(readable):
-                    raise MCPConnectionError(
-                        f"{self.name}: {tool} declares {field} as {' or '.join(sorted(types))}, which has to be "
-                        f"{' or '.join(sorted(readable))}. Set {self.launch.setting} to a server with such answers "
-                        f"(docs/mcp-servers.md)",
-                        f"{self.name}_tools_missing",
-                    )
-
     async def offers(self, tool: str, arguments: AbstractSet[str], timeout_s: float) -> bool:
         """Whether the server has this tool, and it takes these arguments; it is started where it does not run.
 
@@ -155,7 +142,9 @@ class McpSession:
         its `details` name the `tool`.
         """
         with _naming(tool):
-            answer = await self._call(tool, arguments, timeout_s)
+            answer = await self._answer(tool, arguments, timeout_s)
+            if answer.failed:
+                raise self._tool_error(answer, tool, arguments)
         content = answer.structured
         if content is None:
             with suppress(ValueError, RecursionError):
@@ -164,11 +153,6 @@ class McpSession:
             self.log_response(tool, answer.text)
             raise malformed_error(self.name, tool, "is no JSON object")
         return content
-
-    async def call_for_text(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> str:
-        """As `call`, for tools that answer in prose."""
-        with _naming(tool):
-            return (await self._call(tool, arguments, timeout_s)).text
 
     async def close(self) -> None:
         """Stop the server: its input ends, it may finish what it does for some seconds. No call after that."""
@@ -179,16 +163,10 @@ class McpSession:
         if self._connection is not None:
             await self._connection.close()
 
-    async def _call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
-        answer = await self._answer(tool, arguments, timeout_s)
-        if answer.failed:
-            raise self._tool_error(answer, tool, arguments)
-        return answer
-
     async def _answer(
         self, tool: str, arguments: Mapping[str, Any], timeout_s: float, given: Mapping[str, Any] | None = None
     ) -> ToolAnswer:
-        """As `_call`, but for an answer that the tool marks as failed.
+        """Also one that the tool marks as failed. Raises as `call`.
 
         given: the arguments as they were before a mapping, whose words an error may repeat.
         """

@@ -26,7 +26,7 @@ _COMMON_VARIABLES: Final = (
 class ServerLaunch:
     """One server, reached by a command over stdio, or by a URL over streamable HTTP.
 
-    setting: the configuration key that it comes from, such as `mcp.gmail`. environment: all that the program gets.
+    setting: the configuration key that it comes from, such as `mailbox.server`. environment: all that the program gets.
     headers: of every HTTP request.
     """
 
@@ -44,7 +44,9 @@ class ServerLaunch:
     @property
     def other_remedy(self) -> str:
         """What else may be done about a wrong server: for each of the three services there is a built-in one."""
-        return ", or remove the setting to use the built-in one" if self.setting.startswith("mcp.") else ""
+        return (
+            ", or remove the setting to use the built-in one" if self.setting.startswith(("mcp.", "mailbox.")) else ""
+        )
 
     def __str__(self) -> str:
         target = str(self.url) if self.command is None else shlex.join((self.command, *self.args))

@@ -67,20 +67,13 @@ def llm_agent_factory(config: Config, model: str | None, *, has_cost_limit: bool
     anthropic_model(config)  # what is missing shows before anything is started
     timeout_s = max(MODEL_TIMEOUT_S, config.llm.timeout_s)
     limiter = RateLimiter.of(config.llm, SystemClock(), max_wait_s=MAX_TURN_S)  # of all tasks
-    return lambda context: LlmAgent(
-        context,
-        anthropic_model(config, timeout_s=timeout_s, limiter=limiter),
-        name,
-        temperature=config.llm.temperature,
-    )
+    return lambda context: LlmAgent(context, anthropic_model(config, timeout_s=timeout_s, limiter=limiter), name)
 
 
 class LlmAgent(Agent):
     """Uses the port to the model from an event loop of its own, so that tasks can run in threads side by side."""
 
-    def __init__(
-        self, context: TaskContext, model: LanguageModel, model_name: str, *, temperature: float | None = None
-    ) -> None:
+    def __init__(self, context: TaskContext, model: LanguageModel, model_name: str) -> None:
         self.context = context
         self._model = model
         self._model_name = model_name
@@ -93,7 +86,7 @@ class LlmAgent(Agent):
                 for tool in context.tools
             ],
             "tool_choice": {"type": "auto"},
-            **({} if temperature is None else {"temperature": temperature}),
+            "temperature": 0.0,
         }
         self._messages: list[dict[str, Any]] = [{"role": "user", "content": [_text_block(context.instruction)]}]
         self._reminders = 0
