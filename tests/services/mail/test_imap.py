@@ -59,7 +59,11 @@ def test_mails_are_listed_oldest_first_with_their_sizes(mailbox: ImapMailbox, ma
 @pytest.mark.parametrize("marks", ["keywords", "folders"])
 @pytest.mark.parametrize(
     ("item", "how"),
-    [(b"RFC822.SIZE", "NO"), (b"BODY.PEEK[HEADER", "NO"), (b"BODY.PEEK[]", "NO"), (b"[]", "NIL"), (b"[]", "nothing")],
+    [
+        *((b"RFC822.SIZE", how) for how in ("NO", "break")),
+        *((b"BODY.PEEK[HEADER", how) for how in ("NO", "break")),
+        *((b"[]", how) for how in ("NO", "NIL", "nothing", "break")),
+    ],
 )
 def test_a_mail_that_the_server_withholds_is_the_only_one_that_cannot_be_read(
     proxied: Proxied, mailbox: ImapMailbox, mail_servers: MailServers, marks: str, item: bytes, how: Any
@@ -67,7 +71,8 @@ def test_a_mail_that_the_server_withholds_is_the_only_one_that_cannot_be_read(
     mail_servers.deliver(*(mail(number) for number in range(4)))
     bad = WithheldMail(item, how)
     bad.uids = {int(ids(mailbox)[1].split("-")[1])}
-    with proxied(answer=bad, settings={"marks": marks}) as (behind, _):
+    breaks = {"on_request": lambda request: bad(request) is None}
+    with proxied(**(breaks if how == "break" else {"answer": bad}), settings={"marks": marks}) as (behind, _):
         listed = ids(behind)
         assert (len(listed), ids(behind)) == (4, listed)
         for mail_id in listed[:1] + listed[2:]:
@@ -83,28 +88,15 @@ def test_a_mail_that_the_server_withholds_is_the_only_one_that_cannot_be_read(
             behind.read_raw(listed[2], 10_000)
 
 
-def test_a_mail_that_the_server_breaks_the_connection_at_is_the_only_one_that_cannot_be_read(
-    proxied: Proxied, mailbox: ImapMailbox, mail_servers: MailServers
-) -> None:
-    mail_servers.deliver(mail(1), mail(2))
-    bad, good = ids(mailbox)
-    fatal = f"FETCH {bad.split('-')[1]} (BODY.PEEK[])".encode()
-    with proxied(lambda request: fatal not in request) as (behind, proxy):
-        with refused("mail_unreadable"):
-            behind.read_raw(bad, 10_000)
-        assert behind.read_raw(good, 10_000)
-        proxy.__exit__()  # nothing takes connections any more
-        with refused("mail_unavailable"):
-            behind.read_raw(bad, 10_000)
-
-
+@pytest.mark.parametrize("breaks", [False, True])
 def test_a_server_that_withholds_every_mail_is_down(
-    proxied: Proxied, mailbox: ImapMailbox, mail_servers: MailServers
+    proxied: Proxied, mailbox: ImapMailbox, mail_servers: MailServers, breaks: bool
 ) -> None:
     mail_servers.deliver(mail(1), mail(2))
     bad = WithheldMail(b"RFC822.SIZE", "NO")
     bad.uids = {int(mail_id.split("-")[1]) for mail_id in ids(mailbox)}
-    with proxied(answer=bad) as (behind, _), refused("mail_unavailable"):
+    how: Any = {"on_request": lambda request: bad(request) is None} if breaks else {"answer": bad}
+    with proxied(**how) as (behind, _), refused("mail_unavailable"):
         ids(behind)
 
 

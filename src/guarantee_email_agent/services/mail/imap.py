@@ -23,7 +23,7 @@ from guarantee_email_agent.services.mail.imap_marks import (
 )
 from guarantee_email_agent.services.mail.imap_owner import ImapOwner
 from guarantee_email_agent.services.mail.imap_replies import ImapReplies, ReplySettings
-from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
+from guarantee_email_agent.services.mail.imap_session import Breaks, FolderClient, ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.services.mail.mail_store import MailListing, check_size, mail_not_found, mail_unreadable
 from guarantee_email_agent.services.mail.smtp import SmtpSender
@@ -103,6 +103,7 @@ class ImapMailbox:
         self._validity = 0
         self._old_below: tuple[float, int] = (0.0, 1)  # every UID below this one came before that moment's day
         self._facts: dict[int, _MailFacts] = {}
+        self._breaks = Breaks()
         self.proof_lags = settings.sent_copy != "append"
 
     def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing:
@@ -124,26 +125,23 @@ class ImapMailbox:
         return listing
 
     def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
-        bodies_asked = 0
+        is_first = True
 
         def work(client: IMAPClient) -> bytes | None:
-            nonlocal bodies_asked
+            nonlocal is_first
             uids = self._marks.uids(client, mail_id)[:1]
+            if is_first:  # it may be well today
+                self._breaks.mails.difference_update(uids)
+                is_first = False
             facts = self._fetch_facts(client, uids)
             if not facts:
                 return None
             if not (size := facts[uids[0]].size):  # it may be of any size
                 raise mail_unreadable(mail_id, "the IMAP server does not tell its size")
             check_size(mail_id, size, max_bytes)
-            bodies_asked += 1
             return fetch_body(client, uids[0])
 
-        try:
-            raw = self._inbox.run(work)
-        except ToolError as error:
-            if bodies_asked < 2 or error.code != "mail_unavailable":
-                raise
-            raise mail_unreadable(mail_id, "the IMAP server breaks the connection at it, and takes a new one") from None
+        raw = self._inbox.run(work)
         if raw is None:
             raw = self._marks.read_moved(mail_id, max_bytes)
         if raw is None:
@@ -273,7 +271,8 @@ class ImapMailbox:
             raise self._settings.server.unavailable("tells nothing about any mail")
         return {uid: known for uid in uids if (known := self._facts.get(uid) or withheld.get(uid))}
 
-    def _open_inbox(self, client: IMAPClient) -> None:
+    def _open_inbox(self, client: FolderClient) -> None:
+        client.breaks = self._breaks
         selected = self._select(client)
         self._marks = self._choose_marks(client, selected)
         self._marks.opened(selected)
@@ -282,6 +281,7 @@ class ImapMailbox:
             self._validity, self._old_below = validity, (0.0, 1)
             self._replies.forget_inbox()
             self._facts.clear()
+            self._breaks.mails.clear()
 
     def _choose_marks(self, client: IMAPClient, selected: Mapping[bytes, Any]) -> ImapMarks:
         """As it was set, or by what the server says that it keeps. Raises mail_unsupported."""

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from imapclient import IMAPClient, SocketTimeout
@@ -45,6 +46,57 @@ _UNASKED: Final = frozenset({b"SEQ", b"UID", b"FLAGS", b"MODSEQ"})  # what any a
 _Result = TypeVar("_Result")
 
 
+class BrokenAtMailsError(IMAPClientAbortError):  # type: ignore[misc]
+    """The connection broke at a FETCH, which the next connection asks for in smaller parts."""
+
+
+@dataclass(slots=True)
+class Breaks:
+    """The mails of one folder, by UID, that its connection broke at, which outlives it.
+
+    mails: each broke it alone, and others did not. suspects: one of them did.
+    """
+
+    mails: set[int] = field(default_factory=set)
+    suspects: set[int] = field(default_factory=set)
+    _unproved: bool = False
+
+    def parts(self, uids: Sequence[int]) -> list[Sequence[int]]:
+        """What to ask for, one after the other; where it broke before, half as many."""
+        asked = [uid for uid in uids if uid not in self.mails]
+        parts: list[Sequence[int]] = [clean] if (clean := [uid for uid in asked if uid not in self.suspects]) else []
+        left = [uid for uid in asked if uid in self.suspects]
+        while left:
+            half = (len(left) + 1) // 2
+            parts.append(left[:half])
+            left = left[half:]
+        return parts
+
+    def passed(self, part: Sequence[int]) -> None:
+        self.suspects.difference_update(part)
+        self._unproved = False
+
+    def broke(self, part: Sequence[int]) -> bool:
+        """Whether another connection may find out which mail it was. False: it breaks at any."""
+        if len(part) > 1 or not self.suspects.issuperset(part):
+            self.suspects = set(part)
+            return True
+        if self._unproved:
+            self.mails.clear()
+            self.suspects.clear()
+            return False
+        self.mails.update(part)
+        self.suspects.clear()
+        self._unproved = True
+        return True
+
+
+class FolderClient(IMAPClient):  # type: ignore[misc]
+    """breaks: of a connection that has one folder selected, always the same."""
+
+    breaks: Breaks | None = None
+
+
 class ImapSession:
     """Runs work on a connection, one at a time.
 
@@ -55,14 +107,14 @@ class ImapSession:
     def __init__(
         self,
         server: MailServer,
-        prepare: Callable[[IMAPClient], None],
+        prepare: Callable[[FolderClient], None],
         on_untagged: Callable[[Iterable[object]], None] = lambda _: None,
     ) -> None:
         self._server = server
         self._prepare = prepare
         self._on_untagged = on_untagged
         self._lock = threading.Lock()
-        self._client: IMAPClient | None = None
+        self._client: FolderClient | None = None
         self._used_at = 0.0
         self._not_before = 0.0  # the server asked to be left alone until then
 
@@ -73,6 +125,7 @@ class ImapSession:
 
         Raises ToolError: mail_unavailable, mail_timeout, mail_auth, mail_tls, and what `prepare` and `work` raise.
         """
+        may_repeat = repeat
         with self._lock:
             if (left_s := self._not_before - time.monotonic()) > 0:
                 raise self._server.unavailable(f"is busy, and asked to be left alone for {left_s:.0f} s more")
@@ -86,6 +139,8 @@ class ImapSession:
                         self._not_before = time.monotonic() + min(int(suggested[1]) / 1000, _LONGEST_BACKOFF_S)
                     if isinstance(error, _LOST) or self._has_outlived_token(error):
                         self._drop()
+                        if may_repeat and isinstance(error, BrokenAtMailsError):
+                            continue
                         if repeat and not isinstance(error, TimeoutError):
                             repeat = False
                             continue
@@ -109,7 +164,7 @@ class ImapSession:
             finally:
                 self._lock.release()
 
-    def _connected(self) -> IMAPClient:
+    def _connected(self) -> FolderClient:
         if self._client is not None and time.monotonic() - self._used_at > _FRESH_S:
             # A connection that a firewall forgot would take the whole time limit to fail.
             try:
@@ -155,8 +210,20 @@ def fetch_each(client: IMAPClient, uids: Sequence[int], items: Sequence[bytes]) 
 
 def _fetch_halves(client: IMAPClient, uids: Sequence[int], items: Sequence[bytes]) -> dict[int, dict[bytes, Any]]:
     """A server may refuse a whole set for one of its mails, so that each half is asked for by itself."""
+    breaks = getattr(client, "breaks", None)
     try:
-        return dict(client.fetch(uids, items))
+        if breaks is None:
+            return dict(client.fetch(uids, items))
+        fetched: dict[int, dict[bytes, Any]] = {}
+        for part in breaks.parts(uids):
+            try:
+                fetched |= client.fetch(part, items)
+            except TimeoutError:
+                raise
+            except _LOST as error:
+                raise BrokenAtMailsError(str(error)) if breaks.broke(part) else error from None
+            breaks.passed(part)
+        return fetched
     except IMAPClientError as error:
         if isinstance(error, IMAPClientAbortError) or is_passing(error):
             raise
@@ -169,7 +236,7 @@ def _fetch_halves(client: IMAPClient, uids: Sequence[int], items: Sequence[bytes
         }
 
 
-def connect(server: MailServer) -> IMAPClient:
+def connect(server: MailServer) -> FolderClient:
     """A connection that is logged in; where the server refuses an access token, once more with another.
 
     Raises ToolError.
@@ -185,13 +252,13 @@ def connect(server: MailServer) -> IMAPClient:
         return _connect(server, other)
 
 
-def _connect(server: MailServer, token: str | None) -> IMAPClient:
+def _connect(server: MailServer, token: str | None) -> FolderClient:
     timeouts = SocketTimeout(CONNECT_S, STEP_S)
     try:
         with ExitStack() as on_error:
             context = None if server.security == "none" else tls_context(server.ca_file)
             use_tls = server.security == "tls"
-            client = IMAPClient(server.host, server.port, ssl=use_tls, ssl_context=context, timeout=timeouts)
+            client = FolderClient(server.host, server.port, ssl=use_tls, ssl_context=context, timeout=timeouts)
             on_error.callback(_shut_down, client)
             client.normalise_times = False  # dates keep their zone
             if server.security == "starttls":
