@@ -40,7 +40,7 @@ def test_every_step_of_a_warranty_mail_is_shown() -> None:
     assert code == 0
     assert steps == [
         *("✓ mail", "✓ may reply", "✓ triage", "✓ language", "✓ serial number", "✓ look-up"),
-        *("✓ scenario", "✓ sentences", "✓ ticket", "✓ reply"),
+        *("✓ scenario", "✓ sentences", "✓ ticket", "✓ reply", "✓ for a scenario"),
     ]
     assert "2027-01-01" in text
     assert text.endswith("Outcome: answered. Nothing was sent.\n")
@@ -74,6 +74,7 @@ def test_the_json_report_has_reply_and_ticket(tmp_path: Path) -> None:
     shown(mail("Is SN12345 still covered?"), VALID, json_file=tmp_path / "report.json")
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert (report["outcome"], report["scenario_used"]) == ("answered", "valid-warranty")
+    assert report["reply_sentences"][:3] == ["greeting", "thanks", "status-valid"]
     assert report["reply"]["to"] == report["ticket"]["customer_email"] == "ada@example.com"
 
 

@@ -15,6 +15,7 @@ from guarantee_email_agent.eval.checks import (
     check_completed,
     check_recipients,
     find_phrase,
+    unobservable_output,
 )
 from guarantee_email_agent.eval.models import EvalExpectedOutput, ExpectedAnswer, ExpectedCall, ForbiddenCall
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
@@ -22,6 +23,7 @@ from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.records import Check
 
 _SIGNS = "aB1 \n\t\u00a0ß*_`~\u00ad\u0301\u200b\u2019"
+REMEDY = "expect the words, with response_body_contains"
 GOOD: dict[str, Any] = {
     "email_sent": True,
     "response_body": "Your warranty is valid until 2025-12-31.",
@@ -62,6 +64,26 @@ class TestMatches:
             "email_sent: no mail was sent",
             "response_body_contains: missing phrase 'absent'",
         ]
+
+    @pytest.mark.parametrize(
+        ("said", "failures"),
+        [
+            ({"a": "Your warranty is valid", "b": "until {ticket_number}2025-12-31."}, []),
+            ({"a": "Your warranty", "b": "was never said"}, ["missing sentence 'b'\n  expected: b\n  actual:   a"]),
+            ({}, [f"missing sentence '{each}'\n  expected: {each}\n  actual:   (none)" for each in "ab"]),
+            (
+                None,
+                [f"only sentences of our own agent have ids; {REMEDY}\n  expected: a, b\n  actual:   not known"],
+            ),
+        ],
+    )
+    def test_a_sentence_counts_where_its_words_are_in_the_reply(
+        self, said: dict[str, str] | None, failures: list[str]
+    ) -> None:
+        report = None if said is None else ProcessingResult(True, "m1", reply_sentences=said)
+        actual = GOOD | unobservable_output(report, GOOD["response_body"]) | {"scenario_used": "valid-warranty"}
+        found = expected(reply_sentences=["a", "b"]).matches(actual)[1]
+        assert [each.removeprefix("reply_sentences: ") for each in found] == failures
 
     def test_none_means_the_default(self) -> None:
         names = EvalExpectedOutput.__dataclass_fields__

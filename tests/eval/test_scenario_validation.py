@@ -175,6 +175,35 @@ def test_a_task_for_an_agent_of_somebody_else(changes: dict[str, object], says: 
         assert says in problem(loader, data)
 
 
+@pytest.mark.parametrize(
+    ("ids", "used", "says"),
+    [
+        (["greeting", "status-vald"], "valid-warranty", "reply_sentences[1] is 'status-vald', but no sentence in the"),
+        (
+            ["status-vald"],
+            "valid-warranty",
+            "has this id – did you mean 'status-valid'? Known are: greeting, thanks, s",
+        ),
+        (["status-valid"], "missing-info", "of missing-info has this id. Known are: greeting, thanks, sorry-it-fails"),
+        (["status-valid"], "hand-over", "no sentence in the replies of hand-over has this id. Known are: none"),
+        ([""], "valid-warranty", "expected_output.reply_sentences holds an empty phrase"),
+        ("greeting", "valid-warranty", "Wrong type: expected_output.reply_sentences must be a list"),
+    ],
+)
+def test_sentences_that_an_instruction_file_does_not_have(
+    loader: EvalLoader, ids: object, used: str, says: str
+) -> None:
+    data = scenario()
+    data["expected_output"] |= {"reply_sentences": ids, "scenario_instruction_used": used}
+    assert says in problem(loader, data)
+
+
+def test_no_reply_holds_no_sentence(loader: EvalLoader) -> None:
+    data = scenario()
+    data["expected_output"] |= {"reply_sentences": ["greeting"], "email_sent": False}
+    assert "reply_sentences says what the reply holds, but email_sent is false" in problem(loader, data)
+
+
 def test_our_own_agent_gets_no_task_and_gives_no_answer(loader: EvalLoader) -> None:
     said = "is for an agent that --agent names: ours gets a mail, and replies"
     assert problem(loader, {**scenario(), **TASK}) == (

@@ -166,3 +166,20 @@ def test_the_words_for_a_coverage_are_those_that_conditions_name() -> None:
 def test_literal_text_is_every_word_of_the_author() -> None:
     (template,) = parse_templates('<reply>one {serial_number} two<if coverage="full"> three</if></reply>')
     assert template.literal_text().split() == ["one", "two", "three"]
+
+
+def test_the_sentences_of_a_reply_by_their_ids() -> None:
+    (template,) = parse_templates(
+        '<reply><sentence id="hi">Hello,</sentence>\n<if coverage="full"><sentence id="all">all of {serial_number}\n'
+        '</sentence></if><choose><sentence id="a">A</sentence><sentence id="b" use="b">B</sentence></choose>'
+        '<optional id="c" use="c">C</optional><sentence id="bye">Bye</sentence></reply>'
+    )
+    assert template.sentences(FACTS, ["b", "c"]) == {
+        "hi": "Hello,",
+        "all": "all of SN12345",
+        "b": "B",
+        "c": "C",
+        "bye": "Bye",
+    }
+    assert list(template.sentences({**FACTS, "coverage": None})) == ["hi", "a", "bye"]
+    assert [each.sentence.id for each in template.offered(FACTS)] == ["a", "b", "c"]

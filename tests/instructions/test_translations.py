@@ -6,12 +6,16 @@ from shipped_instructions import InstructionFolder
 from guarantee_email_agent.instructions.translations import incomplete_languages
 
 ITALIAN = """<reply>
-Buongiorno,
+<sentence id="greeting">Buongiorno,</sentence>
 
-grazie per il suo messaggio. Per favore ci scriva di nuovo dall'indirizzo
-con cui è registrato il dispositivo, indicando il numero di serie nel testo.
+<sentence id="protect-customers">grazie per il suo messaggio.</sentence>
 
-Cordiali saluti
+<sentence id="write-again">
+Per favore ci scriva di nuovo dall'indirizzo con cui è registrato il
+dispositivo, indicando il numero di serie nel testo.
+</sentence>
+
+<sentence id="closing">Cordiali saluti</sentence>
 </reply>
 """
 
@@ -41,13 +45,12 @@ def test_replies_in_another_language_may_stand_in_the_scenarios_own_file(folder:
     (folder.scenarios / "unverified-sender.de.md").unlink()
     path = folder.scenario("unverified-sender")
     text = path.read_text(encoding="utf-8")
-    path.write_text(
-        f'{text}\n<reply lang="de">\nGuten Tag, schreiben Sie bitte noch einmal.\n</reply>\n', encoding="utf-8"
-    )
+    german = ITALIAN.replace("<reply>", '<reply lang="de">').replace("Buongiorno", "Guten Tag")
+    path.write_text(f"{text}\n{german}", encoding="utf-8")
 
     scenario = next(each for each in folder.load().scenarios if each.name == "unverified-sender")
 
-    assert scenario.templates_in("de")[0].render({}) == "Guten Tag, schreiben Sie bitte noch einmal.\n"
+    assert scenario.templates_in("de")[0].render({}).startswith("Guten Tag,")
     assert scenario.templates_in("en")[0].render({}).startswith("Hello,")
 
 
@@ -93,7 +96,13 @@ def test_the_default_language_is_that_of_replies_that_name_none(folder: Instruct
         ),
         ("unverified-sender.it.md", '<reply lang="fr">Bonjour,</reply>', 1, "is in 'fr' but the file's name says 'it'"),
         ("unverified-sender.it.md", "Buongiorno,", 1, "holds no <reply>. Write the replies in 'it' into it"),
-        ("unverified-sender.it.md", f"{ITALIAN}<reply>\n<b>\n</reply>", 10, "<b>"),
+        ("unverified-sender.it.md", f"{ITALIAN}<reply>\n<b>\n</reply>", 14, "<b>"),
+        (
+            "unverified-sender.it.md",
+            ITALIAN.replace('"greeting"', '"hello"'),
+            1,
+            "the reply in 'it' lacks the <sentence> 'greeting', which 'en' has. Add it",
+        ),
         ("unverified-sender.en.md", ITALIAN, 1, "'en' stand in unverified-sender.md and unverified-sender.en.md"),
         ("no-reply.it.md", ITALIAN, 1, "answers mail that machines sent"),
     ],
@@ -103,7 +112,7 @@ def test_a_file_that_is_no_translation_is_refused(
 ) -> None:
     (folder.scenarios / name).write_text(text, encoding="utf-8")
 
-    (found,) = folder.problems()
+    found = folder.problems()[0]
 
     assert found.startswith(f"scenarios/{name}:{line}: ")
     assert problem in found
@@ -120,11 +129,13 @@ def test_a_language_whose_mails_nobody_can_know_is_refused(folder: InstructionFo
 
 def test_a_translation_without_a_fact_is_refused_with_its_file_and_line(folder: InstructionFolder) -> None:
     path = folder.scenarios / "valid-warranty.de.md"
-    folder.edit(path, "Ticketnummer: {ticket_number}\n", "")
+    folder.edit(path, "Ticketnummer: {ticket_number}", "Ticketnummer")
 
-    assert folder.problems() == [
-        "scenarios/valid-warranty.de.md:1: the reply in 'de' lacks {ticket_number}, which 'en' has. Add it"
-    ]
+    (found,) = folder.problems()
+    assert found == (
+        "scenarios/valid-warranty.de.md:1: the reply in 'de' lacks {ticket_number} in 'ticket-number', which 'en' has. "
+        "Add it"
+    )
 
 
 @pytest.mark.parametrize(

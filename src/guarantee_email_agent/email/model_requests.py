@@ -61,8 +61,11 @@ class ModelRequests:
         scenario: ScenarioInstruction,
         facts: Mapping[str, str | None],
         language: str,
-    ) -> str:
-        """The scenario's reply with the sentences that a model chose; every word of it stands in the instructions."""
+    ) -> tuple[str, Mapping[str, str]]:
+        """The scenario's reply with the sentences that a model chose, and each of its sentences by its id.
+
+        Every word of it stands in the instructions.
+        """
         template = select_template(scenario.templates_in(language), facts)
         if template is None:
             message = f"{scenario.name} has no reply in '{language}' for these facts. Add one to the instruction file"
@@ -72,7 +75,7 @@ class ModelRequests:
             request = choice_request(email, instructions, scenario, facts, offered)
             chosen = await self._choose(request, offered, scenario)
         try:
-            return template.render(facts, chosen)
+            return template.render(facts, chosen), template.sentences(facts, chosen)
         except MissingFactError as error:
             message = f"The reply of {scenario.name} cannot be filled in: {error}"
             raise ProcessingError(message, "draft_template") from None

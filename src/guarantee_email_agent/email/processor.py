@@ -177,7 +177,8 @@ class EmailProcessor:
         progress.step = "draft"
         language = instructions.reply_language(scenario, triage.language)
         facts = _reply_facts(triage, answer, instructions)
-        draft = await self._requests.choose_sentences(email, instructions, scenario, facts, language)
+        draft, sentences = await self._requests.choose_sentences(email, instructions, scenario, facts, language)
+        progress.record(reply_sentences=sentences)
 
         progress.step = "create_ticket"
         body = await self._create_ticket(mail, scenario, triage.look_up, facts, draft, progress)

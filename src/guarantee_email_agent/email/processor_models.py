@@ -100,7 +100,8 @@ class ProcessingResult:
     """Everything that is known about one mail after the agent has dealt with it.
 
     triage: how the mail was read; None where it was not, as for one that is not answered. look_up: the name of the one
-    that was asked for `number`, or would have been; `status` is what it came to.
+    that was asked for `number`, or would have been; `status` is what it came to. reply_sentences: those with an id that
+    the reply is made of, with a placeholder for the ticket's number.
 
     `success` means that the mail is done: answered (`email_sent`), drafted, observed, handed over (for
     `hand_over_reasons`), or deliberately not answered (`skip_reason` says why). Otherwise
@@ -119,6 +120,7 @@ class ProcessingResult:
     email_sent: bool = False
     response_body: str | None = None
     reply_language: str | None = None
+    reply_sentences: Mapping[str, str] = field(default_factory=dict)
     ticket_created: bool = False
     ticket_id: str | None = None
     ticket_fields: Mapping[str, str] = field(default_factory=dict)

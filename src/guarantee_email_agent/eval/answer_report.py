@@ -51,6 +51,7 @@ def json_report(run: DryRun, steps: list[Step]) -> dict[str, Any]:
         "hand_over_reasons": list(report.hand_over_reasons),
         "failed_step": report.failed_step,
         "error": report.error_message,
+        "reply_sentences": list(report.reply_sentences),
         "reply": None if reply is None else {name: reply[name] for name in ("to", "subject", "body")},
         "ticket": None if run.ticket is None else ticket_fields(run.ticket),
         "steps": [{"step": step.name, "text": step.text, "lines": list(step.lines)} for step in steps],
@@ -81,6 +82,8 @@ def _steps(run: DryRun, instructions: Instructions, source: LookUpSource) -> Ite
     if run.reply is not None:
         lines = (f"Subject: {run.reply['subject']}", "", *str(run.reply["body"]).splitlines())
         yield Step("reply", f"to {run.reply['to']}", lines)
+        if report.reply_sentences:
+            yield Step("for a scenario", f"reply_sentences: [{', '.join(report.reply_sentences)}]")
     if report.failed_step is not None:
         yield Step("stopped", f"in step {report.failed_step}: {report.error_message}", good=False)
 

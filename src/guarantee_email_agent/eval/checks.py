@@ -19,6 +19,7 @@ from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.argument_matching import check_pattern, has_arguments, pair_up
 from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.field_path import (
     MISSING,
@@ -201,6 +202,17 @@ def check_reply_language(expected: str | None, actual: Mapping[str, Any]) -> Ite
         language = actual.get("reply_language")
         reason = "no one language is clear" if language is None else "written in another language"
         yield _compared("reply_language", language == expected, reason, format_value(expected), format_value(language))
+
+
+def check_reply_sentences(expected: Sequence[str], actual: Mapping[str, Any]) -> Iterator[Check]:
+    """An agent that is not ours has no sentences with ids, so that nobody knows whether it said them."""
+    said: Sequence[str] | None = actual.get("reply_sentences")
+    if said is None and expected:
+        reason = "only sentences of our own agent have ids; expect the words, with response_body_contains"
+        yield Check("reply_sentences", reason, ", ".join(expected), "not known")
+    for sentence in expected if said is not None else ():
+        found = ", ".join(said or ()) or "(none)"
+        yield _compared("reply_sentences", sentence in (said or ()), f"missing sentence {sentence!r}", sentence, found)
 
 
 def check_ticket_fields(expected: Mapping[str, str], actual: object) -> Iterator[Check]:
@@ -397,13 +409,22 @@ def reported_output(report: ProcessingResult) -> dict[str, Any]:
         "ticket_created": report.ticket_created,
         "ticket_fields": report.ticket_fields,
         "processing_time_ms": report.processing_time_ms,
-        **unobservable_output(report),
+        **unobservable_output(report, report.response_body),
     }
 
 
-def unobservable_output(report: ProcessingResult | None) -> dict[str, Any]:
-    """What no mock can capture, so that our agent's word for it counts. report: None for an agent that is not ours."""
-    measured = {} if report is None or report.doubt is None else {"doubt": report.doubt}
+def unobservable_output(report: ProcessingResult | None, body: str | None) -> dict[str, Any]:
+    """What no mock can capture, so that our agent's word for it counts. report: None for an agent that is not ours.
+
+    body: of the reply that was captured, in which each sentence has to stand.
+    """
+    measured: dict[str, Any] = {} if report is None or report.doubt is None else {"doubt": report.doubt}
+    if report is not None:
+        measured["reply_sentences"] = [
+            sentence
+            for sentence, words in report.reply_sentences.items()
+            if body is not None and all(part in body for part in words.split(TICKET_PLACEHOLDER))
+        ]
     return {
         "scenario_used": report.scenario_used if report else None,
         "failed_step": report.failed_step if report else None,

@@ -355,7 +355,8 @@ def observed_output(services: MockedServices, report: ProcessingResult | None) -
 
     report: None for an agent that is not ours.
     """
-    return captured_output(services) | unobservable_output(report)
+    captured = captured_output(services)
+    return captured | unobservable_output(report, captured["response_body"])
 
 
 def captured_output(services: MockedServices) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from guarantee_email_agent.eval.checks import (
     check_phrases,
     check_processing_time,
     check_reply_language,
+    check_reply_sentences,
     check_scenario_used,
     check_ticket_fields,
     reported_output,
@@ -213,6 +214,13 @@ class EvalExpectedOutput:
             "check": check_phrases,
         },
     )
+    reply_sentences: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "doc": "Ids of sentences the reply must hold, as its instruction file has them. Only for our own agent.",
+            "check": check_phrases,
+        },
+    )
     reply_language: str | None = field(
         default=None,
         metadata={
@@ -272,9 +280,9 @@ class EvalExpectedOutput:
 
         actual: `email_sent`, `response_body`, `ticket_created`, `ticket_fields`, `scenario_used`, and optionally
         `processing_time_ms` (int, milliseconds). A key that is absent is a miss, except for the time, which a record
-        keeps elsewhere. `draft_stored`, `note_added`, `hand_over_reasons`, `reply_language`, `scenario_used`, `answer`
-        and `calls` (each `server`, `tool`, `arguments`) are read where the scenario expects something of them. Of our
-        own agent's result that is what it says of itself, and where it stopped is a miss, too.
+        keeps elsewhere. `draft_stored`, `note_added`, `hand_over_reasons`, `reply_language`, `reply_sentences`,
+        `scenario_used`, `answer` and `calls` (each `server`, `tool`, `arguments`) are read where the scenario expects
+        something of them. Of our own agent's result that is what it says, and where it stopped is a miss, too.
         """
         if isinstance(actual, ProcessingResult):
             checks = self.checks(reported_output(actual))
@@ -284,6 +292,7 @@ class EvalExpectedOutput:
             partial(check_happened, "email_sent", self.email_sent, actual),
             partial(check_body_contains, self.response_body_contains, body),
             partial(check_body_excludes, self.response_body_excludes, body),
+            partial(check_reply_sentences, self.reply_sentences, actual),
             partial(check_reply_language, self.reply_language, actual),
             partial(check_happened, "ticket_created", self.ticket_created, actual),
             partial(check_ticket_fields, self.ticket_fields, actual.get("ticket_fields")),

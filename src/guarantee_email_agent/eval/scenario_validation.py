@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from guarantee_email_agent.eval.argument_matching import find_argument_problems
@@ -36,12 +36,14 @@ _USED: Final = ("expected_output", "scenario_instruction_used")
 class KnownNames:
     """The names that scenario files may use, as the instruction set in use has them.
 
-    undecided: the instruction for a warranty status that the agent does not know, where it looks warranties up.
+    sentences: the ids of those in the replies of each instruction. undecided: the instruction for a warranty status
+    that the agent does not know, where it looks warranties up.
     """
 
     instructions: tuple[str, ...]
     hand_over_reasons: tuple[str, ...]
     undecided: str | None
+    sentences: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, instructions: Instructions) -> KnownNames:
@@ -50,6 +52,7 @@ class KnownNames:
             tuple(scenario.name for scenario in instructions.scenarios),
             (*(reason.name for reason in instructions.hand_over.reasons), *REASONS_OF_CODE),
             instructions.route(other).name if WARRANTY in instructions.look_ups else None,
+            {scenario.name: scenario.sentence_ids for scenario in instructions.scenarios},
         )
 
 
@@ -60,6 +63,7 @@ def find_name_problems(data: object, known: KnownNames) -> Iterator[Problem]:
         yield from _unknown_name(data, _USED, "no instruction file is called so", (*known.instructions, "none"))
     if used is not None and used != _NO_INSTRUCTION:  # where the agent stops, the category may say of what
         yield from _unknown_name(data, ("category",), "no instruction file is called so", known.instructions)
+    yield from _unknown_sentences(data, used or "", known)
     reason = ("expected_output", "hand_over_reason")
     yield from _unknown_name(data, reason, "no instruction file has this reason", known.hand_over_reasons)
     previous = ("input", "previous_reply", "scenario")
@@ -69,6 +73,17 @@ def find_name_problems(data: object, known: KnownNames) -> Iterator[Problem]:
         meant = suggestion(status, _STATUSES)
         wrong = f"must be valid, expired or not_found, not {_shown(status)}"
         yield Problem(_STATUS, "value", f"{wrong}; any other word ends in {known.undecided!r}, not in {used!r}{meant}")
+
+
+def _unknown_sentences(data: object, used: str, known: KnownNames) -> Iterator[Problem]:
+    expected = data.get("expected_output") if isinstance(data, dict) else None
+    named = expected.get("reply_sentences") if isinstance(expected, dict) else None
+    ids = known.sentences.get(used, ())
+    for index, name in enumerate(named if isinstance(named, list) and used in (*known.instructions, "none") else ()):
+        if isinstance(name, str) and name not in ids:
+            known_ids = f"{suggestion(name, ids) or '.'} Known are: {', '.join(ids) or 'none'}"
+            wrong = f"is {_shown(name)}, but no sentence in the replies of {used} has this id{known_ids}"
+            yield Problem(("expected_output", "reply_sentences", index), "value", wrong)
 
 
 def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
@@ -89,6 +104,9 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
             yield Problem(path, "value", "must be a bare address, such as customer@example.com")
         elif expected.email_sent is False and not expected.draft_stored:
             yield Problem(path, "value", "says whom the reply goes to, but email_sent is false; remove one")
+    if expected.reply_sentences and expected.email_sent is False and not expected.draft_stored:
+        wrong = "says what the reply holds, but email_sent is false; remove one"
+        yield Problem(("expected_output", "reply_sentences"), "value", wrong)
     if expected.hand_over_reason is not None and expected.email_sent:
         wrong = "says why no reply goes out, but email_sent is true; remove one"
         yield Problem(("expected_output", "hand_over_reason"), "value", wrong)

@@ -16,6 +16,7 @@ from guarantee_email_agent.instructions.phrases import fold
 from guarantee_email_agent.instructions.router import UNCLEAR, Condition, all_situations, is_triggered
 from guarantee_email_agent.instructions.template import (
     Choice,
+    ChoosableSentence,
     Conditional,
     Part,
     Placeholder,
@@ -241,7 +242,8 @@ def _contents(parts: Sequence[Part], inside: str) -> Iterator[tuple[str, int]]:
                 beside = "" if sentence.id == first else f" beside '{first}'"
                 yield from _sentence_contents(sentence, "<sentence>", f"{beside}{inside}")
         elif isinstance(part, Sentence):
-            yield from _sentence_contents(part, "<optional>", inside)
+            element = "<optional>" if isinstance(part, ChoosableSentence) else "<sentence>"
+            yield from _sentence_contents(part, element, inside)
         elif isinstance(part, Conditional):
             element = _element("if", part.conditions)
             line = next((each.line for each in part.parts if not isinstance(each, Conditional)), 1)

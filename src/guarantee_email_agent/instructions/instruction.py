@@ -9,7 +9,7 @@ from guarantee_email_agent.instructions.hand_over_lexicon import HandOverLexicon
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, look_up_of
 from guarantee_email_agent.instructions.router import Condition, Situation, Topic, is_triggered
-from guarantee_email_agent.instructions.template import ReplyTemplate
+from guarantee_email_agent.instructions.template import ReplyTemplate, Sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,12 @@ class ScenarioInstruction:
     """Every word that the author wrote into its replies, in any language."""
 
     languages: frozenset[str] = field(init=False)
+    sentence_ids: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        parts = (part for template in self.templates for part in template.all_parts())
+        ids = tuple(dict.fromkeys(part.id for part in parts if isinstance(part, Sentence)))
+        object.__setattr__(self, "sentence_ids", ids)
         object.__setattr__(self, "approved_text", "\n".join(each.literal_text() for each in self.templates))
         object.__setattr__(self, "languages", frozenset(each.language for each in self.templates if each.language))
 

@@ -12,13 +12,13 @@ from guarantee_email_agent.instructions.phrases import fold
 from guarantee_email_agent.instructions.router import OTHER_TOPIC, Condition, Situation, all_situations, is_triggered
 from guarantee_email_agent.instructions.template import (
     Choice,
+    ChoosableSentence,
     Conditional,
     MissingFactError,
     Part,
     Piece,
     Placeholder,
     ReplyTemplate,
-    Sentence,
     Text,
     select_template,
 )
@@ -176,7 +176,7 @@ def _carried(parts: Sequence[Part], facts: Facts) -> set[str]:
         elif isinstance(part, Choice):
             if allowed := part.allowed(facts):
                 names |= set.intersection(*(_carried(sentence.parts, facts) for sentence in allowed))
-        elif isinstance(part, Conditional) and not isinstance(part, Sentence) and part.holds(facts):
+        elif isinstance(part, Conditional) and not isinstance(part, ChoosableSentence) and part.holds(facts):
             names |= _carried(part.parts, facts)
     return names
 

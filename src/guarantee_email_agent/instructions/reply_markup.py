@@ -1,6 +1,7 @@
 """The `<reply>` elements of an instruction file, parsed to templates.
 
-`<optional>` and `<choose>` stand in `<reply>` and `<if>`, `<sentence>` in `<choose>`, `<if>` anywhere but in that.
+`<optional>`, `<choose>` and `<sentence>` stand in `<reply>` and `<if>`, `<sentence>` in `<choose>`, too, and `<if>`
+anywhere but in that.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from guarantee_email_agent.instructions.markup import Element, MarkupError, pars
 from guarantee_email_agent.instructions.phrases import InvalidPhraseError, PhrasePattern, parse_phrase
 from guarantee_email_agent.instructions.template import (
     Choice,
+    ChoosableSentence,
     Conditional,
     Part,
     Piece,
@@ -64,7 +66,7 @@ def parse_hint(hint: str) -> PhrasePattern[str]:
 
 
 def _template(element: Element) -> ReplyTemplate:
-    parts = tuple(_parts(element, ("if", "choose", "optional")))
+    parts = tuple(_parts(element, ("if", "choose", "optional", "sentence")))
     if all(isinstance(part, Text) and not part.text.strip() for part in parts):
         raise _error(element.line, "<reply> is empty. Write the reply into it")
     template = ReplyTemplate(_conditions(element), parts, element.line, _language(element))
@@ -102,7 +104,7 @@ def _parts(element: Element, allowed: tuple[str, ...]) -> Iterator[Part]:
         if gap:
             after_line = contents[index + 1][1]
             contents[index + 1] = (after[len(gap) :], after_line + gap.count("\n"))
-        part = _sentence(content) if content.name == "optional" else _conditional(content, allowed)
+        part = _conditional(content, allowed) if content.name == "if" else _sentence(content)
         yield replace(part, gap=Text(gap, line)) if gap else part
 
 
@@ -134,7 +136,7 @@ def _choice(element: Element) -> Choice:
             raise _error(line, "text stands in <choose> outside of a <sentence>. Put it into one")
         if isinstance(content, Element) and content.name != "sentence":
             raise _error(content.line, f"<{content.name}> cannot stand inside <choose>. Put it into a <sentence>")
-    sentences = tuple(_sentence(child, needs_use=index > 0) for index, child in enumerate(element.children))
+    sentences = tuple(_choosable(child, needs_use=index > 0) for index, child in enumerate(element.children))
     if len(sentences) < 2:
         raise _error(
             element.line, "<choose> needs at least two <sentence>s to choose from. Add one, or write it plainly"
@@ -142,19 +144,33 @@ def _choice(element: Element) -> Choice:
     return Choice(sentences, element.line)
 
 
-def _sentence(element: Element, *, needs_use: bool = True) -> Sentence:
+def _choosable(element: Element, *, needs_use: bool = True) -> ChoosableSentence:
     """needs_use: not for the first of a `<choose>`, which is said unless another fits."""
-    attributes = element.attributes
-    sentence_id, use = attributes.get("id", ""), " ".join(attributes.get("use", "").split())
+    use, sentence = " ".join(element.attributes.get("use", "").split()), _plain_sentence(element)
+    if needs_use and not use:
+        raise _error(
+            element.line, f'<{element.name} id="{sentence.id}"> does not say when it fits. Add use="the customer …"'
+        )
+    return ChoosableSentence(sentence.conditions, sentence.parts, sentence.line, sentence.id, use, _hints(element))
+
+
+def _sentence(element: Element) -> Sentence:
+    """An `<optional>`, or a `<sentence>` that is always said."""
+    if element.name == "optional":
+        return _choosable(element)
+    if ignored := element.attributes.keys() & {"use", "hints"}:
+        problem = f"<{element.name}> has '{min(ignored)}' but stands outside of <choose>, so it is always said"
+        raise _error(element.line, f"{problem}. Remove it, or write <optional>")
+    return _plain_sentence(element)
+
+
+def _plain_sentence(element: Element) -> Sentence:
+    sentence_id = element.attributes.get("id", "")
     if not _SENTENCE_ID.fullmatch(sentence_id) or len(sentence_id) > _MAX_ID_LENGTH:
         raise _error(
             element.line,
             f"<{element.name}> needs an id of up to {_MAX_ID_LENGTH} lower-case letters, digits and hyphens, such as "
             'id="thanks"',
-        )
-    if needs_use and not use:
-        raise _error(
-            element.line, f'<{element.name} id="{sentence_id}"> does not say when it fits. Add use="the customer …"'
         )
     parts = list(_parts(element, ("if",)))
     if isinstance(first := parts[0] if parts else None, Text):
@@ -164,7 +180,7 @@ def _sentence(element: Element, *, needs_use: bool = True) -> Sentence:
         parts[-1] = replace(last, text=last.text.rstrip())
     if not any(part.text if isinstance(part, Text) else True for part in parts):
         raise _error(element.line, f'<{element.name} id="{sentence_id}"> is empty. Write the sentence into it')
-    return Sentence(_conditions(element), tuple(parts), element.line, sentence_id, use, _hints(element))
+    return Sentence(_conditions(element), tuple(parts), element.line, sentence_id)
 
 
 def _hints(element: Element) -> str:

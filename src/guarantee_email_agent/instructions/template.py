@@ -1,7 +1,7 @@
 """Reply templates: the approved sentences of an instruction file, with facts filled in by code.
 
-What stands plainly in a `<reply>` is always said. An `<optional>` is said where it was chosen, and of a `<choose>`
-exactly one `<sentence>`, the first that the facts allow unless another was chosen.
+What stands plainly in a `<reply>`, or in a `<sentence>` of it, is always said. An `<optional>` is said where it was
+chosen, and of a `<choose>` exactly one `<sentence>`, the first that the facts allow unless another was chosen.
 """
 
 from __future__ import annotations
@@ -74,30 +74,36 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True)
 class Sentence(Conditional):
-    """Approved words that are said where they were chosen by their id.
-
-    use: tells a model when they fit. hints: phrases, with commas between, by which the offline model chooses them.
-    """
+    """Approved words with an id, by which a scenario may expect them."""
 
     id: str
-    use: str
-    hints: str
 
     def render(self, facts: Mapping[str, str | None]) -> str:
         return _join(_pieces(self.parts, facts, ()), facts)
 
 
 @dataclass(frozen=True, slots=True)
+class ChoosableSentence(Sentence):
+    """One that is said where it was chosen by its id.
+
+    use: tells a model when it fits. hints: phrases, with commas between, by which the offline model chooses it.
+    """
+
+    use: str
+    hints: str
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """Sentences of which exactly one is said."""
 
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[ChoosableSentence, ...]
     line: int
 
-    def allowed(self, facts: Mapping[str, str | None]) -> list[Sentence]:
+    def allowed(self, facts: Mapping[str, str | None]) -> list[ChoosableSentence]:
         return [sentence for sentence in self.sentences if sentence.holds(facts)]
 
-    def selected(self, facts: Mapping[str, str | None], chosen: Collection[str]) -> Sentence | None:
+    def selected(self, facts: Mapping[str, str | None], chosen: Collection[str]) -> ChoosableSentence | None:
         """The one chosen, else the first; None where the facts allow none."""
         allowed = self.allowed(facts)
         return next((sentence for sentence in allowed if sentence.id in chosen), allowed[0] if allowed else None)
@@ -111,7 +117,7 @@ Part = Piece | Conditional | Choice
 class OfferedSentence:
     """A sentence that may be chosen now. group: that of its `<choose>`, from 1; None for an optional one."""
 
-    sentence: Sentence
+    sentence: ChoosableSentence
     group: int | None
 
 
@@ -135,19 +141,23 @@ class ReplyTemplate(Conditional):
         """Texts and placeholders of the reply, in order."""
         return _pieces(self.parts, facts, chosen)
 
+    def sentences(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> dict[str, str]:
+        """The words of each sentence with an id that is said, in order; raises as `render` does."""
+        return {sentence.id: sentence.render(facts) for sentence in _said(self.parts, facts, chosen)}
+
     def offered(self, facts: Mapping[str, str | None]) -> tuple[OfferedSentence, ...]:
         """The sentences between which the facts leave a choice, in order."""
         offered: list[OfferedSentence] = []
         groups = itertools.count(1)
         for part in self.open_parts(facts):
-            if isinstance(part, Sentence):
+            if isinstance(part, ChoosableSentence):
                 offered.append(OfferedSentence(part, None))
             elif len(allowed := part.allowed(facts)) > 1:
                 group = next(groups)
                 offered.extend(OfferedSentence(sentence, group) for sentence in allowed)
         return tuple(offered)
 
-    def open_parts(self, facts: Mapping[str, str | None]) -> Iterator[Sentence | Choice]:
+    def open_parts(self, facts: Mapping[str, str | None]) -> Iterator[ChoosableSentence | Choice]:
         """What the facts allow of optional sentences and of choices, in order."""
         return _open_parts(self.parts, facts)
 
@@ -180,7 +190,7 @@ def _pieces(parts: Sequence[Part], facts: Mapping[str, str | None], chosen: Coll
         elif isinstance(part, Choice):
             if sentence := part.selected(facts, chosen):
                 pieces += _pieces(sentence.parts, facts, chosen)
-        elif part.holds(facts) and (not isinstance(part, Sentence) or part.id in chosen):
+        elif part.holds(facts) and (not isinstance(part, ChoosableSentence) or part.id in chosen):
             inner = _pieces(part.parts, facts, chosen)
             pieces += inner
             if part.gap and inner:
@@ -188,12 +198,24 @@ def _pieces(parts: Sequence[Part], facts: Mapping[str, str | None], chosen: Coll
     return pieces
 
 
-def _open_parts(parts: Sequence[Part], facts: Mapping[str, str | None]) -> Iterator[Sentence | Choice]:
+def _said(parts: Sequence[Part], facts: Mapping[str, str | None], chosen: Collection[str]) -> Iterator[Sentence]:
+    for part in parts:
+        if isinstance(part, Choice):
+            if sentence := part.selected(facts, chosen):
+                yield sentence
+        elif isinstance(part, Conditional) and part.holds(facts):
+            if not isinstance(part, Sentence):
+                yield from _said(part.parts, facts, chosen)
+            elif not isinstance(part, ChoosableSentence) or part.id in chosen:
+                yield part
+
+
+def _open_parts(parts: Sequence[Part], facts: Mapping[str, str | None]) -> Iterator[ChoosableSentence | Choice]:
     for part in parts:
         if isinstance(part, Choice):
             yield part
         elif isinstance(part, Conditional) and part.holds(facts):
-            if isinstance(part, Sentence):
+            if isinstance(part, ChoosableSentence):
                 yield part
             else:
                 yield from _open_parts(part.parts, facts)
