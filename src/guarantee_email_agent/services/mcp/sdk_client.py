@@ -117,7 +117,7 @@ class SdkClient:
         structured = result.structured_content
         told = (result.meta or {}).get(ERROR_META_KEY)
         declared = structured if told is None else {"error": told}
-        return ToolAnswer(bool(result.is_error), structured, text, declared)
+        return ToolAnswer(bool(result.is_error), structured, text, declared, result.content)
 
 
 CONNECT_S: Final = 10.0  # for one HTTP connection to come about

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -47,7 +47,7 @@ class OfferedTool:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool answered. text: its text content, the blocks joined by line breaks.
+    """What a tool answered. text: its text content, the blocks joined by line breaks. content: all blocks, of the SDK.
 
     declared: what it says of a failure, for programs (see `declared_error`).
     """
@@ -56,6 +56,7 @@ class ToolAnswer:
     structured: Any
     text: str
     declared: Any = None
+    content: Sequence[Any] = ()
 
 
 @dataclass(eq=False)
