@@ -32,7 +32,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
-from guarantee_email_agent.llm.anthropic_client import anthropic_model
+from guarantee_email_agent.llm.anthropic_client import AnthropicModel
 from guarantee_email_agent.llm.rate_limit import RateLimiter
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import LLMError
@@ -293,7 +293,7 @@ async def measure(row: Row, seconds: float) -> tuple[Row, float, Api, Tally]:
         secrets = Secrets(anthropic_api_key="no-key", anthropic_base_url=url)
         config = Config(llm=Llm(provider="anthropic", **configured(row)), secrets=secrets)
         limiter = RateLimiter.of(config.llm, SystemClock())
-        model = anthropic_model(config, limiter=limiter)
+        model = AnthropicModel.of(config, limiter=limiter)
         callers = [asyncio.create_task(ask(model, numbers, tally)) for _ in range(row.jobs)]
         other = asyncio.create_task(api.use_up())
         await asyncio.sleep(seconds / 2)

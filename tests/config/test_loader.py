@@ -111,7 +111,7 @@ class TestProblems:
             'config.yaml:4: mcp.warranty_api.args[1]: is the number 8080, not text; quote it: "8080"',
             "config.yaml:6: eval.pass_threshold: must be above 0 and at most 100, not 990",
             (
-                "config.yaml:8: llm.provider: must be 'offline' or 'anthropic', not the text 'antropic'"
+                "config.yaml:8: llm.provider: must be 'offline', 'anthropic' or 'openai', not the text 'antropic'"
                 " – did you mean 'anthropic'?"
             ),
             "config.yaml:9: llm.api_key: secrets come from the environment: set ANTHROPIC_API_KEY, and remove this key",

@@ -31,8 +31,9 @@ SHOP: dict[str, Any] = {
 }
 
 
-def shop() -> ToolMocks:
-    return ToolMocks({"shop": SHOP}, world=World({"orders": ORDERS, "notes": []}))
+def shop() -> tuple[ToolMocks, World]:
+    world = World({"orders": ORDERS, "notes": []})
+    return ToolMocks({"shop": SHOP}, apply=world.apply), world
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def shop() -> ToolMocks:
     ],
 )
 def test_a_tool_answers_the_rows_that_it_read_or_changed(tool: str, arguments: Any, answer: object) -> None:
-    given = shop().answer("shop", tool, arguments)
+    given = shop()[0].answer("shop", tool, arguments)
     assert (given.answer, given.is_error) == (answer, False)
 
 
@@ -66,22 +67,18 @@ def test_a_tool_answers_the_rows_that_it_read_or_changed(tool: str, arguments: A
     ],
 )
 def test_what_fits_no_row_is_the_tools_own_error_and_changes_nothing(tool: str, arguments: Any, error: str) -> None:
-    mocks = shop()
+    mocks, world = shop()
     given = mocks.answer("shop", tool, arguments)
     assert (given.answer, given.is_error, mocks.unknown) == (error, True, [])
-    assert mocks.world is not None
-    assert mocks.world.as_dict()["changes"] == []
+    assert world.as_dict()["changes"] == []
 
 
 def failed(calls: Sequence[tuple[str, Mapping[str, Any]]], **expected: Any) -> list[str]:
-    mocks = shop()
+    mocks, world = shop()
     for tool, arguments in calls:
         mocks.answer("shop", tool, arguments)
-    assert mocks.world is not None
-    output = EvalExpectedOutput(**expected)
-    return [
-        f"{check.name}: {check.reason}" for check in output.checks({"world": mocks.world.as_dict()}) if not check.passed
-    ]
+    checks = EvalExpectedOutput(**expected).checks({"world": world.as_dict()})
+    return [f"{check.name}: {check.reason}" for check in checks if not check.passed]
 
 
 def orders(**said: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from guarantee_email_agent.utils.errors import TaskError
 ASKED = Message("user", "How much?")
 LOOKED = Message("assistant", "I look.", (Call("look", {"at": "price"}, "1"),))
 FOUND = Message("tool", "5.00", answered_id="1")
+REFUSED = {"type": "refusal", "refusal": "I cannot help with that."}
 HALF = {"role": "assistant", "content": "5"}
 HALF_ITEM = {"type": "message", **HALF, "status": "incomplete"}
 COMPLETING = {"id": "1", "function": {"name": "task_complete", "arguments": '{"result": "5.00"}'}}
@@ -75,6 +76,10 @@ class TestAnswer:
                 ),
                 "SAFETY",
             ),
+            (record_from_openai([{"role": "assistant", "content": None, "refusal": "No."}]), "refusal"),
+            (record_from_openai({"output": [{**HALF_ITEM, "status": "completed", "content": [REFUSED]}]}), "refusal"),
+            (record_from_langchain([{"type": "ai", "content": [REFUSED]}]), "refusal"),
+            (record_from_langchain([{"type": "ai", "content": "", "additional_kwargs": REFUSED}]), "refusal"),
             (
                 record_from_inspect(
                     {"messages": [HALF], "output": {"completion": "5", "choices": [{"stop_reason": "model_length"}]}}

@@ -17,12 +17,8 @@ import pytest
 from messages_server import MessagesServer, Reply, answer, anthropic_config, error_reply, tool_call
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
-from guarantee_email_agent.llm.anthropic_client import (
-    MAX_WAIT_S,
-    PUBLIC_ADDRESS,
-    anthropic_model,
-    deprecated_from,
-)
+from guarantee_email_agent.llm.anthropic_client import AnthropicModel, deprecated_from
+from guarantee_email_agent.llm.api_client import MAX_WAIT_S
 from guarantee_email_agent.llm.rate_limit import RateLimiter
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
@@ -57,7 +53,7 @@ class Waits(SkippingClock):
 
 def ask(config: Config, clock: SkippingClock | None = None, max_wait_s: float = MAX_WAIT_S, **changes: Any) -> Any:
     async def once() -> Any:
-        async with aclosing(anthropic_model(config, clock=clock or SkippingClock(), max_wait_s=max_wait_s)) as model:
+        async with aclosing(AnthropicModel.of(config, clock=clock or SkippingClock(), max_wait_s=max_wait_s)) as model:
             return await model.messages.create(**{**REQUEST, **changes})
 
     return asyncio.run(once())
@@ -124,7 +120,7 @@ def test_what_the_model_refuses_is_left_out_from_then_on(server: MessagesServer)
     request = {**REQUEST, "tools": [{"name": "other"}, *REQUEST["tools"]], "tool_choice": forced, "temperature": 0.0}
 
     async def scene() -> None:
-        async with aclosing(anthropic_model(anthropic_config(server.url))) as model:
+        async with aclosing(AnthropicModel.of(anthropic_config(server.url))) as model:
             await model.messages.create(**request)
             await model.messages.create(**request)
             await model.messages.create(**{**request, "tool_choice": {"type": "none"}})
@@ -214,7 +210,7 @@ def test_clients_with_one_limiter_share_pauses_and_what_headers_tell(server: Mes
     async def scene() -> list[float]:
         waited = []
         for _ in range(3):
-            async with aclosing(anthropic_model(config, clock=clock, limiter=limiter)) as model:
+            async with aclosing(AnthropicModel.of(config, clock=clock, limiter=limiter)) as model:
                 before = sum(clock.asked)
                 await model.messages.create(**REQUEST)
                 waited.append(sum(clock.asked) - before)
@@ -304,7 +300,7 @@ def test_a_call_that_is_cancelled_ends_at_once_and_leaves_the_client_usable(serv
     server.replies = [Reply(b"{}", hangs=True), answer(note(1))]
 
     async def scene() -> Any:
-        async with aclosing(anthropic_model(anthropic_config(server.url))) as model:
+        async with aclosing(AnthropicModel.of(anthropic_config(server.url))) as model:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await model.messages.create(**REQUEST)
@@ -324,7 +320,7 @@ def test_nobody_at_the_address_is_an_error_that_names_it() -> None:
 
 def test_missing_key_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set"):
-        anthropic_model(Config(llm=Llm(provider="anthropic")))
+        AnthropicModel.of(Config(llm=Llm(provider="anthropic")))
 
 
 @pytest.mark.parametrize(
@@ -345,7 +341,7 @@ def test_a_bad_address_is_a_configuration_error_that_does_not_show_it(
     address: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        anthropic_model(anthropic_config(address))
+        AnthropicModel.of(anthropic_config(address))
     assert caught.value.message.startswith("ANTHROPIC_BASE_URL is no address of a server. ")
     assert "canary" not in caught.value.message
     assert capfd.readouterr().err == ""
@@ -365,7 +361,7 @@ def test_an_environment_without_a_way_out_is_one_configuration_error(
 ) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError) as caught:
-        anthropic_model(anthropic_config("http://127.0.0.1:9"))
+        AnthropicModel.of(anthropic_config("http://127.0.0.1:9"))
     assert caught.value.message.startswith(says)
     assert "canary" not in caught.value.message
     gc.collect()
@@ -379,16 +375,16 @@ def test_without_an_address_the_public_one_is_asked_whatever_the_environment_say
     config = Config(llm=Llm(provider="anthropic"), secrets=Secrets(anthropic_api_key="test-key"))
 
     async def address() -> str:
-        async with aclosing(anthropic_model(config)) as model:
+        async with aclosing(AnthropicModel.of(config)) as model:
             return str(model.client.base_url)
 
-    assert asyncio.run(address()) == PUBLIC_ADDRESS
+    assert asyncio.run(address()) == AnthropicModel.public_address
 
 
 def test_missing_sdk_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'guarantee-email-agent\[anthropic\]'"):
-        anthropic_model(anthropic_config("http://127.0.0.1:9"))
+        AnthropicModel.of(anthropic_config("http://127.0.0.1:9"))
 
 
 def test_sdk_is_not_loaded_before_it_is_used() -> None:

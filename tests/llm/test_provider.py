@@ -63,7 +63,7 @@ class Agent:
 @pytest.fixture(autouse=True)
 def _one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each call, so that requests can be counted as calls."""
-    monkeypatch.setattr("guarantee_email_agent.llm.anthropic_client.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("guarantee_email_agent.llm.api_client.MAX_ATTEMPTS", 1)
 
 
 @pytest.fixture

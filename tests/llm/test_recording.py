@@ -19,7 +19,7 @@ from shipped_instructions import shipped_interpreter
 
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.llm.anthropic_client import anthropic_model
+from guarantee_email_agent.llm.anthropic_client import AnthropicModel
 from guarantee_email_agent.llm.port import Message, TextBlock, TokenUsage, ToolUseBlock, tool_input
 from guarantee_email_agent.llm.prompts import with_objection
 from guarantee_email_agent.llm.recording import RecordingClient, Recordings, ReplayClient, recording_diff
@@ -251,7 +251,7 @@ def ask_api(server: MessagesServer, request: dict[str, Any]) -> tuple[Any, Excha
     config = anthropic_config(server.url)
 
     async def ask() -> tuple[Any, Exchange]:
-        async with aclosing(anthropic_model(config)) as model:
+        async with aclosing(AnthropicModel.of(config)) as model:
             recorder = RecordingClient(model)
             answer = await recorder.create(**request)
             return answer, recorder.exchanges[0]

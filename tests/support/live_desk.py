@@ -29,7 +29,8 @@ class LiveDesk:
             shutil.copy(TEMPLATES / f"{name}.yaml", self.scenarios)
 
     def environment(self, key: str | None = KEY) -> dict[str, str]:
-        return {"ANTHROPIC_BASE_URL": self.server.url} | ({} if key is None else {"ANTHROPIC_API_KEY": key})
+        keys = {} if key is None else {"ANTHROPIC_API_KEY": key, "OPENAI_API_KEY": key}
+        return {"ANTHROPIC_BASE_URL": self.server.url, "OPENAI_BASE_URL": f"{self.server.url}/v1", **keys}
 
     def run(
         self, *arguments: str, key: str | None = KEY, command: list[str] = EVAL, **variables: str

@@ -1,4 +1,4 @@
-"""A server on loopback that speaks `/v1/messages`, for tests: it answers, or fails as a network can.
+"""A server on loopback that speaks `/v1/messages` and `/v1/chat/completions`: it answers, or fails as a network can.
 
 Its answers are the instruction interpreter's unless a test sets others, so that the agent at the other end finds a
 reliable model behind the real SDK and a real socket.
@@ -28,6 +28,13 @@ USAGE: Mapping[str, int] = {
     "cache_read_input_tokens": 7,
     "cache_creation_input_tokens": 3,
 }
+CHAT_USAGE: Mapping[str, Any] = {
+    "prompt_tokens": 22,
+    "completion_tokens": 5,
+    "total_tokens": 27,
+    "prompt_tokens_details": {"cached_tokens": 7, "cache_write_tokens": 3},
+}
+"""The same tokens as OpenAI counts them."""
 HANG_S = 10.0
 TRICKLE_S = 0.02
 
@@ -68,6 +75,17 @@ def answer(*content: Mapping[str, Any], stop_reason: str = "tool_use", **more: A
     return Reply(json.dumps(message).encode())
 
 
+def completion(*calls: Mapping[str, Any], ending: str | None = "tool_calls", **more: Any) -> Reply:
+    """What `/v1/chat/completions` answers. more: fields of the message; `usage` and `model`, of the whole."""
+    whole = {"model": more.pop("model", "gpt-5-mini-2025-08-07"), "usage": more.pop("usage", CHAT_USAGE)}
+    functions = [{"name": call["name"], "arguments": json.dumps(call["input"])} for call in calls]
+    ids = [call["id"] for call in calls]
+    tool_calls = [{"id": id_, "type": "function", "function": one} for id_, one in zip(ids, functions, strict=True)]
+    message = {"role": "assistant", "content": None, "refusal": None, "tool_calls": tool_calls, **more}
+    choices = [{"index": 0, "finish_reason": ending, "message": message, "logprobs": None}]
+    return Reply(json.dumps({"id": "chatcmpl-1", "object": "chat.completion", "choices": choices, **whole}).encode())
+
+
 def error_reply(status: int, message: str = "It went wrong", error_code: str | None = None, **headers: str) -> Reply:
     error: dict[str, Any] = {"type": "some_error", "message": message}
     if error_code is not None:
@@ -88,6 +106,11 @@ def anthropic_config(url: str, **llm: Any) -> Config:
     """A configuration that asks the server at an address."""
     secrets = Secrets(anthropic_api_key="test-key", anthropic_base_url=url)
     return Config(llm=Llm(**{"provider": "anthropic", "timeout_s": 5, **llm}), secrets=secrets)
+
+
+def openai_config(url: str, **llm: Any) -> Config:
+    secrets = Secrets(openai_api_key="test-key")
+    return Config(llm=Llm(**{"provider": "openai", "base_url": f"{url}/v1", "timeout_s": 5, **llm}), secrets=secrets)
 
 
 class MessagesServer:
@@ -156,7 +179,7 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            assert self.path == "/v1/messages"
+            assert self.path in ("/v1/messages", "/v1/chat/completions")
             request = json.loads(self.rfile.read(int(self.headers["content-length"])))
             reply = server.take(request, {name.lower(): value for name, value in self.headers.items()})
             try:
@@ -200,13 +223,19 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
 
 
 def _interpreted_reply(request: Mapping[str, Any]) -> Reply:
+    reply = completion if (is_chat := "system" not in request) else answer
+    if is_chat:
+        system, *messages = request["messages"]
+        tools = [{**tool["function"], "input_schema": tool["function"]["parameters"]} for tool in request["tools"]]
+        request = {**request, "system": [text(system["content"])], "messages": messages, "tools": tools}
+        request["tool_choice"] = request["tool_choice"]["function"]
     tool = request["tool_choice"].get("name") or request["tools"][0]["name"]
     asked = {**request, "tool_choice": {"type": "tool", "name": tool}}
     asking = shipped_interpreter().create(**asked)
     try:
         asking.send(None)
     except StopIteration as done:
-        return answer(*(tool_call(block.name, dict(block.input)) for block in done.value.content))
+        return reply(*(tool_call(block.name, dict(block.input)) for block in done.value.content))
     except LLMError as error:
         return error_reply(400, error.message)
     raise AssertionError("the interpreter never waits")

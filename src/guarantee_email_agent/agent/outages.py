@@ -16,6 +16,7 @@ from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.instructions.look_up import WARRANTY
+from guarantee_email_agent.llm.provider import api_of
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.services.look_up_answer import WITHHELD
 from guarantee_email_agent.utils.errors import AgentError
@@ -237,9 +238,6 @@ def _reason(code: str, service: str) -> str:
     return _REASONS.get(end, "fails")
 
 
-_PUBLIC_MODEL_API: Final = "api.anthropic.com"
-
-
 def service_addresses(config: Config) -> dict[str, str]:
     """As they may stand in a log: without users, passwords and query strings. By the names of services and parts."""
     mailbox, imap, smtp = config.mailbox, config.mailbox.imap, config.mailbox.smtp
@@ -253,7 +251,7 @@ def service_addresses(config: Config) -> dict[str, str]:
     if config.mailbox.server.built_in and imap.host is not None:
         addresses[SENDING] = f"{smtp.host or imap.host}:{smtp.port}"
     if config.llm.provider != "offline":
-        addresses[MODEL] = _location(config.secrets.anthropic_base_url or "") or _PUBLIC_MODEL_API
+        addresses[MODEL] = _location(api_of(config).address(config))
     return addresses | {name: _address(each.server, each.table) for name, each in config.look_ups.items()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
@@ -13,7 +14,7 @@ from guarantee_email_agent.utils.extras import require_extra
 
 _EXIT_CODES = """\
 exit codes:
-  0    import: the file was written; check: the server's tools are as the file has them
+  0    import, record: the file was written; check: the server's tools are as the file has them
   1    general failure
   2    configuration error: the file is there already, missing or bad, bad configuration, bad usage
   3    the server cannot be started or reached, or offers nothing that could be mocked
@@ -29,12 +30,13 @@ def add_mock(commands: arguments.Commands) -> None:
         _run,
         purpose="take the tools of a real MCP server over into mocks, or tell where it has moved on",
         description="import: write the tools that an MCP server lists to servers/NAME.yaml beside the scenarios. "
-        "check: tell how they differ from that file by now. No tool is called.",
+        "check: tell how they differ from that file by now. No tool is called. record: stand between an agent and the "
+        "server on stdin and stdout, and write what passes as a scenario, without personal data.",
         exit_codes=_EXIT_CODES,
     )
-    parser.add_argument("action", choices=("import", "check"), help="what to do")
+    parser.add_argument("action", choices=("import", "record", "check"), help="what to do")
     parser.add_argument("name", metavar="NAME", help="what scenarios call the server under mock_responses")
-    parser.add_argument("--eval-dir", type=Path, metavar="DIR", help="folder with the scenario files")
+    parser.add_argument("--eval-dir", "--out", type=Path, metavar="DIR", help="folder with the scenario files")
     parser.add_argument(
         "--env",
         action="append",
@@ -59,6 +61,12 @@ def _run(options: argparse.Namespace) -> int:
     else:
         arguments.log_to_console(options.verbose)
     launch = server_import.server_launch(options.server, options.env, os.environ)
+    if options.action == "record":  # the agent on the other side of stdout ends it, with SIGTERM if need be
+        from guarantee_email_agent.eval.server_recording import record_server
+
+        today = datetime.now(UTC).date().isoformat()
+        terminal = Terminal(BrokenPipeSafeStream(sys.stderr))
+        return record_server(options.eval_dir, options.name, launch, today, terminal)
     work = server_import.import_server if options.action == "import" else server_import.check_server
     with signals_as_ctrl_c():
         return work(options.eval_dir, options.name, launch, Terminal(BrokenPipeSafeStream(sys.stdout)))

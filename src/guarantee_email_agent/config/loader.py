@@ -352,6 +352,8 @@ def read_secrets(config: Config, environment: Mapping[str, str]) -> Secrets:
     return Secrets(
         anthropic_api_key=secret("ANTHROPIC_API_KEY"),
         anthropic_base_url=secret("ANTHROPIC_BASE_URL"),
+        openai_api_key=secret("OPENAI_API_KEY"),
+        openai_base_url=secret("OPENAI_BASE_URL"),
         imap_password=secret("IMAP_PASSWORD"),
         smtp_password=secret("SMTP_PASSWORD") or other_password,
         oauth_client_secret=secret("OAUTH_CLIENT_SECRET"),

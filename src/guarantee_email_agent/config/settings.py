@@ -19,11 +19,21 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 _ADDRESS: Final = re.compile(r"[^\s@<>,]+@[^\s@<>,]+")
 _NO_LEDGER_FILE: Final = re.compile(r"[\s'\"]*[A-Za-z][\w+.-]+\s*[=:]|.*password\s*=|(//)?[^/]*:[^/]*@", re.IGNORECASE)
 """What libpq or a URL with a slip in it is: a scheme with a colon, keywords with values, a user with a password."""
+_API_ADDRESS: Final = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?", re.IGNORECASE)
 _AUTHSERV_ID: Final = re.compile(r"[^\s;:\"]+")
 
 
 def _address(value: str) -> str | None:
     return None if _ADDRESS.fullmatch(value) else f"must be a bare address such as support@example.com, not {value!r}"
+
+
+def _base_url(value: str) -> str | None:
+    if _API_ADDRESS.fullmatch(value):
+        return None  # what is none is not shown: it may hold a password
+    return (
+        "must be a URL such as http://127.0.0.1:11434/v1; one with a user name or password goes into "
+        "OPENAI_BASE_URL or ANTHROPIC_BASE_URL"
+    )
 
 
 def _ledger(value: str) -> str | None:
@@ -192,10 +202,16 @@ class InstructionSettings:
 class Llm:
     """The language model that understands mails and words replies."""
 
-    provider: Literal["offline", "anthropic"] = setting(
+    provider: Literal["offline", "anthropic", "openai"] = setting(
         "offline",
-        "`offline` follows the instruction files without a network; `anthropic` asks the API and needs "
-        "`ANTHROPIC_API_KEY`.",
+        "`offline` follows the instruction files without a network; `anthropic` and `openai` ask an API of that shape, "
+        "and need `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`.",
+    )
+    base_url: str | None = setting(
+        None,
+        "Where the API is reached, such as `http://127.0.0.1:11434/v1`; by default what `ANTHROPIC_BASE_URL` or "
+        "`OPENAI_BASE_URL` says, or else at its usual address.",
+        _base_url,
     )
     model: str = setting(
         "claude-sonnet-4-6", "Model id, pinned: a name that never moves on to another model.", not_blank
@@ -339,6 +355,8 @@ class Secrets:
 
     anthropic_api_key: str | None = None
     anthropic_base_url: str | None = None  # no secret, but of the environment like the key that is sent there
+    openai_api_key: str | None = None
+    openai_base_url: str | None = None
     imap_password: str | None = None
     smtp_password: str | None = None
     oauth_client_secret: str | None = None

@@ -17,7 +17,7 @@ from guarantee_email_agent.eval.cost_limit import CostLimit
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult
 from guarantee_email_agent.eval.scenario_model import LiveModel, RecordedModel, ScenarioModelFactory, SuiteRecordings
-from guarantee_email_agent.llm.anthropic_client import MAX_WAIT_S
+from guarantee_email_agent.llm.api_client import MAX_WAIT_S
 from guarantee_email_agent.llm.port import LanguageModel, ModelClient
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.rate_limit import RECHECK_S, RateLimiter

@@ -16,8 +16,7 @@ from guarantee_email_agent.eval.declared_servers import (
     DeclaredServer,
     find_unknown_arguments,
 )
-from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, ToolAnswer, is_entry, read_tool_mocks
-from guarantee_email_agent.eval.world import EFFECTS
+from guarantee_email_agent.eval.tool_mocks import EFFECTS, OWN_SERVICES, ToolAnswer, is_entry, read_tool_mocks
 from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, suggestion, unknown_key
 from guarantee_email_agent.files.validation import build
 

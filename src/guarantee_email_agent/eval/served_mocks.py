@@ -59,15 +59,16 @@ _SERVICES: Final = {"mail": "gmail", "warranty": "warranty_api", "ticketing": "t
 
 
 class ServedMocks:
-    """tools: captures the calls. clients: hold what was sent and created, as those of a run in process do.
+    """tools: captures the calls. world: the scenario's tables. clients: hold what was sent and created, as those of a
+    run in process do.
 
     stopped_by: why the agent has to stop at once; None as long as it need not.
     """
 
     def __init__(self, test_case: EvalTestCase, on_silence: Callable[[], None] = lambda: None) -> None:
         """on_silence: is called on the server's event loop for each call that is never answered, as it comes in."""
-        world = World(test_case.input.world) if test_case.input.world else None
-        self.tools = ToolMocks(test_case.input.mock_responses, test_case.servers, world)
+        self.world = World(test_case.input.world)
+        self.tools = ToolMocks(test_case.input.mock_responses, test_case.servers, self.world.apply)
         self.clients = create_mock_clients(test_case)
         self.stopped_by: str | None = None
         self._left = MAX_ARGUMENT_CHARS

@@ -23,7 +23,7 @@ from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_SUCCESS, Co
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import printable, truncate
 
-_START_S: Final = 60.0  # a program may be fetched before it is run
+START_S: Final = 60.0  # a program may be fetched before it is run
 _MAX_CHANGES: Final = 50
 _MAX_SHOWN: Final = 100
 _ABSENT: Final = object()
@@ -50,30 +50,39 @@ def import_server(suite: Path, name: str, launch: ServerLaunch, terminal: Termin
     """Write the file; the exit code. Raises ConfigurationError, and MCPConnectionError where the server has no tools
     that could be mocked.
     """
-    path = _path(suite, name)
+    path = declaration_path(suite, name)
     offered = _list_tools(name, launch)
-    server = build(DeclaredServer, offered)
+    names = [tool["name"] for tool in offered["tools"]]
+    if not write_declaration(path, offered):
+        remedy = f"'mock check {name} …' says what differs; remove the file to import it anew"
+        raise ConfigurationError(f"{path} is there already. {remedy}", "mock_exists")
+    terminal.line(f"Wrote {path}: {pluralize(len(names), 'tool')} ({', '.join(names)})")
+    return EXIT_SUCCESS
+
+
+def write_declaration(path: Path, offered: Mapping[str, Any]) -> bool:
+    """Write `servers/NAME.yaml`, unless it is there already. Raises as `import_server` does."""
+    server = build(DeclaredServer, dict(offered))
     if not isinstance(server, DeclaredServer):
         place, tools = server[0].path, offered["tools"]
         tool = tools[place[1]]["name"] if place[1:] else "the server"
-        wrong = f"{tool}: {dotted_path(place[2:])} {server[0].message}"
-        raise MCPConnectionError(f"{name}: {_shown(wrong, 300)}. No mock could hold calls against it", "mock_bad_tool")
+        wrong = f"{path.stem}: {_shown(f'{tool}: {dotted_path(place[2:])} {server[0].message}', 300)}"
+        raise MCPConnectionError(f"{wrong}. No mock could hold calls against it", "mock_bad_tool")
+    return write_file(path, dump(offered))
+
+
+def write_file(path: Path, text: str) -> bool:
+    """Write a new file, and its folder; False where it is there already. Raises ConfigurationError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        written = write_new_file(path, dump(offered).encode())
+        return write_new_file(path, text.encode())
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written ({error.strerror})", "mock_unwritable") from None
-    if not written:
-        remedy = f"'mock check {name} …' says what differs; remove the file to import it anew"
-        raise ConfigurationError(f"{path} is there already. {remedy}", "mock_exists")
-    names = ", ".join(tool.name for tool in server.tools)
-    terminal.line(f"Wrote {path}: {pluralize(len(server.tools), 'tool')} ({names})")
-    return EXIT_SUCCESS
 
 
 def check_server(suite: Path, name: str, launch: ServerLaunch, terminal: Terminal) -> int:
     """Print how the server's tools differ from the file; the exit code. Raises as `import_server` does."""
-    path = _path(suite, name)
+    path = declaration_path(suite, name)
     if not path.exists():
         raise ConfigurationError(f"{path} does not exist. 'mock import {name} …' writes it", "mock_not_found")
     try:
@@ -94,7 +103,8 @@ def check_server(suite: Path, name: str, launch: ServerLaunch, terminal: Termina
     return EXIT_EVALUATION
 
 
-def _path(suite: Path, name: str) -> Path:
+def declaration_path(suite: Path, name: str) -> Path:
+    """Raises ConfigurationError for a name that no server can have, and a folder that is none."""
     if name in (*OWN_SERVICES, *OWN_TOOLS):
         raise ConfigurationError(f"{name} is a server of ours, whose tools are known. Name another", "cli_bad_usage")
     if not SERVER_NAME.fullmatch(name):
@@ -108,16 +118,22 @@ def _path(suite: Path, name: str) -> Path:
 def _list_tools(name: str, launch: ServerLaunch) -> dict[str, Any]:
     """As the file has them. Raises MCPConnectionError."""
 
-    async def ask() -> list[dict[str, Any]]:
-        session = McpSession(name, launch, SystemClock(), start_timeout_s=_START_S)
+    async def ask() -> dict[str, Any]:
+        session = McpSession(name, launch, SystemClock(), start_timeout_s=START_S)
         try:
-            return [_tool(tool) for tool in (await session.list_tools()).values()]
+            return await listed_tools(session)
         finally:
             await session.close()
 
-    tools = asyncio.run(ask())
+    return asyncio.run(ask())
+
+
+async def listed_tools(session: McpSession) -> dict[str, Any]:
+    """As the file has them. Raises MCPConnectionError."""
+    tools = [_tool(tool) for tool in (await session.list_tools()).values()]
     if not tools:
-        raise MCPConnectionError(f"{name}: the server offers no tool, so there is nothing to mock", "mock_bad_tool")
+        wrong = f"{session.name}: the server offers no tool, so there is nothing to mock"
+        raise MCPConnectionError(wrong, "mock_bad_tool")
     return {"tools": tools}
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import time
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from guarantee_email_agent.eval.argument_matching import has_arguments
 from guarantee_email_agent.eval.declared_servers import DeclaredServer
@@ -22,9 +22,8 @@ from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.utils.text import printable, truncate
 
-if TYPE_CHECKING:
-    from guarantee_email_agent.eval.world import Effect, World
-
+EffectKind = Literal["reads", "inserts", "updates", "deletes"]
+EFFECTS: Final[tuple[EffectKind, ...]] = ("reads", "inserts", "updates", "deletes")
 ToolFailureKind = Literal["timeout", "unavailable", "malformed", "slow"]
 MALFORMED_ANSWER: Final[Mapping[str, Any]] = {"unexpected": "answer"}
 OWN_SERVICES: Final = ("gmail", "warranty_api", "ticketing")
@@ -136,6 +135,16 @@ class ContentBlock:
                 raise ValueError(f"holds {name} that is no base64; a picture may go without") from None
 
 
+class Effect(NamedTuple):
+    """What a tool does with a table. one: whether exactly one row must fit `where`."""
+
+    kind: EffectKind
+    table: str
+    where: Mapping[str, object]
+    values: Mapping[str, object] | None
+    one: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
     """One entry of a mocked tool as its file has it."""
@@ -171,8 +180,6 @@ class ToolAnswer:
     @property
     def effect(self) -> Effect | None:
         """What it does with a table of the world."""
-        from guarantee_email_agent.eval.world import EFFECTS, Effect  # few scenarios have one
-
         named = [(kind, table) for kind in EFFECTS if (table := getattr(self, kind)) is not None]
         return Effect(*named[0], self.where, self.values, self.one) if named else None
 
@@ -210,11 +217,14 @@ class ToolMocks:
         self,
         mock_responses: Mapping[str, Mapping[str, object]],
         declared: Mapping[str, DeclaredServer] | None = None,
-        world: World | None = None,
+        apply: Callable[[Effect, Mapping[str, Any]], object] | None = None,
     ) -> None:
-        """mock_responses: as the loader accepted it. declared: servers whose tools are known. world: their tables."""
+        """mock_responses: as the loader accepted it. declared: servers whose tools are known.
+
+        apply: does what a call with these arguments does to the scenario's tables, and gives its answer.
+        """
         self.declared = declared or {}
-        self.world = world
+        self._apply = apply
         self.servers = read_tool_mocks(mock_responses)
         self.calls: list[ToolCall] = []
         self.unknown: list[str] = []
@@ -236,10 +246,10 @@ class ToolMocks:
             raise
         if given.error == "malformed":
             return replace(given, answer=MALFORMED_ANSWER)
-        if self.world is None or (effect := given.effect) is None:
+        if self._apply is None or (effect := given.effect) is None:
             return given
         try:
-            answer = self.world.apply(effect, arguments)
+            answer = self._apply(effect, arguments)
         except EffectError as error:
             return replace(given, answer=str(error), content=None, is_error=True)
         return given if (given.answer, given.content) != (None, None) else replace(given, answer=answer)

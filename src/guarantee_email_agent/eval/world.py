@@ -5,31 +5,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final
 
 from guarantee_email_agent.eval.argument_matching import has_arguments, pair_up
 from guarantee_email_agent.eval.checks import ExpectedTable, format_value
-from guarantee_email_agent.eval.tool_mocks import EffectError
+from guarantee_email_agent.eval.tool_mocks import Effect, EffectError
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.terminal import pluralize
 
 Row = Mapping[str, object]
 Tables = Mapping[str, Sequence[Row]]
 
-EffectKind = Literal["reads", "inserts", "updates", "deletes"]
-EFFECTS: Final[tuple[EffectKind, ...]] = ("reads", "inserts", "updates", "deletes")
 _MISSING: Final = object()
 _MAX_SHOWN: Final = 5
-
-
-class Effect(NamedTuple):
-    """What a tool does with a table. one: whether exactly one row must fit `where`."""
-
-    kind: EffectKind
-    table: str
-    where: Row
-    values: Row | None
-    one: bool
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from guarantee_email_agent.eval.argument_matching import find_argument_problems, find_json_problems
 from guarantee_email_agent.eval.models import EvalTestCase, ExpectedTable
-from guarantee_email_agent.eval.tool_mocks import read_tool_mocks
-from guarantee_email_agent.eval.world import Effect, Tables
+from guarantee_email_agent.eval.tool_mocks import Effect, read_tool_mocks
+from guarantee_email_agent.eval.world import Tables
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
 
 

@@ -81,7 +81,7 @@ def _read_message(entry: object, where: str) -> Message | None:
         tuple(_calls(fields, where)),
         answered if isinstance(answered, str) else None,
         fields.get("status") == "error",
-        cut_off_by(fields.get("response_metadata")),
+        cut_off_by(fields.get("response_metadata")) or cut_off_by(fields, fields.get("additional_kwargs"), keys=()),
     )
 
 

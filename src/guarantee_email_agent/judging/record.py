@@ -89,7 +89,17 @@ def cut_off_by(*endings: object, keys: Sequence[str] = (*_ENDING_KEYS, "status")
                 details = (fields.get(name) for name in ("incomplete_details", "error"))
                 said = (one.get("reason") or one.get("message") for one in details if isinstance(one, Mapping))
                 return next((f"{ending} ({why})" for why in said if isinstance(why, str)), ending)
+        if _is_refusal(fields):
+            return "refusal"
     return ""
+
+
+def _is_refusal(message: Mapping[str, Any]) -> bool:
+    """Whether the message is one of OpenAI's in which the model declines: that text is no answer."""
+    content = message.get("content")
+    parts = content if isinstance(content, list | tuple) else ()
+    said = (message.get("refusal"), *(part.get("refusal") for part in parts if isinstance(part, Mapping)))
+    return any(isinstance(text, str) and text.strip() for text in said)
 
 
 def record_of_answer(answer: str) -> Record:

@@ -78,6 +78,14 @@ NO_TOKENS: Final = TokenUsage()
 
 
 @dataclass(frozen=True, slots=True)
+class StopDetails:
+    """Why a model refused. category: a word of the API's own. explanation: the model's words."""
+
+    category: str | None
+    explanation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """A model's answer, with the attribute names of the SDK's own type."""
 

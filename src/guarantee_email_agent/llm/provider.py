@@ -13,6 +13,7 @@ from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import LLMError
 
 if TYPE_CHECKING:
+    from guarantee_email_agent.llm.api_client import ApiModel
     from guarantee_email_agent.llm.rate_limit import RateLimiter
 
 # No mail can cause these.
@@ -124,7 +125,7 @@ def live_model(
 ) -> ClosableModel:
     """The API, whatever `llm.provider` and `llm.when_down` say, without a fallback.
 
-    limiter: for whoever shows or ends the waiting. max_wait_s: if not as long as `anthropic_model` waits. Raises
+    limiter: for whoever shows or ends the waiting. max_wait_s: if not as long as `ApiModel.of` waits. Raises
     ConfigurationError where the key or the SDK is missing.
     """
     limits = {} if max_wait_s is None else {"max_wait_s": max_wait_s}
@@ -134,12 +135,24 @@ def live_model(
 def _live(
     config: Config, clock: Clock, fallback: ClosableModel | None, limiter: RateLimiter | None, **limits: float
 ) -> ClosableModel:
-    from guarantee_email_agent.llm.anthropic_client import anthropic_model, deprecated_from
+    model = api_of(config).of(config, clock=clock, limiter=limiter, **limits)
+    if config.llm.provider != "openai":
+        from guarantee_email_agent.llm.anthropic_client import deprecated_from
 
-    model = anthropic_model(config, clock=clock, limiter=limiter, **limits)
-    if (end := deprecated_from(config.llm.model)) is not None:
-        logger.warning("llm.model %s goes out of service on %s. Name a newer one", config.llm.model, end)
+        if (end := deprecated_from(config.llm.model)) is not None:
+            logger.warning("llm.model %s goes out of service on %s. Name a newer one", config.llm.model, end)
     return ModelWithFallback(model, clock, fallback)
+
+
+def api_of(config: Config) -> type[ApiModel]:
+    """Which API a live model is asked through: the one that `llm.provider` names, or else Anthropic's."""
+    if config.llm.provider == "openai":
+        from guarantee_email_agent.llm.openai_client import OpenAiModel
+
+        return OpenAiModel
+    from guarantee_email_agent.llm.anthropic_client import AnthropicModel
+
+    return AnthropicModel
 
 
 async def check_connection(model: LanguageModel, config: Config) -> None:

@@ -358,7 +358,10 @@ class ReportedLimit(NamedTuple):
 
 
 def reported_limits(headers: Mapping[str, str]) -> Iterator[ReportedLimit]:
-    """Those that `anthropic-ratelimit-*` name. A header that is no count says nothing."""
+    """Those that `anthropic-ratelimit-*` name. A header that is no count says nothing.
+
+    OpenAI's `x-ratelimit-*` are not read: other servers of its shape count by the day under the same names.
+    """
     for kind in LIMIT_KINDS:
         if limit := _count(headers.get(f"anthropic-ratelimit-{kind}-limit")):
             yield ReportedLimit(kind, limit, reported_remaining(headers, kind))

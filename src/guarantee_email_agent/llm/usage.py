@@ -1,8 +1,8 @@
-"""What the model's answers take: tokens, and US dollars by the price list of the Anthropic API.
+"""What the model's answers take: tokens, and US dollars by the price lists of Anthropic and OpenAI.
 
 Prices of standard, not batched requests, as the data set `genai-prices` 0.2.3 of November 2026 had them from
-https://platform.claude.com/docs/en/about-claude/pricing. A model that is not listed has no price: a wrong figure would
-be worse than none.
+https://platform.claude.com/docs/en/about-claude/pricing and https://platform.openai.com/docs/pricing. A model that is
+not listed has no price: a wrong figure would be worse than none.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL, LanguageMod
 from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import AgentError
 
-# A pinned version: claude-sonnet-5-5-20260928, or …@20260928 as Google Cloud writes it.
-_VERSION: Final = re.compile(r"[-@]\d{8}$")
+# A pinned version: claude-sonnet-5-5-20260928, …@20260928 as Google Cloud writes it, or gpt-5-2025-08-07.
+_VERSION: Final = re.compile(r"[-@]\d{4}(-?)\d{2}\1\d{2}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,25 @@ _PRICES: Final = {
     "claude-sonnet-4-6": Price(3, 15, 0.3, 3.75),
     "claude-sonnet-5": Price(2, 10, 0.2, 2.5),
     "claude-sonnet-5-5": Price(2, 10, 0.1, 2.5),
+    "gpt-4.1": Price(2, 8, 0.5, 2),
+    "gpt-4.1-mini": Price(0.4, 1.6, 0.1, 0.4),
+    "gpt-4.1-nano": Price(0.1, 0.4, 0.025, 0.1),
+    "gpt-4o": Price(2.5, 10, 1.25, 2.5),
+    "gpt-4o-2024-05-13": Price(5, 15, 5, 5),
+    "gpt-4o-mini": Price(0.15, 0.6, 0.075, 0.15),
+    "gpt-5": Price(1.25, 10, 0.125, 1.25),
+    "gpt-5-mini": Price(0.25, 2, 0.025, 0.25),
+    "gpt-5-nano": Price(0.05, 0.4, 0.005, 0.05),
+    "gpt-5.1": Price(1.25, 10, 0.125, 1.25),
+    "gpt-5.2": Price(1.75, 14, 0.175, 1.75),
+    "gpt-5.4-mini": Price(0.75, 4.5, 0.075, 0.75),
+    "gpt-5.4-nano": Price(0.2, 1.25, 0.02, 0.2),
 }
 
 
 def price_of(model: str) -> Price | None:
     """The price of a model, whether named with its version or without; None for one that is not listed."""
-    return _PRICES.get(_VERSION.sub("", model))
+    return _PRICES.get(model) or _PRICES.get(_VERSION.sub("", model))
 
 
 def cost_usd(model: str, usage: TokenUsage) -> float | None:

@@ -77,9 +77,7 @@ def serve(
     server's name in the protocol and the first part of its error codes. reword: takes the message of each error.
     """
     _exit_on_signals()  # until the event loop takes over
-    forbid_core_files()  # one would hold mails and passwords
-    logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)  # what it says of a message may quote a mail
-    asyncio.run(_serve(Dispatcher(name, tools, reword), instructions))
+    asyncio.run(serve_calls(Dispatcher(name, tools, reword), instructions))
     _exit_on_signals()
     return 0
 
@@ -106,7 +104,10 @@ def sdk_server(dispatcher: Dispatcher, instructions: str | None = None) -> Serve
     )
 
 
-async def _serve(dispatcher: Dispatcher, instructions: str | None) -> None:
+async def serve_calls(dispatcher: Dispatcher, instructions: str | None = None) -> None:
+    """As `serve`, in the event loop of the caller."""
+    forbid_core_files()  # one would hold mails and passwords
+    logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)  # what it says of a message may quote a mail
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="call"))
     lines = asyncio.Queue[bytes]()

@@ -17,7 +17,7 @@ from guarantee_email_agent.utils.text import head_and_tail
 MAX_OUTPUT_BYTES: Final = 10_000_000
 MAX_PRINTED_CHARS: Final = 32_768  # of one stream that are kept
 
-_SECRET_NAME: Final = re.compile(r"KEY|TOKEN|SECRET|PASS|_PWD|CREDENTIAL|AUTH(?!OR)|COOKIE", re.IGNORECASE)
+SECRET_NAME: Final = re.compile(r"KEY|TOKEN|SECRET|PASS|_PWD|CREDENTIAL|AUTH(?!OR)|COOKIE", re.IGNORECASE)
 _SECRET_VALUE: Final = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w+=.~-][\w+/=.~-]{19,}", re.ASCII)
 _PASSWORD_IN_URL: Final = re.compile(r"://(?:[^/\s@:]*:)?([^/\s@]+)@")
 _LEAST_SECRET: Final = 6  # characters; what is shorter stands in many a text by chance
@@ -103,11 +103,11 @@ def parse_record(text: str) -> dict[str, Any]:
 
 def read_printed(content: bytes, missing: int = 0) -> tuple[str, str]:
     """The whole of what was printed, and as much as is kept, without secrets. missing: bytes that its middle lacks."""
-    text = _without_secrets(content.decode("utf-8", "replace"))
+    text = without_secrets(content.decode("utf-8", "replace"))
     return text, head_and_tail(text, MAX_PRINTED_CHARS, missing)
 
 
-def _without_secrets(text: str) -> str:
+def without_secrets(text: str) -> str:
     """`text` with the name of a variable of our environment in place of its value, where that may be a secret.
 
     It is one by its name or by its looks; of a URL the password is.
@@ -115,7 +115,7 @@ def _without_secrets(text: str) -> str:
     secrets: dict[str, str] = {}
     for name, value in os.environ.items():
         found = _PASSWORD_IN_URL.findall(value)
-        if _SECRET_NAME.search(name) or _SECRET_VALUE.fullmatch(value):
+        if SECRET_NAME.search(name) or _SECRET_VALUE.fullmatch(value):
             found.append(value)
         for secret in found:
             if len(secret) >= _LEAST_SECRET:

@@ -172,8 +172,8 @@ class AgentEvaluation:
         failure = served.stopped_by or run.failure
         actual = observed_output(services, None) | {"error": failure, "processing_time_ms": elapsed_ms}
         actual["answer"] = _answer_of(run)
-        if served.tools.world is not None:
-            actual["world"] = served.tools.world.as_dict()
+        if case.input.world:
+            actual["world"] = served.world.as_dict()
         actual |= runner.language_of_reply(case.expected_output, actual)
         checks = _checks(case, services, actual, failure)
         trace = _trace_of(run, served.tools)

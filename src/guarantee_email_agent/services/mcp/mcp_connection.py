@@ -9,7 +9,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class OfferedTool:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool answered. text: its text content, the blocks joined by line breaks.
+    """What a tool answered. text: its text content, the blocks joined by line breaks. content: all blocks, of the SDK.
 
     declared: what it says of a failure, for programs (see `declared_error`).
     """
@@ -77,6 +77,7 @@ class ToolAnswer:
     structured: Any
     text: str
     declared: Any = None
+    content: Sequence[Any] = ()
 
 
 @dataclass(eq=False)
@@ -228,7 +229,7 @@ class McpConnection:
         structured = result.structured_content
         told = (result.meta or {}).get(ERROR_META_KEY)
         declared = structured if told is None else {"error": told}
-        return ToolAnswer(bool(result.is_error), structured, text, declared)
+        return ToolAnswer(bool(result.is_error), structured, text, declared, result.content)
 
     def _open_client(self) -> Client:
         if self._client is None or self.ended:

@@ -154,6 +154,11 @@ class McpSession:
             raise malformed_error(self.name, tool, "is no JSON object")
         return content
 
+    async def answer(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
+        """As the tool gives it, its own errors too. Raises IntegrationError where none comes."""
+        with _naming(tool):
+            return await self._answer(tool, arguments, timeout_s)
+
     async def close(self) -> None:
         """Stop the server: its input ends, it may finish what it does for some seconds. No call after that."""
         self._closed = True

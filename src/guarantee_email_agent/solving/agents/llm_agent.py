@@ -9,8 +9,8 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.llm.anthropic_client import anthropic_model
 from guarantee_email_agent.llm.port import LanguageModel
+from guarantee_email_agent.llm.provider import api_of
 from guarantee_email_agent.llm.rate_limit import RateLimiter
 from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
@@ -64,10 +64,11 @@ def llm_agent_factory(config: Config, model: str | None, *, has_cost_limit: bool
     if has_cost_limit and price_of(name) is None:
         problem = f"--max-cost: the price of {printable(name)} is not known. Use --max-tokens, or another model"
         raise ConfigurationError(problem, "cli_no_price")
-    anthropic_model(config)  # what is missing shows before anything is started
+    api = api_of(config)
+    api.of(config)  # what is missing shows before anything is started
     timeout_s = max(MODEL_TIMEOUT_S, config.llm.timeout_s)
     limiter = RateLimiter.of(config.llm, SystemClock(), max_wait_s=MAX_TURN_S)  # of all tasks
-    return lambda context: LlmAgent(context, anthropic_model(config, timeout_s=timeout_s, limiter=limiter), name)
+    return lambda context: LlmAgent(context, api.of(config, timeout_s=timeout_s, limiter=limiter), name)
 
 
 class LlmAgent(Agent):

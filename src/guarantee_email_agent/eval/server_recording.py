@@ -1,0 +1,266 @@
+"""`mock record`: stands between an agent and a real MCP server, and keeps what passes as a scenario's mocks."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from mcp_types import CallToolResult, TextContent, Tool
+
+from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.eval.agents.agent import SECRET_NAME, without_secrets
+from guarantee_email_agent.eval.argument_matching import has_arguments, has_matcher
+from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
+from guarantee_email_agent.eval.capture.names import find_names
+from guarantee_email_agent.eval.capture.scenario_file import file_text, next_id
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.server_import import (
+    START_S,
+    declaration_path,
+    listed_tools,
+    write_declaration,
+    write_file,
+)
+from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher, text_result
+from guarantee_email_agent.mcp_servers.stdio import serve_calls
+from guarantee_email_agent.services.mcp.mcp_connection import ToolAnswer
+from guarantee_email_agent.services.mcp.mcp_session import McpSession
+from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
+from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import (
+    EXIT_SUCCESS,
+    ConfigurationError,
+    EvalError,
+    IntegrationError,
+    MCPConnectionError,
+    ProcessingError,
+)
+from guarantee_email_agent.utils.terminal import Terminal, pluralize
+
+_CALL_S: Final = 3600.0  # the agent has a deadline of its own
+_LEAST_NUMBER: Final = 1000
+_YEARS: Final = range(1900, 2100)
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][\w-]*")
+_PERSON: Final = re.compile(
+    r"(name|customer|owner|contact|person|attendee|author|user|recipient|sender|assignee|guest)s?$", re.IGNORECASE
+)
+_UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_TOKEN: Final = re.compile(
+    rf"(?<![\w/.-])(?!{_UUID})(?=[\w+=~-]*\d)(?=[\w+=~-]*[A-Za-z])[\w+=~-]{{20,}}(?![\w/.@])", re.ASCII
+)
+_NOTHING_EXPECTED: Final = {"never_called": [{"server": "mail"}]}
+_NO_DATA: Final = {"data": "", "blob": ""}
+
+
+def record_server(folder: Path, name: str, launch: ServerLaunch, today: str, terminal: Terminal) -> int:
+    """Serve the server's tools on stdin and stdout until the agent is done, then write a scenario; the exit code.
+
+    terminal: must not be stdout. Raises MCPConnectionError where there is no such server, ConfigurationError where
+    nothing can be written, ProcessingError where no call came.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"{folder} cannot be made ({error.strerror})", "mock_unwritable") from None
+    declaration = declaration_path(folder, name)
+
+    async def record() -> None:
+        session = McpSession(name, launch, SystemClock(), start_timeout_s=START_S)
+        try:
+            recorder = _Recorder(session, await listed_tools(session))
+            try:
+                await serve_calls(recorder)
+            finally:  # before the server ends, which may take longer than the agent waits for us; at Ctrl-C, too
+                _write(folder, declaration, recorder, today, terminal)
+        finally:
+            await session.close()
+
+    asyncio.run(record())
+    return EXIT_SUCCESS
+
+
+class _Recorder(Dispatcher):
+    """Passes each call on. `calls`: tool, arguments, and the answer as an entry of a mock; None while there is none."""
+
+    def __init__(self, session: McpSession, offered: Mapping[str, Any]) -> None:
+        super().__init__(session.name, ())
+        self._session = session
+        self.offered = offered
+        self.calls: list[tuple[str, Mapping[str, Any], dict[str, Any]]] = []
+
+    def declarations(self) -> list[Tool]:
+        return [Tool.model_validate({"description": None, **tool}, by_name=True) for tool in self.offered["tools"]]
+
+    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> CallToolResult:
+        entry: dict[str, Any] = {}
+        self.calls.append((tool_name, arguments, entry))
+        try:
+            answer = await self._session.answer(tool_name, arguments, _CALL_S)
+        except IntegrationError as error:
+            entry["error"] = "timeout" if error.code.endswith("_timeout") else "unavailable"
+            result = text_result(error.message)
+            result.is_error = True
+            return result
+        entry |= _entry(answer)
+        content = list(answer.content)
+        return CallToolResult(content=content, structured_content=answer.structured, is_error=answer.failed)
+
+
+def _entry(answer: ToolAnswer) -> dict[str, Any]:
+    """As a scenario has it. Of pictures and files the kind alone: what they show, nobody can make anonymous."""
+    said: dict[str, Any]
+    if len(answer.content) > 1 or not all(isinstance(block, TextContent) for block in answer.content):
+        blocks = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in answer.content]
+        said = {"content": [_without_data(block) for block in blocks]}
+    else:
+        said = {"answer": answer.text if answer.structured is None else answer.structured}
+    return {**said, **({"is_error": True} if answer.failed else {})}
+
+
+def _without_data(block: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {key: _NO_DATA.get(key, value) for key, value in block.items() if key not in ("_meta", "icons", "size")}
+    if block["type"] == "image":
+        plain.pop("data", None)
+    if isinstance(resource := plain.get("resource"), Mapping):
+        plain["resource"] = {key: _NO_DATA.get(key, value) for key, value in resource.items() if key != "_meta"}
+    return plain
+
+
+def _write(folder: Path, declaration: Path, recorder: _Recorder, today: str, terminal: Terminal) -> None:
+    tools = {tool["name"] for tool in recorder.offered["tools"]}
+    calls = [call for call in recorder.calls if call[0] in tools and call[2]]
+    if not calls:
+        raise ProcessingError(f"{recorder.name}: no call was answered, so there is nothing to keep", "mock_no_calls")
+    redaction = _Redaction([part for _, arguments, entry in calls for part in (arguments, entry)])
+    server = recorder.name
+    seen: dict[tuple[str, str], tuple[dict[str, Any], list[dict[str, Any]]]] = {}
+    for tool, arguments, entry in calls:
+        given, said = redaction.of(arguments), redaction.of(entry)
+        _, entries = seen.setdefault((tool, json.dumps(given, sort_keys=True)), (given, []))
+        entries.append(said)
+    # The first entry that fits answers, and other arguments are free: so those that ask for more come first.
+    by_tool: dict[str, list[dict[str, Any]]] = {}
+    for (tool, _), (given, entries) in sorted(seen.items(), key=lambda item: -len(item[1][0])):
+        answered = entries[0] if entries.count(entries[0]) == len(entries) else {"answers": entries}
+        by_tool.setdefault(tool, []).append({"when": _literal(given), **answered})
+    made = [
+        (tool, given, len(all_)) for (tool, _), (given, all_) in seen.items() if any("error" not in e for e in all_)
+    ]
+    scenario_id = next_id(folder, re.sub(r"[^a-z0-9]+", "-", server.lower()).strip("-"))
+    path = folder / f"{scenario_id}.yaml"
+    data = {
+        "scenario_id": scenario_id,
+        "description": f"Recorded calls of {server}. Say here what it guards",
+        "category": scenario_id.rpartition("_")[0].replace("_", "-"),
+        "created": today,
+        "review": True,
+        "input": {"task": "Say here what the agent was asked to do", "mock_responses": {server: by_tool}},
+        "expected_output": {"calls": list(_expected_calls(server, made))} if made else _NOTHING_EXPECTED,
+    }
+    try:
+        write_declaration(declaration, recorder.offered)
+    except MCPConnectionError as error:
+        terminal.line(f"Note: {error.message}")
+    if not write_file(path, file_text(data, None)):
+        raise ConfigurationError(f"{path} is there already, and stays. Record once more", "mock_exists")
+    terminal.outcome(f"✓ wrote {path}: {pluralize(len(calls), 'call')} of {pluralize(len(by_tool), 'tool')}")
+    counts = [pluralize(count, kind) for kind, count in sorted(redaction.counts.items())]
+    terminal.line(f"Replaced: {', '.join(counts) or 'nothing'}")
+    try:
+        EvalLoader(any_agent=True).load_eval_test_case(path)
+    except EvalError as error:
+        terminal.outcome(f"✗ it cannot run as it stands: {error.message}. Correct it by hand")
+    terminal.line("Say what the agent was asked, look at what the file holds and expects, then remove 'review: true'.")
+    terminal.flush()
+
+
+def _expected_calls(server: str, made: Sequence[tuple[str, Mapping[str, Any], int]]) -> Iterator[dict[str, Any]]:
+    """Each as often as it was made; one with further arguments fits, too."""
+    for tool, given, _ in made:
+        wanted = _literal(given)
+        times = sum(often for other, all_given, often in made if other == tool and has_arguments(all_given, wanted))
+        yield {"server": server, "tool": tool, "arguments": wanted, "times": times}
+
+
+def _literal(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments as they were, also those that look like a matcher."""
+    return {name: {"equals": value} if has_matcher(value) else value for name, value in arguments.items()}
+
+
+class _Redaction:
+    """What replaces personal data and secrets, the same thing by the same everywhere."""
+
+    def __init__(self, recorded: Sequence[object]) -> None:
+        leaves = [leaf for each in recorded for leaf in _leaves("", each)]
+        texts = [text for _, text in leaves]
+        lines = [f"{'name' if _PERSON.search(key) else key.replace('_', ' ')}: {text}" for key, text in leaves]
+        mail = {"subject": "", "body": "\n".join(lines), "from": "nobody@example.com", "received": ""}
+        salt = hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).digest()
+        self._anonymizer = Anonymizer(salt, texts, find_names(parse_email(mail), ()))
+        self._secrets: dict[str, str] = {}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {**self._anonymizer.counts, **({"secret": len(self._secrets)} if self._secrets else {})}
+
+    def of(self, value: Any, key: str = "") -> Any:
+        if isinstance(value, Mapping):
+            return {
+                name if _IDENTIFIER.fullmatch(name) else self._text(name): self.of(item, name)
+                for name, item in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self.of(item, key) for item in value]
+        if isinstance(value, str):
+            if key and SECRET_NAME.search(key) and value:
+                return self._secret(value)
+            parsed = _parsed(value)
+            if parsed is None:
+                return self._text(value)
+            return json.dumps(self.of(parsed), ensure_ascii=False, indent=2 if "\n" in value else None)
+        if isinstance(value, int) and not isinstance(value, bool) and _is_number(value):
+            return int(self._anonymizer.replace(str(abs(value)))) * (1 if value > 0 else -1)
+        return value
+
+    def _text(self, text: str) -> str:
+        parts = re.split(r"(\[secret \d+\])", _TOKEN.sub(lambda match: self._secret(match[0]), without_secrets(text)))
+        return "".join(part if at % 2 else self._anonymizer.replace(part) for at, part in enumerate(parts))
+
+    def _secret(self, value: str) -> str:
+        return self._secrets.setdefault(value, f"[secret {len(self._secrets) + 1}]")
+
+
+def _leaves(key: str, value: object) -> Iterator[tuple[str, str]]:
+    """Each text and number that may be replaced, with the key that it stands under."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            if not _IDENTIFIER.fullmatch(name):
+                yield "", name
+            yield from _leaves(name, item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(key, item)
+    elif isinstance(value, str):
+        parsed = _parsed(value)
+        yield from [(key, value)] if parsed is None else _leaves(key, parsed)
+    elif isinstance(value, int) and not isinstance(value, bool) and _is_number(value):
+        yield key, str(abs(value))
+
+
+def _is_number(value: int) -> bool:
+    return abs(value) >= _LEAST_NUMBER and value not in _YEARS
+
+
+def _parsed(text: str) -> Any:
+    """The list or mapping that a text holds as JSON; None for any other text."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
