@@ -174,12 +174,12 @@ def test_the_sentences_of_a_reply_by_their_ids() -> None:
         '</sentence></if><choose><sentence id="a">A</sentence><sentence id="b" use="b">B</sentence></choose>'
         '<optional id="c" use="c">C</optional><sentence id="bye">Bye</sentence></reply>'
     )
-    assert template.sentences(FACTS, ["b", "c"]) == {
+    assert template.compose(FACTS, ["b", "c"])[1] == {
         "hi": "Hello,",
         "all": "all of SN12345",
         "b": "B",
         "c": "C",
         "bye": "Bye",
     }
-    assert list(template.sentences({**FACTS, "coverage": None})) == ["hi", "a", "bye"]
+    assert list(template.compose({**FACTS, "coverage": None}, ())[1]) == ["hi", "a", "bye"]
     assert [each.sentence.id for each in template.offered(FACTS)] == ["a", "b", "c"]

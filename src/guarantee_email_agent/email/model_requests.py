@@ -75,7 +75,7 @@ class ModelRequests:
             request = choice_request(email, instructions, scenario, facts, offered)
             chosen = await self._choose(request, offered, scenario)
         try:
-            return template.render(facts, chosen), template.sentences(facts, chosen)
+            return template.compose(facts, chosen)
         except MissingFactError as error:
             message = f"The reply of {scenario.name} cannot be filled in: {error}"
             raise ProcessingError(message, "draft_template") from None

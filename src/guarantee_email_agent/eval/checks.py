@@ -423,7 +423,7 @@ def unobservable_output(report: ProcessingResult | None, body: str | None) -> di
         measured["reply_sentences"] = [
             sentence
             for sentence, words in report.reply_sentences.items()
-            if body is not None and all(part in body for part in words.split(TICKET_PLACEHOLDER))
+            if body is not None and (words in body or all(map(body.__contains__, words.split(TICKET_PLACEHOLDER))))
         ]
     return {
         "scenario_used": report.scenario_used if report else None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 TICKET_PLACEHOLDER = "{ticket_number}"
@@ -79,7 +79,9 @@ class Sentence(Conditional):
     id: str
 
     def render(self, facts: Mapping[str, str | None]) -> str:
-        return _join(_pieces(self.parts, facts, ()), facts)
+        pieces = list[Piece]()
+        _gather(self.parts, facts, (), pieces, {})
+        return _tidied("".join(_values(pieces, facts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +137,21 @@ class ReplyTemplate(Conditional):
 
         Raises MissingFactError where a placeholder has no value.
         """
-        return _join(self.pieces(facts, chosen), facts) + "\n"
+        return self.compose(facts, chosen)[0]
+
+    def compose(self, facts: Mapping[str, str | None], chosen: Collection[str]) -> tuple[str, dict[str, str]]:
+        """The reply's text, and the words of each sentence of it that has an id, in order; raises as `render` does."""
+        pieces, spans = list[Piece](), dict[str, tuple[int, int]]()
+        _gather(self.parts, facts, chosen, pieces, spans)
+        values = _values(pieces, facts)
+        sentences = {name: _tidied("".join(values[first:end])) for name, (first, end) in spans.items()}
+        return _tidied("".join(values)) + "\n", sentences
 
     def pieces(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> list[Piece]:
         """Texts and placeholders of the reply, in order."""
-        return _pieces(self.parts, facts, chosen)
-
-    def sentences(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> dict[str, str]:
-        """The words of each sentence with an id that is said, in order; raises as `render` does."""
-        return {sentence.id: sentence.render(facts) for sentence in _said(self.parts, facts, chosen)}
+        pieces = list[Piece]()
+        _gather(self.parts, facts, chosen, pieces, {})
+        return pieces
 
     def offered(self, facts: Mapping[str, str | None]) -> tuple[OfferedSentence, ...]:
         """The sentences between which the facts leave a choice, in order."""
@@ -182,32 +190,30 @@ def select_template(templates: Sequence[ReplyTemplate], facts: Mapping[str, str 
     return next((template for template in templates if template.holds(facts)), None)
 
 
-def _pieces(parts: Sequence[Part], facts: Mapping[str, str | None], chosen: Collection[str]) -> list[Piece]:
-    pieces: list[Piece] = []
+def _gather(
+    parts: Sequence[Part],
+    facts: Mapping[str, str | None],
+    chosen: Collection[str],
+    pieces: list[Piece],
+    spans: dict[str, tuple[int, int]],
+) -> None:
+    """Append what is said to `pieces`. spans: which of them are those of each sentence with an id."""
     for part in parts:
+        said: Conditional | None = None
         if isinstance(part, (Text, Placeholder)):
             pieces.append(part)
         elif isinstance(part, Choice):
-            if sentence := part.selected(facts, chosen):
-                pieces += _pieces(sentence.parts, facts, chosen)
-        elif part.holds(facts) and (not isinstance(part, ChoosableSentence) or part.id in chosen):
-            inner = _pieces(part.parts, facts, chosen)
-            pieces += inner
-            if part.gap and inner:
-                pieces.append(part.gap)
-    return pieces
-
-
-def _said(parts: Sequence[Part], facts: Mapping[str, str | None], chosen: Collection[str]) -> Iterator[Sentence]:
-    for part in parts:
-        if isinstance(part, Choice):
-            if sentence := part.selected(facts, chosen):
-                yield sentence
-        elif isinstance(part, Conditional) and part.holds(facts):
-            if not isinstance(part, Sentence):
-                yield from _said(part.parts, facts, chosen)
-            elif not isinstance(part, ChoosableSentence) or part.id in chosen:
-                yield part
+            said = part.selected(facts, chosen)
+        elif not isinstance(part, ChoosableSentence) or part.id in chosen:
+            said = part if not part.conditions or part.holds(facts) else None
+        if said is None:
+            continue
+        first = len(pieces)
+        _gather(said.parts, facts, chosen, pieces, spans)
+        if isinstance(said, Sentence):
+            spans[said.id] = first, len(pieces)
+        if said is part and said.gap and len(pieces) > first:
+            pieces.append(said.gap)
 
 
 def _open_parts(parts: Sequence[Part], facts: Mapping[str, str | None]) -> Iterator[ChoosableSentence | Choice]:
@@ -230,8 +236,11 @@ def _all_parts(parts: Sequence[Part]) -> Iterator[Part]:
             yield from _all_parts(part.parts)
 
 
-def _join(pieces: Iterable[Piece], facts: Mapping[str, str | None]) -> str:
-    text = "".join([piece.value(facts) for piece in pieces])
+def _values(pieces: Sequence[Piece], facts: Mapping[str, str | None]) -> list[str]:
+    return [piece.text if isinstance(piece, Text) else piece.value(facts) for piece in pieces]
+
+
+def _tidied(text: str) -> str:
     if " \n" in text or "\t\n" in text:
         text = _LINE_ENDS.sub("", text)
     return _BLANK_LINES.sub("\n\n", text).strip() if "\n\n\n" in text else text.strip()
