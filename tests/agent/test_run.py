@@ -49,6 +49,32 @@ class TestOnce:
         assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "[]"), done.stderr
         assert len(company.replies()) == 1
 
+    @pytest.mark.parametrize("module", [True, False])
+    def test_our_own_services_may_be_mcp_servers(self, company: Company, module: bool) -> None:
+        """As a configuration of an earlier version has them, also under the earlier name of the mailbox."""
+        pytest.importorskip("mcp", reason="mcp is not installed: uv sync --group ci")
+
+        def server(name: str, *options: str) -> dict[str, object]:
+            started = (
+                (f"guarantee_email_agent.mcp_servers.{name}",)
+                if module
+                else ("guarantee_email_agent", "mcp-server", name)
+            )
+            return {"command": sys.executable, "args": ["-m", *started, *options]}
+
+        company.configure(
+            mcp={
+                "gmail": server("mail", "--from", "support@example.com", "--maildir", "mailbox"),
+                "warranty_api": server("warranty", "--file", "warranties.csv"),
+                "ticketing_system": server("ticketing", "--database", "tickets.db"),
+            }
+        )
+        company.receive("valid")
+        done = company.run("run", "--once")
+        assert (done.returncode, len(company.replies()), company.tickets()) == (0, 1, 1), done.stderr
+        assert done.stderr.count("\n") == 1
+        assert "config.yaml:1: mcp.gmail is read as mailbox.server, its name from now on. Rename it" in done.stderr
+
     def test_answers_what_is_there_and_exits(self, company: Company) -> None:
         company.receive("valid")
         company.receive("expired", "Is SN20077 still under warranty?")

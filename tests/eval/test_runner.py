@@ -21,6 +21,7 @@ from guarantee_email_agent.eval import runner as runner_module
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.mocks import (
     MockAnthropicClient,
+    MockedServices,
     MockGmailClient,
     MockTicketingClient,
     MockWarrantyAPIClient,
@@ -245,7 +246,8 @@ def test_one_mail_to_the_sender_and_one_ticket_are_meant(
 
 def test_what_mocks_captured_is_validated_and_not_what_the_agent_says(config: Config, good: EvalTestCase) -> None:
     runner, mocks = EvalRunner(config), create_mock_clients(good)
-    processor = runner.create_processor({**mocks, "look_ups": {}}, SkippingClock(), AnswerPolicy())
+    services = MockedServices(*(mocks[name] for name in ("gmail", "warranty", "ticketing", "anthropic")))
+    processor = runner.create_processor(services, SkippingClock(), AnswerPolicy())
     report = asyncio.run(processor.process_email(build_raw_email(good)))
     assert runner.validate_output(ANSWERED, report, mocks, 5) == (True, [])
     assert runner.validate_output(ANSWERED, {"scenario_used": "valid-warranty"}, mocks, 5) == (True, [])

@@ -72,7 +72,7 @@ def test_a_reply_is_kept_once_by_its_message_id(scenario: Scenario) -> None:
     assert call(mocks, "mail", "send_reply", **REPLY)["status"] == "sent"
     assert call(mocks, "mail", "send_reply", **REPLY)["status"] == "already_sent"
     assert call(mocks, "mail", "find_sent", message_id="<1@example.com>") == {"state": "sent"}
-    assert [mail["body"] for mail in mocks.clients["gmail"].sent_emails] == ["Hello"]
+    assert [mail["body"] for mail in mocks.mocks.mail.sent_emails] == ["Hello"]
     assert [call.tool for call in mocks.tools.calls].count("send_reply") == 2
 
 
@@ -80,7 +80,7 @@ def test_what_our_mail_server_would_refuse_is_not_sent(scenario: Scenario) -> No
     mocks = served(scenario)
     assert "one bare address" in call(mocks, "mail", "send_reply", **{**REPLY, "to": "a@example.com, b@example.com"})
     assert "unknown argument 'bcc'" in call(mocks, "mail", "send_reply", **REPLY, bcc="x@example.com")
-    assert mocks.clients["gmail"].sent_emails == []
+    assert mocks.mocks.mail.sent_emails == []
     assert mocks.tools.unknown == []
 
 
@@ -88,7 +88,7 @@ def test_drafts_are_no_mails(scenario: Scenario) -> None:
     mocks = served(scenario)
     assert call(mocks, "mail", "save_draft", **REPLY)["status"] == "saved"
     assert call(mocks, "mail", "find_draft", message_id="<1@example.com>") == {"state": "saved"}
-    assert (len(mocks.clients["gmail"].drafts), mocks.clients["gmail"].sent_emails) == (1, [])
+    assert (len(mocks.mocks.mail.drafts), mocks.mocks.mail.sent_emails) == (1, [])
 
 
 def test_the_warranty_answers_as_the_scenario_says(scenario: Scenario) -> None:
@@ -128,7 +128,7 @@ def test_our_services_fail_as_the_scenario_says(
     with pytest.raises(TimeoutError):
         asyncio.run(asyncio.wait_for(hanging.servers[server].dispatch(tool, arguments), 0.05))
     for mocks in (down, malformed, hanging):
-        assert (mocks.clients["gmail"].sent_emails, mocks.clients["ticketing"].created_tickets) == ([], [])
+        assert (mocks.mocks.mail.sent_emails, mocks.mocks.ticketing.created_tickets) == ([], [])
         assert len(mocks.tools.calls) == 1
 
 
@@ -257,4 +257,4 @@ def test_too_many_calls_stop_the_agent(scenario: Scenario) -> None:
     assert mocks.stopped_by == "the agent made more than 1000 calls"
     assert len(mocks.tools.calls) == MAX_CALLS
     assert "more than 1000 calls" in call(mocks, "mail", "send_reply", **REPLY)
-    assert mocks.clients["gmail"].sent_emails == []
+    assert mocks.mocks.mail.sent_emails == []

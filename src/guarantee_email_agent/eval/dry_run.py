@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ProcessingResult
-from guarantee_email_agent.eval.mocks import ARRIVED_AT, MockReplyHistory, create_mock_clients
+from guarantee_email_agent.eval.mocks import ARRIVED_AT, MockedServices, MockReplyHistory, Mocks
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.tool_mocks import NO_LOOK_UPS, ToolCall, ToolMocks
@@ -71,18 +71,24 @@ async def dry_run(
     """
     runner, tools = EvalRunner(config), ToolMocks(answers)
     trace = RunTrace(tools)
-    mocks = create_mock_clients(_case(answers), tools, runner.lexicon) | runner.look_up_mocks(tools)
+    mocks = Mocks.of(_case(answers), tools)
+    services = MockedServices.in_process(mocks, runner.lexicon)
     if warranty is not None:
-        mocks["warranty"] = _NotedService(
-            tools, ("warranty", "check_warranty", "serial_number"), warranty.check_warranty
-        )
-    for name, look_up in (look_ups or {}).items():
-        mocks["look_ups"][name] = _NotedService(tools, (name, *tool_of(config.look_ups[name])), look_up.look_up)
-    mocks["anthropic"] = trace.follow(mocks["anthropic"] if model is None else model)
+        place = ("warranty", "check_warranty", "serial_number")
+        services = replace(services, warranty=_NotedService(tools, place, warranty.check_warranty))
+    noted = {
+        name: _NotedService(tools, (name, *tool_of(config.look_ups[name])), look_up.look_up)
+        for name, look_up in (look_ups or {}).items()
+    }
+    services = replace(
+        services,
+        llm=trace.follow(services.llm if model is None else model),
+        look_ups={**runner.look_up_mocks(tools), **noted},
+    )
     history = None if previous is None else MockReplyHistory(previous)
-    processor = runner.create_processor(mocks, clock or SkippingClock(), policy, history)
+    processor = runner.create_processor(services, clock or SkippingClock(), policy, history)
     report = await processor.process_email(email, None if previous is None else ARRIVED_AT)
-    sent, tickets = mocks["gmail"].sent_emails, mocks["ticketing"].created_tickets
+    sent, tickets = mocks.mail.sent_emails, mocks.ticketing.created_tickets
     return DryRun(email, report, sent[0] if sent else None, tickets[0] if tickets else None, trace, previous)
 
 

@@ -6,7 +6,7 @@ They answer from one scenario's `mock_responses`, capture what reaches them, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,17 @@ from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, RefusedCallError, ToolMocks, UnknownCallError
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, LexiconSource
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
-from guarantee_email_agent.llm.port import Message, ModelClient
+from guarantee_email_agent.llm.port import LanguageModel, Message, ModelClient
 from guarantee_email_agent.services.call_errors import classify_message, service_error
-from guarantee_email_agent.services.ports import Admission, Reply, Thread
+from guarantee_email_agent.services.ports import (
+    Admission,
+    LookUpService,
+    Reply,
+    ReplySender,
+    Thread,
+    TicketingSystem,
+    WarrantyApi,
+)
 from guarantee_email_agent.utils.errors import IntegrationError
 
 _RETRYABLE_FAILURES = frozenset({"timeout", "unavailable"})
@@ -254,29 +262,44 @@ class MockAnthropicClient(ModelClient):
 
 
 @dataclass(frozen=True, slots=True)
-class MockedServices:
-    """The services of one run. captured: the mocks, which keep what reached them. clients: by which the agent reaches
-    them; the mocks themselves in a run in process. Both have the keys of `create_mock_clients`.
-    """
+class Mocks:
+    """Those of one scenario, which keep what reached them. tools: notes their calls."""
 
     tools: ToolMocks
-    captured: dict[str, Any]
-    clients: dict[str, Any]
+    mail: MockGmailClient
+    warranty: MockWarrantyAPIClient
+    ticketing: MockTicketingClient
 
     @classmethod
-    def in_process(cls, test_case: EvalTestCase, lexicon: LexiconSource | None = None) -> MockedServices:
-        tools = ToolMocks(test_case.input.mock_responses, test_case.servers)
-        clients = create_mock_clients(test_case, tools, lexicon)
-        return cls(tools, clients, clients)
+    def of(cls, test_case: EvalTestCase, tools: ToolMocks | None = None) -> Mocks:
+        """Fresh ones."""
+        tools = tools or ToolMocks(test_case.input.mock_responses, test_case.servers)
+        mail, warranty = MockGmailClient(test_case, tools), MockWarrantyAPIClient(test_case, tools)
+        return cls(tools, mail, warranty, MockTicketingClient(test_case, tools))
 
     @classmethod
-    def of_clients(cls, clients: Mapping[str, Any]) -> MockedServices:
-        """Of mocks on which somebody has run a scenario, with the calls that they noted together or each for itself."""
+    def of_clients(cls, clients: Mapping[str, Any]) -> Mocks:
+        """As `create_mock_clients` names them, on which somebody has run a scenario; each may have noted its calls."""
         tools = ToolMocks({})
         for noted in dict.fromkeys(client.tools for client in clients.values() if isinstance(client, _MockService)):
             tools.calls += noted.calls
             tools.unknown += noted.unknown
-        return cls(tools, dict(clients), dict(clients))
+        return cls(tools, clients["gmail"], clients["warranty"], clients["ticketing"])
+
+
+@dataclass(frozen=True, slots=True)
+class MockedServices:
+    """By which the agent reaches the mocks in one run: themselves in a run in process. look_ups: by name."""
+
+    mail: ReplySender
+    warranty: WarrantyApi
+    ticketing: TicketingSystem
+    llm: LanguageModel
+    look_ups: Mapping[str, LookUpService] = field(default_factory=dict)
+
+    @classmethod
+    def in_process(cls, mocks: Mocks, lexicon: LexiconSource | None = None) -> MockedServices:
+        return cls(mocks.mail, mocks.warranty, mocks.ticketing, MockAnthropicClient(lexicon=lexicon))
 
 
 def _shipped_lexicon() -> Lexicon:
@@ -288,14 +311,14 @@ def create_mock_clients(
 ) -> dict[str, Any]:
     """Fresh clients for one scenario: `gmail`, `warranty`, `ticketing`, `anthropic`.
 
-    lexicon: of the mocked model.
-
-    tools: also notes their calls, in order, under the names of the MCP servers and tools that production calls.
+    tools: notes their calls, in order, under the names of the MCP servers and tools that production calls. lexicon: of
+    the mocked model.
     """
-    tools = tools or ToolMocks({})
+    mocks = Mocks.of(test_case, tools or ToolMocks({}))
+    services = MockedServices.in_process(mocks, lexicon)
     return {
-        "gmail": MockGmailClient(test_case, tools),
-        "warranty": MockWarrantyAPIClient(test_case, tools),
-        "ticketing": MockTicketingClient(test_case, tools),
-        "anthropic": MockAnthropicClient(lexicon=lexicon),
+        "gmail": mocks.mail,
+        "warranty": mocks.warranty,
+        "ticketing": mocks.ticketing,
+        "anthropic": services.llm,
     }

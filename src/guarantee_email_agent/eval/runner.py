@@ -36,6 +36,7 @@ from guarantee_email_agent.eval.mocks import (
     MockedServices,
     MockLookUpClient,
     MockReplyHistory,
+    Mocks,
     build_raw_email,
 )
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase, InvalidScenario
@@ -47,7 +48,7 @@ from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, Le
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.services.look_ups import instruction_files, tool_of
-from guarantee_email_agent.services.ports import ReplyHistory
+from guarantee_email_agent.services.ports import LookUpService, ReplyHistory
 from guarantee_email_agent.utils.clock import Clock, SkippingClock, counted_waits
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OpenServices = Callable[[EvalTestCase, LexiconSource], AbstractAsyncContextManager[MockedServices]]
+OpenServices = Callable[[EvalTestCase, LexiconSource], AbstractAsyncContextManager[tuple[Mocks, MockedServices]]]
 OnResult = Callable[[int, EvalResult], None]
 """Gets each repetition of a scenario as soon as it is over, with its number from 1; from any thread."""
 
@@ -161,39 +162,41 @@ class EvalRunner:
         logger.info("Executing eval: %s", test_case.scenario_id)
         try:
             if self._open_services is None:
-                return await self._run(test_case, llm, MockedServices.in_process(test_case, self.lexicon))
-            async with self._open_services(test_case, self.lexicon) as services:
-                return await self._run(test_case, llm, services)
+                mocks = Mocks.of(test_case)
+                return await self._run(test_case, llm, mocks, MockedServices.in_process(mocks, self.lexicon))
+            async with self._open_services(test_case, self.lexicon) as (mocks, services):
+                return await self._run(test_case, llm, mocks, services)
         except (ConfigurationError, TaskError):  # files that no other scenario could read or write either
             raise
         except Exception as error:
             logger.debug("Scenario %s crashed", test_case.scenario_id, exc_info=True)
             return EvalResult.of_crash(test_case, error)
 
-    async def _run(self, test_case: EvalTestCase, llm: LanguageModel | None, services: MockedServices) -> EvalResult:
+    async def _run(
+        self, test_case: EvalTestCase, llm: LanguageModel | None, mocks: Mocks, services: MockedServices
+    ) -> EvalResult:
         clock = self._clock or SkippingClock()  # what one scenario skips must not count for another
         started = clock.monotonic()
         previous = test_case.input.previous_reply
-        clients: dict[str, Any] = {**services.clients, **self.look_up_mocks(services.tools)}
-        if llm is not None:
-            clients["anthropic"] = llm
+        model = services.llm if llm is None else llm
         limits = test_case.at_most
         meter = None
         if limits.tokens is not None or limits.usd is not None:
-            clients["anthropic"] = meter = MeteredModel(clients["anthropic"])
-        trace = RunTrace(services.tools)
+            model = meter = MeteredModel(model)
+        trace = RunTrace(mocks.tools)
         if self.wants_record(test_case) or (self.keep_traces and llm is not None):
-            clients["anthropic"] = trace.follow(clients["anthropic"])
+            model = trace.follow(model)
+        services = replace(services, llm=model, look_ups=self.look_up_mocks(mocks.tools))
         history = None if previous is None else MockReplyHistory(previous)
-        processor = self.create_processor(clients, clock, self._policy_for(test_case), history)
+        processor = self.create_processor(services, clock, self._policy_for(test_case), history)
         arrival: dict[str, Any] = {} if previous is None else {"arrived_at": ARRIVED_AT}
         raw_email = test_case.input.email.raw or build_raw_email(test_case)
         with counted_waits() as held_back:
             report = await processor.process_email(raw_email, **arrival)
         elapsed_ms = round((clock.monotonic() - started - held_back.seconds) * 1000)
-        actual = observed_output(services, report) | {"processing_time_ms": elapsed_ms}
+        actual = observed_output(mocks, report) | {"processing_time_ms": elapsed_ms}
         actual |= self.language_of_reply(test_case.expected_output, actual)
-        more = [partial(check_captured, test_case, services)]
+        more = [partial(check_captured, test_case, mocks)]
         more.append(partial(check_at_most, limits, actual, None if meter is None else meter.total))
         if test_case.input.email.raw is not None:
             from guarantee_email_agent.eval.raw_file import check_raw_file  # few scenarios have one
@@ -231,20 +234,20 @@ class EvalRunner:
         words = self._lexicon.load().function_words
         return {"reply_language": clear_language(words.score(actual["response_body"]))}
 
-    def look_up_mocks(self, tools: ToolMocks) -> dict[str, dict[str, Any]]:
-        """Fresh mocks of the configured look-ups, by name, under the key `look_ups`."""
-        return {"look_ups": {name: MockLookUpClient(name, *tool, tools) for name, tool in self._look_up_tools.items()}}
+    def look_up_mocks(self, tools: ToolMocks) -> dict[str, LookUpService]:
+        """Fresh mocks of the configured look-ups, by name."""
+        return {name: MockLookUpClient(name, *tool, tools) for name, tool in self._look_up_tools.items()}
 
     def create_processor(
-        self, clients: Mapping[str, Any], clock: Clock, policy: AnswerPolicy, history: ReplyHistory | None = None
+        self, services: MockedServices, clock: Clock, policy: AnswerPolicy, history: ReplyHistory | None = None
     ) -> EmailProcessor:
-        """The production pipeline on clients as `create_mock_clients` and `look_up_mocks` name them."""
+        """The production pipeline."""
         return EmailProcessor(
-            mail=clients["gmail"],
-            warranty=clients["warranty"],
-            ticketing=clients["ticketing"],
-            look_ups=clients["look_ups"],
-            llm=clients["anthropic"],
+            mail=services.mail,
+            warranty=services.warranty,
+            ticketing=services.ticketing,
+            look_ups=services.look_ups,
+            llm=services.llm,
             instructions=self._instructions,
             model=self._model,
             clock=clock,
@@ -286,12 +289,12 @@ class EvalRunner:
         output = dict(actual) if isinstance(actual, Mapping) else reported_output(actual)
         more: list[partial[Iterator[Check]]] = []
         if mocks is not None:
-            services = MockedServices.of_clients(mocks)
-            test_case = replace(mocks["gmail"].test_case, expected_output=expected)
-            output |= captured_output(services)
+            captured = Mocks.of_clients(mocks)
+            test_case = replace(captured.mail.test_case, expected_output=expected)
+            output |= captured_output(captured)
             output |= self.language_of_reply(expected, output)
             sender = test_case.recipient if sender is None else sender
-            more.append(partial(check_captured, test_case, services))
+            more.append(partial(check_captured, test_case, captured))
             if report is not None:
                 more.append(partial(check_agent_report, report, output))
         if processing_time_ms is not None:
@@ -335,34 +338,33 @@ def judge_output(
     ]
 
 
-def check_captured(test_case: EvalTestCase, services: MockedServices) -> Iterator[Check]:
+def check_captured(test_case: EvalTestCase, mocks: Mocks) -> Iterator[Check]:
     """What no agent may do, whatever the scenario expects: notes on other tickets, calls that no mock knows, and what
     the scenario's own mode forbids.
     """
     previous = test_case.input.previous_reply
-    yield from check_notes(previous.ticket_id if previous else None, _noted(services))
-    yield from check_known_calls(services.tools.unknown)
+    yield from check_notes(previous.ticket_id if previous else None, _noted(mocks))
+    yield from check_known_calls(mocks.tools.unknown)
     settings = test_case.input.agent
-    yield from check_mode(settings.mode if settings else None, [call.as_dict() for call in services.tools.calls])
+    yield from check_mode(settings.mode if settings else None, [call.as_dict() for call in mocks.tools.calls])
 
 
-def _noted(services: MockedServices) -> list[str]:
-    return [ticket_id for ticket_id, _ in services.captured["ticketing"].notes.values()]
+def _noted(mocks: Mocks) -> list[str]:
+    return [ticket_id for ticket_id, _ in mocks.ticketing.notes.values()]
 
 
-def observed_output(services: MockedServices, report: ProcessingResult | None) -> dict[str, Any]:
+def observed_output(mocks: Mocks, report: ProcessingResult | None) -> dict[str, Any]:
     """What came out of a run: what the mocks captured, and the rest as our agent reports it.
 
     report: None for an agent that is not ours.
     """
-    captured = captured_output(services)
+    captured = captured_output(mocks)
     return captured | unobservable_output(report, captured["response_body"])
 
 
-def captured_output(services: MockedServices) -> dict[str, Any]:
+def captured_output(mocks: Mocks) -> dict[str, Any]:
     """Mails, tickets and calls. Raises TypeError for what no report could hold."""
-    mailbox, tickets = services.captured["gmail"], services.captured["ticketing"].created_tickets
-    sent, drafts = mailbox.sent_emails, mailbox.drafts
+    sent, drafts, tickets = mocks.mail.sent_emails, mocks.mail.drafts, mocks.ticketing.created_tickets
     reply = next(iter((*sent, *drafts)), None)
     ticket_fields = dict(tickets[0]) if tickets else {}
     ticket_fields.pop("idempotency_key", None)
@@ -376,8 +378,8 @@ def captured_output(services: MockedServices) -> dict[str, Any]:
         "ticket_created": bool(tickets),
         "tickets": len(tickets),
         "ticket_fields": ticket_fields,
-        "note_added": bool(_noted(services)),
-        "calls": [call.as_dict() for call in services.tools.calls],
+        "note_added": bool(_noted(mocks)),
+        "calls": [call.as_dict() for call in mocks.tools.calls],
     }
     json.dumps(captured)
     return captured

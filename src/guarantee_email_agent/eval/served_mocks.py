@@ -10,14 +10,14 @@ import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from mcp_types import CallToolResult, ContentBlock, TextContent, Tool
 from pydantic import ConfigDict
 
 from guarantee_email_agent.eval.mock_stores import MockMailStore, MockTicketStore
-from guarantee_email_agent.eval.mocks import create_mock_clients
+from guarantee_email_agent.eval.mocks import Mocks
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import (
     MALFORMED_ANSWER,
@@ -59,8 +59,7 @@ _SERVICES: Final = {"mail": "gmail", "warranty": "warranty_api", "ticketing": "t
 
 
 class ServedMocks:
-    """tools: captures the calls. world: the scenario's tables. clients: hold what was sent and created, as those of a
-    run in process do.
+    """mocks: hold what was sent and created, and the calls, as those of a run in process do. world: the scenario's tables.
 
     stopped_by: why the agent has to stop at once; None as long as it need not.
     """
@@ -69,18 +68,19 @@ class ServedMocks:
         """on_silence: is called on the server's event loop for each call that is never answered, as it comes in."""
         self.world = World(test_case.input.world)
         self.tools = ToolMocks(test_case.input.mock_responses, test_case.servers, self.world.apply)
-        self.clients = create_mock_clients(test_case)
+        # Each call is noted once, as it comes in.
+        self.mocks = replace(Mocks.of(test_case, ToolMocks({})), tools=self.tools)
         self.stopped_by: str | None = None
         self._left = MAX_ARGUMENT_CHARS
         self._on_silence = on_silence
-        mocks = test_case.input.mock_responses
+        answers = test_case.input.mock_responses
         own = {
-            "mail": MailboxTools(MockMailStore(test_case, self.clients["gmail"]), 0).tools(),
-            "warranty": _WarrantyTools(mocks.get("warranty_api", {})).tools(),
-            "ticketing": TicketingTools(MockTicketStore(self.clients["ticketing"])).tools(),
+            "mail": MailboxTools(MockMailStore(test_case, self.mocks.mail), 0).tools(),
+            "warranty": _WarrantyTools(answers.get("warranty_api", {})).tools(),
+            "ticketing": TicketingTools(MockTicketStore(self.mocks.ticketing)).tools(),
         }
         self.servers: dict[str, PublishedTools] = {
-            name: _OwnServer(self, name, tools, mocks.get(_SERVICES[name], {}).get("error"))
+            name: _OwnServer(self, name, tools, answers.get(_SERVICES[name], {}).get("error"))
             for name, tools in own.items()
             if _is_named(test_case, name)
         }

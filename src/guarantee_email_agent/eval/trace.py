@@ -9,7 +9,7 @@ from typing import Any
 
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
-from guarantee_email_agent.llm.port import ModelClient
+from guarantee_email_agent.llm.port import LanguageModel, ModelClient
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class RunTrace:
         """What each took, in milliseconds, which is no part of it; None for one that nobody waited for."""
         return tuple(call.took_ms for call in self.tools.calls)
 
-    def follow(self, model: Any) -> ModelClient:
+    def follow(self, model: LanguageModel) -> LanguageModel:
         """`model`, whose exchange with the agent becomes the conversation."""
         return _TracedModel(self, model)
 

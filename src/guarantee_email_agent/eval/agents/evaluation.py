@@ -22,7 +22,7 @@ from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.own_agent import SkippingEventLoop, services_over_mcp
 from guarantee_email_agent.eval.checks import check_at_most, check_verdict
 from guarantee_email_agent.eval.mock_mail import mail_as_json, raw_mail
-from guarantee_email_agent.eval.mocks import MockedServices
+from guarantee_email_agent.eval.mocks import Mocks
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult, check_captured, judge_output, observed_output
 from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks
@@ -168,14 +168,13 @@ class AgentEvaluation:
         finally:
             self._server.withdraw(urls)
         elapsed_ms = round((time.monotonic() - started) * 1000)
-        services = MockedServices(served.tools, served.clients, served.clients)
         failure = served.stopped_by or run.failure
-        actual = observed_output(services, None) | {"error": failure, "processing_time_ms": elapsed_ms}
+        actual = observed_output(served.mocks, None) | {"error": failure, "processing_time_ms": elapsed_ms}
         actual["answer"] = _answer_of(run)
         if case.input.world:
             actual["world"] = served.world.as_dict()
         actual |= runner.language_of_reply(case.expected_output, actual)
-        checks = _checks(case, services, actual, failure)
+        checks = _checks(case, served.mocks, actual, failure)
         trace = _trace_of(run, served.tools)
         record = build_record(case, trace, actual, mail)
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
@@ -212,14 +211,12 @@ def find_agent(options: AgentOptions) -> AgentUnderTest | None:
     raise ConfigurationError(problem, "eval_bad_agent")
 
 
-def _checks(
-    case: EvalTestCase, services: MockedServices, actual: Mapping[str, Any], failure: str | None
-) -> list[Check]:
+def _checks(case: EvalTestCase, mocks: Mocks, actual: Mapping[str, Any], failure: str | None) -> list[Check]:
     """What an agent that is not ours can be judged by: what the mocks captured, and whether it ended well."""
     checks = [] if failure is None else [Check("agent", failure)]  # first, since what is missing may follow from it
     expected = replace(case.expected_output, scenario_instruction_used=None, hand_over_reason=None)
-    captured = partial(check_captured, case, services)
-    thread = partial(check_thread, case, services.captured["gmail"].sent_emails)
+    captured = partial(check_captured, case, mocks)
+    thread = partial(check_thread, case, mocks.mail.sent_emails)
     # What its model takes, nobody sees.
     checks += judge_output(
         expected, actual, case.recipient, thread, captured, partial(check_at_most, case.at_most, actual, None)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
-from guarantee_email_agent.eval.mocks import MockAnthropicClient, MockedServices
+from guarantee_email_agent.eval.mocks import MockAnthropicClient, MockedServices, Mocks
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import OpenServices
 from guarantee_email_agent.eval.served_mocks import ServedMocks
@@ -51,7 +51,9 @@ def services_over_mcp(server: LoopbackServer) -> OpenServices:
     """For an EvalRunner whose scenarios run in a SkippingEventLoop."""
 
     @asynccontextmanager
-    async def open_services(test_case: EvalTestCase, lexicon: LexiconSource) -> AsyncIterator[MockedServices]:
+    async def open_services(
+        test_case: EvalTestCase, lexicon: LexiconSource
+    ) -> AsyncIterator[tuple[Mocks, MockedServices]]:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SkippingEventLoop)
         served = ServedMocks(test_case, on_silence=partial(loop.skip, _CALL_S))
@@ -64,10 +66,8 @@ def services_over_mcp(server: LoopbackServer) -> OpenServices:
         mail = MailClient("mail", McpMailbox(session("mail", "mail"), clock, _CALL_S), clock)
         warranty = LookUpClient(warranty_over_mcp(session("warranty_api", "warranty"), _CALL_S), clock, WARRANTY)
         ticketing = TicketingClient(McpTickets(session("ticketing", "ticketing"), _CALL_S), clock)
-        model = MockAnthropicClient(lexicon=lexicon)
-        clients = {"gmail": mail, "warranty": warranty, "ticketing": ticketing, "anthropic": model}
         try:
-            yield MockedServices(served.tools, served.clients, clients)
+            yield served.mocks, MockedServices(mail, warranty, ticketing, MockAnthropicClient(lexicon=lexicon))
         finally:
             await asyncio.gather(mail.close(), warranty.close(), ticketing.close(), return_exceptions=True)
             await asyncio.to_thread(server.withdraw, urls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -46,10 +47,9 @@ def find_misfits(
     for name, mapping in mappings.items():
         tool = offered.get(mapping.tool)
         if tool is None:
-            others = _listed(offered) or "nothing"
             hint = suggestion(mapping.tool, list(offered)[:MAX_COMPARED])
-            message = f"the server offers no tool {mapping.tool!r}{hint}{' ' if hint else '; '}It offers {others}"
-            found.append(Misfit((name, "tool"), message.replace("; It", "; it")))
+            others = f"{' It' if hint else '; it'} offers {_listed(offered) or 'nothing'}"
+            found.append(Misfit((name, "tool"), f"the server offers no tool {mapping.tool!r}{hint}{others}"))
             continue
         found += (Misfit((name, *misfit.path), misfit.message) for misfit in _arguments(mapping, own_tools[name], tool))
         found += (Misfit((name, *misfit.path), misfit.message) for misfit in _answer(mapping, own_tools[name], tool))
@@ -62,29 +62,27 @@ def _arguments(mapping: ToolMapping, own: OwnTool, tool: OfferedTool) -> Iterato
     placed: set[str] = set()
     for name, target in mapping.targets.items():
         for path in target.paths:
-            where = ("arguments", name)
+            where, what, steps = ("arguments", name), f"{path} of {tool.name}", parse_field_path(path)
             if path not in placed:
                 placed.add(path)
-                put_at(skeleton, parse_field_path(path), None)
-            schemas = _schemas_at(root, parse_field_path(path))
+                put_at(skeleton, steps, None)
+            schemas = _schemas_at(root, steps)
             if not schemas:
-                yield Misfit(where, _unknown(tool, root, parse_field_path(path), path))
-            elif path in mapping.joined_paths:
-                yield from _type_misfit(where, tool, path, schemas, {"string"})
-            elif target.values:
+                yield Misfit(where, _unknown(tool, root, steps, path))
+            elif target.values and path not in mapping.joined_paths:
                 for value in target.values.values():
-                    yield from _value_misfit((*where, "values"), tool, path, schemas, value)
+                    yield from _value_misfit((*where, "values"), what, schemas, value)
             else:
                 written = own.arguments.get(name, "string") if target.form is None else _WRITTEN[target.form]
-                yield from _type_misfit(where, tool, path, schemas, {written})
+                written = "string" if path in mapping.joined_paths else written
+                yield from _type_misfit(where, what, schemas, {written}, "; `as` or `values` may translate it")
     for path, value in mapping.constants.items():
-        put_at(skeleton, parse_field_path(path), value)
-        where = ("constants", path)
-        schemas = _schemas_at(root, parse_field_path(path))
-        if schemas:
-            yield from _value_misfit(where, tool, path, schemas, value)
+        steps = parse_field_path(path)
+        put_at(skeleton, steps, value)
+        if schemas := _schemas_at(root, steps):
+            yield from _value_misfit(("constants", path), f"{path} of {tool.name}", schemas, value)
         else:
-            yield Misfit(where, _unknown(tool, root, parse_field_path(path), path))
+            yield Misfit(("constants", path), _unknown(tool, root, steps, path))
     yield from _missing(tool, root, skeleton)
 
 
@@ -115,62 +113,40 @@ def _answer(mapping: ToolMapping, own: OwnTool, tool: OfferedTool) -> Iterator[M
     root = tool.output_schema
     if root is None:
         return
-    paths: list[tuple[tuple[str, ...], str, AnswerForm]]
-    paths = [(("result", name), source.path, own.answer[name]) for name, source in mapping.sources.items()]
-    paths += [
-        (("result", name, "each", item), f"{source.path.rstrip('.')}[0]{_below(item_path)}", own.items[item])
-        for name, source in mapping.sources.items()
-        for item, item_path in source.each.items()
-    ]
+    paths: list[tuple[tuple[str, ...], str, AnswerForm | None]] = []
+    for name, source in mapping.sources.items():
+        paths.append((("result", name), source.path, None if source.values else own.answer[name]))
+        for item, path in source.each.items():
+            below = "" if path == "." else path if path.startswith("[") else f".{path}"
+            paths.append((("result", name, "each", item), f"{source.path.rstrip('.')}[0]{below}", own.items[item]))
     for where, path, form in paths:
         schemas = _schemas_at(root, parse_field_path(path))
         if not schemas:
             yield Misfit(where, f"the answer of {tool.name} has no {path}, by what it declares")
-        elif "values" not in _names_of(mapping, where):
-            yield from _type_misfit(where, tool, path, schemas, _FORMS[form], answer=True)
+        elif form is not None:
+            yield from _type_misfit(where, f"{path} in the answer of {tool.name}", schemas, _FORMS[form])
     if mapping.not_found and (empty := mapping.not_found.empty) and not _schemas_at(root, parse_field_path(empty)):
         yield Misfit(("not_found", "empty"), f"the answer of {tool.name} has no {empty}, by what it declares")
 
 
-def _below(path: str) -> str:
-    return "" if path == "." else path if path.startswith("[") else f".{path}"
-
-
-def _names_of(mapping: ToolMapping, where: tuple[str, ...]) -> frozenset[str]:
-    source = mapping.sources[where[1]]
-    return frozenset({"values"} if source.values and len(where) == 2 else ())
-
-
 def _type_misfit(
-    where: tuple[str, ...],
-    tool: OfferedTool,
-    path: str,
-    schemas: Sequence[_Schema],
-    ours: set[str] | frozenset[str],
-    *,
-    answer: bool = False,
+    where: tuple[str, ...], what: str, schemas: Sequence[_Schema], ours: AbstractSet[str], remedy: str = ""
 ) -> Iterator[Misfit]:
     types = _types(schemas)
     if types and types.isdisjoint(ours | ({"number"} if "integer" in ours else set())):
-        declared, needed = " or ".join(sorted(map(_shown, types))), " or ".join(sorted(ours))
-        what = f"{path} in the answer of {tool.name}" if answer else f"{path} of {tool.name}"
-        remedy = "" if answer else "; `as` or `values` may translate it"
-        yield Misfit(where, f"{what} is {declared}, and not {needed}{remedy}")
+        declared = " or ".join(sorted(map(_shown, types)))
+        yield Misfit(where, f"{what} is {declared}, and not {' or '.join(sorted(ours))}{remedy}")
 
 
-def _value_misfit(
-    where: tuple[str, ...], tool: OfferedTool, path: str, schemas: Sequence[_Schema], value: Any
-) -> Iterator[Misfit]:
-    types = _types(schemas)
-    kind = _kind(value)
-    if types and types.isdisjoint({kind} | ({"number"} if kind == "integer" else set())):
-        yield Misfit(where, f"{path} of {tool.name} is {' or '.join(sorted(map(_shown, types)))}, and not {kind}")
+def _value_misfit(where: tuple[str, ...], what: str, schemas: Sequence[_Schema], value: Any) -> Iterator[Misfit]:
+    if misfits := list(_type_misfit(where, what, schemas, {_kind(value)})):
+        yield from misfits
         return
     choices = [schema["enum"] for schema in schemas if isinstance(schema.get("enum"), list)]
     choices += [[schema["const"]] for schema in schemas if "const" in schema]
     if choices and len(choices) == len(schemas) and not any(value in each for each in choices):
         listed = _listed(str(choice) for each in choices for choice in each)
-        yield Misfit(where, f"{path} of {tool.name} is none of its values; they are {listed}")
+        yield Misfit(where, f"{what} is none of its values; they are {listed}")
 
 
 def _kind(value: Any) -> str:
