@@ -25,7 +25,7 @@ from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.ledger import Claim, Ledger
 from guarantee_email_agent.ledger.mail_state import Done
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.services.ports import InboxEntry
@@ -97,6 +97,44 @@ class TestDrain:
         assert len(inbox.observer.results) == 12
         assert inbox.observer.down[-1] == []  # since others could be read
 
+    def test_mails_that_an_agent_without_memory_died_over_are_good(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first", "second", "third")
+        for _ in range(5):
+            for name in inbox.mailbox.mails:
+                key = mail_identity(parse_email(inbox.mailbox.mails[name]), KEY)
+                place = content_identity(f"place the inbox {name}".encode(), KEY)
+                ledger.claim(key, location_key=place, owner="gone:1", lease_s=0)
+        assert inbox.drain()
+        assert inbox.daemon.finished == {"answered": 3}
+
+    def test_the_mail_that_an_agent_died_over_last_is_tried_last(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first", "second", "third")
+        keys = {name: content_identity(f"place the inbox {name}".encode(), KEY) for name in inbox.mailbox.mails}
+        for name in ("second", "first"):
+            ledger.claim(keys[name], location_key=keys[name], owner="gone:1", lease_s=0)
+        inbox.daemon.worker = replace(
+            inbox.daemon.worker, settings=replace(inbox.daemon.worker.settings, concurrency=1)
+        )
+        assert inbox.drain()
+        assert list(inbox.mailbox.marks) == ["third", "second", "first"]
+
+    @pytest.mark.parametrize("stage", ["claimed", "sent", "not sent", "elsewhere"])
+    def test_a_mail_that_a_person_took_while_no_agent_ran_is_settled(
+        self, ledger: Ledger, location: str, stage: str
+    ) -> None:
+        inbox = Inbox(ledger)
+        key = content_identity(b"mailbox elsewhere" if stage == "elsewhere" else b"mailbox the inbox", KEY)
+        claim = ledger.claim("a1" * 16, location_key="b2" * 16, owner="gone:1", lease_s=0, mailbox_key=key)
+        assert isinstance(claim, Claim)
+        if "sent" in stage:
+            ledger.intend_send(claim, "<reply@example.com>")
+        inbox.mailbox.sent = ["<reply@example.com>"] if stage == "sent" else []
+        assert inbox.drain()
+        with closing(sqlite3.connect(location)) as file:
+            ((outcome, reason),) = file.execute("SELECT outcome, reason FROM ledger_mails").fetchall()
+        expected = {"sent": ("answered", "proved"), "elsewhere": (None, "")}
+        assert (outcome, reason) == expected.get(stage, (None, "mail_not_waiting"))
+
     def test_a_mail_claimed_by_another_agent_does_not_count_as_finished(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first", "second")
         place = content_identity(b"place the inbox first", KEY)
@@ -146,7 +184,7 @@ class TestObservedMails:
                 "created_at, changed_at) VALUES (?, 'claimed', 1, 1, 0, 0, 'observed', '', 0, 0)",
                 keys,
             )
-            file.executemany("INSERT INTO ledger_places VALUES (?1, ?1, NULL)", keys)
+            file.executemany("INSERT INTO ledger_places VALUES (?1, ?1, NULL, NULL)", keys)
         assert inbox.drain()
         assert inbox.daemon.finished == {"answered": 1}
         assert asyncio.run(inbox.daemon.count_inbox())["observed"] == 12_000

@@ -8,12 +8,15 @@ import pytest
 from agent_in_memory import AgentInMemory, outcome, retry
 from mailbox_in_memory import integration_error
 
+from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader
 
 
-def settle(agent: AgentInMemory) -> WorkResult:
-    return asyncio.run(agent.worker.settle("first"))
+def settle(agent: AgentInMemory, mail_id: str | None = "first") -> WorkResult:
+    worker = agent.worker
+    place = key_of_location(worker.mailbox_name, "first", worker.processor.identity_key)
+    return asyncio.run(worker.settle(place, mail_id))
 
 
 def failed(agent: AgentInMemory) -> None:

@@ -42,7 +42,7 @@ def refused(call: Callable[[], object]) -> str:
 
 
 def test_a_new_mail_is_claimed(ledger: Ledger) -> None:
-    assert claimed(ledger) == Claim(MAIL, LOCATION, 1, 1, "new", None, None, None, "", "send")
+    assert claimed(ledger) == Claim(MAIL, LOCATION, 1, 1, 0, "new", None, None, None, "", "send")
 
 
 def test_a_claimed_mail_is_busy_for_everybody_else(ledger: Ledger) -> None:
@@ -57,7 +57,26 @@ def test_a_lease_that_ran_out_is_taken_over_with_a_higher_fence(ledger: Ledger, 
     first = claimed(ledger, "one:1")
     ledger_sql.pass_time(LEASE_S + 1)
     second = claimed(ledger, "two:2")
-    assert (second.fence, second.attempts, second.previous) == (first.fence + 1, 2, "claimed")
+    assert (second.fence, second.attempts, second.crashes, second.previous) == (first.fence + 1, 1, 1, "claimed")
+
+
+@pytest.mark.parametrize(
+    ("beside", "counted"), [("nobody", 3), ("another that died with it", 0), ("others that end meanwhile", 3)]
+)
+def test_a_crash_counts_against_the_one_mail_that_can_have_caused_it(
+    ledger: Ledger, ledger_sql: Any, beside: str, counted: int
+) -> None:
+    for number in range(3):
+        claimed(ledger, f"host:{number}")
+        if beside != "nobody":
+            claimed(ledger, f"host:{number}", mail="c3" * 16, location="c3" * 16)
+        if beside == "others that end meanwhile":
+            ledger.finish(claimed(ledger, "two:2", mail=f"{number:032x}", location=f"{number:032x}"), "not_answered")
+        ledger_sql.pass_time(LEASE_S + 1)
+    last = claimed(ledger)
+    assert (last.attempts, last.crashes, last.reason) == (1, counted, "crash")
+    ledger.release(last, count_attempt=False, retry_after_s=0, reason="stopped")
+    assert claimed(ledger).attempts == 1
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)

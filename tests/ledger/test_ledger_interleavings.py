@@ -28,6 +28,7 @@ class Expected:
     lease_over: bool = True
     fence: int = 0
     attempts: int = 0
+    given_back: int = 0
     intended: str | None = None
     open_sending: bool = False
     sent: bool = False
@@ -60,16 +61,13 @@ def claim(ledger: Ledger, mail: str, owner: str, expected: Expected) -> None:
         assert expected.outcome is None
         assert expected.lease_over, "taken from a living owner, or before its wait was over"
         assert answer.fence > expected.fence
-        assert answer.attempts == expected.attempts + 1
+        expected.attempts += expected.holder is None
+        assert answer.attempts == expected.attempts
+        assert answer.crashes <= answer.fence - expected.given_back - 1
         assert (answer.previous == "sending") == expected.open_sending
         assert answer.delivery == (expected.intended or "send")
         expected.claims[owner] = answer
-        expected.holder, expected.fence, expected.attempts, expected.lease_over = (
-            owner,
-            answer.fence,
-            answer.attempts,
-            False,
-        )
+        expected.holder, expected.fence, expected.lease_over = owner, answer.fence, False
     elif isinstance(answer, Done):
         assert answer.outcome == expected.outcome
     else:
@@ -97,6 +95,7 @@ def write(ledger: Ledger, ledger_sql: Any, mail: str, owner: str, event: str, ex
     expected.lease_over = False
     if event in ("failed", "outage"):
         expected.holder = None
+        expected.given_back += 1
         expected.lease_over = event == "outage"
         expected.attempts -= event == "outage"
     elif event in FINISH:

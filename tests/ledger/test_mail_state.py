@@ -29,7 +29,7 @@ def test_a_clock_that_went_back_frees_nothing_and_prolongs_a_lease_by_its_own_le
     assert isinstance(state, Busy)
     assert state.retry_in_s <= LEASE_S
     ledger_sql.pass_time(LEASE_S + 1)
-    assert claimed(ledger, "two:2").attempts == 2
+    assert claimed(ledger, "two:2").crashes == 1
 
 
 def test_a_claim_notices_a_clock_that_went_back_as_well(ledger: Ledger, ledger_sql: Any) -> None:
@@ -61,5 +61,6 @@ def test_a_poll_learns_of_its_inbox_at_once_what_the_ledger_knows(ledger: Ledger
     assert ledger.interventions.give_back(held)
     unseen = [f"{number:032x}" for number in range(1200)]
     known = ledger.inbox([*unseen, MAIL, "e5" * 16])
-    assert known == InboxState(frozenset({MAIL, "e5" * 16}), frozenset({MAIL}), frozenset({"c3" * 16}))
-    assert ledger.inbox([]) == InboxState(frozenset(), frozenset(), frozenset({"c3" * 16}))
+    seen, released = frozenset({MAIL, "e5" * 16}), frozenset({"c3" * 16})
+    assert known == InboxState(seen, frozenset({MAIL}), released, {"e5" * 16: known.crashed["e5" * 16]})
+    assert ledger.inbox([]) == InboxState(frozenset(), frozenset(), released, {})

@@ -53,7 +53,9 @@ class Waits(SkippingClock):
 
 def ask(config: Config, clock: SkippingClock | None = None, max_wait_s: float = MAX_WAIT_S, **changes: Any) -> Any:
     async def once() -> Any:
-        async with aclosing(AnthropicModel.of(config, clock=clock or SkippingClock(), max_wait_s=max_wait_s)) as model:
+        waits = clock or SkippingClock()
+        limiter = RateLimiter.of(config.llm, waits, jitter=lambda: 0.0)
+        async with aclosing(AnthropicModel.of(config, clock=waits, max_wait_s=max_wait_s, limiter=limiter)) as model:
             return await model.messages.create(**{**REQUEST, **changes})
 
     return asyncio.run(once())
@@ -205,7 +207,7 @@ def test_clients_with_one_limiter_share_pauses_and_what_headers_tell(server: Mes
     told = {"anthropic-ratelimit-requests-limit": "60", "anthropic-ratelimit-requests-remaining": "1"}
     server.replies = [error_reply(429, retry_after="20"), replace(answer(), headers=told)]
     clock, config = Waits(), anthropic_config(server.url)
-    limiter = RateLimiter.of(config.llm, clock)
+    limiter = RateLimiter.of(config.llm, clock, jitter=lambda: 0.0)
 
     async def scene() -> list[float]:
         waited = []

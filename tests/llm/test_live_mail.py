@@ -194,7 +194,10 @@ def test_an_answer_in_another_shape_is_asked_for_once_more(desk: Desk, wrong: Re
 
 
 @pytest.mark.parametrize(("reply", "code", "says"), FAILURES.values(), ids=FAILURES)
-def test_what_goes_on_is_an_error_after_three_attempts(desk: Desk, reply: Reply, code: str, says: str) -> None:
+def test_what_goes_on_is_an_error_after_three_attempts(
+    desk: Desk, reply: Reply, code: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guarantee_email_agent.llm.rate_limit.JITTER_SHARE", 0.0)
     desk.server.replies = [INTERPRETED, reply]
 
     result = desk.process()

@@ -84,7 +84,7 @@ class Daemon:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._not_before: dict[str, float] = {}
         self._finished_ids: set[str] = set()  # since the inbox was listed last
-        self._taken_ids: set[str] = set()  # of mails that ended nowhere yet, and are listed no more
+        self._taken: dict[str, str] = {}  # by where it lay: a mail that ended nowhere yet, and is listed no more
         self._failures = 0  # for an outage, in a row
         self._paused_until = 0.0
         self._warned_of_length = self._told_of_first_start = False
@@ -202,14 +202,16 @@ class Daemon:
                 MAX_LISTED,
             )
         listed = {entry.id for entry in entries}
-        if len(entries) < limit:
-            self._taken_ids |= self.unfinished.keys() - listed
+        if is_complete := len(entries) < limit:
+            self._taken |= {self._location_key(mail): mail for mail in self.unfinished.keys() - listed}
             self.unfinished = {mail: why for mail, why in self.unfinished.items() if mail in listed}
-        # Those that failed come last, the latest at the very end: a service may be down for one of them only.
-        order = {mail: position for position, mail in enumerate(self.unfinished, 1)}
-        entries.sort(key=lambda entry: order.get(entry.id, 0))
         location_keys = {entry.id: self._location_key(entry.id) for entry in entries}
-        known = await asyncio.to_thread(self.worker.ledger.inbox, list(location_keys.values()))
+        known = await self.worker.inbox(list(location_keys.values()), listed_at, is_complete=is_complete)
+        # Those that failed come last, the latest at the very end: a service may be down for one of them only. So do
+        # those that an agent died over, which may be the fault of one of them.
+        order = {mail: position for position, mail in enumerate(self.unfinished, 1)}
+        crashed = {mail: known.crashed.get(key, 0.0) for mail, key in location_keys.items()}
+        entries.sort(key=lambda entry: (order.get(entry.id, 0), crashed[entry.id]))
         self._forget_waits_of(known.released)
         started = self._pass_over(known.observed, location_keys)
         self._look_over(entries, limit, listed_at)
@@ -219,10 +221,9 @@ class Daemon:
             if not await self._may_start():
                 break
             is_new = location_keys[entry.id] not in known.seen
-            self._taken_ids.discard(entry.id)
             self._tasks[entry.id] = asyncio.create_task(self._work(entry, listed_at, is_new=is_new))
             started += 1
-        await self._settle_taken(listed)
+        await self._settle_unlisted(known.unlisted)
         return started
 
     async def _correct_first_start(self, read: Callable[[], float]) -> None:
@@ -236,12 +237,13 @@ class Daemon:
             )
         self.answer_since, self._told_of_first_start = since, True
 
-    async def _settle_taken(self, listed: set[str]) -> None:
-        """Start with those that are due; a person may have dealt with them between two tries."""
-        for mail in sorted(self._taken_ids - listed - self._tasks.keys() - self._not_before.keys()):
+    async def _settle_unlisted(self, places: Collection[str]) -> None:
+        """A person may have dealt with these mails since their last try, or they grew too old."""
+        known = {*self._not_before, *self._tasks, *map(self._location_key, self._tasks)} if places else set()
+        for place in sorted(set(places) - known):
             if not await self._may_start():
                 break
-            self._tasks[mail] = asyncio.create_task(self._settle(mail))
+            self._tasks[place] = asyncio.create_task(self._settle(place, self._taken.pop(place, None)))
 
     def _look_over(self, entries: Sequence[InboxEntry], limit: int, now: float) -> None:
         """How many mails wait, and since when. now: on the ledger's clock, when the list was asked for."""
@@ -288,9 +290,7 @@ class Daemon:
             self._not_before = {
                 mail: moment
                 for mail, moment in self._not_before.items()
-                if (self._draining and moment == inf)
-                or mail in self._taken_ids
-                or self._location_key(mail) not in released
+                if (self._draining and moment == inf) or self._location_key(mail) not in released
             }
 
     def _inbox_filter(self, now: float) -> InboxFilter:
@@ -322,24 +322,21 @@ class Daemon:
         finally:
             del self._tasks[entry.id]
 
-    async def _settle(self, mail: str) -> None:
-        retry_s: float | None = OUTAGE_BACKOFF.longest_s
+    async def _settle(self, place: str, mail: str | None) -> None:
+        retry_s = OUTAGE_BACKOFF.longest_s  # or until it is listed again
         try:
-            result = await self.worker.settle(mail)
+            result = await self.worker.settle(place, mail)
             if result.ended is not None:
-                self._notifier.mail_worked(InboxEntry(mail, 0), result)
+                self._notifier.mail_worked(InboxEntry(mail or place[:12], 0), result)
                 self.finished[result.ended] += 1
-            if result.disposition != "outage":
-                retry_s = result.retry_s if result.disposition in ("waiting", "busy") else None
+            if result.disposition in ("waiting", "busy"):
+                retry_s = max(result.retry_s, 1.0)
         except Exception as error:
-            logger.error("Email %s is left open: unexpected %s", mail, type(error).__name__)
+            logger.error("Email %s is left open: unexpected %s", mail or place[:12], type(error).__name__)
             logger.debug("Unexpected failure", exc_info=True)
         finally:
-            del self._tasks[mail]
-        if retry_s is None:
-            self._taken_ids.discard(mail)
-        else:
-            self._not_before[mail] = self._clock.monotonic() + max(retry_s, 1.0)
+            del self._tasks[place]
+        self._not_before[place] = self._clock.monotonic() + retry_s
 
     def _record(self, entry: InboxEntry, result: WorkResult) -> None:
         self._notifier.mail_worked(entry, result)
@@ -352,8 +349,6 @@ class Daemon:
             self._not_before[entry.id] = inf if self._draining else now + max(result.retry_s, 1.0)
         if result.disposition == "gone":
             self._not_before[entry.id] = now + 1.0
-            if not result.mail_key:  # before it could be claimed: an earlier try may have left something open
-                self._taken_ids.add(entry.id)
         if result.disposition == "outage":
             self._failures += 1
             if not self._draining:

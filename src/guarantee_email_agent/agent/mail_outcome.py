@@ -165,7 +165,8 @@ class OutcomeWriter:
             released = await self.release(claim, code, _retry_s(claim.attempts, code), counts=True)
             return replace(released, error=error)
         told = "Email %s failed %d times (%s); it is left for a person"
-        logger.error(told, entry.id, claim.attempts, code, extra=outcome_fields("quarantined", code))
+        failed = max(claim.attempts - (error is None), claim.crashes)
+        logger.error(told, entry.id, failed, code, extra=outcome_fields("quarantined", code))
         return await self._mark_ended(entry, claim, WorkResult("quarantined", reason=code, error=error))
 
     async def finish(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from guarantee_email_agent.agent.identity_key import key_of_location
+from guarantee_email_agent.agent.identity_key import key_of_location, key_of_mailbox
 from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT, AnswerCache, CostLimitedModel, UnsavedCost
 from guarantee_email_agent.agent.mail_outcome import (
     MAIL_NOT_FOUND,
@@ -33,8 +33,8 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
-from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, Waiting
+from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger, OpenMails
+from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, InboxState, Waiting
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.services.ports import DraftState, InboxEntry, Mailbox, MailMark, SentState
 from guarantee_email_agent.utils.clock import counted_waits
@@ -51,6 +51,7 @@ LARGE_BYTES = 2_000_000
 
 _DRAFT_PROOFS: Final[Mapping[DraftState, SentState]] = {"saved": "sent", "not_saved": "not_sent", "unknown": "unknown"}
 _PROVED = "proved"  # its reply was found where it lies
+OTHER_MODE: Final = "other_mode"
 _TOO_LARGE = "mail_too_large"
 _HELD_BACK = "llm_rate_limited"
 _MAY_BE_ITS_OWN = ("_unavailable", "_deferred")
@@ -103,14 +104,21 @@ class MailWorker:
         """
         return await self._result_of(self._work(entry, listed_at, is_new=is_new), entry)
 
-    async def settle(self, mail_id: str) -> WorkResult:
+    async def inbox(self, location_keys: Sequence[str], listed_at: float, *, is_complete: bool) -> InboxState:
+        """What the ledger knows of an inbox that was listed, and where it is complete of what is not in the list."""
+        key = key_of_mailbox(self.mailbox_name, self.processor.identity_key)
+        settled = (NOT_WAITING, OTHER_MODE) if self._observes else (NOT_WAITING,)
+        left = OpenMails(key, settled, listed_at) if is_complete else None
+        return await asyncio.to_thread(self.ledger.inbox, location_keys, left)
+
+    async def settle(self, location_key: str, mail_id: str | None) -> WorkResult:
         """End what was left open of a mail that is no longer listed: a person deals with it, or took it away.
 
         A reply that may have left is looked for; else the mail is with people, unless it comes back. A result of
-        `busy`, `waiting` or `outage` asks for another call.
+        `busy`, `waiting` or `outage` asks for another call. mail_id: None where nobody remembers it.
         """
-        entry = InboxEntry(mail_id, 0)
-        return await self._result_of(self._settle(entry), entry)
+        entry = InboxEntry(mail_id or location_key[:12], 0)
+        return await self._result_of(self._settle(entry, location_key, is_known=mail_id is not None), entry)
 
     async def _result_of(self, work: Coroutine[Any, Any, WorkResult], entry: InboxEntry) -> WorkResult:
         clock = self.processor.clock
@@ -158,29 +166,31 @@ class MailWorker:
                 mail, key = raw, state.mail_key  # stays its key, whether or not it can be read or parsed today
             else:
                 mail, key = self._identify(raw, location_key)
-            claim = await asyncio.to_thread(
-                self.ledger.claim, key, location_key=location_key, owner=self.owner, lease_s=self.lease_s
-            )
+            claim = await self._claim(key, location_key)
             if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
                 return replace(await self._resume(entry, location_key, claim, listed_at), mail_key=key)
             return await self._holding(claim, self._work_on_claim(entry, claim, mail))
 
-    async def _settle(self, entry: InboxEntry) -> WorkResult:
-        location_key = key_of_location(self.mailbox_name, entry.id, self.processor.identity_key)
+    async def _claim(self, mail_key: str, location_key: str) -> Claim | Busy | Waiting | Done:
+        mailbox_key = key_of_mailbox(self.mailbox_name, self.processor.identity_key)
+        return await asyncio.to_thread(
+            self.ledger.claim,
+            mail_key,
+            location_key=location_key,
+            owner=self.owner,
+            lease_s=self.lease_s,
+            mailbox_key=mailbox_key,
+        )
+
+    async def _settle(self, entry: InboxEntry, location_key: str, *, is_known: bool) -> WorkResult:
         state = await asyncio.to_thread(self.ledger.state, location_key)
         if isinstance(state, Busy | Waiting):
             return WorkResult("busy" if isinstance(state, Busy) else "waiting", state.retry_in_s)
         if not isinstance(state, Free) or state.marked:
             return WorkResult("gone")  # it has ended, or its mark is still to be taken off by whoever released it
-        if await self.mailbox.is_waiting(entry.id, self.settings.skip_seen):
+        if is_known and await self.mailbox.is_waiting(entry.id, self.settings.skip_seen):
             return WorkResult("gone")  # the list was out of date
-        claim = await asyncio.to_thread(
-            self.ledger.claim,
-            state.mail_key,
-            location_key=location_key,
-            owner=self.owner,
-            lease_s=self.lease_s,
-        )
+        claim = await self._claim(state.mail_key, location_key)
         if not isinstance(claim, Claim):  # another agent was faster
             return WorkResult("busy", NEIGHBOUR_CHECK_S)
         return await self._holding(claim, self._settle_claim(entry, claim))
@@ -305,15 +315,15 @@ class MailWorker:
             told = "Email %s has %d bytes, too many to be read; it is left for a person"
             logger.error(told, entry.id, entry.size, extra=fields)
             return await self._outcomes.finish(entry, claim, "quarantined", _TOO_LARGE)
-        if claim.attempts > self.settings.max_attempts:
-            return await self._outcomes.quarantine(entry, claim, claim.reason or "crash")
+        if max(claim.attempts - 1, claim.crashes) >= self.settings.max_attempts:
+            return await self._outcomes.quarantine(entry, claim, claim.reason)
         return await self._process(entry, claim, mail)
 
     async def _end_of_earlier_reply(self, entry: InboxEntry, claim: Claim) -> WorkResult | None:
         """The result of a mail whose reply an earlier try sent, or may have sent; None if none was sent."""
         if self._observes and claim.previous not in ("new", "claimed"):
             logger.warning("Email %s was begun in another mode; it is left for that", entry.id)
-            return await self._outcomes.release(claim, "other_mode", self.lease_s, counts=False, waits=True)
+            return await self._outcomes.release(claim, OTHER_MODE, self.lease_s, counts=False, waits=True)
         is_draft = claim.delivery == "draft"
         if claim.previous == "sending":
             message_id = str(claim.reply_message_id)

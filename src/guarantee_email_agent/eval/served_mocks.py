@@ -59,7 +59,7 @@ _SERVICES: Final = {"mail": "gmail", "warranty": "warranty_api", "ticketing": "t
 
 
 class ServedMocks:
-    """mocks: hold what was sent and created, and the calls, as those of a run in process do. world: the scenario's tables.
+    """mocks: hold what was sent, created and called, as those of a run in process do. world: the tables.
 
     stopped_by: why the agent has to stop at once; None as long as it need not.
     """

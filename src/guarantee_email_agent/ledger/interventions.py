@@ -161,7 +161,8 @@ class Interventions:
                     stage=_STAGE_OF_HELD,
                     reason=RELEASING,
                     # Here, since a hold that is cut short ends by itself.
-                    attempts=row.attempts if row.outcome is None and not again else 0,
+                    attempts=_failures(row) if row.outcome is None and not again else 0,
+                    crashes=0,
                     fence=mails.c.fence + 1,
                     owner=owner,
                     since=NOW,
@@ -191,6 +192,11 @@ def _require_free(row: AnyRow, has_ended: Callable[[str], bool]) -> None:
         raise _busy(row)
     if left_s > 0 and row.stage == "sending":
         raise _on_its_way(row, left_s)
+
+
+def _failures(row: AnyRow) -> int:
+    """Its tries, without one that a crash cut short."""
+    return int(row.attempts) - (row.owner is not None and row.reason != RELEASING)
 
 
 def _left_s(row: AnyRow) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, Update
 
@@ -58,7 +58,8 @@ _BATCH_SIZE = 1000
 class Claim:
     """A lease on one mail: only the holder of the latest one may write.
 
-    fence: higher at every claim of this mail. attempts: this one included; released outages are not counted.
+    fence: higher at every claim of this mail. attempts: this one included; outages and crashes are not counted.
+    crashes: how often an agent died over this mail, as far as it was not over several.
     previous: where an earlier claim left it. `sending` asks for proof before anything else is done, `sent` only for
     its end. ticket_key, ticket_id, reply_message_id, reason, delivery: what earlier claims wrote down; `delivery` says
     where the proof of a reply lies, among the mails sent or the drafts.
@@ -68,12 +69,24 @@ class Claim:
     location_key: str
     fence: int
     attempts: int
+    crashes: int
     previous: Literal["new"] | Stage
     ticket_key: str | None
     ticket_id: str | None
     reply_message_id: str | None
     reason: str
     delivery: Delivery
+
+
+class OpenMails(NamedTuple):
+    """Those of a mailbox that have no outcome, are due, and did not change since it was listed in full.
+
+    settled: the reasons of those that are left as they are. listed_at: `time()` before the list was asked for.
+    """
+
+    at_mailbox: str
+    settled: tuple[str, ...]
+    listed_at: float
 
 
 class LeaseLostError(AgentError):
@@ -103,13 +116,15 @@ class Ledger:
         """Where it is, without a password."""
         return self._database.name
 
-    def claim(self, mail_key: str, *, location_key: str, owner: str, lease_s: float) -> Claim | Busy | Waiting | Done:
+    def claim(
+        self, mail_key: str, *, location_key: str, owner: str, lease_s: float, mailbox_key: str | None = None
+    ) -> Claim | Busy | Waiting | Done:
         """Claim a mail for `lease_s` seconds from now, if it is neither finished nor waiting nor claimed by another.
 
         A lease that ran out is taken over. In any case the ledger remembers that this mail lies at `location_key`.
         mail_key: `location_key` for a mail that cannot be read. If others could, theirs counts; and what ended before
         it could be read has ended, as what is claimed by then is claimed.
-        owner: who claims, for people to read, e.g. `host:pid`.
+        owner: who claims, for people to read, e.g. `host:pid`. mailbox_key: of the mailbox that the location is in.
         """
         ids = {
             "mail_key": require_form("mail_key", mail_key, _HASH),
@@ -130,7 +145,7 @@ class Ledger:
             if unread is not None and isinstance(held := mail_state(unread), Busy):  # a person releases it, perhaps
                 return held
             row = connection.execute(tables.CLAIM[connection.dialect.name], {**ids, **lease}).one_or_none()
-            connection.execute(tables.SAVE_LOCATION[connection.dialect.name], ids)
+            connection.execute(tables.SAVE_LOCATION[connection.dialect.name], {**ids, "mailbox_key": mailbox_key})
             if unread is not None:
                 connection.execute(tables.FORGET_PLACELESS, {"at_mail": location_key})
             if row is not None and row.fence > 1:
@@ -145,7 +160,7 @@ class Ledger:
                 return Waiting(mail_key, 0.0, found.attempts, found.reason) if isinstance(state, Free) else state
         previous: Literal["new"] | Stage = "new" if row.fence == 1 else row.stage
         kept = row.ticket_key, row.ticket_id, row.reply_message_id, row.reason, row.delivery
-        return Claim(mail_key, location_key, row.fence, row.attempts, previous, *kept)
+        return Claim(mail_key, location_key, row.fence, row.attempts, row.crashes, previous, *kept)
 
     def intend_ticket(self, claim: Claim, ticket_key: str) -> None:
         """Write down that the ticket with this idempotency key is about to be created."""
@@ -317,23 +332,27 @@ class Ledger:
         with self._database.write_transaction() as connection:
             write_fact(connection, name, str(number))
 
-    def inbox(self, location_keys: Sequence[str]) -> InboxState:
+    def inbox(self, location_keys: Sequence[str], of: OpenMails | None = None) -> InboxState:
         """What a poll has to know before it starts mails, in one transaction, to be asked after the inbox was listed.
 
         Whoever starts a mail that was not seen need not ask for its `state`: another agent may claim it before we do,
         but so it may behind any answer of `state`, and `claim` is the one that decides.
         """
         with self._database.read_transaction() as connection:
-            outcomes = _outcomes(connection, location_keys)
+            rows = _at_places(connection, location_keys)
             released = frozenset(connection.scalars(tables.RELEASED))
-        observed = frozenset(place for place, outcome in outcomes.items() if outcome == "observed")
-        return InboxState(frozenset(outcomes), observed, released)
+            left = connection.execute(tables.OPEN, of._asdict()).all() if of is not None else ()
+        observed = frozenset(row.place for row in rows if row.outcome == "observed")
+        crashed = {row.place: row.since for row in rows if row.owner is not None or row.reason == tables.CRASH}
+        listed = {row.mail_key for row in rows}
+        unlisted = frozenset(row.place for row in left if row.mail_key not in listed)
+        return InboxState(frozenset(row.place for row in rows), observed, released, crashed, unlisted)
 
     def observed(self, location_keys: Sequence[str]) -> set[str]:
         """Those of these locations where a mail lies that was only observed."""
         with self._database.read_transaction() as connection:
-            outcomes = _outcomes(connection, location_keys)
-        return {place for place, outcome in outcomes.items() if outcome == "observed"}
+            rows = _at_places(connection, location_keys)
+        return {row.place for row in rows if row.outcome == "observed"}
 
     def prune(self, older_than_days: int) -> int:
         """Forget mails that ended so long ago, as `pruning.prune` says; returns how many."""
@@ -376,13 +395,12 @@ def _write_under_claim(
     )
 
 
-def _outcomes(connection: Connection, location_keys: Sequence[str]) -> dict[str, Outcome | None]:
-    """Of the mails at these locations, as far as they were seen. In batches: a statement takes so many values only."""
-    outcomes: dict[str, Outcome | None] = {}
+def _at_places(connection: Connection, location_keys: Sequence[str]) -> list[tables.AnyRow]:
+    """The mails at these locations, as far as they were seen. In batches: a statement takes so many values only."""
+    rows: list[tables.AnyRow] = []
     for start in range(0, len(location_keys), _BATCH_SIZE):
-        rows = connection.execute(tables.OUTCOMES, {"places": location_keys[start : start + _BATCH_SIZE]})
-        outcomes.update((row.place, row.outcome) for row in rows)
-    return outcomes
+        rows += connection.execute(tables.AT_PLACES, {"places": location_keys[start : start + _BATCH_SIZE]})
+    return rows
 
 
 def _usable_ids(reply_message_ids: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
@@ -67,12 +68,16 @@ class InboxState:
     """What the ledger says of an inbox that was just listed, as location keys.
 
     seen: those of the list that the ledger has seen before. observed: of these, where a mail lies that was only
-    observed. released: wherever a mail lies that a person gave back to the agents, and that can be claimed.
+    observed. released: wherever a mail lies that a person gave back to the agents, and that can be claimed. crashed:
+    those that an agent works on, or died over, and since when. unlisted: where one of the OpenMails lay that is not in
+    the list.
     """
 
     seen: frozenset[str]
     observed: frozenset[str]
     released: frozenset[str]
+    crashed: Mapping[str, float]
+    unlisted: frozenset[str] = frozenset()
 
 
 def ended(row: AnyRow) -> Done:

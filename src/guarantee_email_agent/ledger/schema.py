@@ -15,7 +15,7 @@ from guarantee_email_agent.ledger.facts import OF_NO_MAILBOX, read_fact
 from guarantee_email_agent.ledger.tables import agents, facts, locations, mails, metadata
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-SCHEMA_VERSION: Final = 5  # of 3 and 4 the tables in use are the same
+SCHEMA_VERSION: Final = 6  # of 3 and 4 the tables in use are the same
 
 LEDGER_ID: Final = "ledger_id"
 """A fact: what a mailbox is marked with that is served with this ledger."""
@@ -23,10 +23,13 @@ LEDGER_ID: Final = "ledger_id"
 KEY_FINGERPRINT: Final = "key_fingerprint"
 """A fact: by which the key is known that the hashes are keyed with."""
 
-_ADDED_IN_2: Final = ("delivery", "replied_at", "thread_key", "admitted_at", "sender_key", "text_key")
-_ADDED_IN_3: Final = ("released_at", "worked_s", "cost_usd")
-_ADDED_IN_5: Final = ("copy_key",)
-_ADDED_SINCE_1: Final = (*_ADDED_IN_2, *_ADDED_IN_3, *_ADDED_IN_5)
+_ADDED: Final = {  # in which version
+    2: ("delivery", "replied_at", "thread_key", "admitted_at", "sender_key", "text_key"),
+    3: ("released_at", "worked_s", "cost_usd"),
+    5: ("copy_key",),
+    6: ("crashes", "mailbox_key"),
+}
+_ADDED_SINCE_1: Final = tuple(name for names in _ADDED.values() for name in names)
 _CHECKS_OF_2: Final = ("ledger_mails_outcome", "ledger_mails_delivery")
 
 
@@ -42,7 +45,7 @@ def prepare_schema(database: Database, connection: Connection, key: bytes) -> No
     if version == 1:
         _add_conversations(database, connection)
     elif version < SCHEMA_VERSION:
-        _add_columns(connection, (*(_ADDED_IN_3 if version == 2 else ()), *_ADDED_IN_5))
+        _add_columns(connection, tuple(name for since, names in _ADDED.items() if since > version for name in names))
     agents.create(connection, checkfirst=True)
     if read_fact(connection, LEDGER_ID) is None:
         # made before mailboxes bore a mark of their ledger
@@ -139,22 +142,22 @@ def _rebuild_sqlite_tables(connection: Connection) -> None:
 
 
 def _alter_postgresql_tables(connection: Connection) -> None:
-    added = [f"ADD COLUMN {CreateColumn(mails.c[name]).compile(connection)}" for name in _ADDED_SINCE_1]
+    _add_columns(connection, _ADDED_SINCE_1)
     checks = [check for check in mails.constraints if isinstance(check, CheckConstraint) and check.name in _CHECKS_OF_2]
-    added += [f"ADD CONSTRAINT {check.name} CHECK ({check.sqltext})" for check in checks]
+    added = [f"ADD CONSTRAINT {check.name} CHECK ({check.sqltext})" for check in checks]
     connection.exec_driver_sql(
         f"ALTER TABLE {mails.name} DROP CONSTRAINT IF EXISTS ledger_mails_outcome, {', '.join(added)}"
     )
-    for index in mails.indexes:
-        index.create(connection, checkfirst=True)
     # Without figures for the new columns the planner takes parallel workers, and 20 ms, for what takes one.
     connection.exec_driver_sql(f"ANALYZE {mails.name}")
 
 
 def _add_columns(connection: Connection, names: tuple[str, ...]) -> None:
     """Columns without a value, and their indexes, on either database."""
-    for name in names:
-        column = CreateColumn(mails.c[name]).compile(connection)
-        connection.exec_driver_sql(f"ALTER TABLE {mails.name} ADD COLUMN {column}")
+    for table in (mails, locations):
+        for name in names:
+            if name in table.c:
+                column = CreateColumn(table.c[name]).compile(connection)
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {column}")
     for index in mails.indexes:
         index.create(connection, checkfirst=True)

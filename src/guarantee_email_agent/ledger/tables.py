@@ -95,6 +95,7 @@ mails = Table(
     Column("worked_s", Double),
     Column("cost_usd", Double),
     Column("copy_key", Text),
+    Column("crashes", Integer, nullable=False, server_default="0"),
     CheckConstraint("stage IN ('claimed', 'ticketing', 'ticketed', 'sending', 'sent')", name="ledger_mails_stage"),
     CheckConstraint(
         "outcome IN ('answered', 'drafted', 'handed_over', 'not_answered', 'observed', 'quarantined', 'unknown')",
@@ -128,6 +129,7 @@ locations = Table(
     Column("place", Text, primary_key=True),
     Column("mail_key", Text, ForeignKey(mails.c.mail_key, ondelete="CASCADE"), nullable=False),
     Column("marked_at", Double),
+    Column("mailbox_key", Text),
     sqlite_with_rowid=False,
 )
 Index("ledger_places_by_mail", locations.c.mail_key)
@@ -191,6 +193,9 @@ _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 RELEASING: Final = "releasing"
 """The reason of a mail while its mark is being taken off."""
 
+CRASH: Final = "crash"
+"""The reason of a mail whose last claim was neither ended nor given back: its owner died, or stood still."""
+
 BEFORE_SENDING: Final[tuple[Stage, ...]] = ("claimed", "ticketing", "ticketed")
 _HAS_REPLY_INTENT: Final = mails.c.reply_message_id.is_not(None)
 # Its proof, or who stands still after sending it, may come hours after a reply has left.
@@ -252,8 +257,9 @@ FREE: Final = (  # at_mail, at_owner
     .where(
         mails.c.mail_key == bindparam("at_mail"),
         mails.c.owner == bindparam("at_owner"),
+        mails.c.span_s > 0,
     )
-    .values(owner=None, span_s=0.0, since=NOW, changed_at=NOW)
+    .values(span_s=0.0, changed_at=NOW)  # its owner stays: who claims it next sees a crash
 )
 CURRENT_CLAIM: Final = select(mails.c.stage, mails.c.fence, mails.c.owner, mails.c.outcome).where(
     mails.c.mail_key == bindparam("at_mail")
@@ -298,15 +304,28 @@ REOPEN: Final = (  # listed_at, at_fence
 STATE: Final = (
     select(mails, locations.c.place, locations.c.marked_at, NOW.label("now")).join(locations).where(_AT_LOCATION)
 )
-# Whoever asks compares the outcomes: with a condition SQLite goes through all mails of that outcome for each location.
-OUTCOMES: Final = (  # places
-    select(locations.c.place, mails.c.outcome)
+# Whoever asks compares what it gets: with a condition SQLite goes through all mails of that outcome for each location.
+AT_PLACES: Final = (  # places
+    select(locations.c.place, mails.c.mail_key, mails.c.outcome, mails.c.owner, mails.c.reason, mails.c.since)
     .join(mails)
     .where(locations.c.place.in_(bindparam("places", expanding=True)))
 )
 
 RELEASED: Final = (
     select(locations.c.place).join(mails).where(mails.c.released_at.is_not(None), mails.c.outcome.is_(None), _IS_DUE)
+)
+
+OPEN: Final = (  # at_mailbox, settled, listed_at
+    select(locations.c.place, mails.c.mail_key)
+    .join(mails)
+    .where(
+        locations.c.mailbox_key == bindparam("at_mailbox"),
+        locations.c.marked_at.is_(None),
+        mails.c.outcome.is_(None),
+        mails.c.reason.not_in(bindparam("settled", expanding=True)),
+        mails.c.changed_at < bindparam("listed_at"),
+        _IS_DUE,
+    )
 )
 
 LOCK: Final = select(mails.c.mail_key).where(mails.c.mail_key == bindparam("at_mail")).with_for_update()
@@ -321,6 +340,21 @@ def by_dialect(build: Callable[[Any], Any]) -> dict[str, Any]:
     return {"sqlite": build(sqlite.insert), "postgresql": build(postgresql.insert)}
 
 
+_CRASHED: Final = and_(mails.c.owner.is_not(None), mails.c.reason != RELEASING)
+_OTHER: Final = mails.alias("other")
+
+
+def _exists_other(*criteria: Any) -> Any:
+    return select(_OTHER.c.mail_key).where(_OTHER.c.mail_key != mails.c.mail_key, *criteria).correlate(mails).exists()
+
+
+# Of a crash that other mails share nobody can tell whose it is, before one of them gets to its end.
+_CRASH_IS_ITS_OWN: Final = or_(
+    _exists_other(_OTHER.c.outcome.is_not(None), _OTHER.c.changed_at > mails.c.since),
+    ~_exists_other(_OTHER.c.outcome.is_(None), or_(_OTHER.c.reason == CRASH, _OTHER.c.owner == mails.c.owner)),
+)
+
+
 def _claim(insert: Any) -> Any:
     """Insert the mail, or claim it anew where it is free; then it returns the row. Open: mail_key, owner, span_s."""
     claim = insert(mails).values(
@@ -329,10 +363,11 @@ def _claim(insert: Any) -> Any:
     return claim.on_conflict_do_update(
         index_elements=[mails.c.mail_key],
         set_={
-            "attempts": mails.c.attempts + 1,
+            "attempts": mails.c.attempts + case((_CRASHED, 0), else_=1),
+            "crashes": mails.c.crashes + case((and_(_CRASHED, _CRASH_IS_ITS_OWN), 1), else_=0),
             "fence": mails.c.fence + 1,
             "released_at": None,
-            "reason": case((mails.c.reason == RELEASING, ""), else_=mails.c.reason),
+            "reason": case((_CRASHED, CRASH), (mails.c.reason == RELEASING, ""), else_=mails.c.reason),
             **{name: claim.excluded[name] for name in ("owner", "since", "span_s", "changed_at")},
         },
         where=and_(mails.c.outcome.is_(None), _IS_DUE),
@@ -340,12 +375,15 @@ def _claim(insert: Any) -> Any:
 
 
 def _save_location(insert: Any) -> Any:
-    """Remember which mail lies there, even if another one did before. Open: place, mail_key."""
+    """Remember which mail lies there, even if another one did before. Open: place, mail_key, mailbox_key."""
     save = insert(locations)
     return save.on_conflict_do_update(
         index_elements=[locations.c.place],
-        set_={"mail_key": save.excluded.mail_key, "marked_at": None},
-        where=locations.c.mail_key != save.excluded.mail_key,
+        set_={
+            "mail_key": save.excluded.mail_key,
+            "mailbox_key": save.excluded.mailbox_key,
+            "marked_at": case((locations.c.mail_key == save.excluded.mail_key, locations.c.marked_at)),
+        },
     )
 
 

@@ -4,8 +4,9 @@ The API has token buckets that refill all the time, so here are the same. What i
 answer that says so: calls that were begun meanwhile are not in it. So an answer tells how large a bucket is, and its
 level only when it is made; after that only a refusal corrects the level, since a bucket is known to be empty then.
 
-Where nothing is known of the limits, one call goes first after a refusal, and each answer lets two more go: all at once
-would mostly be refused again.
+Where nothing is known of the limits, one call goes first, at the start as after a refusal, and each answer lets two
+more go: all at once would mostly be refused. Two refusals tell a limit: the bucket was empty at both, so what was let
+through in between is what came in. That grows a little with each answer, until the next refusal measures it anew.
 
 An API that is overloaded (HTTP 529) refuses some requests and answers others. While it answers most, only those wait
 that were refused; where it refuses one in five, or has answered nobody lately, nobody asks until the pause is over.
@@ -25,6 +26,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from itertools import count
 from math import ceil, inf
+from random import random
 from typing import Final, Literal, NamedTuple
 
 from guarantee_email_agent.config.settings import Llm
@@ -49,6 +51,8 @@ _UNANSWERED_S: Final = 30.0  # after which a call that was released alone is no 
 _BACKOFF: Final = Backoff(1.0, longest_s=30.0)
 _TOKENS_PER_CHARACTER: Final = 0.3
 _USUAL_OUTPUT: Final = 256
+JITTER_SHARE: Final = 0.1  # of a pause, by which several processes part
+_GROWTH: Final = 5e-4  # of a measured limit, with the first answer after a refusal; with the tenth ten times that
 _NOTHING_S: Final = 1e-6  # less than a clock tells
 
 
@@ -135,12 +139,15 @@ class RateLimiter:
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         max_wait_s: float = inf,
+        jitter: Callable[[], float] = random,
     ) -> None:
         """Limits that are None are learnt from the API's headers, and the lower one holds where both are known.
 
-        tokens_per_minute: input and output. max_wait_s: the longest that a call waits for its turn.
+        tokens_per_minute: input and output. max_wait_s: the longest that a call waits for its turn. jitter: from 0 to
+        1, by how much a pause is longer than the API asks for.
         """
         self.clock = clock
+        self._jitter = jitter
         self._max_wait_s = max_wait_s
         given: dict[LimitKind, float | None] = {"requests": requests_per_minute, "tokens": tokens_per_minute}
         self._configured = {kind: limit for kind, limit in given.items() if limit is not None}
@@ -155,15 +162,20 @@ class RateLimiter:
         self._began_at: float | None = None
         self._paused_until = self._learnt_at = -inf
         self._refusals = 0
-        self._releasable, self._released_at = inf, -inf
+        self._releasable, self._released_at = inf if self._buckets else 1, -inf
+        self._is_measured, self._answers = False, 0
+        self._emptied_at, self._sent_when_emptied, self._refused_calls = -inf, 0.0, 0
+        self._measured_from: tuple[float, float] = (-inf, 0.0)  # when, and how many calls were let through until then
         self._overload = _Overload()
         self._sent, self._answered = Cost(), Cost()
         self._answered_characters = 0
 
     @classmethod
-    def of(cls, llm: Llm, clock: Clock, *, max_wait_s: float = inf) -> RateLimiter:
+    def of(
+        cls, llm: Llm, clock: Clock, *, max_wait_s: float = inf, jitter: Callable[[], float] = random
+    ) -> RateLimiter:
         """With the limits of a configuration."""
-        return cls(clock, requests_per_minute=llm.requests_per_minute, max_wait_s=max_wait_s)
+        return cls(clock, requests_per_minute=llm.requests_per_minute, max_wait_s=max_wait_s, jitter=jitter)
 
     async def acquire(
         self, characters: int, max_tokens: int, number: int | None = None, *, not_before: float = -inf
@@ -215,8 +227,13 @@ class RateLimiter:
                 self._answered_characters += permit.characters
             self._refusals = 0
             self._releasable += 2
+            if self._is_measured:
+                self._answers += 1
+                self._buckets["requests"].per_minute *= 1 + _GROWTH * self._answers
             self._overload.add_answer(now)
             self._learn(permit, headers, now)
+            if self._buckets:
+                self._releasable = inf
 
     def unanswered(self) -> None:
         """A call ended without a word of the API: another one finds out in its place."""
@@ -237,12 +254,15 @@ class RateLimiter:
             self._releasable = max(self._releasable, 1)
             if over_limit:
                 self._learn(permit, headers, now)
+                if self._is_measured or not self._buckets:
+                    self._measure(permit, now)
                 self._empty_buckets(permit, headers, now)
-                self._releasable = inf if self._buckets else 1  # a limit that nobody tells is felt out again
+                self._releasable = inf if self._buckets else 1
             is_for_all = over_limit or self._overload.add_refusal(now)
             if permit.at >= self._paused_until:  # else it had been sent before the pause that holds already
                 self._refusals += 1
             pause_s = _BACKOFF.delay_s(max(1, self._refusals)) if retry_after_s is None else retry_after_s
+            pause_s *= 1 + JITTER_SHARE * self._jitter()
             if is_for_all and now + pause_s > self._paused_until:
                 logger.info("The model API refuses requests for now: none is sent for %.3g s", pause_s)
                 self._paused_until = now + min(pause_s, MAX_PAUSE_S)
@@ -305,6 +325,9 @@ class RateLimiter:
             return  # what was asked later knows better
         self._learnt_at = permit.at
         for kind, reported, remaining in reported_limits(headers):
+            if self._is_measured:
+                self._buckets.clear()
+                self._is_measured = False
             self.reported[kind] = reported
             limit = min(float(reported), self._configured.get(kind, inf))
             bucket = self._buckets.get(kind)
@@ -317,6 +340,19 @@ class RateLimiter:
             else:  # as if it had been there from the first request on
                 began_at = permit.at if self._began_at is None else self._began_at
                 self._buckets[kind] = _Bucket(limit, limit - self._sent.of(kind), began_at)
+
+    def _measure(self, permit: Permit, now: float) -> None:
+        """A limit that nobody tells, from what was let through between this refusal and the one before."""
+        if permit.at > self._emptied_at:  # else it had been sent before that was known
+            self._measured_from = self._emptied_at, self._sent_when_emptied - self._refused_calls
+            self._emptied_at, self._sent_when_emptied, self._answers = now, self._sent.requests, 0
+        self._refused_calls += 1
+        began_at, before = self._measured_from
+        let_through = self._sent_when_emptied - self._refused_calls - before
+        if let_through > 0 and now > began_at > -inf:
+            limit = let_through * 60 / (self._emptied_at - began_at)
+            self._buckets["requests"] = _Bucket(limit, limit, now)
+            self._is_measured = True
 
     def _empty_buckets(self, permit: Permit, headers: Mapping[str, str], now: float) -> None:
         """Those that refused the call were empty when it came; where none is named, it may have been any."""
