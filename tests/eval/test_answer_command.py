@@ -40,7 +40,7 @@ def test_every_step_of_a_warranty_mail_is_shown() -> None:
     assert code == 0
     assert steps == [
         *("✓ mail", "✓ may reply", "✓ triage", "✓ language", "✓ serial number", "✓ look-up"),
-        *("✓ scenario", "✓ sentences", "✓ ticket", "✓ reply", "✓ for a scenario"),
+        *("✓ scenario", "✓ sentences", "✓ ticket", "✓ reply", "✓ sentence ids"),
     ]
     assert "2027-01-01" in text
     assert text.endswith("Outcome: answered. Nothing was sent.\n")

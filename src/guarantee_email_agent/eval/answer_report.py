@@ -83,7 +83,7 @@ def _steps(run: DryRun, instructions: Instructions, source: LookUpSource) -> Ite
         lines = (f"Subject: {run.reply['subject']}", "", *str(run.reply["body"]).splitlines())
         yield Step("reply", f"to {run.reply['to']}", lines)
         if report.reply_sentences:
-            yield Step("for a scenario", f"reply_sentences: [{', '.join(report.reply_sentences)}]")
+            yield Step("sentence ids", f"reply_sentences: [{', '.join(report.reply_sentences)}]")
     if report.failed_step is not None:
         yield Step("stopped", f"in step {report.failed_step}: {report.error_message}", good=False)
 
