@@ -30,7 +30,8 @@ from guarantee_email_agent.judging.resource_usage import (
     unlinked_files_of_descendants,
 )
 
-_OUR_PACKAGE = __name__.partition(".")[0]
+# Found once, and not by each judge: what a child touches has to be copied for it.
+_OUR_MODULES = [name for name in sys.modules if name.partition(".")[0] == __name__.partition(".")[0]]
 _POLL_S = 0.1
 _CHUNK = 1 << 18
 _ANSWER_HEAD_BYTES = 32 + judge_process.LENGTH_DIGITS
@@ -112,14 +113,13 @@ class _JudgeRun:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             for below, above in pairwise(sorted((2, answers, record, _MAX_DESCRIPTORS))):
                 os.closerange(below + 1, above)
-            temp_dir = self.environment.temp_dir
-            os.environ.update(TMPDIR=temp_dir, HOME=temp_dir)
+            os.environ["TMPDIR"] = os.environ["HOME"] = self.environment.temp_dir
             signal.signal(signal.SIGINT, signal.default_int_handler)
             self.environment.confine_judge(self.limits, self.timeout_s, sandbox=self.sandbox)
             with suppress(OSError):
                 os.chdir(os.path.dirname(self.path))
             if self.python is None:
-                for name in [name for name in sys.modules if name.partition(".")[0] == _OUR_PACKAGE]:
+                for name in _OUR_MODULES:
                     del sys.modules[name]  # a judge that imports it gets its own
                 judge_process.answer(record, answers)
             os.set_inheritable(answers, True)
