@@ -17,7 +17,7 @@ from tasks_and_sandboxes import MakeTask, terminate_once
 from guarantee_email_agent import cli
 from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.judging.task import Task, load_task
-from guarantee_email_agent.sandbox import SandboxLimits, docker, docker_engine, open_sandbox
+from guarantee_email_agent.sandbox import SandboxLimits, docker, open_sandbox
 from guarantee_email_agent.utils.errors import TaskError
 
 # `answers`: what it does for a command, {"output", "code", "address", "status"}; without one, all goes well.
@@ -156,14 +156,14 @@ def _value(command: list[str], option: str) -> str:
 def test_without_the_program_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TaskError, match="'docker', which is not installed"):
-        docker_engine.require_engine()
+        docker.require_engine()
 
 
 @pytest.mark.parametrize("answer", [{"output": "Cannot connect to the Docker daemon", "code": 1}, {"code": 1}])
 def test_without_an_engine_too(engine: Docker, answer: dict[str, Any]) -> None:
     engine.set_answers(version=answer)
     with pytest.raises(TaskError, match="no Docker engine runs on this machine"):
-        docker_engine.require_engine()
+        docker.require_engine()
 
 
 def test_without_an_engine_no_task_is_begun(
@@ -357,4 +357,4 @@ def test_names_are_what_docker_takes(task_name: str, name: str) -> None:
     ],
 )
 def test_the_reason_is_the_line_that_has_it(output: str, reason: str) -> None:
-    assert docker_engine.failure_reason(output).startswith(reason)
+    assert docker.failure_reason(output).startswith(reason)

@@ -22,7 +22,7 @@ from waiting import wait_until
 from guarantee_email_agent import cli
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.sandbox import SandboxLimits, docker, open_sandbox
-from guarantee_email_agent.sandbox.docker_engine import compose_program
+from guarantee_email_agent.sandbox.docker import compose_program
 from guarantee_email_agent.utils.errors import TaskError
 
 pytestmark = pytest.mark.slow

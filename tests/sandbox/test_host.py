@@ -10,7 +10,7 @@ from running_sandbox import MakeBox, processes_with, sandbox_of_another_process
 from waiting import wait_until
 
 from guarantee_email_agent.sandbox import SandboxSettings
-from guarantee_email_agent.sandbox.host import HostSandbox
+from guarantee_email_agent.sandbox.served_sandbox import HostSandbox
 from guarantee_email_agent.utils.errors import TaskError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.solving.output_files import OutputFiles
+from guarantee_email_agent.solving.run_recorder import OutputFiles
 
 LONG = "ä" * 40_000
 

@@ -84,8 +84,7 @@ def add_solve(commands: arguments.Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.config.task_allowance import with_options
     from guarantee_email_agent.solving.run_limits import RunLimits
-    from guarantee_email_agent.solving.solve_command import solve_command
-    from guarantee_email_agent.solving.solve_options import SolveOptions
+    from guarantee_email_agent.solving.solve_command import SolveOptions, solve_command
     from guarantee_email_agent.utils.clock import utc_now
 
     # Only a language model needs the configuration; the others work without one, or with a broken one lying about.

@@ -124,8 +124,11 @@ is connected to itself is none."""
 _MACHINES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
-def filter_program(machine: str | None = None) -> bytes | None:
-    """The filter as bubblewrap takes it; None for a processor that we have no numbers for."""
+def filter_program(machine: str | None = None, judge_sockets: Sockets | None = None) -> bytes | None:
+    """The filter as the kernel and bubblewrap take it; None for a processor that we have no numbers for.
+
+    judge_sockets: for a judge, to whom more is refused, which ones it may have.
+    """
     column, architecture = _MACHINES.get(machine or os.uname().machine, (None, 0))
     if column is None:
         return None
@@ -134,6 +137,8 @@ def filter_program(machine: str | None = None) -> bytes | None:
         _step(_LOAD, _NUMBER),
         *(_step(_AT_LEAST, _X32, 0, 1), _step(_RETURN, _ERROR | errno.ENOSYS)),
     ]
+    if judge_sockets is not None:  # first: what they allow is allowed below, too
+        steps += _judge_steps(column, judge_sockets)
     for calls, code in ((_REFUSED, errno.EPERM), (_ABSENT, errno.ENOSYS)):
         steps += _refusals((numbers[column] for numbers in calls.values()), code)
     for numbers in (_CLONE, _UNSHARE):
@@ -171,10 +176,8 @@ def can_filter() -> bool:
     return os.uname().machine in _MACHINES and struct.calcsize("P") == 8
 
 
-def judge_filters(sockets: Sockets) -> tuple[bytes, ...]:
-    """For judges, where `can_filter()`: the filter above, and one with what is refused to a judge alone."""
-    column, _ = _MACHINES[os.uname().machine]
-    steps = [_step(_LOAD, _NUMBER), *_refusals((numbers[column] for numbers in _PERSISTENT.values()), errno.ENOSYS)]
+def _judge_steps(column: int, sockets: Sockets) -> list[bytes]:
+    steps = _refusals((numbers[column] for numbers in _PERSISTENT.values()), errno.ENOSYS)
     steps += _refusals([_PROCESS_MADVISE[column]], errno.EPERM)
     for *numbers, wanted in _OWN_PROCESS.values():
         steps += _only_with(numbers[column], wanted)
@@ -186,15 +189,15 @@ def judge_filters(sockets: Sockets) -> tuple[bytes, ...]:
             *(_step(_EQUAL, socket.AF_INET, 2, 0), _step(_EQUAL, socket.AF_INET6, 1, 0)),
             *(_step(_RETURN, _ERROR | errno.ENETUNREACH), _step(_RETURN, _ALLOW)),
         )
-    steps += (
-        _step(_EQUAL, _MMAP[column], 0, 4),
+    return [
+        *steps,
+        _step(_EQUAL, _MMAP[column], 0, 5),
         _step(_LOAD, _ARGUMENTS[3]),
         _step(_AND, _MAP_SHARED_ANONYMOUS),
         _step(_EQUAL, _MAP_SHARED_ANONYMOUS, 0, 1),
         _step(_RETURN, _ERROR | errno.EPERM),
         _step(_RETURN, _ALLOW),
-    )
-    return tuple(filter(None, (filter_program(), b"".join(steps))))
+    ]
 
 
 def _only_with(number: int, wanted: Mapping[int, int]) -> list[bytes]:

@@ -152,9 +152,8 @@ def allow_changes_only_in(folders: Iterable[str], files: Iterable[str]) -> None:
         os.close(rules)
 
 
-def refuse_system_calls(filters: Iterable[bytes]) -> None:
+def refuse_system_calls(program: bytes) -> None:
     """From here on, in this process and its children (seccomp). Needs `no_new_privileges()`."""
-    for program in filters:
-        instructions = ctypes.create_string_buffer(program, len(program))
-        header = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
-        _call("prctl", _PR_SET_SECCOMP, ctypes.c_ulong(2), header, ctypes.c_ulong(0), ctypes.c_ulong(0))
+    instructions = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
+    _call("prctl", _PR_SET_SECCOMP, ctypes.c_ulong(2), header, ctypes.c_ulong(0), ctypes.c_ulong(0))

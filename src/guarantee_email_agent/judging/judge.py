@@ -48,7 +48,7 @@ _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 # The package may be importable through our own sys.path alone, which a judge must not inherit.
 _PROGRAM = (
     "import sys; root = {root!r}; sys.path.insert(0, root); "
-    "from guarantee_email_agent.judging.judge_server import main; sys.path.remove(root); "
+    "from guarantee_email_agent.judging.judge_supervisor import main; sys.path.remove(root); "
     "main({control}, {temp!r}, network={network}, no_namespaces_because={because!r})"
 )
 

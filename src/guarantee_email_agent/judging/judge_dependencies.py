@@ -2,15 +2,27 @@
 
 What is declared is a version of Python and packages by name, read by `packaging` and written anew for uv: nothing in a
 judge is a path, an address or an option.
+
+uv runs with our rights, outside of a judge's isolation, so it is given nothing that a task could have a say in: it
+stands in an empty folder, reads no settings, has none of our variables but those that lead it to the index, writes to
+its cache and the new environment alone (Landlock, where there is one), builds no package, downloads no Python, and ends
+with its deadline and with this process. Once there are packages in an environment it does not look into it again.
 """
 
 from __future__ import annotations
 
+import atexit
+import importlib.util
 import os
 import re
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,8 +31,156 @@ from typing import Any, Final
 
 from guarantee_email_agent.files.python_code import MAX_SOURCE_BYTES, NOTHING, FollowedCode, follow_code
 from guarantee_email_agent.files.text_file import read_start
-from guarantee_email_agent.judging.package_installer import InstallError, create_environment, search_path
+from guarantee_email_agent.isolation import syscalls as kernel
 from guarantee_email_agent.utils.text import printable, truncate
+
+TIMEOUT_S: Final = 120.0
+"""For one environment; the deadline of the judge begins after it."""
+
+_MAX_OUTPUT_CHARACTERS: Final = 1000
+_LANDLOCK_MOVES_FILES: Final = 2  # before, no file could be moved from a folder to another at all
+_PACKAGE_ROOT: Final = str(Path(__file__).resolve().parents[2])
+
+# Where the packages are, and how to get there.
+_PASSED_VARIABLES: Final = frozenset(
+    {"HOME", "LANG", "LC_ALL", "LC_CTYPE", "NETRC", "TZ", "XDG_DATA_HOME"}
+    | {"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE", "SSL_CLIENT_CERT"}
+    | {"UV_DEFAULT_INDEX", "UV_EXCLUDE_NEWER", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_HTTP_TIMEOUT"}
+    | {"UV_INSECURE_HOST", "UV_LINK_MODE", "UV_NATIVE_TLS", "UV_OFFLINE", "UV_PYTHON_INSTALL_DIR"}
+    | {"UV_SYSTEM_CERTS"}
+)
+_PASSED_PREFIX: Final = "UV_INDEX"  # UV_INDEX_URL, and the user and password of a named one
+_FIXED_VARIABLES: Final = {"UV_NO_CONFIG": "1", "UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
+
+# Between our process and uv: ends with us, and may change nothing but the folders in its first argument.
+_CONFINED: Final = (
+    "import os, sys; sys.path.insert(0, {root!r}); from guarantee_email_agent.isolation import syscalls as kernel; "
+    "kernel.die_with_parent(); kernel.no_new_privileges(); "
+    "kernel.allow_changes_only_in({folders!r}, ['/dev/null']); os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+_running: set[subprocess.Popen[str]] = set()
+
+
+def search_path(excluded: Path) -> str:
+    """`PATH` without what lies in a folder, or depends on the one that we stand in."""
+    here, closed = os.path.realpath(os.curdir), os.path.realpath(excluded)
+    entries = [entry for entry in os.get_exec_path() if os.path.isabs(entry)]
+    real = {entry: os.path.realpath(entry) for entry in entries}
+    return os.pathsep.join(entry for entry in entries if real[entry] != here and not _is_in(real[entry], closed))
+
+
+def create_environment(python: str, packages: Sequence[str], path: str) -> str:
+    """The Python of a new environment, which this process takes away at its end.
+
+    python: our own one, or version specifiers. packages: names, with or without versions. path: where programs are
+    looked for. Raises DependencyError.
+    """
+    uv = _find_uv(path)
+    folder = tempfile.mkdtemp(prefix="judge-packages-")
+    atexit.register(_remove_folder, folder, os.getpid())
+    os.chmod(folder, 0o755)  # noqa: S103 - a judge may be another user than we are
+    environment = f"{folder}/environment"
+    deadline = time.monotonic() + TIMEOUT_S
+    _run_uv(uv, folder, path, deadline, "venv", "--quiet", "--no-project", "--python", python, environment)
+    if packages:
+        no_code = ("--no-build", "--no-compile-bytecode")
+        where = ("--python", environment, "--", *packages)
+        _run_uv(uv, folder, path, deadline, "pip", "install", "--quiet", *no_code, *where)
+    return f"{environment}/bin/python"
+
+
+def _find_uv(path: str) -> tuple[str, ...]:
+    if program := shutil.which("uv", path=path):
+        return (program,)
+    package = importlib.util.find_spec("uv")
+    # A folder that happens to have the name passes for a package, too, but for one without a file.
+    if package is not None and package.origin is not None:
+        return (sys.executable, "-I", "-m", "uv")
+    raise DependencyError("there is no uv to provide it. Install uv: pip install uv")
+
+
+def _run_uv(uv: Sequence[str], folder: str, path: str, deadline: float, *arguments: str) -> None:
+    workplace, temporary = f"{folder}/empty", f"{folder}/temporary"
+    for each in (workplace, temporary):
+        os.makedirs(each, exist_ok=True)
+    cache = _cache_folder(folder)
+    given = {name: value for name, value in os.environ.items() if _is_passed(name)}
+    command = [*uv, *arguments]
+    if kernel.landlock_version() >= _LANDLOCK_MOVES_FILES:
+        program = _CONFINED.format(root=_PACKAGE_ROOT, folders=[folder, cache])
+        command = [sys.executable, "-I", "-B", "-c", program, *command]
+    try:
+        output, code = _run(
+            command,
+            workplace,
+            {**given, **_FIXED_VARIABLES, "PATH": path, "UV_CACHE_DIR": cache, "TMPDIR": temporary},
+            max(0.0, deadline - time.monotonic()),
+        )
+    except subprocess.TimeoutExpired:
+        raise DependencyError(f"uv did not provide it within {TIMEOUT_S:g} s") from None
+    except (OSError, ValueError) as error:
+        raise DependencyError(f"uv did not run: {error}") from None
+    if code != 0:
+        reason = " ".join(output.split()) or f"exit code {code}"
+        raise DependencyError(f"uv cannot provide it: {printable(reason[-_MAX_OUTPUT_CHARACTERS:])}")
+
+
+def _run(command: Sequence[str], folder: str, environment: dict[str, str], timeout_s: float) -> tuple[str, int]:
+    """What a program wrote to stderr, and its exit code; what runs for too long ends with all that it started."""
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+    ) as process:
+        _running.add(process)
+        try:
+            return process.communicate(timeout=timeout_s)[1], process.returncode
+        except BaseException:
+            _kill_group(process)
+            raise
+        finally:
+            _running.discard(process)
+
+
+def _kill_group(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _is_passed(name: str) -> bool:
+    return name.upper() in _PASSED_VARIABLES or name.startswith(_PASSED_PREFIX)
+
+
+def _cache_folder(folder: str) -> str:
+    """uv's own one, as uv finds it; where that cannot be made, one in `folder`."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    cache = os.path.abspath(os.environ.get("UV_CACHE_DIR") or os.path.join(home, "uv"))
+    with suppress(OSError):
+        os.makedirs(cache, exist_ok=True)
+        if os.access(cache, os.W_OK | os.X_OK):
+            return cache
+    cache = f"{folder}/cache"
+    os.makedirs(cache, exist_ok=True)
+    return cache
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+def _remove_folder(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # and not a process that was forked from ours
+        for process in tuple(_running):  # of a thread that nobody waits for any more
+            _kill_group(process)
+        shutil.rmtree(folder, ignore_errors=True)
+
 
 _BLOCK: Final = re.compile(
     r"^# /// script[^\S\n]*\n(?P<content>(?:(?!# ///[^\S\n]*$)#(?: .*)?\n)*)(?P<end># ///[^\S\n]*$)?", re.MULTILINE
@@ -72,12 +232,12 @@ def interpreter_for(judge: Path) -> str | None:
             provided.set_result(create_environment(python, declared.dependencies, path))
         except BaseException as error:  # whoever waits gets it, too
             provided.set_exception(error)
-            if not isinstance(error, InstallError):
+            if not isinstance(error, DependencyError):
                 del _environments[declared, path]
                 raise
     try:
         return provided.result()
-    except InstallError as error:
+    except DependencyError as error:
         raise DependencyError(f"declares what it needs ({declared}), and {error}") from None
 
 

@@ -67,7 +67,7 @@ class JudgeEnvironment:
     _terminals: tuple[str, ...] = ()
     _shared_memory: bool = False
     _capabilities: tuple[int, ...] = ()
-    _filters: Mapping[Sockets, tuple[bytes, ...]] = field(default_factory=dict)
+    _filters: Mapping[Sockets, bytes | None] = field(default_factory=dict)
     _other_threads: int = 0
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class JudgeEnvironment:
             self._capabilities = _capabilities_to_read()
         if LINUX and seccomp.can_filter():
             kinds: tuple[Sockets, ...] = ("all",) if self.network else ("none", "internet")
-            self._filters = {kind: seccomp.judge_filters(kind) for kind in kinds}
+            self._filters = {kind: seccomp.filter_program(judge_sockets=kind) for kind in kinds}
 
     # The server, around each judge.
 
@@ -203,8 +203,9 @@ class JudgeEnvironment:
             if kernel.landlock_version():
                 # With namespaces, too: in a read-only file system one can still write to pipes and terminals.
                 kernel.allow_changes_only_in(self._writable, filter(os.path.exists, (*_SINKS, *self._terminals)))
-            if self._filters:
-                kernel.refuse_system_calls(self._filters["all" if self.network else "internet" if sandbox else "none"])
+            program = self._filters.get("all" if self.network else "internet" if sandbox else "none")
+            if program is not None:
+                kernel.refuse_system_calls(program)
 
     def _limit(self, limits: JudgeLimits, timeout_s: float) -> None:
         cpu_s = limits.cpu_s or timeout_s * (os.cpu_count() or 1) + 1

@@ -41,6 +41,7 @@ _STARTS = ("subprocess.Popen", "os.system", "os.posix_spawn", "os.exec")
 # As they are before a judge can replace them.
 _exit, _write, _fstat, _own_pid = os._exit, os.write, os.fstat, os.getpid
 _as_json, _recursion_limit = json.JSONEncoder(ensure_ascii=False).encode, sys.getrecursionlimit()
+_all_signals = signal.valid_signals()
 
 
 class JudgeError(Exception):
@@ -121,7 +122,7 @@ def _watch_for(port: int | None) -> list[object]:
 def _reset_interpreter() -> None:
     """From here on nothing that the judge set up comes between: no limit, no timer, no trace function of its own."""
     sys.setrecursionlimit(_recursion_limit)
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    signal.pthread_sigmask(signal.SIG_BLOCK, _all_signals)
     sys.settrace(None)
     sys.setprofile(None)
 

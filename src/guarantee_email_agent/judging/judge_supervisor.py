@@ -1,15 +1,21 @@
-"""The supervisor of one judge: forked from the judge's server, which it never answers, and gone with its judge.
+"""The judges' server, and the supervisor that it forks for each judge.
 
-It is process 1 where there are namespaces, so that what a judge does to it costs its own verdict and nobody else's. It
-reads no record but passes the descriptor on. Our process asks it `{"path", "timeout_s", "limits", "python", "nonce",
-"sandbox_port", "listen"}` with the record's descriptor. It answers `{"started": true}`, with the listening socket
-where one was asked for, and `{"end", "status", "output", "dropped", "duration_ms"}` with the judge's answer as the
-body. `end` is `answered`, `ended`, `timeout`, `memory`, `disk`, `too_much`, `unstoppable` or `broken`; `status` is an
-exit code, or a signal's number below zero.
+The server is a small interpreter, started once, that knows nothing else: neither record nor answer nor what a judge
+prints passes through it, so that no judge finds another's in the memory that it gets from here. Our process sends it a
+byte with a socket for each judge, over which it speaks to the supervisor. One judge at a time: what still runs
+afterwards is that judge's, and is killed.
+
+The supervisor is process 1 where there are namespaces, so that what a judge does to it costs its own verdict and nobody
+else's. It reads no record but passes the descriptor on. Our process asks it `{"path", "timeout_s", "limits", "python",
+"nonce", "sandbox_port", "listen"}` with the record's descriptor. It answers `{"started": true}`, with the listening
+socket where one was asked for, and `{"end", "status", "output", "dropped", "duration_ms"}` with the judge's answer as
+the body. `end` is `answered`, `ended`, `timeout`, `memory`, `disk`, `too_much`, `unstoppable` or `broken`; `status` is
+an exit code, or a signal's number below zero.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -17,12 +23,17 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any, NoReturn
 
 from guarantee_email_agent.judging import judge_process, judge_protocol
-from guarantee_email_agent.judging.judge_isolation import JudgeEnvironment
+from guarantee_email_agent.judging.judge_isolation import (
+    JudgeEnvironment,
+    NamespacesUnavailableError,
+    enter_namespaces,
+    without_namespaces,
+)
 from guarantee_email_agent.judging.judge_protocol import LINUX, MIB, NOT_STARTED, JudgeLimits
 from guarantee_email_agent.judging.resource_usage import (
     is_larger,
@@ -30,7 +41,8 @@ from guarantee_email_agent.judging.resource_usage import (
     unlinked_files_of_descendants,
 )
 
-_OUR_PACKAGE = __name__.partition(".")[0]
+# Found once, and not by each judge: what a child touches has to be copied for it.
+_OUR_MODULES = [name for name in sys.modules if name.partition(".")[0] == __name__.partition(".")[0]]
 _POLL_S = 0.1
 _CHUNK = 1 << 18
 _ANSWER_HEAD_BYTES = 32 + judge_process.LENGTH_DIGITS
@@ -112,14 +124,13 @@ class _JudgeRun:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             for below, above in pairwise(sorted((2, answers, record, _MAX_DESCRIPTORS))):
                 os.closerange(below + 1, above)
-            temp_dir = self.environment.temp_dir
-            os.environ.update(TMPDIR=temp_dir, HOME=temp_dir)
+            os.environ["TMPDIR"] = os.environ["HOME"] = self.environment.temp_dir
             signal.signal(signal.SIGINT, signal.default_int_handler)
             self.environment.confine_judge(self.limits, self.timeout_s, sandbox=self.sandbox)
             with suppress(OSError):
                 os.chdir(os.path.dirname(self.path))
             if self.python is None:
-                for name in [name for name in sys.modules if name.partition(".")[0] == _OUR_PACKAGE]:
+                for name in _OUR_MODULES:
                     del sys.modules[name]  # a judge that imports it gets its own
                 judge_process.answer(record, answers)
             os.set_inheritable(answers, True)
@@ -234,3 +245,52 @@ def _parse_answer(received: bytearray, nonce: bytes) -> bytes | None:
         return None
     answer = bytes(received[start + _ANSWER_HEAD_BYTES : start + _ANSWER_HEAD_BYTES + length])
     return answer if answer and len(answer) == length else None
+
+
+def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_because: str | None) -> None:
+    """Say hello, `{"isolation", "folder", "user"}` or `{"unavailable": reason}`; serve until the other end is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where our caller ignores it, no child could be waited for
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # which as process 1 is the one signal that a judge could send us
+    control = socket.socket(fileno=control_fd)
+    folder = os.path.join(temp_parent, f"judge-{os.getpid()}-{os.urandom(4).hex()}")
+    os.mkdir(folder, 0o711)
+    try:
+        if no_namespaces_because is None:
+            environment = enter_namespaces(network, folder)
+        else:
+            environment = without_namespaces(network, folder, no_namespaces_because)
+    except NamespacesUnavailableError as error:
+        judge_protocol.send(control, {"unavailable": str(error)})
+        if os.getpid() != 1:
+            os.rmdir(folder)
+        os._exit(1)
+    gc.collect()
+    gc.freeze()
+    hello = {"isolation": asdict(environment.isolation), "folder": folder, "user": environment.user}
+    try:
+        judge_protocol.send(control, hello)
+        while True:
+            _, [conversation] = judge_protocol.receive_descriptors(control, 1)
+            _have_judged(environment, control, conversation)
+    except (EOFError, BrokenPipeError):
+        pass
+    finally:
+        if no_namespaces_because is not None:
+            with suppress(FileNotFoundError):
+                os.rmdir(folder)
+
+
+def _have_judged(environment: JudgeEnvironment, control: socket.socket, conversation: int) -> None:
+    """Fork the supervisor that speaks over `conversation`, and wait until nothing is left of its judge."""
+    environment.prepare_supervisor()
+    supervisor = os.fork()
+    if supervisor == 0:
+        try:
+            control.close()
+            with socket.socket(fileno=conversation) as asker, suppress(EOFError, BrokenPipeError):
+                supervise(environment, asker)
+        finally:
+            os._exit(0)
+    os.close(conversation)
+    os.waitpid(supervisor, 0)
+    environment.clean_up()

@@ -5,28 +5,131 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import socket
 import stat
+import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.sandbox.asset_files import require_real_folder
-from guarantee_email_agent.sandbox.bubblewrap import HOME
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.compose_file import LOOPBACK, confined
-from guarantee_email_agent.sandbox.docker_engine import (
-    DockerEngine,
-    compose_program,
-    docker_error,
-    failure_reason,
-    require_engine,
-)
-from guarantee_email_agent.sandbox.sandbox import SandboxSettings, SandboxTask
+from guarantee_email_agent.sandbox.sandbox import HOME, SandboxSettings, SandboxTask
 from guarantee_email_agent.utils.errors import TaskError
+from guarantee_email_agent.utils.text import printable
+
+_DOCKER: Final = ("docker",)
+_QUERY_S: Final = 10.0
+_POLL_S: Final = 0.1
+_REASON_CHARACTERS: Final = 300
+_OUTPUT_BYTES: Final = 1 << 20
+# Beginnings of the lines that follow docker's error message.
+_REMEDIES: Final = ("Run 'docker", "See 'docker", "View build details", "For more help")
+
+
+def require_engine() -> None:
+    """Raises TaskError where no Docker engine answers."""
+    remedy = "use --sandbox embedded, which needs none"
+    if shutil.which("docker") is None:
+        problem = "--sandbox docker needs the program 'docker', which is not installed. Install it"
+        raise docker_error(f"{problem}, or {remedy}")
+    command = (*_DOCKER, "version", "--format", "{{.Server.Version}}")
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_QUERY_S, check=False)
+    except subprocess.TimeoutExpired:
+        problem = f"the Docker engine does not answer within {_QUERY_S:g} s. Restart it"
+        raise docker_error(f"{problem}, or {remedy}") from None
+    if done.returncode != 0 or not done.stdout.strip():
+        raise docker_error(f"no Docker engine runs on this machine, or it is not yours to use. Start it, or {remedy}")
+
+
+def compose_program() -> tuple[str, ...]:
+    """`docker compose`, or the older program that is called so. Raises TaskError where there is neither."""
+    command = (*_DOCKER, "compose", "version")
+    with suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_QUERY_S, check=False)
+        if done.returncode == 0:
+            return (*_DOCKER, "compose")
+    if shutil.which("docker-compose") is not None:
+        return ("docker-compose",)
+    raise docker_error("the task has a compose file, and docker no command for it. Install Docker Compose")
+
+
+class DockerEngine:
+    """Calls `docker`. interrupted: polled while it runs; once true, it is killed."""
+
+    def __init__(self, interrupted: Callable[[], bool]) -> None:
+        self._interrupted = interrupted
+
+    def call(
+        self,
+        arguments: Sequence[str],
+        timeout_s: float,
+        environment: Mapping[str, str] | None = None,
+        *,
+        program: tuple[str, ...] = _DOCKER,
+        interruptible: bool = True,
+    ) -> str:
+        """What it printed. program: `compose_program`, for its arguments. environment: in the place of ours.
+
+        Raises TaskError with its reason where it fails.
+        """
+        what = " ".join(program) if program != _DOCKER else f"docker {arguments[0]}"
+        deadline = time.monotonic() + timeout_s
+        with tempfile.TemporaryFile() as output:
+            try:
+                process = subprocess.Popen(
+                    (*program, *arguments),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    process_group=0,  # `docker compose` is a process of its own, which has to end with it
+                )
+            except OSError as error:
+                raise docker_error(f"docker cannot be started: {error.strerror}") from None
+            try:
+                while process.poll() is None:
+                    if interruptible and self._interrupted():
+                        raise docker_error("the run was interrupted")
+                    if time.monotonic() >= deadline:
+                        raise docker_error(f"{what} took longer than {timeout_s:g} s")
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(_POLL_S)
+            finally:
+                if process.poll() is None:
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+            output.seek(0)
+            text = output.read(_OUTPUT_BYTES).decode("utf-8", "replace")
+        if process.returncode != 0:
+            raise docker_error(f"{what} failed: {failure_reason(text)}")
+        return text
+
+    def try_call(self, *arguments: str, timeout_s: float = _QUERY_S) -> str:
+        """The same for clean-up and questions, interrupted or not: nothing where it fails."""
+        try:
+            return self.call(arguments, timeout_s, interruptible=False)
+        except TaskError:
+            return ""
+
+
+def docker_error(message: str) -> TaskError:
+    return TaskError(message, "sandbox_docker")
+
+
+def failure_reason(output: str) -> str:
+    """The line of docker's output that has the error."""
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not line.strip().startswith(_REMEDIES)]
+    errors = [line for line in lines if "error" in line.lower()]
+    return printable((errors or lines or ["it said nothing"])[-1][:_REASON_CHARACTERS])
+
 
 IMAGE: Final = "ghcr.io/agent-infra/sandbox:latest"
 INNER_PORT: Final = 8080
@@ -38,7 +141,6 @@ _MAX_NAME_CHARACTERS: Final = 100
 _OWN_MEMORY: Final = 2 << 30
 _OWN_PROCESSES: Final = 1024
 _SHM_SHARE: Final = 4
-_QUERY_S: Final = 10.0
 _BUILD_S: Final = 1800.0
 _REMOVE_S: Final = 120.0
 _READY_S: Final = 120.0
@@ -123,7 +225,7 @@ class DockerSandbox:
                 self._remove_containers(name)
             finally:
                 if self._task.dockerfile is not None or self._task.compose_file is not None:
-                    self._engine.try_call(("image", "rm", "--force", f"{name}:latest"), _REMOVE_S)
+                    self._engine.try_call("image", "rm", "--force", f"{name}:latest", timeout_s=_REMOVE_S)
                 self._port = None
                 if self._context is not None:
                     shutil.rmtree(self._context, ignore_errors=True)
@@ -169,7 +271,7 @@ class DockerSandbox:
         addresses = [
             address
             for container in self._containers()
-            for address in self._engine.try_call(("port", container, f"{INNER_PORT}/tcp"), _QUERY_S).split()
+            for address in self._engine.try_call("port", container, f"{INNER_PORT}/tcp").split()
         ]
         if not addresses:
             raise docker_error(
@@ -214,7 +316,7 @@ class DockerSandbox:
         if self._task.compose_file is None:
             return [self._name]
         label = f"label=com.docker.compose.project={self._name}"
-        return self._engine.try_call(("ps", "--all", "--quiet", "--filter", label), _QUERY_S).split()
+        return self._engine.try_call("ps", "--all", "--quiet", "--filter", label).split()
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + _READY_S
@@ -239,9 +341,9 @@ class DockerSandbox:
         """A container whose program has ended will not answer any more."""
         containers = self._containers()
         inspect = ("inspect", "--format", "{{.State.Status}}")
-        states = [self._engine.try_call((*inspect, container), _QUERY_S).strip() for container in containers]
+        states = [self._engine.try_call(*inspect, container).strip() for container in containers]
         if all(state in ("exited", "dead", "removing", "") for state in states):
-            logs = [self._engine.try_call(("logs", "--tail", "20", container), _QUERY_S) for container in containers]
+            logs = [self._engine.try_call("logs", "--tail", "20", container) for container in containers]
             raise docker_error(
                 f"the container of task {self._task.name} ended before it answered. It said last: "
                 f"{failure_reason(''.join(logs))}. It has to serve the API of AIO Sandbox on port {INNER_PORT}"

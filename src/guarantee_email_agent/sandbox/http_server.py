@@ -21,8 +21,7 @@ from urllib.parse import urlsplit
 
 from guarantee_email_agent.isolation.processes import judge_users
 from guarantee_email_agent.sandbox.connection_owner import owner_of, stand_in_user
-from guarantee_email_agent.sandbox.inside.api_request import RequestError
-from guarantee_email_agent.sandbox.inside.wire import KINDS
+from guarantee_email_agent.sandbox.inside.api_request import KINDS, RequestError
 from guarantee_email_agent.sandbox.sandbox_process import SandboxProcess
 from guarantee_email_agent.utils.errors import TaskError
 

@@ -12,6 +12,9 @@ from guarantee_email_agent.utils.errors import TaskError
 
 SandboxKind = Literal["embedded", "docker", "none"]
 
+HOME: Final = "/home/gem"
+"""Where an agent is at home, as in the AIO Sandbox image."""
+
 _MIB: Final = 1 << 20
 
 

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from guarantee_email_agent.isolation import processes
 from guarantee_email_agent.sandbox import inside
-from guarantee_email_agent.sandbox.inside import wire
+from guarantee_email_agent.sandbox.inside.api_request import KINDS, READY, REPLY, pack_request, read_exactly
 from guarantee_email_agent.utils.errors import TaskError
 
 MAX_REPLY_BYTES: Final = 128 << 20
@@ -103,12 +103,12 @@ run(channel, config)
 class LaunchSpec:
     """How to start the process.
 
-    wrapper: what comes before the interpreter, made from the descriptor that bubblewrap reports its status on; none
-    for a process that nothing is wrapped around. config: of `inside.main.run`. pass_fds: closed once passed. confine:
+    wrapper: bubblewrap's command, which comes before the interpreter; empty for a process that nothing is wrapped
+    around. config: of `inside.main.run`. pass_fds: closed once passed. confine:
     called with the process inside before that does anything.
     """
 
-    wrapper: Callable[[int], Sequence[str]] | None
+    wrapper: Sequence[str]
     config: Mapping[str, Any]
     python: str
     pass_fds: tuple[int, ...] = ()
@@ -149,7 +149,7 @@ class SandboxProcess:
     def request(
         self, method: str, target: str, content_type: str, body: bytes, timeout_s: float
     ) -> tuple[int, int, bytes]:
-        """HTTP status, kind of content (see `wire.KINDS`), content. Raises TaskError once the process is gone."""
+        """HTTP status, kind of content (see `KINDS`), content. Raises TaskError once the process is gone."""
         future: Future[tuple[int, int, bytes]] = Future()
         with self._lock:
             if self._has_ended:
@@ -158,7 +158,7 @@ class SandboxProcess:
             self._pending[number] = future
         try:
             with self._sending:
-                self._ours.sendall(wire.pack_request(number, method, target, content_type, body))
+                self._ours.sendall(pack_request(number, method, target, content_type, body))
             return future.result(timeout_s)
         except TimeoutError:
             raise TaskError(f"the sandbox gave no answer within {timeout_s:g} s", "sandbox_timeout") from None
@@ -206,7 +206,7 @@ class SandboxProcess:
     def _launch(self) -> None:
         spec = self._spec
         status_read, status_write = os.pipe()
-        wrapper = list(spec.wrapper(status_write)) if spec.wrapper is not None else []
+        wrapper = [*spec.wrapper[:1], "--json-status-fd", str(status_write), *spec.wrapper[1:]] if spec.wrapper else []
         channel, relay = self._theirs.fileno(), self._their_relay.fileno()
         try:
             self._process = subprocess.Popen(
@@ -232,16 +232,16 @@ class SandboxProcess:
         lifeline = {"lifeline": status_read if wrapper else None, "lifeline_end": status_write}
         content = marshal.dumps(({**spec.config, **lifeline, "relay": relay}, *_inside_modules()))
         self._ours.sendall(len(content).to_bytes(8, "big") + content)
-        if wire.read_exactly(self._ours.recv, len(wire.READY)) != wire.READY:
+        if read_exactly(self._ours.recv, len(READY)) != READY:
             raise EOFError
 
     def _read_replies(self) -> None:
         while True:
-            number, status, kind, length = wire.REPLY.unpack(wire.read_exactly(self._ours.recv, wire.REPLY.size))
-            if length > MAX_REPLY_BYTES or not 200 <= status < 600 or kind >= len(wire.KINDS):
+            number, status, kind, length = REPLY.unpack(read_exactly(self._ours.recv, REPLY.size))
+            if length > MAX_REPLY_BYTES or not 200 <= status < 600 or kind >= len(KINDS):
                 self._problem = "what came out of it made no sense"
                 return
-            content = wire.read_exactly(self._ours.recv, length)
+            content = read_exactly(self._ours.recv, length)
             with self._lock:
                 future = self._pending.pop(number, None)
             if future is not None:

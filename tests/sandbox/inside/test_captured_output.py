@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guarantee_email_agent.sandbox.inside.captured_output import KEPT_BYTES, CapturedOutput, shorten
+from guarantee_email_agent.sandbox.inside.running_command import KEPT_BYTES, CapturedOutput, shorten
 
 
 def test_short_output_is_kept_as_it_is() -> None:

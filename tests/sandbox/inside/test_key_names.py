@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guarantee_email_agent.sandbox.inside.api_request import InvalidArgumentError
-from guarantee_email_agent.sandbox.inside.key_names import MODIFIERS, key_event
+from guarantee_email_agent.sandbox.inside.browser_page import MODIFIERS, key_event
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 from tasks_and_sandboxes import SolveFolders
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.solving.solve_command import solve_command
-from guarantee_email_agent.solving.solve_options import SolveOptions
+from guarantee_email_agent.solving.solve_command import SolveOptions, solve_command
 
 
 class Bench(SolveFolders):

@@ -10,18 +10,16 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from .api_request import ApiRequest, Arguments, Reply, RequestError, Result, success
+from .api_request import ApiRequest, Arguments, Reply, RequestError, Result, pack_reply, receive_reply, success
 from .bash import Bash
-from .code_runner import CodeRunner
+from .code_runner import CodeRunner, NodeJs
 from .editor import Editor
 from .files import DOWNLOAD_BYTES, Files, form_fields
 from .interpreter_programs import JAVASCRIPT, PYTHON
 from .interpreters import Interpreters, Jupyter
-from .nodejs import NodeJs
 from .process_starter import ProcessStarter, kill_group
 from .search import OPERATIONS
 from .shell import Shell
-from .wire import pack_reply, receive_reply
 
 VERSION: Final = "1.7.0"
 """The version of the API that this is modelled on."""

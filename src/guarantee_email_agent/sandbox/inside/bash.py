@@ -8,9 +8,9 @@ import time
 from typing import Any, Final
 
 from .api_request import Arguments, InvalidArgumentError, Reply, RequestError, choose, encode, success
-from .captured_output import CapturedOutput, shorten
 from .files import Files
 from .process_starter import ProcessStarter
+from .running_command import CapturedOutput, shorten
 from .sessions import Sessions
 from .shell import MAX_SESSIONS, ShellSession, command_text, format_time, start_command
 

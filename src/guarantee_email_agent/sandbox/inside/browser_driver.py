@@ -10,13 +10,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from .api_request import ApiRequest, Reply, RequestError, success
+from .api_request import (
+    ApiRequest,
+    Reply,
+    RequestError,
+    pack_reply,
+    pack_request,
+    receive_reply,
+    receive_request,
+    success,
+)
 from .browser_actions import REQUEST_S, RESTART, ROUTES
 from .browser_page import HEIGHT, WIDTH, BrowserPage
-from .devtools import GONE, DevTools
-from .devtools_client import serve_client
+from .devtools import GONE, DevTools, serve_client
 from .process_starter import ProcessStarter, kill_group, place_descriptors
-from .wire import pack_reply, pack_request, receive_reply, receive_request
 
 START_S: Final = 30.0
 _INNER_PORT: Final = 9222

@@ -6,8 +6,8 @@ import os
 from typing import Final
 
 from .api_request import Arguments, InvalidArgumentError, RequestError, Result, choose, encode
-from .captured_output import shorten
 from .files import Files, walk
+from .running_command import shorten
 
 _UNDO_STEPS: Final = 10
 _UNDO_BYTES: Final = 16 << 20

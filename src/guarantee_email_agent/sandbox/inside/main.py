@@ -13,9 +13,8 @@ from typing import Any, Final, NoReturn
 from guarantee_email_agent.isolation.processes import end_children
 
 from .api import Api
-from .api_request import ApiRequest
+from .api_request import ApiRequest, pack_reply, receive_request
 from .memory_guard import MemoryGuard
-from .wire import pack_reply, receive_request
 
 _KILL_S: Final = 2.0
 _BUFFER_BYTES: Final = 1 << 20

@@ -11,9 +11,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from .api_request import Arguments, InvalidArgumentError, Reply, RequestError, encode, success
-from .captured_output import CapturedOutput
 from .process_starter import ProcessStarter
-from .running_command import RunningCommand
+from .running_command import CapturedOutput, RunningCommand
 from .sessions import Sessions
 
 _SILENCE_S: Final = 120

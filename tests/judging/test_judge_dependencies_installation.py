@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.isolation import syscalls as kernel
-from guarantee_email_agent.judging import package_installer
-from guarantee_email_agent.judging.package_installer import InstallError, create_environment, search_path
+from guarantee_email_agent.judging import judge_dependencies
+from guarantee_email_agent.judging.judge_dependencies import DependencyError, create_environment, search_path
 
 needs_uv = pytest.mark.skipif(
     not (shutil.which("uv") or importlib.util.find_spec("uv")),
@@ -54,7 +54,7 @@ def test_no_package_is_built(wheels: Path, tmp_path: Path) -> None:
     )
     (source / "backend.py").write_text(f"open({str(tmp_path / 'built')!r}, 'w')\n")
     shutil.make_archive(str(wheels / "shelf-1.0"), "gztar", tmp_path, "shelf-1.0")
-    with pytest.raises(InstallError, match="uv cannot provide it: "):
+    with pytest.raises(DependencyError, match="uv cannot provide it: "):
         create_environment(sys.executable, ["shelf"], PATH)
     assert not (tmp_path / "built").exists()
 
@@ -99,7 +99,7 @@ def test_no_settings_and_no_environment_of_the_folder_that_we_stand_in(
 def test_a_python_that_is_not_here_is_not_downloaded(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mirror:
         monkeypatch.setenv("UV_PYTHON_INSTALL_MIRROR", f"http://127.0.0.1:{mirror.getsockname()[1]}")
-        with pytest.raises(InstallError, match="uv cannot provide it: "):
+        with pytest.raises(DependencyError, match="uv cannot provide it: "):
             create_environment(">=3.7,<3.8", [], PATH)
         mirror.setblocking(False)
         with pytest.raises(BlockingIOError):
@@ -112,7 +112,7 @@ def test_an_environment_without_our_secrets(wheels: Path, tmp_path: Path, monkey
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("UV_INDEX_OURS_PASSWORD", "of the index")
     path = fake_uv(tmp_path / "bin", "env >&2; pwd >&2; ls -A >&2; exit 1")
-    with pytest.raises(InstallError) as caught:
+    with pytest.raises(DependencyError) as caught:
         create_environment(sys.executable, [], path)
     said = str(caught.value)
     assert "secret" not in said
@@ -124,21 +124,21 @@ def test_an_environment_without_our_secrets(wheels: Path, tmp_path: Path, monkey
 @pytest.mark.skipif(kernel.landlock_version() < 2, reason="this kernel has no Landlock that lets files be moved")
 def test_it_changes_nothing_but_its_cache_and_the_environment(wheels: Path, tmp_path: Path) -> None:
     script = f"touch $UV_CACHE_DIR/fine $TMPDIR/fine && touch {tmp_path}/evil; exit 1"
-    with pytest.raises(InstallError, match="Permission denied"):
+    with pytest.raises(DependencyError, match="Permission denied"):
         create_environment(sys.executable, [], fake_uv(tmp_path / "bin", script))
     assert (tmp_path / "cache" / "fine").exists()
     assert not (tmp_path / "evil").exists()
 
 
 def test_its_deadline_holds_for_what_it_starts(wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package_installer, "TIMEOUT_S", 1.5)
+    monkeypatch.setattr(judge_dependencies, "TIMEOUT_S", 1.5)
     fifo = tmp_path / "cache" / "alive"
     fifo.parent.mkdir()
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     # A child of uv that holds a pipe and its stderr for as long as it lives.
     path = fake_uv(tmp_path / "bin", f"(echo here; sleep 600) > {fifo} & sleep 600")
-    with pytest.raises(InstallError, match=r"^uv did not provide it within 1\.5 s$"):
+    with pytest.raises(DependencyError, match=r"^uv did not provide it within 1\.5 s$"):
         create_environment(sys.executable, [], path)
     os.set_blocking(reader, True)
     assert os.read(reader, 100) == b"here\n"
@@ -172,7 +172,7 @@ def test_our_end_ends_it(wheels: Path, tmp_path: Path) -> None:
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     path = fake_uv(tmp_path / "bin", f"exec > {fifo}; echo here; exec sleep 600")
     program = (
-        "import sys\nfrom guarantee_email_agent.judging.package_installer import create_environment\n"
+        "import sys\nfrom guarantee_email_agent.judging.judge_dependencies import create_environment\n"
         "create_environment(sys.executable, [], sys.argv[1])\n"
     )
     with subprocess.Popen([sys.executable, "-c", program, path]) as process, fifo.open("rb") as alive:
