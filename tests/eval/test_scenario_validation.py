@@ -164,6 +164,10 @@ TASK = {"input": {"task": "Book it"}, "expected_output": {"answer": {"contains":
             "answer.equals[0] is a number that JSON does not have",
         ),
         ({"expected_output": {"answer": {"matches": "("}}}, "expected_output.answer.matches is no regular expression"),
+        (
+            {"expected_output": {"answer": {"matches": "(a+)+b"}}},
+            "expected_output.answer.matches can be matched in too many",
+        ),
     ],
 )
 def test_a_task_for_an_agent_of_somebody_else(changes: dict[str, object], says: str | None) -> None:

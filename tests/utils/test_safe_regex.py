@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, compile_safe_regex
+from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, compile_safe_regex, may_search
 
 
 @pytest.mark.parametrize(
@@ -87,3 +89,33 @@ def test_any_text_is_a_pattern_or_refused(pattern: str) -> None:
     except UnsafeRegexError:
         return
     assert not compiled.fullmatch("")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "longest"),
+    [
+        ("B-[0-9]+", 1_000_000),
+        ("^A-[0-9]+$", 1_000_000),
+        ("booked|(?:not )?found", 1_000_000),
+        ("(?i)booked.*10:00", 30_000),
+        (r"a[^b]*b.*c", 900),
+        ("(a+)+b", 0),
+        ("(?:a|ab)*c", 0),
+        ("(x|xx)+y", 0),
+        ("a*b*c*d*e", 0),
+    ],
+)
+def test_how_long_a_text_may_be_searched(pattern: str, longest: int) -> None:
+    assert not longest or may_search(pattern, longest)
+    assert not may_search(pattern, max(50 * longest, 200)) or longest == 1_000_000
+
+
+@settings(max_examples=100)
+@given(st.text("ab*+?(|){1,}", max_size=8))
+def test_what_may_be_searched_ends_soon(pattern: str) -> None:
+    try:
+        compiled = re.compile(pattern)
+    except re.error:
+        return
+    if may_search(pattern, 60):
+        compiled.search("ab" * 15 + "a" * 30)

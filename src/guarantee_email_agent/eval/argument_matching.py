@@ -16,9 +16,11 @@ from typing import Any, Final, TypeVar, cast
 from guarantee_email_agent.files.fields import not_blank
 from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, non_text_key
 from guarantee_email_agent.utils.normalize import normalize_phrase
+from guarantee_email_agent.utils.safe_regex import may_search
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
+_SHORT_TEXT: Final = 200  # characters in which any pattern must be found in bounded time
 _SQL_TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|[^\w\s]""")
 
 
@@ -105,7 +107,11 @@ def _contains(actual: object, wanted: object, loosely: bool) -> bool:
 
 def _matches(actual: object, pattern: object, loosely: bool) -> bool:
     text = _as_text(actual) if loosely else actual
-    return isinstance(text, str) and re.search(str(pattern), text, re.IGNORECASE if loosely else 0) is not None
+    if not isinstance(text, str):
+        return False
+    if not may_search(str(pattern), len(text)):
+        return loosely  # nobody knows
+    return re.search(str(pattern), text, re.IGNORECASE if loosely else 0) is not None
 
 
 def _is_near(actual: object, wanted: Any, tolerance: Any, loosely: bool) -> bool:
@@ -181,9 +187,11 @@ def _matcher_problems(matcher: Mapping[str, object], path: KeyPath) -> Iterator[
 
 
 def check_pattern(value: str) -> str | None:
-    """What is wrong with a regular expression of a file, whose author may run any code beside it anyway."""
+    """What is wrong with a regular expression of a file, by which an agent's text could keep a run for ever."""
     try:
         re.compile(value)
+        if not may_search(value, _SHORT_TEXT):
+            return "can be matched in too many ways and may hang. Repeat fewer parts, or bound them with {m,n}"
     except (re.error, RecursionError, OverflowError) as error:
         return f"is no regular expression ({error})"
     return not_blank(value)

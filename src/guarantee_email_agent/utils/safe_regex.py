@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import warnings
+from functools import lru_cache
+from math import log
 from typing import Any
 
 MAX_PATHS = 20_000
 MAX_WIDTH = 100
+MAX_STEPS = 1_000_000_000
+"""Of one search, at the worst: some ten seconds."""
 
 
 class UnsafeRegexError(ValueError):
@@ -81,4 +85,51 @@ def _paths_of(operation: str, argument: Any) -> int:
         return _paths(argument)
     if operation in {"GROUPREF", "GROUPREF_EXISTS"}:
         return MAX_PATHS + 1  # back-references are where exponential time lives
+    return 1
+
+
+def may_search(source: str, length: int) -> bool:
+    """Whether looking for a pattern that compiles in a text of so many characters takes MAX_STEPS at most."""
+    tree, length = _parsed(source), max(length, 1)
+    is_anchored = len(tree) and str(tree[0][1]) in ("AT_BEGINNING", "AT_BEGINNING_STRING")
+    return (1 if is_anchored else length) * _ways(tree, length, is_last=True) <= MAX_STEPS
+
+
+@lru_cache(maxsize=256)
+def _parsed(source: str) -> Any:
+    from re import _parser  # type: ignore[attr-defined]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _parser.parse(source)
+
+
+def _ways(tree: Any, length: int, *, is_last: bool = False) -> int:
+    """Upper bound on the ways to match `tree` in a text. is_last: nothing comes after it that could fail."""
+    total = 1
+    for index, (operation, argument) in enumerate(tree):
+        total *= _ways_of(str(operation), argument, length, is_last=is_last and index == len(tree) - 1)
+        if total > MAX_STEPS:
+            break
+    return total
+
+
+def _ways_of(operation: str, argument: Any, length: int, *, is_last: bool) -> int:
+    match operation:
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+            low, high, inner = int(argument[0]), min(int(argument[1]), length), argument[2]
+            each = _ways(inner, length)
+            if each == 1:
+                return 1 if is_last or operation == "POSSESSIVE_REPEAT" else max(high - low, 0) + 1
+            return MAX_STEPS + 1 if high * log(each) > log(MAX_STEPS) else each ** max(high, low) * 2
+        case "BRANCH":
+            return sum(_ways(branch, length, is_last=is_last) for branch in argument[1])
+        case "SUBPATTERN":
+            return _ways(argument[-1], length, is_last=is_last)
+        case "ASSERT" | "ASSERT_NOT":
+            return _ways(argument[1], length)
+        case "ATOMIC_GROUP":
+            return _ways(argument, length)
+        case "GROUPREF" | "GROUPREF_EXISTS":
+            return length
     return 1
