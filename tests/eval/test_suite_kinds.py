@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
-from scenario_folder import BUILT_IN, ScenarioFolder
+from scenario_folder import BUILT_IN, ScenarioFolder, failing
 
 from guarantee_email_agent.eval.evaluation import evaluate
+from guarantee_email_agent.runlog.records import KeptRun
+from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import upper_bound
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -32,21 +35,92 @@ def seal(suite: ScenarioFolder, more: str = "") -> str:
 
 def test_a_sealed_suite_proves_a_rate(suite: ScenarioFolder) -> None:
     suite.write(1)
-    digest = seal(suite)
-    code, printed = suite.evaluate(require_proof=True, threshold=5.0)
+    digest = seal(suite, "threshold: 5\nrule: proof\n")
+    code, printed = suite.evaluate()
     assert code == 0
     assert printed.splitlines()[-1] == (
         f"1 of 1 scenario passes. 1 mail, drawn at random from the 4,120 received in May 2026, sealed (sha256 "
-        f"{digest[:12]}…) before revision abc1234, opened once: 0 wrong. With 95 % confidence at most 95.0 % of mail "
-        "like that period's goes wrong. Each for itself: at least 5.0 % of it is answered, of the answers at most "
+        f"{digest[:12]}…) before revision abc1234, not opened yet: 0 wrong. With 95 % confidence at most 95.0 % of "
+        "mail like that period's goes wrong. Each for itself: at least 5.0 % of it is answered, of the answers at most "
         "95.0 % are wrong, at most 95.0 % of it is harmed."
     )
-    assert evaluate(suite.folder, config=suite.config, require_proof=True, threshold=5)
+    seal(suite)
     report = suite.report(require_proof=True)
     assert (report["gate"], report["lower_bound_95"], report["suite_kind"]) == ("inconclusive", 5.0, "sealed")
-    assert suite.report(only=("valid_*",), require_proof=True, threshold=5.0)["lower_bound_95"] is None
     seal(suite, "openings: 5\n")  # each has its share of the doubt
     assert suite.report()["lower_bound_95"] == 1.0
+
+
+@pytest.fixture
+def sealed(suite: ScenarioFolder) -> ScenarioFolder:
+    suite.write(1)
+    suite.write(2, lambda text: failing(text).replace("SN12345", "SN67890").replace("Hi, I need", "Hello, I want"))
+    seal(suite, "openings: 2\n")
+    return suite
+
+
+def kept(suite: ScenarioFolder) -> KeptRun:
+    return KeptRun(suite.folder.parent / "runs.sqlite3", None, lambda: "2026-01-18T10:00:01Z")
+
+
+def test_nothing_but_totals_is_shown_of_a_sealed_suite(sealed: ScenarioFolder, tmp_path: Path) -> None:
+    forms = ("json", "jsonl", "csv", "junit", "html", "markdown")
+    files: dict[str, Any] = {f"{form}_file": tmp_path / f"report.{form}" for form in forms}
+    code, printed = sealed.evaluate(kept=kept(sealed), run_id="run", started="2026-01-18T10:00:00Z", **files)
+    assert code == 4
+    assert "Answered: 2 of 2 mails, 1 of them rightly" in printed
+    assert "2 mails, drawn at random" in printed
+    with RunStore(kept(sealed).file) as store:
+        stored = repr(list(store.results(store.find_run("run"))))
+    said = [printed, stored, *(path.read_text(encoding="utf-8") for path in files.values())]
+    for secret in ("valid_warranty_00", "SN67890", "no such phrase", "customer@", "is valid", "expiration_date"):
+        assert [text for text in said if secret in text] == []
+    assert not (sealed.folder / "_manifest.yml").read_text(encoding="utf-8").count("opened:")
+
+
+def test_an_opening_shows_cases_counts_and_stays_in_the_log(sealed: ScenarioFolder) -> None:
+    for number, times in (1, "opened once of 2 announced"), (2, "opened 2 times of 2 announced"):
+        _, printed = sealed.evaluate(open=True, kept=kept(sealed), run_id=f"run{number}", started="2026-01-18")
+        assert "✗ valid_warranty_002" in printed
+        assert times in printed
+    manifest = (sealed.folder / "_manifest.yml").read_text(encoding="utf-8")
+    assert "opened: 2\n" in manifest
+    printed = sealed.evaluate()[1]  # as many as announced: from now on it is held out
+    assert "1 of 2 passed when they were first opened" in printed
+    assert "✗ valid_warranty_002" in printed
+    with pytest.raises(ConfigurationError, match="opened as often as announced"):
+        sealed.evaluate(open=True, kept=kept(sealed))
+    for number in range(12):
+        sealed.evaluate(kept=kept(sealed)._replace(keep_runs=1), run_id=f"later{number}", started="2026-01-19")
+    with RunStore(kept(sealed).file) as store:
+        assert [store.find_run(f"run{number}").facts["opened"] for number in (1, 2)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"only": ("valid_*",)}, "Remove --only"),
+        ({"fail_fast": True}, "Remove --fail-fast"),
+        ({"threshold": 80.0}, "Leave --threshold out"),
+        ({"open": True}, "Remove --no-store"),
+    ],
+)
+def test_what_would_open_a_sealed_suite_or_change_its_rule_is_refused(
+    sealed: ScenarioFolder, options: dict[str, Any], said: str
+) -> None:
+    seal(sealed, "threshold: 95\n")
+    with pytest.raises(ConfigurationError) as caught:
+        sealed.evaluate(**options)
+    assert said in caught.value.message
+
+
+def test_a_sealed_suite_is_no_part_of_another_and_has_none_that_runs(sealed: ScenarioFolder) -> None:
+    outer = ScenarioFolder(sealed.folder.parent, sealed.config)
+    outer.write(7)
+    assert "1 of 1 scenario passes" in outer.evaluate()[1]
+    for place in sealed.folder, sealed.folder / "valid_warranty_001.yaml":
+        with pytest.raises(ConfigurationError, match="is sealed"):
+            evaluate(place, config=sealed.config)
 
 
 def test_a_suite_that_was_opened_proves_nothing(suite: ScenarioFolder) -> None:

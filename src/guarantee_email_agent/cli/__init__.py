@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 _COMMANDS: Final = (
     *("eval", "run", "check", "health", "grade", "solve", "answer", "capture", "mock", "init", "authorize"),
+    *("sample", "seal"),
     *("show", "compare", "stale", "view"),
     *("status", "log", "release", "retry", "hand-over", "mcp-server"),
 )

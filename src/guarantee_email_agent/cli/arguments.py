@@ -160,6 +160,29 @@ def refuse_audience_alone(options: argparse.Namespace) -> None:
         raise ConfigurationError("--for says for whom a page is. Add --html FILE, or leave it out", "cli_bad_usage")
 
 
+def add_past_mail_options(parser: Parser) -> None:
+    """Which mails that came already."""
+    parser.add_argument(
+        "--from", dest="mails", type=Path, metavar="DIR", help="folder with mails saved as .eml (default: the inbox)"
+    )
+    parser.add_argument(
+        "--since", type=past, metavar="WHEN", help="only mail received since then: 30d for days ago, or 2026-01-31"
+    )
+    parser.add_argument("--until", type=past, metavar="WHEN", help="only mail received before then (default: all)")
+
+
+def past(text: str) -> datetime:
+    """`30d` or a date; 0:00 in UTC."""
+    from datetime import UTC, datetime, timedelta
+
+    with suppress(ValueError, OverflowError):
+        if text.endswith("d") and text[:-1].isdecimal():
+            return datetime.now(UTC) - timedelta(days=int(text[:-1]))
+        moment = datetime.fromisoformat(text)
+        return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    raise argparse.ArgumentTypeError(f"'{printable(text[:40])}' is no time. Write it as 30d, or as 2026-01-31")
+
+
 def add_executor_option(parser: Parser) -> None:
     parser.add_argument(
         "--executor",

@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
         config,
         BrokenPipeSafeStream(sys.stdout),
         lambda: _read_mail(options.mail, config),
-        lambda email: _find_thread(email, config) if options.mail.startswith("<") else None,
+        lambda email: find_thread(email, config) if options.mail.startswith("<") else None,
     )
 
 
@@ -106,7 +106,7 @@ def _read_mail(mail: str, config: Config) -> tuple[bytes, Email]:
     return read_mail_file(mail, lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"")
 
 
-def _find_thread(email: Email, config: Config) -> Thread | None:
+def find_thread(email: Email, config: Config) -> Thread | None:
     """The conversation that a mail of the mailbox goes on with, by the agent's ledger; None where there is none."""
     from guarantee_email_agent.agent.identity_key import known_identity_key
     from guarantee_email_agent.email.conversation import answered_message_ids

@@ -159,6 +159,11 @@ def add_eval(commands: arguments.Commands) -> None:
         metavar="PERCENT",
         help="with --mutate: end in 4 where the scenarios notice less of the faults that load",
     )
+    parser.add_argument(
+        "--open",
+        action="store_true",
+        help="show the cases of a sealed suite, of which else only totals are: counts as an opening, for good",
+    )
     arguments.add_store_option(parser)
     arguments.add_verbose_option(parser, "name what passed in a suite of more than 50, too, and ")
 
@@ -176,6 +181,10 @@ def _evaluate(options: argparse.Namespace) -> int:
     _refuse_mismatched(options)
     config = arguments.load_config_and_log(options.config, options.verbose)
     stream = arguments.results_stream(options)
+    if options.watch or options.accept is not None:
+        from guarantee_email_agent.eval.sealed import refuse_sealed
+
+        refuse_sealed(options.eval_dir or config.eval.test_suite_path)
     if options.mutate is not None:
         from guarantee_email_agent.eval.mutation.mutate import mutate
 

@@ -30,7 +30,7 @@ def add_view(commands: arguments.Commands) -> None:
         purpose="browse runs in the web browser",
         description="Serve pages on this machine alone: runs over time, one run with its results, one result with "
         "everything that happened, two runs side by side, a run that is under way, and what the agent did with the "
-        "inbox. The pages only read. Ctrl-C ends it.",
+        "inbox. With --label it asks a person for labels; else the pages only read. Ctrl-C ends it.",
         exit_codes=_EXIT_CODES,
     )
     parser.add_argument(
@@ -42,6 +42,12 @@ def add_view(commands: arguments.Commands) -> None:
     )
     parser.add_argument(
         "--store", type=Path, metavar="FILE", help="file of the run store (default: that of the configuration)"
+    )
+    parser.add_argument(
+        "--label",
+        type=Path,
+        metavar="DIR",
+        help="label what 'sample' or 'rehearse' wrote into that folder, mail by mail",
     )
     arguments.add_config_option(parser)
     arguments.add_verbose_option(parser)
@@ -58,11 +64,18 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.viewer.site import Site
 
     store = options.store or run_store_file(config.store, config.source)
-    site = Site(store, config.ledger_location, lambda: datetime.now(UTC))
+    labels = None
+    if options.label is not None:
+        from guarantee_email_agent.eval.sealing.mail_labels import MailLabels
+
+        labels = MailLabels(options.label, config)
+        labels.items()  # what is wrong with them shows now
+    site = Site(store, config.ledger_location, lambda: datetime.now(UTC), labels)
     stream = BrokenPipeSafeStream(sys.stdout)
 
     def announce(address: str) -> None:
-        stream.write(f"{address} shows the runs of {printable(str(store))}. Ctrl-C ends it\n")
+        what = f"the runs of {printable(str(store))}" if labels is None else f"{labels.title}, to be labelled"
+        stream.write(f"{address}{'' if labels is None else 'label'} shows {what}. Ctrl-C ends it\n")
         stream.flush()
 
     serve(site, options.port, announce)

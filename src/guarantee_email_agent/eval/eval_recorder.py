@@ -32,6 +32,7 @@ from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.resume import EarlierResults
+    from guarantee_email_agent.eval.sealed import BlindCases
 
 REPORT_UNWRITABLE: Final = "eval_report_unwritable"
 _CHECK_S: Final = 0.25
@@ -54,12 +55,14 @@ class EvalRecorder:
         mails: MailCounter | None = None,
         facts: Callable[[], Mapping[str, Any]] = dict,
         is_temporary: bool = False,
+        blind: BlindCases | None = None,
     ) -> None:
-        """files: of the scenarios, in the order of the run. earlier: of the run that goes on, or of others. mails:
-        those of the run, which somebody else counts. facts: of `RunEnd`, asked at the end. is_temporary: whether
-        the file goes with the command. Raises StoreError.
+        """files: of the scenarios, in the order of the run. blind: of a sealed suite. earlier: of the run that goes on,
+        or of others. mails: those of the run, which somebody else counts. facts: of `RunEnd`, asked at the end.
+        is_temporary: whether the file goes with the command. Raises StoreError.
         """
         self.is_temporary = is_temporary
+        self._blind = blind
         self._facts = facts
         self._mails = mails
         self._kept, self._inputs, self._at_once = kept, inputs, at_once
@@ -84,7 +87,9 @@ class EvalRecorder:
     def on_result(self, repetition: int, result: EvalResult) -> None:
         """As `EvalRunner` has it; called by any thread."""
         position = self._files.position(result.test_case.file or "")
-        self._writer.add(as_case_result(result, position, repetition)._replace(inputs=self._inputs_now()))
+        run = as_case_result(result, position, repetition)
+        shown = run if self._blind is None else self._blind.result(run)
+        self._writer.add(shown._replace(inputs=self._inputs_now()))
 
     def add(self, case: Case) -> None:
         if self._at_once:
@@ -144,6 +149,7 @@ def begin_log(
     resources: ExitStack,
     *,
     at_once: bool,
+    blind: BlindCases | None = None,
 ) -> tuple[EvalRecorder | None, EarlierResults | None]:
     """Who keeps the run, and what it has already; neither where nobody would read it.
 
@@ -158,7 +164,15 @@ def begin_log(
     key = suite_key(config, options)
     earlier = None
     begin = partial(
-        EvalRecorder, run=run, inputs=inputs, files=files, git=git, at_once=at_once, mails=mails, facts=facts
+        EvalRecorder,
+        run=run,
+        inputs=inputs,
+        files=files,
+        git=git,
+        at_once=at_once,
+        mails=mails,
+        facts=facts,
+        blind=blind,
     )
     if options.kept is None:
         return begin(temporary_store(resources), is_temporary=True), None

@@ -23,6 +23,7 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
+from guarantee_email_agent.eval.sealed import refuse_sealed
 from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.runlog.gate import GateOutcome
 from guarantee_email_agent.runlog.statistics import threshold_fraction
@@ -247,6 +248,8 @@ def _suite(
         directory, found = Path(given).parent, os.fspath(given)
     else:
         directory = Path(given)
+    if not isinstance(found, tuple):
+        refuse_sealed(directory)
     chosen = EvalOptions(
         directory=directory,
         threshold=percent,

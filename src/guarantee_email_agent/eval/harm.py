@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from guarantee_email_agent.eval.argument_matching import has_arguments, is_matcher
 from guarantee_email_agent.eval.checks import check_body_excludes
 from guarantee_email_agent.eval.scenario import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import NO_LOOK_UPS
@@ -57,9 +58,14 @@ def _harm(case: EvalTestCase, actual: Mapping[str, Any], of_our_agent: bool) -> 
 def _wrong_number(case: EvalTestCase, call: Mapping[str, Any]) -> Iterator[str]:
     """Where the scenario names no number, any may be the right one."""
     number, right = str(next(iter(call["arguments"].values()), "")), _right_numbers(case, call["server"])
+    named = [each.arguments for each in case.expected_output.calls if each.server == call["server"]]
     if not _expects_look_up(case, call["server"]):
         yield f"a number was looked up where none was to be: {number!r}"
-    elif right and _fold(number) not in right:
+    elif (
+        (right or any(named))
+        and _fold(number) not in right
+        and not any(arguments and has_arguments(call["arguments"], arguments) for arguments in named)
+    ):
         yield f"another number was looked up: {number!r}"
 
 
@@ -80,7 +86,7 @@ def _right_numbers(case: EvalTestCase, server: str) -> set[str]:
     phrases = {_fold(word) for phrase in expected.response_body_contains for word in phrase.split()}
     written = {_fold(word) for word in f"{mail.subject} {mail.body}".split()}
     both = {word for word in phrases & written if any(map(str.isdigit, word))}
-    return both | {_fold(str(number)) for number in named if number is not None}
+    return both | {_fold(str(number)) for number in named if number is not None and not is_matcher(number)}
 
 
 def _fold(text: str) -> str:

@@ -39,6 +39,7 @@ from guarantee_email_agent.files.problems import (
 from guarantee_email_agent.files.text_file import InputFileError, read_bytes, read_start, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
+from guarantee_email_agent.runlog.suite_manifest import MANIFEST
 from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -127,8 +128,8 @@ class EvalLoader:
         """The paths of the scenario files in a folder and in those below it, in their byte order.
 
         Every `*.yaml` and `*.yml` counts, whatever it turns out to be, except for names that begin with '.' or '_'.
-        Folders that are links, or whose name begins like that, are not searched. Raises EvalError as
-        `discover_test_cases` does.
+        Folders that are links, whose name begins like that, or that have a manifest, are not searched. Raises EvalError
+        as `discover_test_cases` does.
         """
         return list(self.packed_files(directory))
 
@@ -188,7 +189,10 @@ def _scenario_names(folder: str) -> Iterator[str]:
     waiting = [""]
     while waiting:
         within = waiting.pop()
-        with os.scandir(os.path.join(folder, within) if within else folder) as found:
+        with os.scandir(os.path.join(folder, within) if within else folder) as scanned:
+            found = list(scanned)
+            if within and any(entry.name == MANIFEST for entry in found):
+                continue  # a suite of its own
             for entry in found:
                 if entry.name[0] in "._":
                     continue

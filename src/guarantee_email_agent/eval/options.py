@@ -29,7 +29,7 @@ class EvalOptions(RunOptions):
     baseline: the run that it is held against; no_regressions: whether the gate is passed only where nothing is worse.
     last_failed: only what failed when it ran last. fail_fast: end at the first failure. quiet: say nothing of what
     passed but its count. verbose: name what passed in a large suite, too. caution_curve: print what each
-    caution comes to, in place of results and gate.
+    caution comes to, in place of results and gate. open: show the cases of a sealed suite, which counts.
     """
 
     threshold: float
@@ -54,6 +54,7 @@ class EvalOptions(RunOptions):
     quiet: bool = False
     verbose: bool = False
     caution_curve: bool = False
+    open: bool = False
 
     @property
     def is_deterministic(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.failure_details import explain
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.runlog.distinct_mails import MailCounter
+from guarantee_email_agent.runlog.distinct_mails import DistinctMails, MailCounter
 from guarantee_email_agent.runlog.gate import GateDecision, GateOutcome, decide_gate
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.shared_causes import SharedCauses
@@ -57,11 +57,12 @@ class EvalReporter(RunReporter):
         mails: MailCounter | None = None,
         manifest: SuiteManifest = DEVELOPMENT,
         is_whole: bool = True,
+        lists_failed: bool = True,
     ) -> None:
         """stream: stdout if None. color, ascii_only: found out from the stream if None. threshold: percent.
 
         cost: what the run took of the API, as the last line says it. require_proof: as `decide_gate` has it.
-        quiet: as `RunReporter` has it. lists_passed: a line for each that passed. fail_fast:
+        quiet: as `RunReporter` has it. lists_passed, lists_failed: lines for each that did. fail_fast:
         whether the run ends at the first failure. deterministic: whether the same mail gets the same answer each time.
         baseline: what results are held against; no_regressions: whether the gate is passed only where none is worse.
         mails: counts those of the results; one of its own if None. manifest: of the suite; is_whole: whether all of it
@@ -69,7 +70,7 @@ class EvalReporter(RunReporter):
         """
         terminal = Terminal(sys.stdout if stream is None else stream, color=color, ascii_only=ascii_only)
         super().__init__(terminal, threshold, quiet=quiet)
-        self._lists_passed = lists_passed and not quiet
+        self._lists_passed, self._lists_failed = lists_passed and not quiet, lists_failed
         self._fail_fast = fail_fast
         self._baseline = baseline
         self._no_regressions = no_regressions
@@ -122,9 +123,9 @@ class EvalReporter(RunReporter):
         self._count(case)
         if self._baseline is not None:
             self._baseline.add(case)
-        if not case.passed:
+        if not case.passed and self._lists_failed:
             self._list(case.verdict, describe_failure(case, self._causes, self._terminal))
-        elif self._lists_passed:
+        elif case.passed and self._lists_passed:
             self._terminal.outcome(_describe(case))
 
     def _count(self, case: Case) -> None:
@@ -158,6 +159,9 @@ class EvalReporter(RunReporter):
             self._terminal.line(
                 f"{pluralize(count, 'scenario')} {verb} review: look at what is expected, then remove 'review: true'."
             )
+
+    def mails(self) -> DistinctMails:
+        return self._mails.count()
 
     def caution_curve(self) -> Iterator[str]:
         """As `Selectivity.curve_lines` has it."""

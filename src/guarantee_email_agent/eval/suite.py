@@ -19,10 +19,11 @@ from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
+from guarantee_email_agent.eval.sealed import BlindCases, sealed_options
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
 from guarantee_email_agent.runlog.distinct_mails import MailCounter
 from guarantee_email_agent.runlog.records import Case
-from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, read_manifest
+from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, keep_opening, read_manifest
 from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.progress import Progress
@@ -74,7 +75,9 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream, on_result
             stream.write("".join(f"{line}\n" for line in reporter.caution_curve()) if is_whole else shown.getvalue())
             stream.flush()
             return EXIT_SUCCESS if is_whole else code
-        if code == EXIT_EVALUATION:
+        if suite.manifest.opened == 1 and options.open and reporter.totals.total == len(suite.files):
+            keep_opening(options.directory, 1, reporter.mails())
+        if code == EXIT_EVALUATION and suite.blind is None:
             from guarantee_email_agent.eval.baseline import print_next_steps  # only for runs that fail
 
             print_next_steps(config, suite.options, Terminal(stream))
@@ -83,7 +86,10 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream, on_result
 
 @dataclass(slots=True)
 class _Suite:
-    """A suite that is ready to run. earlier: what an earlier run has already. mails: those of its cases, counted."""
+    """A suite that is ready to run. earlier: what an earlier run has already. mails: those of its cases, counted.
+
+    blind: takes from the cases of a sealed suite what may not be shown.
+    """
 
     options: EvalOptions
     execution: Execution
@@ -93,6 +99,7 @@ class _Suite:
     recorder: EvalRecorder | None = None
     earlier: EarlierResults | None = None
     manifest: SuiteManifest = DEVELOPMENT
+    blind: BlindCases | None = None
 
     def reporter(self, stream: TextStream) -> EvalReporter:
         options, live = self.options, self.execution.live
@@ -102,7 +109,8 @@ class _Suite:
             cost=None if live is None else live.cost,
             require_proof=options.require_proof,
             quiet=options.quiet,
-            lists_passed=options.verbose or len(self.files) <= SMALL_SUITE,
+            lists_passed=self.blind is None and (options.verbose or len(self.files) <= SMALL_SUITE),
+            lists_failed=self.blind is None,
             fail_fast=options.fail_fast,
             deterministic=options.is_deterministic,
             baseline=self.baseline,
@@ -155,11 +163,13 @@ class _Suite:
             for result in results:
                 if on_result is not None:
                     on_result(result)
-                yield as_case(result, self.files.position(result.test_case.file or ""))
+                case = as_case(result, self.files.position(result.test_case.file or ""))
+                yield case if self.blind is None else self.blind.case(case)
 
     def facts(self) -> dict[str, Any]:
         """Of the run, for its reports."""
         found = self.manifest.as_facts() | ({"fail_fast": True} if self.options.fail_fast else {})
+        found |= {"opened": self.manifest.opened} if self.options.open else {}
         if self.execution.live is not None:
             found["usage"] = self.execution.live.usage()._asdict()
         if self.baseline is not None:
@@ -170,6 +180,7 @@ class _Suite:
 
 def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Suite:
     """All that can be refused is refused here."""
+    options, manifest = sealed_options(options, config)
     if options.caution_curve:
         _refuse_with_curve(options)
         config = replace(config, agent=replace(config.agent, caution=0))
@@ -193,7 +204,9 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
         chosen, only = select_last_failed(options, key, files)
         files, options = ScenarioFiles.of(chosen), replace(options, only=only)
     logger.info("Discovered %d eval test cases", len(files))
-    suite = _Suite(options, execution, files, MailCounter(), baseline, manifest=read_manifest(options.directory))
+    suite = _Suite(options, execution, files, MailCounter(), baseline, manifest=manifest)
+    if manifest.kind == "sealed" and not options.open:
+        suite.blind = BlindCases(len(files))
     if options.kept is not None or options.wants_reports:
         from guarantee_email_agent.eval.eval_recorder import begin_log
 
@@ -206,6 +219,7 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
             suite.facts,
             resources,
             at_once=execution.is_paid_or_slow,
+            blind=suite.blind,
         )
     if suite.earlier is not None and (resumed := suite.earlier.run) is not None:
         suite.options = replace(options, run_id=resumed.id, started=resumed.started)
@@ -213,6 +227,10 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
             execution.live.count_earlier(suite.earlier.usages())
     if baseline is not None and (suite.recorder is None or suite.recorder.is_temporary):
         raise ConfigurationError("--baseline needs the run store, which cannot be used", "eval_run_not_kept")
+    if options.open:
+        if suite.recorder is None or suite.recorder.is_temporary:
+            raise ConfigurationError("--open is kept in the run store. Remove --no-store", "eval_run_not_kept")
+        keep_opening(options.directory, manifest.opened)
     return suite
 
 

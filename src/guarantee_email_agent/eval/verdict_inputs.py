@@ -26,6 +26,7 @@ from guarantee_email_agent.files.python_code import NOTHING, FollowedCode
 from guarantee_email_agent.files.text_file import FileSignature, file_signature
 from guarantee_email_agent.runlog.program_inputs import code_inputs, digest_of_folder, incomplete, program_inputs
 from guarantee_email_agent.runlog.records import Input, InputSet
+from guarantee_email_agent.runlog.suite_manifest import MANIFEST
 
 AGENT_OPTIONS: Final = ("agent_mcp", "agent_timeout")
 
@@ -99,9 +100,11 @@ def followed_code(suite: Path, agent: str | None) -> tuple[FollowedCode, Followe
 
 def suite_folders(suite: Path) -> Iterator[Path]:
     """The folders in which scenarios of a suite may lie, itself first."""
-    for folder, folders, _ in os.walk(suite):
-        folders[:] = sorted(name for name in folders if name[0] not in "._")
-        yield Path(folder)
+    for folder, folders, files in os.walk(suite):
+        is_other = MANIFEST in files and folder != os.fspath(suite)
+        folders[:] = [] if is_other else sorted(name for name in folders if name[0] not in "._")
+        if not is_other:
+            yield Path(folder)
 
 
 def _named(kind: str, code: FollowedCode, folder: str) -> Iterator[tuple[tuple[str, str], str]]:

@@ -12,9 +12,10 @@ _SLACK: Final = 10
 """Whatever no run needs any more is looked for in the whole file, so one run in so many (percent of those kept) does
 it."""
 
-# Of each suite the newest run that passed stays: others are compared with it.
+# Of each suite the newest run that passed stays: others are compared with it. So does each opening of a sealed one.
 _OLD: Final = """SELECT number FROM runs WHERE number NOT IN (
         SELECT max(number) FROM runs WHERE outcome = 'passed' GROUP BY command, suite, selection, agent, llm)
+        AND number NOT IN (SELECT run FROM run_facts WHERE json_extract(facts, '$.opened'))
     ORDER BY number DESC LIMIT -1 OFFSET ?"""
 
 

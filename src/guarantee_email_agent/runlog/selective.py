@@ -106,6 +106,9 @@ class Selectivity:
 
 def handling_of(actual: Mapping[str, Any]) -> Handling:
     """By what the mocks captured, then by what the agent says. A draft is for a person to send."""
+    if handling := actual.get("handling"):  # all that is kept of a sealed suite's mail
+        known: Handling = handling
+        return known
     if actual.get("email_sent"):
         return "asked_back" if actual.get("scenario_used") in _ASKING else "answered"
     if actual.get("hand_over_reasons") or actual.get("draft_stored"):

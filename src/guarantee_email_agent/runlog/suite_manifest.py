@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from guarantee_email_agent.files.fields import number, setting
 from guarantee_email_agent.files.problems import ProblemsError
+from guarantee_email_agent.files.report_files import write_whole
 from guarantee_email_agent.files.text_file import InputFileError, read_bytes, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
+from guarantee_email_agent.runlog.distinct_mails import DistinctMails
 from guarantee_email_agent.runlog.statistics import upper_bound
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.terminal import pluralize
@@ -24,6 +27,7 @@ MANIFEST: Final = "_manifest.yml"
 _MAX_BYTES: Final = 1 << 20
 _ALPHA: Final = 0.05
 _OF_SEAL: Final = ("drawn_from", "period", "sha256", "revision")
+_OPENED: Final = re.compile(r"^opened:.*\n?", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,10 @@ class SuiteManifest:
     sha256: str | None = setting(None, "Sealed: of the lines that `sha256sum` prints of its files.")
     revision: str | None = setting(None, "Sealed: of the agent, before which it was sealed.")
     openings: int = number(1, "Sealed: how often it may be opened; each takes its share of the 5 % of doubt.", 1)
+    opened: int = number(0, "Sealed: how often it was.", 0)
+    seed: int | None = number(None, "Of the draw, which the same mails give again.", 0)
+    threshold: float | None = number(None, "Sealed: percent that the gate asks for.", 0, 100, above=True)
+    rule: Literal["rate", "proof"] = setting("rate", "Sealed: what has to reach it, the pass rate or its lower bound.")
 
     def as_facts(self) -> dict[str, Any]:
         """As a run keeps it, beside what else is known of it; nothing of a suite without a manifest."""
@@ -74,13 +82,14 @@ class SuiteManifest:
             if self.first_passed is None or self.first_total is None:
                 return f"These mails were held out, and {since}: nothing is proven by what was looked at before."
             wrong = self.first_total - self.first_passed
-            most = _percent(upper_bound(wrong, self.first_total, _ALPHA))
+            most = _percent(upper_bound(wrong, self.first_total, _ALPHA / self.openings))
             first = f"{self.first_passed} of {self.first_total} passed when they were first opened"
             bound = f"of mails drawn like them, at most {most} % went wrong then, with 95 % confidence"
             return f"These mails were held out: {first} ({bound}), and they were {since}."
-        times = "once" if self.openings == 1 else f"at most {self.openings} times"
+        times = {0: "not opened yet", 1: "opened once"}.get(self.opened, f"opened {self.opened} times")
+        times += f" of {self.openings} announced" if self.openings > 1 else ""
         drawn = f"drawn at random from the {self.drawn_from:,} received in {self.period}"
-        sealed = f"sealed (sha256 {(self.sha256 or '')[:12]}…) before revision {self.revision}, opened {times}"
+        sealed = f"sealed (sha256 {(self.sha256 or '')[:12]}…) before revision {self.revision}, {times}"
         said = [f"{pluralize(total, 'mail')}, {drawn}, {sealed}: {total - passed} wrong."]
         confidence = "With 95 % confidence" if self.openings == 1 else "With 95 % confidence in all its openings"
         said.append(
@@ -116,16 +125,30 @@ def read_manifest(folder: Path) -> SuiteManifest:
             return made
         if missing := [name for name in _OF_SEAL if not getattr(made, name)]:
             raise _error(path, f"a sealed suite lacks {', '.join(missing)}. Add it")
-        digest = _digest(folder)
+        digest = suite_digest(folder)
     except InputFileError as error:
         raise _error(path, error.message) from None
     if digest != made.sha256:
         problem = f"the seal is broken: the files of this folder have the digest {digest}, not {made.sha256}"
         raise _error(path, f"{problem}. Restore them, or say kind: held_out")
-    return made
+    # Whoever has seen what was announced to be seen can tune on it from then on.
+    return made if made.opened < made.openings else replace(made, kind="held_out", opened_since=made.opened - 1)
 
 
-def _digest(folder: Path) -> str:
+def keep_opening(folder: Path, opened: int, first: DistinctMails | None = None) -> None:
+    """Write into the manifest of a sealed suite how often it was opened, and how its first opening went.
+
+    Raises OSError.
+    """
+    path = folder / MANIFEST
+    text = _OPENED.sub("", path.read_text(encoding="utf-8")).rstrip("\n")
+    text += f"\nopened: {opened}\n"
+    if first is not None:
+        text += f"first_passed: {first.passed}\nfirst_total: {first.total}\n"
+    write_whole(path, text.encode())
+
+
+def suite_digest(folder: Path) -> str:
     """Of what `sha256sum` prints of all its files in the C locale, but for names that begin with `_` or `.`."""
     names: list[str] = []
     for place, folders, files in os.walk(folder):

@@ -15,6 +15,7 @@ from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.utils.errors import AgentError
 from guarantee_email_agent.viewer.comparison_page import comparison_page
 from guarantee_email_agent.viewer.inbox_page import inbox_page
+from guarantee_email_agent.viewer.label_pages import label_page, labels_page, save_label
 from guarantee_email_agent.viewer.query import QueryError
 from guarantee_email_agent.viewer.result_pages import history_page, result_page, text_page
 from guarantee_email_agent.viewer.run_pages import board, groups_page, progress_part, run_page, runs_page
@@ -46,6 +47,9 @@ def create_application(site: Site) -> Starlette:
             Route("/history/{name:name}", history_page),
             Route("/compare", comparison_page),
             Route("/inbox", inbox_page),
+            Route("/label", labels_page),
+            Route("/label/{item}", label_page),
+            Route("/label/{item}", save_label, methods=["POST"]),
             Route("/static/{digest}/{name}", _static),
         ],
         exception_handlers={HTTPException: _no_page, QueryError: _error_page, StoreError: _error_page},

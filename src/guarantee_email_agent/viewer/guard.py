@@ -22,7 +22,7 @@ _HEADERS: Final[Mapping[str, str]] = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # without one, a browser does not say that a form is ours
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-embedder-policy": "require-corp",
@@ -33,7 +33,9 @@ _HEADERS: Final[Mapping[str, str]] = {
 class RequestGuard:
     """Stands before the application. A name that somebody lets resolve to this machine is not ours (DNS rebinding)."""
 
-    def __init__(self, application: ASGIApp, port: int) -> None:
+    def __init__(self, application: ASGIApp, port: int, *, has_forms: bool = False) -> None:
+        """has_forms: whether a page may send one, which only a page of ours may."""
+        self._has_forms = has_forms
         self._application = application
         self._hosts = {f"{name}:{port}" for name in _NAMES} | (set(_NAMES) if port == 80 else set())
 
@@ -69,7 +71,8 @@ class RequestGuard:
         headers = Headers(scope=scope)
         if headers.get("host", "").lower() not in self._hosts:
             return PlainTextResponse("Open the address that 'view' printed: this one names another host.\n", 421)
-        if scope["method"] not in _METHODS:
+        is_own_form = headers.get("origin", "").lower() == f"http://{headers['host'].lower()}"
+        if scope["method"] not in _METHODS and not (scope["method"] == "POST" and self._has_forms and is_own_form):
             return PlainTextResponse("Pages are only read: GET and HEAD.\n", 405, {"allow": ", ".join(_METHODS)})
         # A link from elsewhere may lead here; an image, script or frame of another page may not load anything.
         if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":

@@ -30,11 +30,12 @@ def serve(site: Site, port: int, announce: Callable[[str], None]) -> None:
 
     Raises ConfigurationError (`viewer_port_unusable`) and StoreError.
     """
-    site.open_store().close()  # what is wrong with it shows now, and not on the first page
+    if site.labels is None or site.store.exists():
+        site.open_store().close()  # what is wrong with it shows now, and not on the first page
     with _bound_socket(port) as listener:
         port = listener.getsockname()[1]
         config = uvicorn.Config(
-            RequestGuard(create_application(site), port),
+            RequestGuard(create_application(site), port, has_forms=site.labels is not None),
             interface="asgi3",
             lifespan="off",
             ws="none",

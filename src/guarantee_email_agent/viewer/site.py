@@ -22,6 +22,8 @@ from guarantee_email_agent.runlog.views.word_diff import split_changes
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from guarantee_email_agent.runlog.labelling import LabelSheet
+
 _PACKAGE: Final = "guarantee_email_agent.viewer"
 _BUSY_S: Final = 2.0
 """How long a page waits for a writer that lets nobody read."""
@@ -41,11 +43,15 @@ class StaticFile:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """store: the file of the runs. ledger: where `run` keeps its ledger. now: the time, in UTC."""
+    """store: the file of the runs. ledger: where `run` keeps its ledger. now: the time, in UTC.
+
+    labels: what a person labels here; None for nothing, so that pages only read.
+    """
 
     store: Path
     ledger: str
     now: Callable[[], datetime]
+    labels: LabelSheet | None = None
     environment: Environment = field(init=False)
     static: Mapping[str, StaticFile] = field(init=False)
 
@@ -55,6 +61,7 @@ class Site:
         object.__setattr__(self, "static", _static_files(environment))
         environment.filters |= {"number": _number, "moment": _moment, "duration": _duration, "changes": _changes}
         environment.globals |= {
+            "labels": self.labels,
             "asset": lambda name: f"/static/{self.static[name].digest}/{name}",
             "run_url": run_url,
             "result_url": result_url,

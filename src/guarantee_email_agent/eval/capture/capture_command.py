@@ -109,7 +109,7 @@ def capture_mail(
     if look_up and answer:
         data["input"]["mock_responses"] = {look_up.name: mock_response(look_up.name, answer, config)}
     if previous is not None:
-        data["input"]["previous_reply"] = _anonymous_reply(previous, anonymizer)
+        data["input"]["previous_reply"] = anonymous_reply(previous, anonymizer)
     captured = _run_scenario(data, path, config, policy)
     data["expected_output"] = expected_output(captured, _facts(captured, answer, look_up), _phrases(suite, category))
     change = _difference(original, captured, anonymizer)
@@ -154,7 +154,7 @@ def _answer_of(run: DryRun) -> dict[str, Any]:
     return answer
 
 
-def _anonymous_reply(previous: PreviousReply, anonymizer: Anonymizer) -> dict[str, str | int]:
+def anonymous_reply(previous: PreviousReply, anonymizer: Anonymizer) -> dict[str, str | int]:
     """`input.previous_reply` of a scenario."""
     message_id = anonymizer.replace_message_ids(previous.message_id)
     ticket = {"ticket_id": anonymizer.replace(previous.ticket_id)} if previous.ticket_id else {}

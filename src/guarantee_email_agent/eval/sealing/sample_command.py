@@ -1,0 +1,154 @@
+"""The whole of `sample`: draw mails at random, replace what is personal in them, and write files to be labelled."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.processor_models import AnswerPolicy
+from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
+from guarantee_email_agent.eval.capture.capture_command import NOT_FOUND, anonymous_reply
+from guarantee_email_agent.eval.capture.scenario_file import anonymizer_for, anonymous_mail, file_text
+from guarantee_email_agent.eval.previous_reply import reply_of_thread
+from guarantee_email_agent.eval.sealing.past_mails import (
+    ANY_TIME,
+    FoundMails,
+    Period,
+    find_mails,
+    past_mails,
+    read_mail,
+)
+from guarantee_email_agent.files.text_file import write_new_file
+from guarantee_email_agent.files.yaml import dump
+from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.runlog.suite_manifest import MANIFEST
+from guarantee_email_agent.services.look_ups import instruction_files
+from guarantee_email_agent.services.ports import Thread
+from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError
+from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
+from guarantee_email_agent.utils.text import printable
+
+UNLABELLED: Final = "unlabelled"
+_MAX_TRIES: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleOptions:
+    """count: of mails to draw. to: the new folder. folder: with `.eml` files; the inbox if None. today: ISO 8601."""
+
+    count: int
+    to: Path
+    seed: int
+    today: str
+    folder: Path | None = None
+    period: Period = ANY_TIME
+
+
+def sample_mails(
+    options: SampleOptions, config: Config, stream: TextStream, find_thread: Callable[[Email], Thread | None]
+) -> int:
+    """Write the folder; the exit code. find_thread: the conversation with us that a mail goes on with.
+
+    Raises ConfigurationError for a folder that holds something or cannot be written, and for fewer mails than are to be
+    drawn, InstructionError, and MCPConnectionError and IntegrationError where the mailbox fails.
+    """
+    instructions = instruction_files(config).load()
+    if options.to.exists() and (not options.to.is_dir() or any(options.to.iterdir())):
+        raise _refused(options.to, "is there already, and not empty. Name another folder with --to")
+    found, drawn = asyncio.run(_draw(options, config))
+    own = AnswerPolicy.of(config).own_addresses
+    try:
+        options.to.mkdir(parents=True, exist_ok=True)
+        for number, (raw, email) in enumerate(drawn, 1):
+            scenario_id = f"{UNLABELLED}_{number:03d}"
+            data = _unlabelled(scenario_id, options.today, email, raw, own, instructions, find_thread)
+            write_new_file(options.to / f"{scenario_id}.yaml", file_text(data, None).encode())
+        manifest = {"kind": "development", "drawn_from": len(found.ids), "period": found.period, "seed": options.seed}
+        write_new_file(options.to / MANIFEST, dump(manifest).encode())
+    except OSError as error:
+        raise _refused(options.to, f"cannot be written ({error.strerror}). Name another folder with --to") from None
+    terminal = Terminal(stream)
+    drawn_from = f"{pluralize(len(found.ids), 'mail')} received {found.period}"
+    terminal.outcome(
+        f"✓ drew {pluralize(len(drawn), 'mail')} at random from {drawn_from} (seed {options.seed}) into "
+        f"{printable(str(options.to))}"
+    )
+    for count, why in (found.unread, "that cannot be read"), (found.undated, "of which nobody knows when it came"):
+        if count:
+            terminal.line(f"Left out: {pluralize(count, 'mail')} {why}")
+    terminal.line(NOT_FOUND)
+    terminal.line(f"Label each with 'view --label {printable(str(options.to))}', then 'seal' it.")
+    terminal.flush()
+    return EXIT_SUCCESS
+
+
+async def _draw(options: SampleOptions, config: Config) -> tuple[FoundMails, list[tuple[bytes, Email]]]:
+    async with past_mails(config, options.folder) as mails:
+        found = await find_mails(mails, options.period)
+        if len(found.ids) < options.count:
+            problem = (
+                f"{len(found.ids)} mails are there to draw {options.count} from. Draw fewer, or name a longer time"
+            )
+            raise ConfigurationError(problem, "sample_too_few")
+        chosen = random.Random(options.seed).sample(found.ids, options.count)  # noqa: S311 - its seed is to be known
+        read = [await read_mail(mails, mail_id) for mail_id in chosen]
+    if len(whole := [each for each in read if each is not None]) < len(read):
+        raise ConfigurationError("A mail was moved while mails were drawn. Draw again", "sample_disturbed")
+    return found, whole
+
+
+def _unlabelled(
+    scenario_id: str,
+    today: str,
+    email: Email,
+    raw: bytes,
+    own_addresses: frozenset[str],
+    instructions: Instructions,
+    find_thread: Callable[[Email], Thread | None],
+) -> dict[str, Any]:
+    previous = reply_of_thread(find_thread(email), instructions.scenarios)
+    further = (previous.ticket_id,) if previous is not None and previous.ticket_id else ()
+    anonymizer = shaped_anonymizer(email, raw, own_addresses, instructions, further)
+    met: dict[str, Any] = {"email": anonymous_mail(email, anonymizer, f"{today}T00:00:00Z")}
+    if previous is not None:
+        met["previous_reply"] = anonymous_reply(previous, anonymizer)
+    return {
+        "scenario_id": scenario_id,
+        "description": "A mail drawn at random",
+        "category": UNLABELLED,
+        "created": today,
+        "input": met,
+    }
+
+
+def shaped_anonymizer(
+    email: Email,
+    raw: bytes,
+    own_addresses: frozenset[str],
+    instructions: Instructions,
+    further_texts: tuple[str, ...] = (),
+) -> Anonymizer:
+    """What replaces the personal data, so that all that has the form of a look-up's number has it afterwards, too."""
+    patterns = [pattern for look_up in instructions.look_ups for pattern in look_up.format.patterns]
+    form = re.compile("|".join(f"(?:{each})" for each in patterns) or r"(?!)", re.IGNORECASE)
+    words = f"{email.subject} {''.join(span.text for span in email.spans)}".split()
+    shaped = [word for word in (word.strip(".,:;!?()\"'") for word in words) if form.fullmatch(word)]
+    salt = hashlib.sha256(raw).digest()
+    first = anonymizer_for(email, salt, own_addresses, further_texts)
+    for number in range(_MAX_TRIES if shaped else 0):
+        other = anonymizer_for(email, salt + bytes((number,)), own_addresses, further_texts) if number else first
+        if all(form.fullmatch(other.replace(word)) for word in shaped):
+            return other
+    return first
+
+
+def _refused(folder: Path, problem: str) -> ConfigurationError:
+    return ConfigurationError(f"{printable(str(folder))} {problem}", "sample_folder_unusable")
