@@ -169,6 +169,16 @@ class TestProblems:
                     "mailbox.imap.mark_folder"
                 ),
             ),
+            *(
+                (
+                    f"{section}: {{{name}: {{command: x, timeout_s: 60}}}}",
+                    (
+                        f":1: {section}.{name}.timeout_s: is no setting any more: set agent.call_timeout_s, which "
+                        "holds for all services; the mailbox has three times as long"
+                    ),
+                )
+                for section, name in (("mcp", "gmail"), ("mcp", "warranty_api"))
+            ),
             (
                 "\nsummary: {at: '07:00'}",
                 (

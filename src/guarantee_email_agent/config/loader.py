@@ -34,14 +34,11 @@ _REMOVED: Final = {
     "agent.max_mail_bytes": "remove it, mails of up to 25 MB are read",
     "mailbox.imap.mark_folders": "name the folder that holds the others as mailbox.imap.mark_folder",
     "tasks": "remove it, and pass what tasks may ask for to `grade` and `solve` with --allow",
-    **dict.fromkeys(
-        ("mcp.gmail.timeout_s", "mcp.warranty_api.timeout_s", "mcp.ticketing_system.timeout_s"),
-        "set agent.call_timeout_s, which holds for all services; the mailbox has three times as long",
-    ),
+    "*.timeout_s": "set agent.call_timeout_s, which holds for all services; the mailbox has three times as long",
     "warranty.grace_days": "remove it, there are 30",
     "summary": "remove it, and have cron mail what `log --summary --since yesterday` prints; times are in the zone $TZ",
 }
-"""What to do about a key of an earlier version."""
+"""What to do about a key of an earlier version. `*`: any MCP server."""
 
 _FORMER_DEFAULTS: Final[Mapping[KeyPath, object]] = {
     ("mcp", "gmail", "timeout_s"): 30,
@@ -234,7 +231,9 @@ def _issue(problem: Problem, source: _Source) -> _Issue:
     key = problem.path[-1] if problem.path else ""
     if problem.kind == "unknown" and isinstance(key, str) and _SECRET_KEY.search(key) and "max" not in key:
         code, message = "config_secret_in_file", _where_secrets_belong(problem)
-    if problem.kind == "unknown" and (remedy := _REMOVED.get(dotted_path(problem.path))) is not None:
+    is_timeout = key == "timeout_s" and problem.path[0] in ("mcp", "look_ups")
+    removed = "*.timeout_s" if is_timeout else dotted_path(problem.path)
+    if problem.kind == "unknown" and (remedy := _REMOVED.get(removed)) is not None:
         code, message = "config_removed_key", f"is no setting any more: {remedy}"
     return _Issue(code, source.name, problem.line, dotted_path(problem.path), message)
 
