@@ -140,6 +140,7 @@ def test_what_is_recorded_is_replayed_without_key_and_network(desk: Desk) -> Non
             None,
         ),
         (("embeddings", {"input": "x"}), Reply(b'{"data": "hello"}'), None, None),
+        (RESPONSES, Reply(json.dumps({**RESPONDED, "output": 5, "service_tier": {}}).encode()), None, None),
         (CHAT, completion(ending="stop", content="hello", model="llama"), 27, None),
     ],
 )

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Final
 
-from httpx2 import AsyncClient, HTTPError, Timeout
+from httpx2 import AsyncClient, HTTPError, InvalidURL, Timeout
 from httpx2 import Response as Answer
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -51,6 +51,13 @@ _OF_CONNECTION: Final = frozenset(
     {"host", "connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "content-length"}
     | {"accept-encoding", "content-encoding", "proxy-authorization", "proxy-connection", "x-forwarded-for"}
 )
+_LAST_EVENTS: Final = (
+    b'"type":"message_stop"',
+    b'"type": "message_stop"',
+    b"data: [DONE]",
+    b"event: response.completed",
+)
+_TAIL_BYTES: Final = 100_000
 _FREE: Final = ("/count_tokens", "/input_tokens")
 _PLAIN_CALLS: Final = ("function_call", "custom_tool_call")  # of the agent's own tools; others are paid for each
 _PLAIN_TIERS: Final = (None, "auto", "default", "standard")
@@ -157,6 +164,7 @@ class GatewayRun:
     def __init__(self, gateway: ModelGateway, recordings: Recordings | None, number: int) -> None:
         self._gateway, self._recordings, self._number = gateway, recordings, number
         self._used: set[RecordingName] = set()
+        self._under_way: dict[Request, _Passing] = {}
         self.meter = UsageMeter()
         self.exchanges: list[Exchange] = []
         self.is_incomplete = False
@@ -177,9 +185,12 @@ class GatewayRun:
         provider, _, place = request.url.path.lstrip("/").partition("/")[2].partition("/")
         try:
             response = await self._answer(request, provider, place)
+            await response(scope, receive, send)
         except ClientDisconnect:
             return
-        await response(scope, receive, send)
+        finally:
+            if (passing := self._under_way.pop(request, None)) is not None:
+                await self._finish(passing)
 
     async def _answer(self, request: Request, provider: str, place: str) -> Response:
         if provider not in _APIS:
@@ -218,51 +229,39 @@ class GatewayRun:
         for name in ("authorization", "x-api-key"):
             if KEY_SET_BY_US in headers.get(name, ""):
                 headers[name] = headers[name].replace(KEY_SET_BY_US, key or "")
-        sent = self._gateway.client.build_request(
-            request.method,
-            f"{self._gateway.address(provider)}/{place.removeprefix(_IN_BASE_URL[provider])}",
-            headers={**headers, "accept-encoding": "identity"},
-            content=body,
-        )
         limit = asked["body"].get("max_tokens") if isinstance(asked["body"], Mapping) else None
         permit = None
         if request.method == "POST":
             permit = await self._gateway.limiter.acquire(len(body), limit if isinstance(limit, int) else _USUAL_OUTPUT)
         began = time.perf_counter()
+        url = f"{self._gateway.address(provider)}/{place.removeprefix(_IN_BASE_URL[provider])}"
+        headers["accept-encoding"] = "identity"
         try:
-            answer = await self._gateway.client.send(sent, stream=True)
-        except HTTPError as error:
+            client = self._gateway.client
+            sent = client.build_request(request.method, url, headers=headers, content=body)
+            answer = await client.send(sent, stream=True)
+        except (HTTPError, InvalidURL, OSError, ValueError) as error:
             self.is_incomplete = True
             self._gateway.limiter.unanswered()
-            return _problem(
-                502, f"the model's API cannot be reached ({type(error).__name__}); see {provider.upper()}_BASE_URL"
-            )
+            why = f"{type(error).__name__}; see {provider.upper()}_BASE_URL"
+            return _problem(502, f"the model's API cannot be reached ({why})")
         back = {name: value for name, value in answer.headers.items() if name not in _OF_CONNECTION}
-        return StreamingResponse(self._watched(answer, permit, asked, began), answer.status_code, back)
+        self._under_way[request] = passing = _Passing(answer, permit, asked, began)
+        return StreamingResponse(passing.parts(), answer.status_code, back)
 
-    async def _watched(
-        self, answer: Answer, permit: Permit | None, asked: Mapping[str, Any], began: float
-    ) -> AsyncIterator[bytes]:
-        """The answer's parts as they come; it is counted and kept once it is whole."""
-        content, is_whole = bytearray(), False
-        try:
-            async for part in answer.aiter_bytes():
-                content += part
-                yield part
-            is_whole = True
-        except HTTPError:
-            raise
-        finally:
-            text = content.decode("utf-8", "replace")
-            usage = self._count(asked, answer.status_code, text if is_whole else "", time.perf_counter() - began)
-            self._tell_limiter(permit, answer, usage)
-            if not is_whole:
-                self.is_incomplete = True
-            elif answer.status_code < 500 and answer.status_code not in _TRANSIENT:  # what is asked again is no answer
-                kind = answer.headers.get("content-type", "application/json")
-                kept = {"status": answer.status_code, "content_type": kind, "body": text}
-                self.exchanges.append(Exchange(asked, request_digest(asked), kept))
-            await answer.aclose()  # last, since an agent that hung up cancels it
+    async def _finish(self, passing: _Passing) -> None:
+        """Count and keep an answer, whether the agent has read it or not."""
+        answer, asked, text = passing.answer, passing.asked, passing.content.decode("utf-8", "replace")
+        took_s = time.perf_counter() - passing.began
+        usage = self._count(asked, answer.status_code, text if passing.is_complete else "", took_s)
+        self._tell_limiter(passing.permit, answer, usage)
+        if not passing.is_complete:
+            self.is_incomplete = True
+        elif answer.status_code < 500 and answer.status_code not in _TRANSIENT:  # what is asked again is no answer
+            kind = answer.headers.get("content-type", "application/json")
+            kept = {"status": answer.status_code, "content_type": kind, "body": text}
+            self.exchanges.append(Exchange(asked, request_digest(asked), kept))
+        await answer.aclose()  # last, since an agent that hung up cancels it
 
     def _tell_limiter(self, permit: Permit | None, answer: Answer, usage: TokenUsage) -> None:
         limiter = self._gateway.limiter
@@ -278,12 +277,38 @@ class GatewayRun:
         """Count an answer. text: empty for one that was cut off."""
         if status >= 400 or asked["method"] != "POST" or str(asked["path"]).partition("?")[0].endswith(_FREE):
             return NO_TOKENS
-        usage, cost = _taken(list(_payloads(text)))
+        try:
+            usage, cost = _taken(list(_payloads(text)))
+        except (AttributeError, TypeError, ValueError):  # not of the form that we know
+            usage, cost = TokenUsage(uncounted=1), None
         used = ModelUsage(1, usage, cost, round(took_s * 1000))
         self.meter.add(used)
         if not self._gateway.replays:
             self._gateway.meter.add(used)
         return usage
+
+
+@dataclass(slots=True)
+class _Passing:
+    """An answer of the API on its way to the agent."""
+
+    answer: Answer
+    permit: Permit | None
+    asked: Mapping[str, Any]
+    began: float
+    content: bytearray = field(default_factory=bytearray)
+    is_whole: bool = False
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        async for part in self.answer.aiter_bytes():
+            self.content += part
+            yield part
+        self.is_whole = True
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is there to its end; an agent may hang up on the last event of a stream."""
+        return self.is_whole or any(mark in self.content[-_TAIL_BYTES:] for mark in _LAST_EVENTS)
 
 
 def _payloads(text: str) -> Iterator[Mapping[str, Any]]:
