@@ -27,9 +27,9 @@ def beside_the_model(folder: Path, *command: str) -> subprocess.CompletedProcess
     return subprocess.run(whole, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 
-def judged(folder: Path, agent: str, *only: str) -> dict[str, list[str]]:
+def judged(folder: Path, agent: str, *only: str, suite: str = "scenarios") -> dict[str, list[str]]:
     """The failures of each scenario."""
-    options = ("--eval-dir", "scenarios", "--jobs", "2", "--agent-timeout", "300", "--json", "report.json")
+    options = ("--eval-dir", suite, "--jobs", "2", "--agent-timeout", "300", "--json", "report.json")
     chosen = ("--only", *only) if only else ()
     agent_option = ("--agent", f"command:{sys.executable} {agent}")
     done = beside_the_model(
@@ -38,6 +38,17 @@ def judged(folder: Path, agent: str, *only: str) -> dict[str, list[str]]:
     assert done.returncode in (0, 4), done.stderr
     results: list[dict[str, Any]] = json.loads((folder / "report.json").read_text())["results"]
     return {result["scenario_id"]: result["failures"] for result in results}
+
+
+@pytest.mark.slow
+def test_the_agent_without_a_mail_passes_and_a_fault_of_it_is_found(folder: Path) -> None:
+    agent, suite = folder / "calendar" / "calendar_agent.py", "calendar/scenarios"
+    assert judged(folder, f"calendar/{agent.name}", suite=suite) == {
+        f"booking_{number:03}": [] for number in range(1, 5)
+    }
+    agent.write_text(agent.read_text().replace('slots"]:', 'slots"][::-1]:'))
+    (failure, *_) = judged(folder, f"calendar/{agent.name}", "booking_001", suite=suite)["booking_001"]
+    assert failure.startswith("answer.json: start: another value is there")
 
 
 @pytest.mark.slow

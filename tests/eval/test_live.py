@@ -282,7 +282,7 @@ def test_what_a_scenario_may_take_of_the_model_also_from_a_recording(
 
 
 def test_what_an_agent_from_outside_costs_cannot_be_limited(suite: LiveSuite) -> None:
-    with pytest.raises(ConfigurationError, match="--max-cost is for our own agent"):
+    with pytest.raises(ConfigurationError, match="what --agent costs nobody sees"):
         suite.evaluate("offline", agent="own", max_cost_usd=1.0)
 
 

@@ -179,7 +179,7 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            assert self.path in ("/v1/messages", "/v1/chat/completions")
+            assert self.path.startswith("/v1/")
             request = json.loads(self.rfile.read(int(self.headers["content-length"])))
             reply = server.take(request, {name.lower(): value for name, value in self.headers.items()})
             try:

@@ -93,7 +93,8 @@ def add_eval(commands: arguments.Commands) -> None:
         choices=LLM_MODES,
         default="offline",
         help="who answers as the language model: offline, the instructions alone; live, the API; record, the API, "
-        "with every exchange kept; replay, what was recorded (default: offline)",
+        "with every exchange kept; replay, what was recorded (default: offline). With --agent the model that such "
+        "an agent asks at ANTHROPIC_BASE_URL or OPENAI_BASE_URL, which it gets; offline: nobody looks",
     )
     parser.add_argument(
         "--max-cost",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage, price_of
+from guarantee_email_agent.llm.usage import ModelUsage, UsageMeter, price_of
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
@@ -15,12 +15,13 @@ class CostLimit:
     Until a price is known, scenarios go one at a time. Used in one event loop.
     """
 
-    def __init__(self, meter: MeteredModel, max_usd: float | None, repeat: int, model: str) -> None:
+    def __init__(self, meter: UsageMeter, max_usd: float | None, repeat: int, model: str | None) -> None:
         """meter: of all that is paid. max_usd: US dollars; None for no limit. repeat: the runs of a scenario.
+        model: None where only the answers say which.
 
         Raises ConfigurationError for a limit on a model whose price is not known.
         """
-        if max_usd is not None and price_of(model) is None:
+        if max_usd is not None and model is not None and price_of(model) is None:
             problem = f"--max-cost: the price of {printable(model)} is not known. Remove --max-cost, or name another"
             raise ConfigurationError(f"{problem} model", "cli_no_price")
         self._meter, self._max_usd, self._repeat = meter, max_usd, repeat

@@ -25,6 +25,7 @@ from guarantee_email_agent.utils.text import printable
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.agents.agent import AgentUnderTest
     from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation
+    from guarantee_email_agent.eval.agents.model_gateway import ModelGateway
     from guarantee_email_agent.eval.live import LiveEvaluation
     from guarantee_email_agent.eval.scenario_model import SuiteRecordings
     from guarantee_email_agent.executors.executor import Executor
@@ -38,15 +39,16 @@ Entry = EvalTestCase | InvalidScenario
 class Execution:
     """What a run of scenarios needs beside them.
 
-    outside: an agent that is reached from outside; None for our own in this process. live: its model, where that is
-    paid for. cluster: where the run goes to other machines. instructions: of our own agent, None for another one.
+    outside: an agent that is reached from outside; None for our own in this process. live: the model of either, where
+    somebody sees it. cluster: where the run goes to other machines. instructions: of our own agent, None for another
+    one.
     """
 
     config: Config
     options: EvalOptions
     loader: EvalLoader
     outside: AgentEvaluation | None = None
-    live: LiveEvaluation | None = None
+    live: LiveEvaluation | ModelGateway | None = None
     recordings: SuiteRecordings | None = None
     cluster: Executor | None = None
     instructions: Instructions | None = None
@@ -67,14 +69,17 @@ class Execution:
         Raises InstructionError for bad instruction files, and ConfigurationError for an agent, a model, recordings or a
         cluster that cannot be used.
         """
-        outside = _agent_evaluation(config, options, agent, stopping)
-        instructions = EvalRunner(config).check_instructions() if outside is None or outside.is_own else None
-        loader = EvalLoader(any_agent=True) if instructions is None else EvalLoader(known=KnownNames.of(instructions))
-        cluster = None if resources is None else _cluster(options, resources)
         recordings = _recordings(config, options) if options.llm in ("record", "replay") else None
         if options.llm == "replay" and recordings is not None:
             recordings.check_recorded()
-        live = _live_evaluation(config, options, recordings) if options.llm in ("live", "record") else None
+        models = _model_gateway(config, options, recordings)
+        outside = _agent_evaluation(config, options, agent, stopping, models)
+        instructions = EvalRunner(config).check_instructions() if outside is None or outside.is_own else None
+        loader = EvalLoader(any_agent=True) if instructions is None else EvalLoader(known=KnownNames.of(instructions))
+        cluster = None if resources is None else _cluster(options, resources)
+        live: LiveEvaluation | ModelGateway | None = models
+        if outside is None and options.llm in ("live", "record"):
+            live = _live_evaluation(config, options, recordings)
         return cls(config, options, loader, outside, live, recordings, cluster, instructions)
 
     @property
@@ -98,7 +103,7 @@ class Execution:
         named = isinstance(next(iter(scenarios), ""), str)
         files = cast("Sequence[str]", scenarios) if named else None
         entries = cast("Iterable[Entry]", scenarios) if files is None else self.loader.iter_entries(files)
-        if (other := self.outside or self.live) is not None:
+        if (other := self.outside or cast("LiveEvaluation | None", self.live)) is not None:
             return other.results(
                 entries,
                 count,
@@ -120,22 +125,39 @@ class Execution:
 
 
 def _agent_evaluation(
-    config: Config, options: EvalOptions, agent: AgentUnderTest | None, stopping: threading.Event | None
+    config: Config,
+    options: EvalOptions,
+    agent: AgentUnderTest | None,
+    stopping: threading.Event | None,
+    models: ModelGateway | None,
 ) -> AgentEvaluation | None:
     """The run of an agent from outside; None for our own in this process. Raises ConfigurationError for none such."""
     if options.agent is None and agent is None:
         return None
-    if options.llm != "offline":
-        problem = "--llm is for our own agent in this process, and --agent for others. Remove one"
-        raise ConfigurationError(problem, "cli_bad_usage")
-    if options.max_cost_usd is not None:
-        problem = "--max-cost is for our own agent in this process: what --agent costs is not known here. Remove one"
+    if options.max_cost_usd is not None and models is None:
+        problem = "--max-cost: what --agent costs nobody sees. Add --llm live or record, or leave --max-cost out"
         raise ConfigurationError(problem, "cli_bad_usage")
     require_extra("mcp", "--agent", "mcp", "pydantic")
     from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation, AgentOptions  # mcp, and a web server
 
-    named = AgentOptions(agent or options.agent or "", options.agent_mcp, options.agent_timeout)
+    named = AgentOptions(agent or options.agent or "", options.agent_mcp, options.agent_timeout, models)
     return AgentEvaluation(config, named, stopping)
+
+
+def _model_gateway(config: Config, options: EvalOptions, recordings: SuiteRecordings | None) -> ModelGateway | None:
+    """Through which an agent from outside reaches its model; None where nobody looks."""
+    if options.agent is None or options.llm == "offline":
+        return None
+    if options.agent.partition(":")[0] == "own":
+        problem = "--agent own has no model behind --llm: it is for our own agent in this process. Remove one"
+        raise ConfigurationError(problem, "cli_bad_usage")
+    require_extra("mcp", "--agent", "mcp", "pydantic")
+    from guarantee_email_agent.eval.agents.model_gateway import ModelGateway
+
+    replays = options.llm == "replay"
+    if recordings is not None and not replays:
+        recordings.check_writable()
+    return ModelGateway(config, recordings, replays=replays, max_cost_usd=options.max_cost_usd, repeat=options.repeat)
 
 
 def _live_evaluation(config: Config, options: EvalOptions, recordings: SuiteRecordings | None) -> LiveEvaluation:
@@ -156,10 +178,12 @@ def _recordings(config: Config, options: EvalOptions) -> SuiteRecordings:
         command += ["--config", str(config.source)]
     if options.directory != config.eval.test_suite_path:
         command += ["--eval-dir", str(options.directory)]
+    if options.agent is not None:
+        command += ["--agent", options.agent]
     if options.repeat > 1:
         command += ["--repeat", str(options.repeat)]
     text = printable(shlex.join(command))
-    return SuiteRecordings(options.directory, command=text)
+    return SuiteRecordings(options.directory, command=text, agent=options.agent)
 
 
 def _cluster(options: EvalOptions, resources: ExitStack) -> Executor | None:

@@ -96,17 +96,17 @@ class ReplayedModel:
         """An unused recording does no harm; the next recording of the scenario removes it."""
 
 
-def recordings_folder(suite: Path) -> Path:
-    """Where the recordings of a suite are, each scenario's in a folder of its own."""
-    return Path(os.path.abspath(suite)).parent / "recordings"
+def recordings_folder(suite: Path, agent: str | None = None) -> Path:
+    """Where the recordings of a suite are, each scenario's in a folder of its own. agent: that is not ours."""
+    return Path(os.path.abspath(suite)).parent / ("recordings" if agent is None else "agent-recordings")
 
 
 class SuiteRecordings:
     """The recordings of a suite: a folder for each scenario in `recordings`, beside the suite's folder."""
 
-    def __init__(self, suite: Path, *, command: str) -> None:
-        """command: what records the whole suite, as an error tells it to the user."""
-        self.folder = recordings_folder(suite)
+    def __init__(self, suite: Path, *, command: str, agent: str | None = None) -> None:
+        """command: what records the whole suite, as an error tells it to the user. agent: that is not ours."""
+        self.folder = recordings_folder(suite, agent)
         self._command = command
 
     def of_scenario(self, test_case: EvalTestCase) -> Recordings:

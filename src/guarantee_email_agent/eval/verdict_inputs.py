@@ -44,6 +44,8 @@ class VerdictInputs:
         self._files = dict(input_files(config, suite, agent))
         self._signature = self._read_signature()
         self.model, self.parameters = model_name(config, llm), model_parameters(config, llm)
+        if not self._is_own and llm != "offline":
+            self.model, self.parameters = "the agent's own", {}
         self.set = InputSet([*file_inputs(self._files), *self._setting_inputs(llm)])
 
     def unchanged(self) -> bool:
@@ -69,7 +71,7 @@ class VerdictInputs:
         if llm in ("live", "record"):
             yield incomplete("a live model can answer otherwise")
         elif llm == "replay":
-            yield _recordings(self._suite)
+            yield _recordings(self._suite, None if self._is_own else self._agent)
 
 
 def input_files(config: Config, suite: Path, agent: str | None) -> Iterator[tuple[tuple[str, str], str]]:
@@ -121,11 +123,11 @@ def _is_own(agent: str | None) -> bool:
     return agent is None or agent.partition(":")[0] == "own"
 
 
-def _recordings(suite: Path) -> Input:
+def _recordings(suite: Path, agent: str | None) -> Input:
     from guarantee_email_agent.eval.scenario_model import recordings_folder
 
     try:
-        return Input("recording", "all", digest_of_folder(recordings_folder(suite)))
+        return Input("recording", "all", digest_of_folder(recordings_folder(suite, agent)))
     except OSError as error:
         return incomplete(f"the recordings cannot be read ({error.strerror})")
 

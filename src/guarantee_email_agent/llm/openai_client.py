@@ -136,7 +136,7 @@ def _message(completion: Any) -> Message | None:
         model if isinstance(model, str) else "",
         tuple(content),
         stop_reason,
-        _usage(_at(completion, "usage")),
+        chat_usage(_at(completion, "usage")),
         stop_details=details,
     )
 
@@ -158,7 +158,7 @@ def _arguments(text: object) -> Any:
         return text
 
 
-def _usage(usage: object) -> TokenUsage:
+def chat_usage(usage: object) -> TokenUsage:
     """The counts, without those of the cache among the input; not counted where they are missing or odd."""
     details = _at(usage, "prompt_tokens_details")
     counts = [

@@ -189,8 +189,8 @@ def all_parts(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def request_digest(request: Mapping[str, Any]) -> str:
-    """Two requests on the wire are the same if their digests are."""
-    return digest(all_parts(request))
+    """Two requests on the wire are the same if their digests are. One of an agent of somebody else's has a `path`."""
+    return digest(request if "path" in request else all_parts(request))
 
 
 def digest(data: Any) -> str:

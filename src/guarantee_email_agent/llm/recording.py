@@ -89,7 +89,10 @@ class Recordings:
 
     def find_answer(self, request: Mapping[str, Any], run: int, used: set[RecordingName]) -> Message:
         """The answer recorded for just this request, of those not in `used`, to which it is added."""
-        sent = all_parts(request)
+        return self.find(all_parts(request), run, used).message()
+
+    def find(self, sent: Mapping[str, Any], run: int, used: set[RecordingName]) -> Exchange:
+        """As `find_answer`, of a request that is recorded as it stands."""
         digest = request_digest(sent)
         if self._names is None:
             self._names = self._list_names()
@@ -97,7 +100,7 @@ class Recordings:
         for name in found:
             if name not in used and (exchange := self._read(name, sent)).digest == digest:
                 used.add(name)
-                return exchange.message()
+                return exchange
         raise LLMError(self._explain_miss(sent, run, len(used.intersection(found))), "llm_recording_missing")
 
     def _read(self, name: RecordingName, sent: Mapping[str, Any] | None = None) -> Exchange:
@@ -162,7 +165,21 @@ _ELEMENTS: Final = {
 
 def recording_diff(request: Mapping[str, Any], recorded: Mapping[str, Any]) -> list[str]:
     """Every part that differs, such as `the main instruction (now 'Be brief.', recorded 'Be short.')`."""
+    if "path" in request:  # whatever it holds is the agent's own
+        return [_first_place(request, recorded)]
     return [*_settings(request, recorded), *_instructions(request, recorded), *_content(request, recorded)]
+
+
+def _first_place(now: object, then: object, place: str = "") -> str:
+    if isinstance(now, Mapping) and isinstance(then, Mapping):
+        pairs = [(f".{key}", now.get(key), then.get(key)) for key in (*then, *(now.keys() - then.keys()))]
+    elif isinstance(now, list) and isinstance(then, list):
+        pairs = [(f"[{index}]", *pair) for index, pair in enumerate(zip_longest(now, then))]
+    else:
+        return place.removeprefix(".")
+    changed = ((key, one, other) for key, one, other in pairs if one != other)
+    key, one, other = next(changed, ("", None, None))
+    return _first_place(one, other, place + key)
 
 
 def _settings(request: Mapping[str, Any], recorded: Mapping[str, Any]) -> Iterator[str]:

@@ -106,7 +106,9 @@ class Exchange:
 
 
 def request_kind(request: Mapping[str, Any]) -> str:
-    """`triage` or `choice`, or the name of the tool that the model is to use."""
+    """`triage` or `choice`, or the name of the tool that the model is to use; the last word of a path."""
+    if "path" in request:
+        return _NOT_IN_A_NAME.sub("_", str(request["path"]).partition("?")[0].rpartition("/")[2].lower()) or "request"
     tools, choice = request.get("tools"), request.get("tool_choice")
     named = choice if isinstance(choice, Mapping) and "name" in choice else tools[0] if tools else None
     name = str(named.get("name", "")) if isinstance(named, Mapping) else ""

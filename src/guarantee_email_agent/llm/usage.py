@@ -116,22 +116,14 @@ class ModelUsage:
     latency_ms: int
 
 
-class MeteredModel(ModelClient):
-    """A LanguageModel in front of another one. Give each mail one of its own; they may share the model behind.
+class UsageMeter:
+    """What answers took."""
 
-    An attempt that failed counts nothing: there is no answer that says what it took, and the API charges for none.
-    """
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
+    def __init__(self) -> None:
         self.calls = 0
         self.usage: TokenUsage = NO_TOKENS
         self.cost_usd: float | None = 0.0
         """None once an answer did not say what it took, or came from a model without a known price."""
-        self.offline_calls = 0
-        """Answers by the instructions' own templates."""
-        self.fallback_reason: AgentError | None = None
-        """Why the templates answered last; None where the model did, or nobody says."""
         self._waited_s = 0.0
 
     @property
@@ -144,6 +136,21 @@ class MeteredModel(ModelClient):
         self.calls += usage.calls
         self.usage += usage.tokens
         self.cost_usd = None if usage.cost_usd is None or self.cost_usd is None else self.cost_usd + usage.cost_usd
+
+
+class MeteredModel(UsageMeter, ModelClient):
+    """A LanguageModel in front of another one. Give each mail one of its own; they may share the model behind.
+
+    An attempt that failed counts nothing: there is no answer that says what it took, and the API charges for none.
+    """
+
+    def __init__(self, model: LanguageModel) -> None:
+        super().__init__()
+        self._model = model
+        self.offline_calls = 0
+        """Answers by the instructions' own templates."""
+        self.fallback_reason: AgentError | None = None
+        """Why the templates answered last; None where the model did, or nobody says."""
 
     async def create(self, **request: Any) -> Any:
         """The model's answer, counted."""

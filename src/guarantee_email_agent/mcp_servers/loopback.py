@@ -11,8 +11,8 @@ import asyncio
 import logging
 import secrets
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol, TypeVar
 
 import uvicorn
@@ -22,7 +22,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Tool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
 from guarantee_email_agent.utils.version import __version__
@@ -55,7 +55,7 @@ class LoopbackServer:
 
     def __init__(self, max_request_bytes: int) -> None:
         self._max_request_bytes = max_request_bytes
-        self._published: dict[str, Mapping[str, PublishedTools]] = {}
+        self._published: dict[str, Mapping[str, PublishedTools] | ASGIApp] = {}
         self._requests: dict[str, set[asyncio.Task[None]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
@@ -77,10 +77,16 @@ class LoopbackServer:
         self._published[token] = servers
         return {name: f"http://{HOST}:{self._port}/{token}/{name}/mcp" for name in servers}
 
+    def publish_app(self, app: ASGIApp) -> str:
+        """The URL below which an application of any kind answers, until `withdraw`."""
+        token = secrets.token_urlsafe(24)
+        self._published[token] = app
+        return f"http://{HOST}:{self._port}/{token}"
+
     def withdraw(self, urls: Mapping[str, str]) -> None:
         """Take servers back by what `publish` gave: calls that wait are cut off, and nothing reaches them any more."""
         for token in {url.split("/")[3] for url in urls.values()}:
-            self._in_loop(self._withdraw(token))
+            self.in_loop(self._withdraw(token))
 
     def stop(self) -> None:
         """Harmless to repeat."""
@@ -95,12 +101,14 @@ class LoopbackServer:
         """What the libraries log of requests may quote mails. Who uses them in another thread logs as he likes."""
         return record.thread != self._thread.ident
 
-    def _in_loop(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
+    def in_loop(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
+        """What a coroutine gives in the server's event loop."""
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     async def _withdraw(self, token: str) -> None:
-        servers = self._published.pop(token)
+        published = self._published.pop(token)
+        servers = {} if callable(published) else published
         tasks = self._requests.pop(token, set())
         for task in tasks:
             task.cancel()
@@ -149,7 +157,12 @@ class LoopbackServer:
         path: str = scope["path"]
         token, _, place = path.removeprefix("/").partition("/")
         name, _, ending = place.partition("/")
-        tools = self._published.get(token, {}).get(name)
+        published = self._published.get(token, {})
+        if callable(published):
+            with self._running(token):
+                await published(scope, receive, send)
+            return
+        tools = published.get(name)
         if tools is None or ending != "mcp":
             await PlainTextResponse("There is no such server.", 404)(scope, receive, send)
             return
@@ -163,13 +176,19 @@ class LoopbackServer:
                 tools.refused_too_large()
             await send(message)
 
+        with self._running(token):
+            await self._manager.handle_request({**scope, _KEY: tools}, receive, send_and_watch)
+
+    @contextmanager
+    def _running(self, token: str) -> Iterator[None]:
+        """While a request is answered, which `withdraw` may end."""
         task = asyncio.current_task()
         assert task is not None
         running = self._requests.setdefault(token, set())
         running.add(task)
         try:
             with suppress(asyncio.CancelledError):  # by `withdraw`: nobody waits for the answer
-                await self._manager.handle_request({**scope, _KEY: tools}, receive, send_and_watch)
+                yield
         finally:
             running.discard(task)
 

@@ -393,8 +393,3 @@ def test_stdio_is_refused_where_servers_are_reached_over_http(agent: str, folder
     with pytest.raises(ConfigurationError, match="--agent-mcp stdio is for command: and python: agents") as refused:
         folder.evaluate(agent=agent, agent_mcp="stdio")
     assert refused.value.exit_code == 2
-
-
-def test_a_model_cannot_be_chosen_for_another_agent(folder: ScenarioFolder) -> None:
-    with pytest.raises(ConfigurationError, match="Remove one"):
-        folder.evaluate(agent="command:true", llm="replay")

@@ -29,6 +29,7 @@ class AgentTask:
 
     email, task: None for what the scenario has not.
 
+    environment: where its language model is reached, where that goes through us.
     stopped_by: says why the agent has to stop at once, or None; may be asked from any thread.
     """
 
@@ -37,6 +38,7 @@ class AgentTask:
     timeout_s: float
     stopped_by: Callable[[], str | None]
     task: object = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ class Deadline:
 def task_as_json(task: AgentTask, servers: Mapping[str, Any]) -> str:
     """One line."""
     given = {name: value for name, value in (("email", task.email), ("task", task.task)) if value is not None}
-    return json.dumps({**given, "mcp_servers": servers})
+    environment = {"environment": dict(task.environment)} if task.environment else {}
+    return json.dumps({**given, "mcp_servers": servers, **environment})
 
 
 def http_servers(task: AgentTask) -> dict[str, Any]:

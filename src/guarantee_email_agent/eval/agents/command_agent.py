@@ -150,6 +150,7 @@ class ProgramRunner:
             environment = {
                 **os.environ,
                 **_without_proxy(os.environ),
+                **task.environment,
                 "MCP_CONFIG": str(config),
                 "PWD": str(place / _FOLDER),
             }

@@ -19,6 +19,7 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUnderTest
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
+from guarantee_email_agent.eval.agents.model_gateway import GatewayRun, ModelGateway
 from guarantee_email_agent.eval.agents.own_agent import SkippingEventLoop, services_over_mcp
 from guarantee_email_agent.eval.checks import check_at_most, check_verdict
 from guarantee_email_agent.eval.mock_mail import mail_as_json, raw_mail
@@ -29,8 +30,10 @@ from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMoc
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.runlog.views.run_report import RunStoppedError
 from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError, TaskError
 from guarantee_email_agent.utils.field_path import MISSING, json_or_missing
 from guarantee_email_agent.utils.parallel import map_in_order
@@ -47,12 +50,13 @@ _STOP_S: Final = 10.0  # that what is under way may take to end after Ctrl-C
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
     """agent: as `--agent` has it, or one that is there. transport: by which its MCP servers are reached. timeout_s: for
-    one scenario.
+    one scenario. models: through which it reaches its language model; None where nobody looks.
     """
 
     agent: str | AgentUnderTest
     transport: McpTransport = "http"
     timeout_s: float = 60.0
+    models: ModelGateway | None = None
 
 
 class AgentEvaluation:
@@ -63,6 +67,7 @@ class AgentEvaluation:
         self._config = config
         self._options = options
         self._agent = find_agent(options)
+        self._models = options.models
         if self._agent is not None:
             self._agent.check()
         self._server = LoopbackServer(MAX_REQUEST_BYTES)
@@ -103,8 +108,18 @@ class AgentEvaluation:
         )
         numbered_entries = list(enumerate(entries, 1))
 
-        def run(numbered: tuple[int, EvalTestCase | InvalidScenario]) -> EvalResult:
+        def run(numbered: tuple[int, EvalTestCase | InvalidScenario]) -> EvalResult | None:
+            """None where no scenario is to begin any more."""
             number, entry = numbered
+            if self._models is not None and not self._server.in_loop(self._models.limit.may_begin()):
+                return None
+            try:
+                return run_begun(number, entry)
+            finally:
+                if self._models is not None:
+                    self._server.in_loop(self._models.end())
+
+        def run_begun(number: int, entry: EvalTestCase | InvalidScenario) -> EvalResult:
             logger.info("Executing %d/%d: %s", number, total, entry.scenario_id)
             with self._counted():
                 if own or isinstance(entry, InvalidScenario):
@@ -113,11 +128,17 @@ class AgentEvaluation:
                 return self._run_repeatedly(entry, repeat, runner)
 
         try:
-            yield from map_in_order(run, numbered_entries, jobs)
+            for result in map_in_order(run, numbered_entries, jobs):
+                if result is not None:
+                    yield result
+            if self._models is not None and self._models.limit.stop_reason is not None:
+                raise RunStoppedError(self._models.limit.stop_reason)
         finally:
             self._stopping.set()
             with self._under_way:
                 self._under_way.wait_for(lambda: not self._running, _STOP_S)
+            if self._models is not None:
+                self._server.in_loop(self._models.aclose())
             self._server.stop()
 
     def _pass_on(self, on_result: OnResult, repetition: int, result: EvalResult) -> None:
@@ -139,42 +160,53 @@ class AgentEvaluation:
 
     def _run_repeatedly(self, case: EvalTestCase, repeat: int, runner: EvalRunner) -> EvalResult:
         results = runner.earlier_results(case)
+        model = None if self._models is None else self._models.of_case(case)
         while len(results) < repeat and not (results and self._stopping.is_set()):
-            results.append(runner.report_result(len(results) + 1, self._run_once(case, runner)))
+            number = len(results) + 1
+            result = self._run_once(case, runner, None if model is None else model.begin(number))
+            if model is not None:
+                result = replace(result, usage=model.usage())
+                if number == repeat and (problem := model.finish()) is not None:
+                    result = result.with_failed(Check("recording", problem))
+            results.append(runner.report_result(number, result))
         return EvalResult.of_repetitions(results, repeat)
 
-    def _run_once(self, case: EvalTestCase, runner: EvalRunner) -> EvalResult:
+    def _run_once(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun | None) -> EvalResult:
         logger.info("Executing eval: %s", case.scenario_id)
         try:
-            return self._run_and_judge(case, runner)
+            return self._run_and_judge(case, runner, model)
         except (ConfigurationError, TaskError):  # as in a run in process
             raise
         except Exception as error:
             logger.debug("Scenario %s crashed", case.scenario_id, exc_info=True)
             return EvalResult.of_crash(case, error)
 
-    def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner) -> EvalResult:
+    def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun | None) -> EvalResult:
         assert self._agent is not None
         mail = mail_as_json(case) if case.input.has_email else None
         served = ServedMocks(case)
         urls = self._server.publish(served.servers)
+        gateway = "" if model is None else self._server.publish_app(model)
+        environment = {} if model is None else model.environment(gateway)
 
         def stopped_by() -> str | None:
             return "the evaluation was interrupted" if self._stopping.is_set() else served.stopped_by
 
         started = time.monotonic()
         try:
-            run = self._agent.run(AgentTask(mail, urls, self._options.timeout_s, stopped_by, case.input.task))
+            run = self._agent.run(
+                AgentTask(mail, urls, self._options.timeout_s, stopped_by, case.input.task, environment)
+            )
         finally:
-            self._server.withdraw(urls)
+            self._server.withdraw({**urls, **({"": gateway} if gateway else {})})
         elapsed_ms = round((time.monotonic() - started) * 1000)
-        failure = served.stopped_by or run.failure
+        failure = served.stopped_by or (None if model is None else model.failure) or run.failure
         actual = observed_output(served.mocks, None) | {"error": failure, "processing_time_ms": elapsed_ms}
         actual["answer"] = _answer_of(run)
         if case.input.world:
             actual["world"] = served.world.as_dict()
         actual |= runner.language_of_reply(case.expected_output, actual)
-        checks = _checks(case, served.mocks, actual, failure)
+        checks = _checks(case, served.mocks, actual, failure, None if model is None else model.meter.total)
         trace = _trace_of(run, served.tools)
         record = build_record(case, trace, actual, mail)
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
@@ -211,15 +243,19 @@ def find_agent(options: AgentOptions) -> AgentUnderTest | None:
     raise ConfigurationError(problem, "eval_bad_agent")
 
 
-def _checks(case: EvalTestCase, mocks: Mocks, actual: Mapping[str, Any], failure: str | None) -> list[Check]:
-    """What an agent that is not ours can be judged by: what the mocks captured, and whether it ended well."""
+def _checks(
+    case: EvalTestCase, mocks: Mocks, actual: Mapping[str, Any], failure: str | None, used: ModelUsage | None
+) -> list[Check]:
+    """What an agent that is not ours can be judged by: what the mocks captured, and whether it ended well.
+
+    used: what its model took; None where nobody saw it.
+    """
     checks = [] if failure is None else [Check("agent", failure)]  # first, since what is missing may follow from it
     expected = replace(case.expected_output, scenario_instruction_used=None, hand_over_reason=None)
     captured = partial(check_captured, case, mocks)
     thread = partial(check_thread, case, mocks.mail.sent_emails)
-    # What its model takes, nobody sees.
     checks += judge_output(
-        expected, actual, case.recipient, thread, captured, partial(check_at_most, case.at_most, actual, None)
+        expected, actual, case.recipient, thread, captured, partial(check_at_most, case.at_most, actual, used)
     )
     return checks
 

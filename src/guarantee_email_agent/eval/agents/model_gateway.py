@@ -1,0 +1,360 @@
+"""The language model behind an agent of somebody else's: what it asks passes here, to be recorded, counted, replayed.
+
+Anthropic's messages, OpenAI's chat completions and responses are counted. Whatever else an agent asks passes, too, and
+what that takes is not known.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, Final
+
+from httpx2 import AsyncClient, HTTPError, InvalidURL, Timeout
+from httpx2 import Response as Answer
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.case_result import as_usage
+from guarantee_email_agent.eval.cost_limit import CostLimit
+from guarantee_email_agent.eval.models import EvalTestCase
+from guarantee_email_agent.eval.scenario_model import SuiteRecordings
+from guarantee_email_agent.llm.anthropic_client import AnthropicModel
+from guarantee_email_agent.llm.api_client import ApiModel
+from guarantee_email_agent.llm.openai_client import OpenAiModel, chat_usage
+from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage, request_digest
+from guarantee_email_agent.llm.rate_limit import Permit, RateLimiter, retry_after_s
+from guarantee_email_agent.llm.recording import Recordings
+from guarantee_email_agent.llm.recording_file import Exchange, RecordingName
+from guarantee_email_agent.llm.usage import ModelUsage, UsageMeter, cost_usd, usage_of
+from guarantee_email_agent.runlog.records import Usage
+from guarantee_email_agent.runlog.views.suite_report import describe_usage
+from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import LLMError
+from guarantee_email_agent.utils.progress import Progress
+
+MAX_BODY_BYTES: Final = 64_000_000
+KEY_SET_BY_US: Final = "set-by-eval"
+"""What an agent without a key has for one: the SDKs want one, and the real one need not be known to it."""
+
+_CONNECT_S: Final = 10.0
+_USUAL_OUTPUT: Final = 4096
+_APIS: Final[Mapping[str, type[ApiModel]]] = {"anthropic": AnthropicModel, "openai": OpenAiModel}
+_BASE_URLS: Final = {"anthropic": "/anthropic", "openai": "/openai/v1"}
+_IN_BASE_URL: Final = {"anthropic": "", "openai": "v1/"}
+_OF_CONNECTION: Final = frozenset(
+    {"host", "connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "content-length"}
+    | {"accept-encoding", "content-encoding", "proxy-authorization", "proxy-connection", "x-forwarded-for"}
+)
+_LAST_EVENTS: Final = (
+    b'"type":"message_stop"',
+    b'"type": "message_stop"',
+    b"data: [DONE]",
+    b"event: response.completed",
+)
+_TAIL_BYTES: Final = 100_000
+_FREE: Final = ("/count_tokens", "/input_tokens")
+_PLAIN_CALLS: Final = ("function_call", "custom_tool_call")  # of the agent's own tools; others are paid for each
+_PLAIN_TIERS: Final = (None, "auto", "default", "standard")
+_TRANSIENT: Final = frozenset({408, 409, 425, 429})
+
+
+class ModelGateway:
+    """For one run of a suite. Used in the event loop of the server that publishes it."""
+
+    def __init__(
+        self,
+        config: Config,
+        recordings: SuiteRecordings | None,
+        *,
+        replays: bool,
+        max_cost_usd: float | None = None,
+        repeat: int = 1,
+    ) -> None:
+        """recordings: to which exchanges are written, or by which they are answered where it `replays`."""
+        self.config, self.recordings, self.replays = config, recordings, replays
+        self.meter = UsageMeter()
+        self.limit = CostLimit(self.meter, None if replays else max_cost_usd, repeat, None)
+        self.limiter = RateLimiter.of(config.llm, SystemClock())
+        self._client: AsyncClient | None = None
+
+    @property
+    def client(self) -> AsyncClient:
+        if self._client is None:
+            self._client = AsyncClient(timeout=Timeout(_CONNECT_S, read=None))
+        return self._client
+
+    def of_case(self, case: EvalTestCase) -> CaseModel:
+        return CaseModel(self, None if self.recordings is None else self.recordings.of_scenario(case))
+
+    def address(self, provider: str) -> str:
+        """Where the real API is."""
+        llm = self.config.llm
+        config = self.config if llm.provider == provider else replace(self.config, llm=replace(llm, base_url=None))
+        return _APIS[provider].address(config).rstrip("/")
+
+    async def end(self) -> None:
+        """A scenario is over."""
+        self.limit.end()
+
+    async def aclose(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    def count_earlier(self, usages: Iterable[ModelUsage]) -> None:
+        """What an interrupted run, which goes on, had paid for."""
+        for usage in usages:
+            self.limit.learn(usage)
+            self.meter.add(usage)
+
+    def cost(self) -> str:
+        """One line for people: what the run took."""
+        return describe_usage("the agent's own", self.usage())
+
+    def usage(self) -> Usage:
+        return as_usage(self.meter.total)
+
+    def progress_detail(self) -> str:
+        return "" if not self.meter.cost_usd else f"${self.meter.cost_usd:.4f}"
+
+    def show_progress(self, progress: Progress) -> None:
+        """Each result is told as it comes."""
+
+
+class CaseModel:
+    """The model of one scenario, in all of its runs."""
+
+    def __init__(self, gateway: ModelGateway, recordings: Recordings | None) -> None:
+        self._gateway = gateway
+        self._recordings = recordings
+        self._runs: list[GatewayRun] = []
+
+    def begin(self, number: int) -> GatewayRun:
+        """number: from 1."""
+        self._runs.append(GatewayRun(self._gateway, self._recordings, number))
+        return self._runs[-1]
+
+    def usage(self) -> ModelUsage | None:
+        """What the run that was begun last took; None where nothing is paid for."""
+        if self._gateway.replays:
+            return None
+        usage = self._runs[-1].meter.total
+        self._gateway.limit.learn(usage)
+        return usage
+
+    def finish(self) -> str | None:
+        """Called once after the last run; what went wrong with the recording."""
+        if self._recordings is None or self._gateway.replays or any(run.is_incomplete for run in self._runs):
+            return None
+        try:
+            self._recordings.write([run.exchanges for run in self._runs])
+        except LLMError as error:
+            return error.message
+        return None
+
+
+class GatewayRun:
+    """An ASGI application for one run of an agent. `failure`: why the run does not count."""
+
+    def __init__(self, gateway: ModelGateway, recordings: Recordings | None, number: int) -> None:
+        self._gateway, self._recordings, self._number = gateway, recordings, number
+        self._used: set[RecordingName] = set()
+        self._under_way: dict[Request, _Passing] = {}
+        self.meter = UsageMeter()
+        self.exchanges: list[Exchange] = []
+        self.is_incomplete = False
+        self.failure: str | None = None
+
+    def environment(self, url: str) -> dict[str, str]:
+        """For the agent. url: under which this is published."""
+        secrets = self._gateway.config.secrets
+        found: dict[str, str] = {}
+        for provider, path in _BASE_URLS.items():
+            found[f"{provider.upper()}_BASE_URL"] = url + path
+            if self._gateway.replays or getattr(secrets, f"{provider}_api_key") is not None:
+                found[f"{provider.upper()}_API_KEY"] = KEY_SET_BY_US
+        return found
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        provider, _, place = request.url.path.lstrip("/").partition("/")[2].partition("/")
+        try:
+            response = await self._answer(request, provider, place)
+            await response(scope, receive, send)
+        except ClientDisconnect:
+            return
+        finally:
+            if (passing := self._under_way.pop(request, None)) is not None:
+                await self._finish(passing)
+
+    async def _answer(self, request: Request, provider: str, place: str) -> Response:
+        if provider not in _APIS:
+            return _problem(404, "there is no such API")
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                return _problem(413, f"the request is over {MAX_BODY_BYTES // 1_000_000} MB")
+        try:
+            content = json.loads(body) if body else None
+        except (ValueError, RecursionError):
+            return _problem(400, "the request is no JSON")
+        query = f"?{request.url.query}" if request.url.query else ""
+        asked = {"method": request.method, "path": f"{provider}/{place}{query}", "body": content}
+        if self._gateway.replays:
+            return self._replayed(asked)
+        return await self._passed_on(request, provider, f"{place}{query}", bytes(body), asked)
+
+    def _replayed(self, asked: Mapping[str, Any]) -> Response:
+        assert self._recordings is not None
+        try:
+            answer = self._recordings.find(asked, self._number, self._used).answer
+        except LLMError as error:
+            self.failure = self.failure or error.message
+            return _problem(400, error.message)
+        self._count(asked, answer["status"], answer["body"], 0.0)
+        headers = {"content-type": answer["content_type"]}
+        return Response(answer["body"], answer["status"], headers)
+
+    async def _passed_on(
+        self, request: Request, provider: str, place: str, body: bytes, asked: Mapping[str, Any]
+    ) -> Response:
+        headers = {name: value for name, value in request.headers.items() if name not in _OF_CONNECTION}
+        key = getattr(self._gateway.config.secrets, f"{provider}_api_key")
+        for name in ("authorization", "x-api-key"):
+            if KEY_SET_BY_US in headers.get(name, ""):
+                headers[name] = headers[name].replace(KEY_SET_BY_US, key or "")
+        limit = asked["body"].get("max_tokens") if isinstance(asked["body"], Mapping) else None
+        permit = None
+        if request.method == "POST":
+            permit = await self._gateway.limiter.acquire(len(body), limit if isinstance(limit, int) else _USUAL_OUTPUT)
+        began = time.perf_counter()
+        url = f"{self._gateway.address(provider)}/{place.removeprefix(_IN_BASE_URL[provider])}"
+        headers["accept-encoding"] = "identity"
+        try:
+            client = self._gateway.client
+            sent = client.build_request(request.method, url, headers=headers, content=body)
+            answer = await client.send(sent, stream=True)
+        except (HTTPError, InvalidURL, OSError, ValueError) as error:
+            self.is_incomplete = True
+            self._gateway.limiter.unanswered()
+            why = f"{type(error).__name__}; see {provider.upper()}_BASE_URL"
+            return _problem(502, f"the model's API cannot be reached ({why})")
+        back = {name: value for name, value in answer.headers.items() if name not in _OF_CONNECTION}
+        self._under_way[request] = passing = _Passing(answer, permit, asked, began)
+        return StreamingResponse(passing.parts(), answer.status_code, back)
+
+    async def _finish(self, passing: _Passing) -> None:
+        """Count and keep an answer, whether the agent has read it or not."""
+        answer, asked, text = passing.answer, passing.asked, passing.content.decode("utf-8", "replace")
+        took_s = time.perf_counter() - passing.began
+        usage = self._count(asked, answer.status_code, text if passing.is_complete else "", took_s)
+        self._tell_limiter(passing.permit, answer, usage)
+        if not passing.is_complete:
+            self.is_incomplete = True
+        elif answer.status_code < 500 and answer.status_code not in _TRANSIENT:  # what is asked again is no answer
+            kind = answer.headers.get("content-type", "application/json")
+            kept = {"status": answer.status_code, "content_type": kind, "body": text}
+            self.exchanges.append(Exchange(asked, request_digest(asked), kept))
+        await answer.aclose()  # last, since an agent that hung up cancels it
+
+    def _tell_limiter(self, permit: Permit | None, answer: Answer, usage: TokenUsage) -> None:
+        limiter = self._gateway.limiter
+        if permit is None:
+            return
+        if answer.status_code in (429, 529):
+            pause_s = retry_after_s(answer.headers)
+            limiter.refused(permit, answer.headers, pause_s, over_limit=answer.status_code == 429)
+        else:
+            limiter.answered(permit, answer.headers, usage)
+
+    def _count(self, asked: Mapping[str, Any], status: int, text: str, took_s: float) -> TokenUsage:
+        """Count an answer. text: empty for one that was cut off."""
+        if status >= 400 or asked["method"] != "POST" or str(asked["path"]).partition("?")[0].endswith(_FREE):
+            return NO_TOKENS
+        try:
+            usage, cost = _taken(list(_payloads(text)))
+        except (AttributeError, TypeError, ValueError):  # not of the form that we know
+            usage, cost = TokenUsage(uncounted=1), None
+        used = ModelUsage(1, usage, cost, round(took_s * 1000))
+        self.meter.add(used)
+        if not self._gateway.replays:
+            self._gateway.meter.add(used)
+        return usage
+
+
+@dataclass(slots=True)
+class _Passing:
+    """An answer of the API on its way to the agent."""
+
+    answer: Answer
+    permit: Permit | None
+    asked: Mapping[str, Any]
+    began: float
+    content: bytearray = field(default_factory=bytearray)
+    is_whole: bool = False
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        async for part in self.answer.aiter_bytes():
+            self.content += part
+            yield part
+        self.is_whole = True
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is there to its end; an agent may hang up on the last event of a stream."""
+        return self.is_whole or any(mark in self.content[-_TAIL_BYTES:] for mark in _LAST_EVENTS)
+
+
+def _payloads(text: str) -> Iterator[Mapping[str, Any]]:
+    """The JSON objects of an answer, or of each event of a stream (text/event-stream)."""
+    lines = text.splitlines() if text.lstrip()[:1] not in ("{", "") else (f"data:{text}",)
+    for line in lines:
+        if line.startswith("data:"):
+            try:
+                payload = json.loads(line[5:])
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(payload, Mapping):
+                yield payload
+
+
+def _taken(payloads: list[Mapping[str, Any]]) -> tuple[TokenUsage, float | None]:
+    """Tokens and US dollars of one answer, as far as it tells them."""
+    wholes: list[Mapping[str, Any]] = [
+        whole
+        for each in payloads
+        for whole in (each, each.get("message"), each.get("response"))
+        if isinstance(whole, Mapping)
+    ]
+    told: dict[str, Any] = {}
+    for whole in wholes:
+        if isinstance(usage := whole.get("usage"), Mapping):
+            told.update({name: value for name, value in usage.items() if value is not None})
+    if "prompt_tokens" in told:
+        tokens = chat_usage(told)
+    elif "input_tokens_details" in told or "total_tokens" in told:
+        names = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+        counts = {name: told.get(own) for name, own in names.items()}
+        tokens = chat_usage({**counts, "prompt_tokens_details": told.get("input_tokens_details")})
+    else:
+        tokens = usage_of(SimpleNamespace(usage=SimpleNamespace(**told)))
+    models = [name for whole in wholes if isinstance(name := whole.get("model"), str)]
+    tiers = {whole.get("service_tier") for whole in wholes} | {told.get("service_tier")}
+    tools = told.get("server_tool_use")
+    extra = any(tools.values()) if isinstance(tools, Mapping) else tools is not None
+    items = [item for whole in wholes for item in whole.get("output") or () if isinstance(item, Mapping)]
+    extra = extra or any(str(item.get("type")).endswith("_call") and item["type"] not in _PLAIN_CALLS for item in items)
+    is_plain = models and not extra and all(tier in _PLAIN_TIERS for tier in tiers)
+    return tokens, cost_usd(models[-1], tokens) if is_plain else None
+
+
+def _problem(status: int, message: str) -> JSONResponse:
+    """An error in a form that both SDKs read, and do not ask again for."""
+    error = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+    return JSONResponse(error, status, {"x-should-retry": "false"})

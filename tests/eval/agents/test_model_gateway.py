@@ -1,0 +1,211 @@
+"""`eval --agent … --llm`: what an agent of somebody else's asks of its model passes through us."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.request import Request, urlopen
+
+import pytest
+from command_line import MODULE, run_program
+from messages_server import CHAT_USAGE, USAGE, MessagesServer, Reply, answer, completion, running_messages_server, text
+
+from guarantee_email_agent.config.settings import Config, Secrets
+from guarantee_email_agent.eval.agents.model_gateway import KEY_SET_BY_US, CaseModel, ModelGateway
+from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
+
+KEY: Final = "sk-a-very-secret-key"
+SCENARIO: Final = """\
+scenario_id: {id}
+description: The agent says what its model says
+category: talk
+created: 2026-11-27
+input: {{task: Say hello}}
+expected_output: {{answer: {{contains: [hello]}}}}
+{more}
+"""
+AGENT: Final = """
+import json, os, urllib.request
+
+def agent(task):
+    said = []
+    for path, body in json.load(open(os.environ["ASKED"])):
+        base = os.environ["ANTHROPIC_BASE_URL"] + "/v1" if path == "messages" else os.environ["OPENAI_BASE_URL"]
+        headers = {"content-type": "application/json", "authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
+        request = urllib.request.Request(f"{base}/{path}", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request) as answer:
+            said.append(answer.read().decode())
+    return {"task_result": "\\n".join(said)}
+"""
+MESSAGES: Final = ("messages", {"model": "claude-haiku-4-5", "max_tokens": 50, "messages": []})
+CHAT: Final = ("chat/completions", {"model": "gpt-5-mini", "messages": []})
+RESPONSES: Final = ("responses", {"model": "gpt-5-mini", "input": "Say hello"})
+SAID: Final = answer(text("hello"), stop_reason="end_turn", model="claude-haiku-4-5")
+RESPONDED: Final[dict[str, Any]] = {
+    "model": "gpt-5-mini",
+    "output": [{"type": "message", "content": [{"type": "output_text", "text": "hello"}]}],
+    "usage": {"input_tokens": 22, "output_tokens": 5, "total_tokens": 27, "input_tokens_details": {"cached_tokens": 7}},
+}
+PRICE: Final = (12 * 1 + 5 * 5 + 7 * 0.1 + 3 * 1.25) / 1e6
+
+
+def events(*payloads: Any) -> Reply:
+    body = "".join(f"event: {each.get('type')}\ndata: {json.dumps(each)}\n\n" for each in payloads) + "data: [DONE]\n\n"
+    return Reply(body.encode(), headers={"content-type": "text/event-stream"})
+
+
+class Desk:
+    def __init__(self, folder: Path, server: MessagesServer) -> None:
+        self.folder, self.server = folder, server
+        (folder / "evals" / "talk").mkdir(parents=True)
+        (folder / "talker.py").write_text(AGENT)
+
+    def scenario(self, number: int = 1, more: str = "") -> None:
+        name = f"talk_{number:03}"
+        (self.folder / "evals" / "talk" / f"{name}.yaml").write_text(SCENARIO.format(id=name, more=more))
+
+    def run(self, *asked: Any, llm: str = "live", key: str | None = KEY, options: tuple[str, ...] = ()) -> Any:
+        """The code, the JSON report and stderr."""
+        (self.folder / "asked.json").write_text(json.dumps(asked))
+        env = {"ASKED": str(self.folder / "asked.json"), "ANTHROPIC_BASE_URL": self.server.url}
+        env |= {"OPENAI_BASE_URL": f"{self.server.url}/v1"}
+        env |= {} if key is None else {"ANTHROPIC_API_KEY": key, "OPENAI_API_KEY": key}
+        agent = ("--agent", "python:talker:agent", "--llm", llm, "--json", "report.json")
+        run = run_program(self.folder, "eval", "--eval-dir", "evals/talk", *agent, *options, program=MODULE, env=env)
+        report = json.loads((self.folder / "report.json").read_text()) if run.returncode in (0, 4) else {}
+        return run.returncode, report, run.stdout + run.stderr
+
+
+@pytest.fixture
+def desk(tmp_path: Path, server: MessagesServer) -> Desk:
+    return Desk(tmp_path, server)
+
+
+def test_what_is_recorded_is_replayed_without_key_and_network(desk: Desk) -> None:
+    desk.scenario(more="at_most: {tokens: 81, usd: 0.01}")
+    desk.server.replies = [SAID, completion(ending="stop", content="hello"), Reply(json.dumps(RESPONDED).encode())]
+    code, report, told = desk.run(MESSAGES, CHAT, RESPONSES, llm="record")
+    assert (code, report["totals"]["passed"]) == (0, 1), told
+    assert "the agent's own: 3 answers" in told
+    assert {headers["authorization"] for headers in desk.server.headers} == {f"Bearer {KEY}"}
+    files = sorted((desk.folder / "evals" / "agent-recordings" / "talk_001").iterdir())
+    assert [file.name.split("-")[2] for file in files] == ["messages", "completions", "responses"]
+    assert KEY not in "".join(file.read_text() for file in files)
+
+    code, report, told = desk.run(RESPONSES, MESSAGES, CHAT, llm="replay", key=None)
+    assert (code, len(desk.server.requests)) == (0, 3), told
+    changed = ("responses", {**RESPONSES[1], "input": "Say goodbye"})
+    code, _, told = desk.run(changed, llm="replay", key=None)
+    assert code == 4
+    assert "is not recorded: body.input differs from talk_001/run01-03-responses" in told
+    assert "Record it anew: eval --llm record --eval-dir evals/talk --agent python:talker:agent --only talk_001" in told
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply", "tokens", "usd"),
+    [
+        (MESSAGES, SAID, 27, PRICE),
+        (
+            MESSAGES,
+            events(
+                {
+                    "type": "message_start",
+                    "message": {"model": "claude-haiku-4-5", "usage": {**USAGE, "output_tokens": 1}},
+                },
+                {"type": "content_block_delta", "delta": {"text": "hello"}},
+                {"type": "message_delta", "usage": {"output_tokens": 5}},
+            ),
+            27,
+            PRICE,
+        ),
+        (CHAT, events({"model": "gpt-5-mini", "choices": [{"delta": {"content": "hello"}}]}), None, None),
+        (
+            CHAT,
+            events({"model": "gpt-5-mini", "usage": None}, {"model": "gpt-5-mini", "usage": CHAT_USAGE, "x": "hello"}),
+            27,
+            (15 * 0.25 + 5 * 2 + 7 * 0.025) / 1e6,
+        ),
+        (
+            RESPONSES,
+            events({"type": "response.completed", "response": RESPONDED}),
+            27,
+            (15 * 0.25 + 5 * 2 + 7 * 0.025) / 1e6,
+        ),
+        (
+            RESPONSES,
+            Reply(json.dumps({**RESPONDED, "output": [*RESPONDED["output"], {"type": "web_search_call"}]}).encode()),
+            27,
+            None,
+        ),
+        (("embeddings", {"input": "x"}), Reply(b'{"data": "hello"}'), None, None),
+        (RESPONSES, Reply(json.dumps({**RESPONDED, "output": 5, "service_tier": {}}).encode()), None, None),
+        (CHAT, completion(ending="stop", content="hello", model="llama"), 27, None),
+    ],
+)
+def test_what_an_answer_took_is_counted_or_not_known(
+    gateway: ModelGateway, server: MessagesServer, asked: Any, reply: Reply, tokens: int | None, usd: float | None
+) -> None:
+    server.replies = [reply]
+    run = CaseModel(gateway, None).begin(1)
+    loopback = LoopbackServer(1000)
+    loopback.start()
+    try:
+        base = run.environment(loopback.publish_app(run))["OPENAI_BASE_URL"]
+        url = f"{base}/{asked[0]}".replace("openai/v1/messages", "anthropic/v1/messages")
+        headers = {"content-type": "application/json", "authorization": f"Bearer {KEY_SET_BY_US}"}
+        with urlopen(Request(url, json.dumps(asked[1]).encode(), headers)) as got:
+            assert (got.read(), got.headers["content-type"]) == (reply.body, answered_as(reply))
+        loopback.in_loop(gateway.aclose())
+    finally:
+        loopback.stop()
+    used = run.meter.total
+    assert used.cost_usd == (None if usd is None else pytest.approx(usd))
+    assert (None if used.tokens.uncounted else used.tokens.total) == tokens
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+def answered_as(reply: Reply) -> str:
+    return reply.headers.get("content-type", "application/json")
+
+
+@pytest.fixture
+def server() -> Iterator[MessagesServer]:
+    with running_messages_server() as server:
+        yield server
+
+
+@pytest.fixture
+def gateway(server: MessagesServer) -> ModelGateway:
+    secrets = Secrets(KEY, server.url, KEY, f"{server.url}/v1")
+    return ModelGateway(Config(secrets=secrets), None, replays=False)
+
+
+def test_limits_of_a_case_and_of_the_run_hold(desk: Desk) -> None:
+    desk.scenario(1, "at_most: {tokens: 26, usd: 0.00001}")
+    desk.scenario(2)
+    desk.server.replies = [SAID]
+    code, report, told = desk.run(MESSAGES, options=("--max-cost", "0.00005"))
+    assert (code, len(desk.server.requests)) == (4, 1), told
+    assert "--max-cost 5e-05" in told
+    code, report, _ = desk.run(MESSAGES)
+    failures = " ".join(report["results"][0]["failures"])
+    assert ("at_most.tokens" in failures, "at_most.usd" in failures) == (True, True), failures
+    desk.server.replies = [completion(ending="stop", content="hello", model="llama")]
+    code, _, told = desk.run(CHAT, options=("--max-cost", "5"))
+    assert (code, "what the model costs is no longer known" in told) == (4, True), told
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--agent", "own", "--llm", "live"), "--agent own has no model behind --llm"),
+        (("--agent", "command:true", "--max-cost", "1"), "what --agent costs nobody sees. Add --llm live or record"),
+        (("--agent", "command:true", "--llm", "replay"), "nothing is recorded of this suite"),
+    ],
+)
+def test_what_cannot_be_is_refused(desk: Desk, options: tuple[str, ...], says: str) -> None:
+    desk.scenario()
+    run = run_program(desk.folder, "eval", "--eval-dir", "evals/talk", *options, program=MODULE)
+    assert (run.returncode, says in run.stderr) == (2, True), run.stderr
