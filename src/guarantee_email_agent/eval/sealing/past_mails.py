@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES, Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.answer_command import connected
 from guarantee_email_agent.eval.mail_file import read_mail_file
@@ -110,7 +110,7 @@ async def past_mails(config: Config, folder: Path | None) -> AsyncIterator[PastM
     client = create_mail_client(replace(config, agent=replace(config.agent, mode="observe")), SystemClock(), os.environ)
     try:
         await connected(client.test_connection())
-        yield Inbox(client, config.agent.max_mail_bytes)
+        yield Inbox(client, MAX_MAIL_BYTES)
     finally:
         await client.close()
 
