@@ -88,6 +88,9 @@ class GmailMailbox:
     async def unmark(self, mail_id: str) -> bool:  # noqa: ARG002 - no way to do it
         return False
 
+    async def list_sent(self, since: float, most_bytes: int) -> None:
+        """There is no tool that gives them as they went out."""
+
     async def find_owner(self) -> None:
         """There is no place for it."""
 
