@@ -134,3 +134,30 @@ def test_where_none_is_required(project: Project, agent: dict[str, Any]) -> None
 def test_the_mode_is_no_part_of_what_is_proved(project: Project) -> None:
     project.evaluate()
     assert project.checked(mode="drafts") == "✓ Evaluation: passed (run-1)"
+
+
+def test_a_changed_suite_waits_for_its_evaluation(project: Project, caplog: pytest.LogCaptureFixture) -> None:
+    below = project.suite.folder / "more"
+    below.mkdir()
+    ScenarioFolder(below, project.config()).write(2)
+    project.evaluate()
+    assert project.checked() == "✓ Evaluation: passed (run-1)"
+    for change, of, text in ("changed", "002", "# new\n"), ("added", "003", "x: 1\n"), ("removed", "002", None):
+        file = below / f"valid_warranty_{of}.yaml"
+        before = file.read_text() if file.exists() else None
+        file.unlink(missing_ok=True)
+        if text is not None:
+            file.write_text((before or "") + text)
+        said = f"out of date (run-1, {change} scenario: valid_warranty_{of})"
+        assert said in project.checked()
+        assert "`run` goes on with the files that passed in run-1" in project.checked()
+        file.unlink(missing_ok=True)
+        if before is not None:
+            file.write_text(before)
+    assert project.checked() == "✓ Evaluation: passed (run-1)"
+    project.suite.write(1, failing)
+    project.start()  # what was proved before goes on, and says so
+    assert "changed scenario: valid_warranty_001" in caplog.text
+    assert project.evaluate() == 4
+    with pytest.raises(InstructionError, match=r"failed \(run-2\)"):
+        project.start()

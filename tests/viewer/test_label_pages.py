@@ -54,6 +54,7 @@ def test_a_mail_is_labelled_and_the_next_one_follows(client: TestClient, sheet: 
     assert (answer.status_code, answer.headers["location"]) == (303, "/label/2")
     answer = client.post("/label/2", data={"outcome": "bad"}, headers={"origin": OWN})
     assert (answer.headers["location"], sheet.saved) == ("/label", {"1": "good", "2": "bad"})
+    assert "2 of 2 labelled: 1 bad, 1 good." in Page(client.get("/label")).text
     answer = client.post("/label/1", data={"number": "<7>"}, headers={"origin": OWN})
     page = Page(answer)
     assert (answer.status_code, "Choose an outcome" in page.text) == (400, True)

@@ -31,12 +31,18 @@ logger = logging.getLogger(__name__)
 
 _COMMANDS: Final = (
     *("eval", "run", "check", "health", "grade", "solve", "answer", "capture", "mock", "init", "authorize"),
-    *("sample", "seal"),
+    *("sample", "seal", "rehearse"),
     *("show", "compare", "stale", "view"),
     *("status", "log", "release", "retry", "hand-over", "mcp-server"),
 )
 """As `--help` lists them; `add_NAME` in the module of that name, or in the one below, says what each takes."""
-_MODULES: Final = {"release": "steering", "retry": "steering", "hand-over": "steering"}
+_MODULES: Final = {
+    "seal": "sample",
+    "rehearse": "sample",
+    "release": "steering",
+    "retry": "steering",
+    "hand-over": "steering",
+}
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -1,14 +1,21 @@
-"""`sample`: draw mails at random, to be labelled by a person."""
+"""`sample`, `seal` and `rehearse`: past mail, to be labelled by a person."""
 
 from __future__ import annotations
 
 import argparse
 import secrets
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.config.settings import Config
+    from guarantee_email_agent.email.parsing.email import Email
+    from guarantee_email_agent.services.ports import Thread
 
 _EXIT_CODES = """\
 exit codes:
@@ -24,7 +31,7 @@ def add_sample(commands: arguments.Commands) -> None:
     parser = arguments.add_command(
         commands,
         "sample",
-        _run,
+        _sample,
         purpose="draw mails at random, to be labelled and sealed",
         description="Draw mails at random from the inbox, or from a folder of .eml files, and write each as a scenario "
         "without expectations, personal data replaced as 'capture' does it. 'view --label DIR' asks a person for "
@@ -39,10 +46,9 @@ def add_sample(commands: arguments.Commands) -> None:
     arguments.add_verbose_option(parser)
 
 
-def _run(options: argparse.Namespace) -> int:
+def _sample(options: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
-    from guarantee_email_agent.cli.capture import find_thread
     from guarantee_email_agent.eval.sealing.past_mails import Period
     from guarantee_email_agent.eval.sealing.sample_command import SampleOptions, sample_mails
 
@@ -55,7 +61,98 @@ def _run(options: argparse.Namespace) -> int:
         folder=options.mails,
         period=Period(options.since, options.until),
     )
-    stream = BrokenPipeSafeStream(sys.stdout)
-    return sample_mails(
-        chosen, config, stream, lambda email: None if options.mails is not None else find_thread(email, config)
+    return sample_mails(chosen, config, BrokenPipeSafeStream(sys.stdout), _threads(options, config))
+
+
+_EXIT_CODES_OF_SEAL = """\
+exit codes:
+  0    the suite is sealed
+  1    general failure
+  2    configuration error: mails without a label, a folder that 'sample' did not make, bad configuration, bad usage
+"""
+
+
+def add_seal(commands: arguments.Commands) -> None:
+    parser = arguments.add_command(
+        commands,
+        "seal",
+        _seal,
+        purpose="close a labelled sample, so that its bound holds for new mail",
+        description="Write down, before anybody sees a result, what the mails of a sample are (their digest), at which "
+        "revision, and what has to be reached. From then on 'eval' shows totals of it alone, and --open counts.",
+        exit_codes=_EXIT_CODES_OF_SEAL,
     )
+    parser.add_argument(
+        "directory", type=Path, metavar="DIR", help="folder that 'sample' made, with every mail labelled"
+    )
+    parser.add_argument(
+        "--threshold", type=arguments.percentage, metavar="PERCENT", help="to be reached (default: as configured)"
+    )
+    parser.add_argument(
+        "--rule",
+        choices=("rate", "proof"),
+        default="rate",
+        help="what has to reach it: the pass rate, or its lower bound (default: rate)",
+    )
+    parser.add_argument(
+        "--openings", type=arguments.count, default=1, metavar="K", help="how often it may be opened (default: 1)"
+    )
+    arguments.add_config_option(parser)
+    arguments.add_verbose_option(parser)
+
+
+def _seal(options: argparse.Namespace) -> int:
+    from guarantee_email_agent.eval.sealing.seal_command import SealOptions, seal_suite
+
+    config = arguments.load_config_and_log(options.config, options.verbose)
+    threshold = config.eval.pass_threshold if options.threshold is None else options.threshold
+    chosen = SealOptions(directory=options.directory, threshold=threshold, rule=options.rule, openings=options.openings)
+    return seal_suite(chosen, config, BrokenPipeSafeStream(sys.stdout))
+
+
+def add_rehearse(commands: arguments.Commands) -> None:
+    parser = arguments.add_command(
+        commands,
+        "rehearse",
+        _rehearse,
+        purpose="what the agent would have made of past mail, beside what people sent",
+        description="Let the agent work on mail that came already, with the configured look-ups, beside what people "
+        "sent (the Sent folder, by thread). Nothing is sent, marked or opened. Each pair is written with personal data "
+        "replaced, and 'view --label DIR' asks what a person thinks of it.",
+        exit_codes=_EXIT_CODES,
+    )
+    parser.add_argument("--to", type=Path, required=True, metavar="DIR", help="new folder for the pairs")
+    arguments.add_past_mail_options(parser)
+    parser.add_argument(
+        "--sent", type=Path, metavar="DIR", help="folder with sent mails saved as .eml (default: the Sent folder)"
+    )
+    parser.add_argument(
+        "--llm", choices=("offline", "live"), default="offline", help="who answers as the language model"
+    )
+    arguments.add_config_option(parser)
+    arguments.add_verbose_option(parser)
+
+
+def _rehearse(options: argparse.Namespace) -> int:
+    from datetime import UTC, datetime
+
+    from guarantee_email_agent.eval.sealing.past_mails import Period
+    from guarantee_email_agent.eval.sealing.rehearse_command import RehearseOptions, rehearse
+
+    config = arguments.load_config_and_log(options.config, options.verbose)
+    chosen = RehearseOptions(
+        to=options.to,
+        period=Period(options.since, options.until),
+        today=f"{datetime.now(UTC):%Y-%m-%d}",
+        folder=options.mails,
+        sent=options.sent,
+        live=options.llm == "live",
+    )
+    return rehearse(chosen, config, BrokenPipeSafeStream(sys.stdout), _threads(options, config))
+
+
+def _threads(options: argparse.Namespace, config: Config) -> Callable[[Email], Thread | None]:
+    """Of mails in the inbox: files have no thread that a ledger knows."""
+    from guarantee_email_agent.cli.capture import find_thread
+
+    return lambda email: None if options.mails is not None else find_thread(email, config)

@@ -67,8 +67,10 @@ def _run(options: argparse.Namespace) -> int:
     labels = None
     if options.label is not None:
         from guarantee_email_agent.eval.sealing.mail_labels import MailLabels
+        from guarantee_email_agent.eval.sealing.rehearse_command import PAIRS, PairLabels
 
-        labels = MailLabels(options.label, config)
+        has_pairs = any(options.label.glob(PAIRS))
+        labels = PairLabels(options.label) if has_pairs else MailLabels(options.label, config)
         labels.items()  # what is wrong with them shows now
     site = Site(store, config.ledger_location, lambda: datetime.now(UTC), labels)
     stream = BrokenPipeSafeStream(sys.stdout)

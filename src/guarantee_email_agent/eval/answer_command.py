@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -98,6 +98,15 @@ def run_dry(
 async def _run_with_services(
     email: Email, config: Config, policy: AnswerPolicy, services: DryServices, previous: PreviousReply | None
 ) -> DryRun:
+    async with dry_runs(config, policy, services) as run:
+        return await run(email, previous)
+
+
+@asynccontextmanager
+async def dry_runs(
+    config: Config, policy: AnswerPolicy, services: DryServices
+) -> AsyncIterator[Callable[[Email, PreviousReply | None], Awaitable[DryRun]]]:
+    """Runs mails without any effect, one after another, on the same connections. Raises as `answer_mail` does."""
     from guarantee_email_agent.llm.provider import live_model
     from guarantee_email_agent.utils.clock import SystemClock
 
@@ -112,17 +121,22 @@ async def _run_with_services(
             client = clients[look_up.name] = _look_up_client(look_up, config, clock)
             stack.push_async_callback(client.close)
             await connected(client.test_connection())
-        return await dry_run(
-            email,
-            config,
-            services.source.mock_responses(config),
-            policy=policy,
-            previous=previous,
-            warranty=clients.pop(WARRANTY.name, None),
-            look_ups=clients,
-            model=model,
-            clock=clock,
-        )
+        warranty, answers = clients.pop(WARRANTY.name, None), services.source.mock_responses(config)
+
+        async def run(email: Email, previous: PreviousReply | None) -> DryRun:
+            return await dry_run(
+                email,
+                config,
+                answers,
+                policy=policy,
+                previous=previous,
+                warranty=warranty,
+                look_ups=clients,
+                model=model,
+                clock=clock,
+            )
+
+        yield run
 
 
 def _look_up_client(look_up: LookUp, config: Config, clock: Clock) -> LookUpClient:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -13,6 +12,7 @@ from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.records import NO_USAGE, Case, CaseResult, Check, Nearest, Usage
+from guarantee_email_agent.runlog.suite_files import source_with_mail
 from guarantee_email_agent.runlog.views.word_diff import diff_words
 from guarantee_email_agent.utils.normalize import normalize_phrase
 
@@ -95,12 +95,6 @@ def stored_source(case: EvalTestCase) -> bytes | None:
     if email.raw is None:
         return source
     return source_with_mail(source, str(email.raw_file), email.raw)
-
-
-def source_with_mail(source: bytes, name: str, raw: bytes) -> bytes:
-    """name: of the file of the mail; raw: what is in it."""
-    comment = f"# {name}: SHA-256 {hashlib.sha256(raw).hexdigest()}\n"
-    return source.removesuffix(b"\n") + b"\n" + comment.encode(errors="surrogatepass")
 
 
 def nearest_sentences(failed: Iterable[Check], reply: object) -> Iterator[Nearest]:

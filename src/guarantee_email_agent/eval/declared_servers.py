@@ -24,6 +24,7 @@ from guarantee_email_agent.files.problems import (
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
+from guarantee_email_agent.runlog.suite_files import SERVERS_FOLDER
 from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
 NO_TOOL_NAME: Final = "is no name of a tool: letters, digits, '_', '-', '.', '/', at most 128"
-FOLDER: Final = "servers"
 MAX_BYTES: Final = 1 << 22
 _MAX_PROBLEMS: Final = 5
 _MAX_SHOWN: Final = 200
@@ -179,7 +179,7 @@ class DeclaredServer:
 
 def load_declared_server(path: str) -> DeclaredServer:
     """Raises ValueError with all problems in one line, and ConfigurationError where the extra mcp is missing."""
-    name = f"{FOLDER}/{os.path.basename(path)}"
+    name = f"{SERVERS_FOLDER}/{os.path.basename(path)}"
     require_extra("mcp", name, "jsonschema")
     try:
         found = _read_server(read_text(path, MAX_BYTES))
@@ -210,7 +210,7 @@ def load_declared_servers(folders: Sequence[str], names: Iterable[str]) -> dict[
     """
     declared: dict[str, DeclaredServer] = {}
     for name in names:
-        paths = (os.path.join(folder, FOLDER, f"{name}.yaml") for folder in folders)
+        paths = (os.path.join(folder, SERVERS_FOLDER, f"{name}.yaml") for folder in folders)
         if SERVER_NAME.fullmatch(name) and (path := next(filter(os.path.lexists, paths), None)):
             declared[name] = load_declared_server(path)
     return declared

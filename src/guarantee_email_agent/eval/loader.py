@@ -12,7 +12,6 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.eval.declared_servers import FOLDER as SERVERS_FOLDER
 from guarantee_email_agent.eval.declared_servers import DeclaredServer, load_declared_servers
 from guarantee_email_agent.eval.models import (
     EvalTestCase,
@@ -39,7 +38,7 @@ from guarantee_email_agent.files.problems import (
 from guarantee_email_agent.files.text_file import InputFileError, read_bytes, read_start, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
-from guarantee_email_agent.runlog.suite_manifest import MANIFEST
+from guarantee_email_agent.runlog.suite_files import MAX_SCENARIO_BYTES, scenario_names
 from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -47,7 +46,6 @@ __all__ = ["MAX_SCENARIO_BYTES", "EvalLoader", "EvalSuite", "InvalidScenario"]
 
 logger = logging.getLogger(__name__)
 
-MAX_SCENARIO_BYTES: Final = 1 << 20
 
 _SAYS_MUST: Final = re.compile(rb"(?m)^must:\s*[\"']?true")
 _MAX_PROBLEMS: Final = 10
@@ -137,7 +135,7 @@ class EvalLoader:
         """As `scenario_files`, in less memory than a list takes."""
         folder = os.fspath(directory)
         try:
-            files = ScenarioFiles(folder, _scenario_names(folder))
+            files = ScenarioFiles(folder, scenario_names(folder))
         except OSError as error:
             raise _folder_error(error.filename or folder, error) from None
         self._twice, self._suite = files.twice(), os.path.dirname(os.path.join(folder, ""))
@@ -183,23 +181,6 @@ class EvalLoader:
             raise _problems_error(problems, others, path, text)
         assert isinstance(case, EvalTestCase)
         return case if case.input.email.raw_file is None else _with_raw_mail(case, path)
-
-
-def _scenario_names(folder: str) -> Iterator[str]:
-    waiting = [""]
-    while waiting:
-        within = waiting.pop()
-        with os.scandir(os.path.join(folder, within) if within else folder) as scanned:
-            found = list(scanned)
-            if within and any(entry.name == MANIFEST for entry in found):
-                continue  # a suite of its own
-            for entry in found:
-                if entry.name[0] in "._":
-                    continue
-                if entry.name.lower().endswith((".yaml", ".yml")):
-                    yield within + entry.name
-                elif entry.name != SERVERS_FOLDER and entry.is_dir(follow_symlinks=False):
-                    waiting.append(f"{within}{entry.name}/")
 
 
 def _with_raw_mail(case: EvalTestCase, path: str) -> EvalTestCase:

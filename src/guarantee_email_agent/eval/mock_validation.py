@@ -9,7 +9,6 @@ from typing import Final
 
 from guarantee_email_agent.eval.argument_matching import find_argument_problems, find_json_problems
 from guarantee_email_agent.eval.declared_servers import (
-    FOLDER,
     NO_TOOL_NAME,
     SERVER_NAME,
     TOOL_NAME,
@@ -19,6 +18,7 @@ from guarantee_email_agent.eval.declared_servers import (
 from guarantee_email_agent.eval.tool_mocks import EFFECTS, OWN_SERVICES, ToolAnswer, is_entry, read_tool_mocks
 from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, suggestion, unknown_key
 from guarantee_email_agent.files.validation import build
+from guarantee_email_agent.runlog.suite_files import SERVERS_FOLDER
 
 _MEANT: Final = {"mail": "gmail", "warranty": "warranty_api"}
 _KEYS_OF_SERVICES: Final = frozenset({"error", "status", "expiration_date", "coverage", "serial_number", "owner_email"})
@@ -129,18 +129,18 @@ def find_declared_problems(
     files: list[str] = []
     for folder in folders:
         with suppress(OSError):
-            files += os.listdir(os.path.join(folder, FOLDER))
+            files += os.listdir(os.path.join(folder, SERVERS_FOLDER))
     others = [stem for stem, ending in map(os.path.splitext, files) if ending == ".yaml" and stem not in mock_responses]
     for server, tools in read_tool_mocks(mock_responses).items():
         if server not in declared:
             if near := suggestion(server, others):
-                yield Problem((server,), "value", f"is not declared in {FOLDER}/{near}")
+                yield Problem((server,), "value", f"is not declared in {SERVERS_FOLDER}/{near}")
             continue
         known = declared[server].by_name
         for name, entries in tools.items():
             if (tool := known.get(name)) is None:
                 hint = suggestion(name, known) or f"; it has {', '.join(known)}"
-                yield Problem((server, name), "value", f"is no tool that {FOLDER}/{server}.yaml declares{hint}")
+                yield Problem((server, name), "value", f"is no tool that {SERVERS_FOLDER}/{server}.yaml declares{hint}")
                 continue
             value = mock_responses[server][name]
             for index, entry in enumerate(entries):

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from guarantee_email_agent.eval.case_result import as_model_usage, source_with_mail, stored_source
-from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader
+from guarantee_email_agent.eval.case_result import as_model_usage, stored_source
+from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
-from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import COUNTED, Case, Check, InputSet
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.stored_records import StoredResult, StoredRun, SuiteKey
+from guarantee_email_agent.runlog.suite_files import file_content, has_source
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 LAST_INTERRUPTED = ""
@@ -29,7 +27,6 @@ LAST_INTERRUPTED = ""
 
 _MAX_RUNS: Final = 200
 _PAGE: Final = 500
-_RAW_FILE: Final = re.compile(rb"raw_file[\"']?:\s*[\"']?([^\s\"',}]+)")
 
 
 class EarlierResults(NamedTuple):
@@ -171,7 +168,7 @@ def find_unchanged(
                         same_set[input_set] = store.input_set_digest(input_set) == inputs.digest
                 if results and all(same_set[input_set] for _, input_set, _ in results):
                     content = file_content(path)
-                    if all(has_source(path, content, digest, loader) for _, _, digest in results):
+                    if all(is_source(path, content, digest, loader) for _, _, digest in results):
                         is_whole[index] = True
                         ids.extend(number for number, _, _ in results)
                         positions.extend(index + 1 for _ in results)
@@ -231,29 +228,10 @@ def _depended_on(
     return found
 
 
-def file_content(file: str) -> bytes:
-    """Nothing of a file that cannot be read, which is no scenario."""
-    try:
-        return read_bytes(file, MAX_SCENARIO_BYTES)
-    except InputFileError:
-        return b""
-
-
-def has_source(file: str, content: bytes, digest: bytes | None, loader: EvalLoader) -> bool:
-    """Whether the scenario in `file` is that of which the store has the digest. content: of the file."""
-    if digest is None or hashlib.sha256(content).digest() == digest:
-        return digest is not None
-    try:
-        source = decode_text(content).encode()
-    except InputFileError:
-        return False
-    if b"raw_file" not in source:
-        return source != content and hashlib.sha256(source).digest() == digest
-    for name in _RAW_FILE.findall(source):  # the digest tells whether it is the mail, wherever the name stands
-        with suppress(InputFileError, ValueError):
-            raw = read_bytes(Path(file).with_name(name.decode()), MAX_SCENARIO_BYTES)
-            if hashlib.sha256(source_with_mail(source, name.decode(), raw)).digest() == digest:
-                return True
+def is_source(file: str, content: bytes, digest: bytes | None, loader: EvalLoader) -> bool:
+    """As `has_source`, whatever way its text names its mail."""
+    if has_source(file, content, digest) or b"raw_file" not in content:
+        return has_source(file, content, digest)
     case = next(iter(loader.iter_entries([file])))
     return isinstance(case, EvalTestCase) and hashlib.sha256(stored_source(case) or b"").digest() == digest
 

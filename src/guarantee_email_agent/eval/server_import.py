@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.config.mcp_server import McpServer
-from guarantee_email_agent.eval.declared_servers import FOLDER, SERVER_NAME, DeclaredServer, load_declared_server
+from guarantee_email_agent.eval.declared_servers import SERVER_NAME, DeclaredServer, load_declared_server
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
 from guarantee_email_agent.files.problems import dotted_path
 from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import dump
+from guarantee_email_agent.runlog.suite_files import SERVERS_FOLDER
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch, configured_launch
 from guarantee_email_agent.utils.clock import SystemClock
@@ -112,7 +113,7 @@ def declaration_path(suite: Path, name: str) -> Path:
         raise ConfigurationError(wrong, "cli_bad_usage")
     if not suite.is_dir():
         raise ConfigurationError(f"{suite} is no folder of scenarios. Name one with --eval-dir", "cli_bad_usage")
-    return suite / FOLDER / f"{name}.yaml"
+    return suite / SERVERS_FOLDER / f"{name}.yaml"
 
 
 def _list_tools(name: str, launch: ServerLaunch) -> dict[str, Any]:

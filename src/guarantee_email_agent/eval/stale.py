@@ -9,12 +9,13 @@ from typing import Any
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.loader import EvalLoader
-from guarantee_email_agent.eval.resume import file_content, has_source
+from guarantee_email_agent.eval.resume import is_source
 from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
 from guarantee_email_agent.runlog.proof import suite_name
 from guarantee_email_agent.runlog.records import InputSet, changed_inputs
 from guarantee_email_agent.runlog.run_reader import LAST, RunStore
 from guarantee_email_agent.runlog.stored_records import StoredRun
+from guarantee_email_agent.runlog.suite_files import file_content
 from guarantee_email_agent.runlog.views.comparison_report import describe_run
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
@@ -124,7 +125,7 @@ def _changed_source(case: str, file: str | None, source_hash: bytes | None, load
         return
     if source_hash is None:  # an invalid file, of which nothing is kept
         yield f"not known whether it is the same: {case}"
-    elif not has_source(file, file_content(file), source_hash, loader):
+    elif not is_source(file, file_content(file), source_hash, loader):
         yield f"changed scenario: {case}"
 
 

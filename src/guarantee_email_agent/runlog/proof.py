@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -13,6 +14,7 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.runlog.records import Input, changed_inputs
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.stored_records import StoredRun, SuiteKey
+from guarantee_email_agent.runlog.suite_files import file_content, has_source, scenario_names
 
 _FILES: Final = ("instruction", "lexicon")
 _MAX_RUNS: Final = 100
@@ -42,22 +44,34 @@ class SuiteProofs:
     def __init__(self, config: Config) -> None:
         self._file = run_store_file(config.store, config.source)
         self._key = SuiteKey("eval", suite_name(config.eval.test_suite_path, config), llm="offline")
+        self._folder = os.fspath(config.eval.test_suite_path)
         self._threshold = config.eval.pass_threshold
 
     def of(self, now: Sequence[Input]) -> Proof:
         """now: the files, settings and code of the agent."""
         newest = None
-        for run, inputs in self._runs():
-            changed = tuple(f"{change} {kind}: {name}" for change, kind, name in _changes(inputs, now))
-            if not changed:
+        files = self._suite_files()
+        for store, run, inputs in self._runs():
+            changes = [*_changes(inputs, now)]
+            if not changes or newest is None:
+                changes += _changed_scenarios(store.sources(run), files)
+            if not changes:
                 return Proof("passed" if run.outcome == "passed" else "failed", run.id)
+            changed = tuple(f"{change} {kind}: {name}" for change, kind, name in changes)
             newest = newest or Proof("out of date", run.id, changed)
         return newest or Proof("never")
+
+    def _suite_files(self) -> dict[str, tuple[str, bytes]]:
+        """Path and content of each scenario's file, by its name; none where the folder cannot be looked at."""
+        with suppress(OSError):
+            paths = [os.path.join(self._folder, name) for name in sorted(scenario_names(self._folder))]
+            return {os.path.splitext(os.path.basename(path))[0]: (path, file_content(path)) for path in paths}
+        return {}
 
     def newest_files(self, now: Sequence[Input]) -> tuple[str, list[Input]] | None:
         """The newest set of instruction files that passed with the settings and the code of now, and in which run."""
         seen: set[tuple[bytes, ...]] = set()
-        for run, inputs in self._runs():
+        for _, run, inputs in self._runs():
             if any(kind not in _FILES for _, kind, _ in _changes(inputs, now)):
                 continue
             files = [each for each in inputs if each.kind in _FILES]
@@ -67,7 +81,7 @@ class SuiteProofs:
             seen.add(digests)  # a newer run of the same files decides
         return None
 
-    def _runs(self) -> Iterator[tuple[StoredRun, list[Input]]]:
+    def _runs(self) -> Iterator[tuple[RunStore, StoredRun, list[Input]]]:
         """The newest first, each with what all of its results depended on; those that decide nothing are left out."""
         if not os.path.lexists(self._file):
             return
@@ -79,7 +93,7 @@ class SuiteProofs:
                     continue
                 if of not in known:
                     known[of] = store.inputs(of)
-                yield run, known[of]
+                yield store, run, known[of]
 
 
 def _changes(inputs: Sequence[Input], now: Sequence[Input]) -> Iterator[tuple[str, str, str]]:
@@ -87,6 +101,17 @@ def _changes(inputs: Sequence[Input], now: Sequence[Input]) -> Iterator[tuple[st
     current = {(each.kind, each.name) for each in now}
     kept = (each for each in inputs if each.kind in _FILES or (each.kind, each.name) in current)
     return changed_inputs(kept, now)
+
+
+def _changed_scenarios(
+    ran: Mapping[str, bytes | None], files: Mapping[str, tuple[str, bytes]]
+) -> Iterator[tuple[str, str, str]]:
+    """ran: as `RunStore.sources` has it. files: path and content by name, as they are now."""
+    for name in sorted(ran.keys() | files.keys()):
+        if name not in ran or name not in files:
+            yield "removed" if name in ran else "added", "scenario", name
+        elif not has_source(*files[name], ran[name]):
+            yield "changed", "scenario", name
 
 
 def suite_name(directory: Path, config: Config) -> str:

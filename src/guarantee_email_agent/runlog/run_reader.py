@@ -266,6 +266,16 @@ class RunStore:
             WHERE run = ? AND position IN ({", ".join(map(str, positions))}) ORDER BY position, repetition"""  # noqa: S608
         return iter(self.rows(query, (run,)))
 
+    def sources(self, run: StoredRun) -> dict[str, bytes | None]:
+        """By each case's name the SHA-256 of its source; None where none was kept, as of an invalid file."""
+        return dict(
+            self.rows(
+                """SELECT cases.name, hash FROM results JOIN cases ON cases.id = case_id
+                LEFT JOIN blobs ON blobs.id = source WHERE run = ?""",
+                (run.number,),
+            )
+        )
+
     def cases(self, run: StoredRun, parts: Collection[str] = PARTS) -> Iterator[Case]:
         """The cases of a run with what happened, in its order, read page by page. parts: of `PARTS`; others are None.
 

@@ -35,6 +35,9 @@ class AgentMailbox(Mailbox, Protocol):
     async def unmark(self, mail_id: str) -> bool:
         """Take the mark off a mail, so that it is listed again. False where that cannot be done."""
 
+    async def list_sent(self, since: float, most_bytes: int) -> list[bytes] | None:
+        """The beginnings of the mails in the Sent folder, as they went out, since then; None where none can tell."""
+
     async def find_owner(self) -> str | None:
         """The ledger that the mailbox is served with; None where it has none, or bears no such mark."""
 
@@ -90,6 +93,13 @@ class MailClient:
             raise MCPConnectionError(error.message, error.code, error.details) from None
         if found is None:
             raise self._unsupported("list every mail of its inbox")
+        return found
+
+    async def list_sent(self, since: float, most_bytes: int) -> list[bytes]:
+        """As AgentMailbox's. since: seconds since 1970. Raises as above."""
+        found = await self._call(lambda mailbox: mailbox.list_sent(since, most_bytes))
+        if found is None:
+            raise self._unsupported("list what was sent")
         return found
 
     async def unmark(self, mail_id: str) -> None:

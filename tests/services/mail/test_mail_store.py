@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from mail_stores import REPLY, counts, ids, refused
 
+from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS, MailStore, MarkedMailStore, SearchableMailStore
 from guarantee_email_agent.services.mail.maildir import Maildir
 from guarantee_email_agent.services.ports import InboxFilter, MarkedMail
@@ -223,6 +224,19 @@ def test_a_second_reply_with_the_same_id_is_not_sent(inbox: Inbox) -> None:
     assert len(inbox.sent()) == 1
     assert inbox.store.find_sent(REPLY.message_id) == "sent"
     assert inbox.store.find_sent("<reply-2@example.com>") == "not_sent"
+
+
+def test_what_was_sent_is_listed_from_its_beginning(inbox: Inbox) -> None:
+    assert isinstance(inbox.store, Maildir | ImapMailbox)
+    assert inbox.store.list_sent(0.0, 10_000) == []
+    inbox.store.send(REPLY)
+    inbox.sent()
+    assert inbox.store.find_sent(REPLY.message_id, True) == "sent"
+    inbox.store.list_unprocessed(100)  # files the copy
+    (raw,) = inbox.store.list_sent(time.time() - 60, 10_000)
+    assert email.message_from_bytes(raw)["Message-ID"] == REPLY.message_id
+    assert inbox.store.list_sent(0.0, 5) == [raw[:5]]
+    assert inbox.store.list_sent(time.time() + 3 * 86_400, 10_000) == []
 
 
 MIDNIGHT = 1_780_012_800.0  # 2026-05-29 00:00 UTC, when calendars around the world show two days

@@ -25,14 +25,24 @@ _SCHEMA_LINE: Final = "# yaml-language-server: $schema=schema.json\n"
 
 
 def anonymizer_for(
-    email: Email, salt: bytes, own_addresses: Iterable[str], further_texts: Iterable[str] = ()
+    email: Email,
+    salt: bytes,
+    own_addresses: Iterable[str],
+    further_texts: Iterable[str] = (),
+    others: Iterable[Email] = (),
 ) -> Anonymizer:
     """What replaces the personal data of one mail. salt: known only to those who have the mail.
 
-    further_texts: what else will be replaced, such as the answer of a look-up.
+    further_texts: what else will be replaced, such as the answer of a look-up. others: mails in which people are named,
+    too.
     """
-    headers = [decode_encoded_words(value) for name in _NAMED_IN for value in email.headers.get(name, ())]
-    names = find_names(email, headers)
+    names = [
+        found
+        for mail in (email, *others)
+        for found in find_names(
+            mail, [decode_encoded_words(value) for name in _NAMED_IN for value in mail.headers.get(name, ())]
+        )
+    ]
     texts = (email.subject, _body(email), *email.attachments, *further_texts)
     return Anonymizer(salt, texts, names, own_addresses)
 

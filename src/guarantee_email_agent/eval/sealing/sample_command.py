@@ -61,12 +61,10 @@ def sample_mails(
     drawn, InstructionError, and MCPConnectionError and IntegrationError where the mailbox fails.
     """
     instructions = instruction_files(config).load()
-    if options.to.exists() and (not options.to.is_dir() or any(options.to.iterdir())):
-        raise _refused(options.to, "is there already, and not empty. Name another folder with --to")
+    make_new_folder(options.to)
     found, drawn = asyncio.run(_draw(options, config))
     own = AnswerPolicy.of(config).own_addresses
     try:
-        options.to.mkdir(parents=True, exist_ok=True)
         for number, (raw, email) in enumerate(drawn, 1):
             scenario_id = f"{UNLABELLED}_{number:03d}"
             data = _unlabelled(scenario_id, options.today, email, raw, own, instructions, find_thread)
@@ -135,6 +133,7 @@ def shaped_anonymizer(
     own_addresses: frozenset[str],
     instructions: Instructions,
     further_texts: tuple[str, ...] = (),
+    others: tuple[Email, ...] = (),
 ) -> Anonymizer:
     """What replaces the personal data, so that all that has the form of a look-up's number has it afterwards, too."""
     patterns = [pattern for look_up in instructions.look_ups for pattern in look_up.format.patterns]
@@ -142,12 +141,24 @@ def shaped_anonymizer(
     words = f"{email.subject} {''.join(span.text for span in email.spans)}".split()
     shaped = [word for word in (word.strip(".,:;!?()\"'") for word in words) if form.fullmatch(word)]
     salt = hashlib.sha256(raw).digest()
-    first = anonymizer_for(email, salt, own_addresses, further_texts)
+    first = anonymizer_for(email, salt, own_addresses, further_texts, others)
     for number in range(_MAX_TRIES if shaped else 0):
-        other = anonymizer_for(email, salt + bytes((number,)), own_addresses, further_texts) if number else first
-        if all(form.fullmatch(other.replace(word)) for word in shaped):
-            return other
+        salted = salt + bytes((number,))
+        made = anonymizer_for(email, salted, own_addresses, further_texts, others) if number else first
+        if all(form.fullmatch(made.replace(word)) for word in shaped):
+            return made
     return first
+
+
+def make_new_folder(folder: Path) -> None:
+    """Raises ConfigurationError for one that holds something or cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not any(folder.iterdir()):
+            return
+    except OSError as error:
+        raise _refused(folder, f"cannot be made ({error.strerror}). Name another folder with --to") from None
+    raise _refused(folder, "is there already, and not empty. Name another folder with --to")
 
 
 def _refused(folder: Path, problem: str) -> ConfigurationError:

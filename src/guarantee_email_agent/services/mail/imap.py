@@ -199,6 +199,9 @@ class ImapMailbox:
     def find_draft(self, message_id: str) -> DraftState:
         return self._replies.find_draft(message_id)
 
+    def list_sent(self, since: float, most_bytes: int) -> list[bytes]:
+        return self._replies.list_sent(since, most_bytes)
+
     def find_owner(self) -> str | None:
         return self._owner.find()
 

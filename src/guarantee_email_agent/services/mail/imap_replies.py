@@ -103,6 +103,9 @@ class ImapReplies:
                 self._append(raw)
         return "sent"
 
+    def list_sent(self, since: float, most_bytes: int) -> list[bytes]:
+        return self._sent.read_since(since, most_bytes)
+
     def find_sent(self, message_id: str, everywhere: bool = False) -> SentState:
         if self._was_sent(message_id) or self._has_unfiled_copy(message_id):
             return "sent"

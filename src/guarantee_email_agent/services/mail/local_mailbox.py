@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from operator import methodcaller
 from typing import Any, Final, Protocol
@@ -34,6 +34,9 @@ _PROOF_BACKOFF: Final = Backoff(0.25, growth=1.5, longest_s=2.0)
 
 class OwnMailStore(MailStore, SearchableMailStore, MarkedMailStore, OwnedMailStore, Protocol):
     """What a Maildir and an IMAP mailbox both are."""
+
+    def list_sent(self, since: float, most_bytes: int) -> Sequence[bytes]:
+        """The beginning of each mail in the Sent folder since then, in seconds since 1970."""
 
 
 class LocalMailbox:
@@ -72,6 +75,9 @@ class LocalMailbox:
     async def unmark(self, mail_id: str) -> bool:
         await self._call("unmark", lambda store: store.unmark(mail_id))
         return True
+
+    async def list_sent(self, since: float, most_bytes: int) -> list[bytes]:
+        return list(await self._call("list_sent", lambda store: store.list_sent(since, most_bytes)))
 
     async def find_owner(self) -> str | None:
         return await self._call("find_owner", lambda store: store.find_owner())

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.files.private_file import make_private_folder
+from guarantee_email_agent.files.text_file import read_start
 from guarantee_email_agent.services.mail.maildir_files import check_directory_writable, sync_directory
 from guarantee_email_agent.services.mail.maildir_proofs import MaildirProofs
 from guarantee_email_agent.services.tool_error import ToolError
@@ -90,6 +91,15 @@ class MaildirFolder:
             if not renamed:
                 break
         return False
+
+    def read_since(self, since: float, most_bytes: int) -> Iterator[bytes]:
+        """The beginning of each mail that came here since then; one that is moved meanwhile is left out."""
+        for part in ("new", "cur"):
+            with suppress(FileNotFoundError), os.scandir(self.directory / part) as files:
+                for file in files:
+                    with suppress(FileNotFoundError):
+                        if file.is_file() and file.stat().st_mtime >= since:
+                            yield read_start(file.path, most_bytes)
 
     def make(self) -> None:
         """The folder, or what it lacks of one, with its place in the Maildir on the disk."""

@@ -13,7 +13,7 @@ from imapclient import DELETED, DRAFT, SEEN, IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 from imapclient.imapclient import DRAFTS, JUNK, SENT
 
-from guarantee_email_agent.services.mail.imap_session import ImapSession, is_passing
+from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.services.mail.sent_copies import file_as_seen, find_copies, has_copy
 from guarantee_email_agent.services.tool_error import ToolError
@@ -66,6 +66,20 @@ class SpecialFolder:
             return has_copy(client, message_id)
 
         return self._session.run(search)
+
+    def read_since(self, since: float, most_bytes: int) -> list[bytes]:
+        """The beginning of each mail that came here since then, to the day. Raises ToolError."""
+
+        def read(client: IMAPClient) -> list[bytes]:
+            client.noop()
+            day = (datetime.fromtimestamp(since, UTC) - timedelta(days=1)).date()
+            uids, found = client.search([b"SINCE", day]), []
+            for start in range(0, len(uids), _PAGE):
+                page = fetch_each(client, uids[start : start + _PAGE], [f"BODY.PEEK[]<0.{most_bytes}>".encode()])
+                found += [bytes(parts[b"BODY[]<0>"]) for parts in page.values() if parts.get(b"BODY[]<0>")]
+            return found
+
+        return self._session.run(read)
 
     def append(self, message: bytes) -> None:
         """Put a mail into the folder. Raises ToolError."""

@@ -111,6 +111,9 @@ class McpMailbox:
         await self._call("unmark", {"id": mail_id})
         return True
 
+    async def list_sent(self, since: float, most_bytes: int) -> None:  # noqa: ARG002 - no server of others has it
+        return None
+
     async def find_owner(self) -> str | None:
         """The ledger that the mailbox is served with; None where it has none, or the server cannot tell."""
         if not await self._session.offers("find_owner", frozenset(), self._timeout_s):

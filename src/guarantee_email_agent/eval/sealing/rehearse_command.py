@@ -1,0 +1,214 @@
+"""The whole of `rehearse`: what the agent would have made of past mail, beside what people sent, to be labelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any, Final
+
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.conversation import answered_message_ids
+from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.email.processor_models import AnswerPolicy
+from guarantee_email_agent.eval.answer_command import DryServices, dry_runs
+from guarantee_email_agent.eval.capture.capture_command import NOT_FOUND
+from guarantee_email_agent.eval.capture.scenario_file import anonymous_mail
+from guarantee_email_agent.eval.dry_run import DryRun
+from guarantee_email_agent.eval.look_up_source import LookUpSource
+from guarantee_email_agent.eval.previous_reply import reply_of_thread
+from guarantee_email_agent.eval.sealing.past_mails import Inbox, PastMails, Period, find_mails, past_mails, read_mail
+from guarantee_email_agent.eval.sealing.sample_command import make_new_folder, shaped_anonymizer
+from guarantee_email_agent.files.report_files import write_whole
+from guarantee_email_agent.files.text_file import InputFileError, read_text, write_new_file
+from guarantee_email_agent.files.yaml import dump, load_documents
+from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.runlog.labelling import LabelField, LabelItem
+from guarantee_email_agent.services.look_ups import instruction_files
+from guarantee_email_agent.services.ports import Thread
+from guarantee_email_agent.utils.errors import EXIT_SUCCESS, EvalError, ProcessingError
+from guarantee_email_agent.utils.normalize import normalize_phrase
+from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
+from guarantee_email_agent.utils.text import printable
+
+PAIRS: Final = "pair_*.yaml"
+_LABELS: Final = (
+    ("as good", "as good as what was sent, or better"),
+    ("edited", "good once a person has edited it"),
+    ("wrong", "wrong"),
+    ("should have been handed over", "should have been handed over to a person"),
+)
+_MOST_BYTES: Final = 200_000  # of a mail that was sent: its text stands before what is attached
+_MOST_WORDS: Final = 2_000  # to compare takes the product of both
+_MAX_PAIR_BYTES: Final = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearseOptions:
+    """to: the new folder. folder, sent: with `.eml` files; the inbox and the Sent folder if None."""
+
+    to: Path
+    period: Period
+    today: str
+    folder: Path | None = None
+    sent: Path | None = None
+    live: bool = False
+
+
+def rehearse(
+    options: RehearseOptions, config: Config, stream: TextStream, find_thread: Callable[[Email], Thread | None]
+) -> int:
+    """Write a file for each mail, and print what would have become of them; the exit code.
+
+    Raises as `sample_mails` does, and MCPConnectionError for a look-up's service that cannot be reached.
+    """
+    instructions = instruction_files(config).load()
+    make_new_folder(options.to)
+    counts: Counter[str] = Counter()
+    asyncio.run(_rehearse(options, config, instructions, find_thread, counts))
+    mails, answered, both = counts.total() - counts["both"], counts["answered"], counts["both"]
+    terminal = Terminal(stream)
+    terminal.outcome(
+        f"✓ of {pluralize(mails, 'mail')} the agent would have answered {answered}, left {counts['handed_over']} to a "
+        f"person and {counts['not_answered']} unanswered, and stopped at {counts['failed']}"
+    )
+    terminal.line(f"Of those that it would have answered, people answered {both}. Nothing was sent.")
+    terminal.line(NOT_FOUND)
+    terminal.line(f"Label each with 'view --label {printable(str(options.to))}'.")
+    terminal.flush()
+    return EXIT_SUCCESS
+
+
+async def _rehearse(
+    options: RehearseOptions,
+    config: Config,
+    instructions: Instructions,
+    find_thread: Callable[[Email], Thread | None],
+    counts: Counter[str],
+) -> None:
+    policy = replace(AnswerPolicy.of(config), mode="answer")
+    services = DryServices(LookUpSource(ask=True), instructions.look_ups, live=options.live)
+    async with past_mails(config, options.folder) as mails, dry_runs(config, policy, services) as run:
+        found = await find_mails(mails, options.period)
+        answers = answers_by_mail(await _sent_mails(options, config, mails))
+        for number, mail_id in enumerate(found.ids, 1):
+            if (read := await read_mail(mails, mail_id)) is None:
+                continue
+            raw, email = read
+            done = await run(email, reply_of_thread(find_thread(email), instructions.scenarios))
+            people = answers.get(email.message_id)
+            counts[done.outcome] += 1
+            counts["both"] += done.reply is not None and people is not None
+            pair = _pair(done, people, raw, policy.own_addresses, instructions, options.today)
+            write_new_file(options.to / f"pair_{number:04d}.yaml", dump(pair).encode())
+
+
+async def _sent_mails(options: RehearseOptions, config: Config, mails: PastMails) -> list[Email]:
+    """Those in the folder, or where the inbox is; none of a mail that cannot be read."""
+    if options.sent is not None:
+        async with past_mails(config, options.sent) as sent:
+            return [read[1] for mail_id in await sent.ids() if (read := await read_mail(sent, mail_id)) is not None]
+    found: list[Email] = []
+    if isinstance(mails, Inbox):
+        since = 0.0 if options.period.since is None else options.period.since.timestamp()
+        for raw in await mails.client.list_sent(since, _MOST_BYTES):
+            with suppress(ProcessingError):
+                found.append(parse_email(raw))
+    return found
+
+
+def answers_by_mail(sent: Iterable[Email]) -> dict[str, Email]:
+    """What people sent, by the Message-ID of the mail that it answers: the earliest of several."""
+    found: dict[str, Email] = {}
+    for email in sent:
+        is_automatic = email.headers.get("auto-submitted", ("no",))[0].strip().lower() != "no"
+        ids = answered_message_ids(email)
+        if ids and not is_automatic:
+            known = found.get(ids[-1])
+            if known is None or email.received < known.received:
+                found[ids[-1]] = email
+    return found
+
+
+def likeness(first: str, second: str) -> int:
+    """Percent of the words that two texts have in common, in their order, rounded down."""
+    one, other = (normalize_phrase(text).split()[:_MOST_WORDS] for text in (first, second))
+    return int(100 * SequenceMatcher(None, one, other, autojunk=False).ratio())
+
+
+def _pair(
+    done: DryRun,
+    people: Email | None,
+    raw: bytes,
+    own_addresses: frozenset[str],
+    instructions: Instructions,
+    today: str,
+) -> dict[str, Any]:
+    """What stands in the file, without anybody's data."""
+    reply = "" if done.reply is None else str(done.reply["body"])
+    written = "" if people is None else "".join(span.text for span in people.spans if span.kind != "quoted")
+    others = () if people is None else (people,)
+    anonymizer = shaped_anonymizer(done.email, raw, own_addresses, instructions, (reply, written), others)
+    agent = {"outcome": done.outcome.replace("_", " "), "scenario": done.report.scenario_used or "none"}
+    if done.report.hand_over_reasons:
+        agent["reasons"] = ", ".join(done.report.hand_over_reasons)
+    pair: dict[str, Any] = {
+        "mail": anonymous_mail(done.email, anonymizer, f"{today}T00:00:00Z"),
+        "agent": agent | ({"reply": anonymizer.replace(reply)} if reply else {}),
+    }
+    if people is not None:
+        pair["people"] = {"reply": anonymizer.replace(written)}
+        pair |= {"alike_percent": likeness(reply, written)} if reply else {}
+    return pair
+
+
+class PairLabels:
+    """The `LabelSheet` of a folder that `rehearse` made."""
+
+    def __init__(self, folder: Path) -> None:
+        self.title = f"Rehearsal {printable(folder.name)}"
+        self._folder = folder
+
+    def items(self) -> list[LabelItem]:
+        return [self._item(path) for path in sorted(self._folder.glob(PAIRS))]
+
+    def save(self, item: str, values: Mapping[str, str]) -> None:
+        path = next((path for path in self._folder.glob(PAIRS) if path.stem == item), None)
+        if path is None or values.get("label") not in dict(_LABELS):
+            raise _wrong("Choose what you think of the agent's answer")
+        try:
+            write_whole(path, dump(_read(path) | {"label": values["label"]}).encode())
+        except OSError as error:
+            raise _wrong(f"{path} cannot be written ({error.strerror}). Check its folder") from None
+
+    def _item(self, path: Path) -> LabelItem:
+        pair = _read(path)
+        mail, agent, people = pair["mail"], pair["agent"], pair.get("people") or {}
+        told = "\n".join(f"{name}: {agent[name]}" for name in ("outcome", "scenario", "reasons") if name in agent)
+        texts = (
+            ("Mail", f"{mail['subject']}\n\n{mail['body']}"),
+            ("The agent", f"{told}\n\n{agent.get('reply', '')}".strip()),
+            ("People", people.get("reply", "No answer by a person is in the Sent folder.")),
+        )
+        label = str(pair.get("label", ""))
+        return LabelItem(path.stem, texts, (LabelField("label", "What the agent does is", _LABELS, label),), label)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        documents = load_documents(read_text(path, _MAX_PAIR_BYTES))
+    except InputFileError as error:
+        raise _wrong(f"{path}: {error.message}") from None
+    data = documents[0] if len(documents) == 1 else None
+    if not (isinstance(data, dict) and all(isinstance(data.get(name), dict) for name in ("mail", "agent"))):
+        raise _wrong(f"{path} was not written by 'rehearse'. Take it out of the folder")
+    return data
+
+
+def _wrong(problem: str) -> EvalError:
+    return EvalError(printable(problem), "eval_label_invalid")

@@ -1,0 +1,114 @@
+"""Past mail through the agent, beside what people sent."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.sealing.past_mails import ANY_TIME
+from guarantee_email_agent.eval.sealing.rehearse_command import PairLabels, RehearseOptions, likeness, rehearse
+from guarantee_email_agent.files.yaml import load_documents
+from guarantee_email_agent.services.mail.maildir import Maildir
+from guarantee_email_agent.utils.errors import AgentError
+
+FIRST = """\
+From: Ida Lund <ida@firm.de>
+To: desk@us.example
+Subject: Dryer
+Date: Mon, 1 Jun 2026 10:00:00 +0000
+Message-ID: <first@firm.de>
+
+Is my dryer with serial number SN-48213 still under warranty?
+
+Ida Lund
+"""
+SECOND = FIRST.replace("first@", "second@").replace("Is my dryer", "I want to speak to a person. Is my dryer")
+ANSWER = """\
+From: Maria Schmidt <desk@us.example>
+To: ida@firm.de
+Subject: Re: Dryer
+Date: Tue, {day} Jun 2026 10:00:00 +0000
+Message-ID: <answer{day}@us.example>
+In-Reply-To: <{to}@firm.de>
+{more}
+Dear Ida Lund, your warranty for SN-48213 is valid{say}.
+
+Kind regards,
+Maria Schmidt
+
+On Monday Ida Lund wrote:
+> Is my dryer with serial number SN-48213 still under warranty?
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """A Maildir with two mails, and what people and the agent sent."""
+    table = tmp_path / "warranties.csv"
+    table.write_text("serial_number,expiration_date,coverage\nSN-48213,2099-06-30,full\n", encoding="utf-8")
+    folder = tmp_path / "Maildir"
+    Maildir(folder, "desk@us.example", create=True).close()
+    for number, text in enumerate((FIRST, SECOND)):
+        (folder / "new" / f"170000000{number}.M1.host").write_text(text, encoding="utf-8")
+    sent = folder / ".Sent" / "cur"
+    sent.mkdir(parents=True)
+    late = ANSWER.format(day=4, to="first", more="", say=", as I said")
+    first = ANSWER.format(day=3, to="first", more="", say="")
+    ours = ANSWER.format(day=2, to="second", more="Auto-Submitted: auto-replied\n", say="")
+    for number, text in enumerate((late, first, ours, "no mail")):
+        (sent / f"18000{number}.host:2,S").write_text(text, encoding="utf-8")
+    settings = {"mailbox": {"maildir": str(folder), "from_address": "desk@us.example"}}
+    (tmp_path / "config.yaml").write_text(json.dumps(settings), encoding="utf-8")
+    return load_config(tmp_path / "config.yaml", {})
+
+
+@pytest.fixture
+def pairs(config: Config, tmp_path: Path) -> Path:
+    stream, folder = io.StringIO(), tmp_path / "pairs"
+    before = sorted(path.name for path in config.mailbox.maildir.rglob("*"))
+    options = RehearseOptions(to=folder, period=ANY_TIME, today="2026-07-01")
+    assert rehearse(options, config, stream, lambda _: None) == 0
+    assert "of 2 mails the agent would have answered 1, left 1 to a person" in stream.getvalue()
+    assert "people answered 1. Nothing was sent." in stream.getvalue()
+    assert sorted(path.name for path in config.mailbox.maildir.rglob("*")) == before
+    return folder
+
+
+def test_the_agents_answer_stands_beside_that_of_a_person(pairs: Path) -> None:
+    texts = [path.read_text(encoding="utf-8") for path in sorted(pairs.iterdir())]
+    assert [
+        text for text in texts for name in ("Ida", "Lund", "Maria", "Schmidt", "48213", "firm.de") if name in text
+    ] == []
+    first, second = (load_documents(text)[0] for text in texts)
+    assert isinstance(first, dict)
+    assert isinstance(second, dict)
+    assert (first["agent"]["scenario"], second["agent"]["outcome"]) == ("valid-warranty", "handed over")
+    number = next(word for word in first["mail"]["body"].split() if word.startswith("SN-"))
+    assert f"Serial number: {number}" in first["agent"]["reply"]
+    assert f"your warranty for {number} is valid.\n" in first["people"]["reply"]
+    assert "still under warranty" not in first["people"]["reply"]
+    assert 0 < first["alike_percent"] < 50
+    assert "people" not in second  # what a machine of ours sent
+
+
+def test_a_person_labels_each_pair(pairs: Path) -> None:
+    sheet = PairLabels(pairs)
+    first, second = sheet.items()
+    assert [heading for heading, _ in first.texts] == ["Mail", "The agent", "People"]
+    assert second.texts[2][1] == "No answer by a person is in the Sent folder."
+    sheet.save(first.id, {"label": "wrong"})
+    assert [item.labelled for item in sheet.items()] == ["wrong", ""]
+    with pytest.raises(AgentError, match="Choose what you think"):
+        sheet.save(second.id, {"label": "fine"})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "percent"), [("a b c", "A  b c", 100), ("a b c d", "a b x d", 75), ("a", "b", 0), ("", "", 100)]
+)
+def test_likeness_counts_words_in_their_order(first: str, second: str, percent: int) -> None:
+    assert likeness(first, second) == percent
