@@ -112,8 +112,8 @@ BUGS = (
     Bug(
         "a mail that fails for ever never uses up its tries",
         "agent/mail_outcome.py",
-        "return is_alone or before < self._successes",
-        "return False",
+        "is_own := is_alone or before < self._successes",
+        "is_own := False",
     ),
     # Each of these takes something that few histories have: a change of mode, a full disk, a mark that is forgotten, a
     # list that is out of date.
