@@ -120,6 +120,19 @@ class TestOneMailOrItsService:
             agent.now += 60 * MINUTE
         assert [agent.work(name).disposition for name in ("one", "two")] == ["answered"] * 2
 
+    @pytest.mark.parametrize("answers", [True, False])
+    def test_two_that_fail_alone_on_a_quiet_inbox_end_where_the_mail_server_answers(
+        self, agent: AgentInMemory, answers: bool
+    ) -> None:
+        agent.mailbox.mails = {name: mail(name) for name in ("one", "two")}
+        agent.mailbox.errors["send"] = [integration_error("mail_recipient_deferred")] * 100
+        agent.mailbox.errors["test_connection"] = [] if answers else [integration_error("mail_unavailable")] * 100
+        found = set()
+        for _ in range(40):
+            found |= {agent.work(name).disposition for name in ("one", "two")}
+            agent.now += 60 * MINUTE
+        assert ("quarantined" in found) == answers
+
     def test_a_mail_that_alone_cannot_be_marked_waits_alone(self, agent: AgentInMemory) -> None:
         agent.mailbox.mails = {name: mail(name) for name in ("bad", "good0", "good1", "good2")}
         found = []

@@ -112,8 +112,33 @@ BUGS = (
     Bug(
         "a mail that fails for ever never uses up its tries",
         "agent/mail_outcome.py",
-        "return is_alone or before < self._successes",
-        "return False",
+        "is_own := is_alone or before < self._successes",
+        "is_own := False",
+    ),
+    Bug(
+        "an altered copy of a mail is answered as well",
+        "ledger/conversations.py",
+        '        "copy": 1,\n',
+        '        "copy": 2,\n',
+    ),
+    Bug(
+        "mail of years ago is answered",
+        "email/hand_over.py",
+        "days > policy.max_delay_days",
+        "days < 0",
+    ),
+    Bug(
+        "mails that a person took while no agent ran stay open",
+        "agent/daemon.py",
+        "await self._settle_unlisted(known.unlisted)",
+        "await self._settle_unlisted(set())",
+    ),
+    Bug(
+        "a mail that is taken after its reply left counts as not answered",
+        "agent/mail_worker.py",
+        "        if (result := await self._end_of_earlier_reply(entry, claim)) is not None:\n"
+        '            return WorkResult("gone")',
+        '        if (result := None) is not None:\n            return WorkResult("gone")',
     ),
     # Each of these takes something that few histories have: a change of mode, a full disk, a mark that is forgotten, a
     # list that is out of date.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, cast
@@ -30,6 +31,9 @@ AMBIGUOUS_RETRY_BACKOFF = Backoff(300.0, growth=12.0, longest_s=3600.0)
 
 SUSPECT_RETRY_S: Final = 60.0
 """Until a mail is tried again that failed at the same step as another one."""
+
+PROBED_AFTER_WAITS: Final = 30
+"""After which a mail server that answers is not at fault, although no mail shows it."""
 
 _SUSPECTS_KEPT: Final = 10_000
 
@@ -81,11 +85,12 @@ class Suspects:
     """The mails that failed at one step, where either they or the service may be at fault.
 
     A service is at fault where two mails fail and none succeeds between; a mail where others succeeded since its last
-    failure, or where none but it has failed since then.
+    failure, or where none but it has failed since then. waits: how often in a row a mail was found not to be.
     """
 
     def __init__(self) -> None:
         self._successes = 0
+        self.waits: Counter[str] = Counter()
         self._failed: dict[str, int] = {}  # how many mails had succeeded when a mail failed
 
     def succeeded(self) -> None:
@@ -99,8 +104,13 @@ class Suspects:
         before = self._failed.pop(mail_key, self._successes)
         if len(self._failed) >= _SUSPECTS_KEPT:
             self._failed.clear()
+            self.waits.clear()
         self._failed[mail_key] = self._successes
-        return is_alone or before < self._successes
+        if is_own := is_alone or before < self._successes:
+            self.waits.pop(mail_key, None)
+        else:
+            self.waits[mail_key] += 1
+        return is_own
 
 
 @dataclass(frozen=True, slots=True)

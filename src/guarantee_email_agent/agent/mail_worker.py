@@ -15,6 +15,7 @@ from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT, AnswerCache,
 from guarantee_email_agent.agent.mail_outcome import (
     MAIL_NOT_FOUND,
     OVER_BUDGET,
+    PROBED_AFTER_WAITS,
     RETRY_BACKOFF,
     OutcomeWriter,
     Suspects,
@@ -308,7 +309,7 @@ class MailWorker:
             return result
         if isinstance(mail, AgentError):
             if mail.code != _TOO_LARGE:
-                if self.suspects["read"].is_at_fault(claim.mail_key):
+                if await self._is_at_fault("read", claim, outage=False):
                     return await self._outcomes.retry_later(entry, claim, "in step read", mail, counts=True)
                 return await self._outcomes.wait_for_others(entry, claim, "in step read", mail)
             fields = outcome_fields("quarantined", _TOO_LARGE)
@@ -441,11 +442,22 @@ class MailWorker:
         # Instructions that cannot be read are read anew for the next mail.
         outage = step == "instructions" or bool(result.error_details.get("outage"))
         where, may_be_its_own = f"in step {step}", code.endswith(_MAY_BE_ITS_OWN)
-        if may_be_its_own and self.suspects[step].is_at_fault(claim.mail_key, outage=outage):
+        if may_be_its_own and await self._is_at_fault(step, claim, outage=outage):
             outage = error.details["outage"] = False
         elif may_be_its_own and not outage:
             return await self._outcomes.wait_for_others(entry, claim, where, error)
         return await self._outcomes.retry_later(entry, claim, where, error, counts=not outage)
+
+    async def _is_at_fault(self, step: str, claim: Claim, *, outage: bool) -> bool:
+        """Whether a failure is this mail's own: as others show, or, where they fail alike, the mail server itself."""
+        if self.suspects[step].is_at_fault(claim.mail_key, outage=outage):
+            return True
+        if outage or step not in ("read", "send") or self.suspects[step].waits[claim.mail_key] < PROBED_AFTER_WAITS:
+            return False
+        try:
+            return await self.mailbox.test_connection(drafts=self.settings.mode == "drafts")
+        except AgentError:
+            return False
 
     @property
     def _outcomes(self) -> OutcomeWriter:

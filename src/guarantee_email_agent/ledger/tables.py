@@ -236,7 +236,11 @@ INTEND_SEND: Final = _under_claim(BEFORE_SENDING, stage="sending", replied_at=NO
 SENT: Final = _under_claim(_STAGES, stage="sent").where(_HAS_REPLY_INTENT)
 NOT_SENT: Final = _under_claim(("sending",), stage=STAGE_WITHOUT_REPLY, replied_at=None)
 RELEASE: Final = _under_claim(  # span_s, reason, uncounted
-    _STAGES, owner=None, attempts=mails.c.attempts - bindparam("uncounted")
+    _STAGES,
+    owner=None,
+    attempts=mails.c.attempts - bindparam("uncounted"),
+    # Its next try asks the limits again; it may be the last one, with nothing sent.
+    **{name: case((mails.c.stage.not_in(BEFORE_SENDING), mails.c[name])) for name in NOT_ADMITTED},
 )
 JOIN_THREAD: Final = _under_claim(BEFORE_SENDING)  # thread_key
 ADMIT: Final = _under_claim(  # admitted_at, sender_key, text_key, joined_key; copy_key where it was admitted

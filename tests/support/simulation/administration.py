@@ -37,7 +37,8 @@ class Administration:
             history.later(random.random() * random.choice((5.0, 50.0, 500.0)), self._change_settings)
         if conditions.restores:
             back_up_s = random.random() * random.choice((5.0, 50.0))
-            history.later(back_up_s, self._make_back_up)
+            if random.random() < 0.7:  # else there is none, and a new ledger takes its place
+                history.later(back_up_s, self._make_back_up)
             history.later(back_up_s + random.random() * random.choice((5.0, 50.0, 500.0)), self._lose_ledger)
 
     def _switch_mode(self, mode: Mode) -> None:

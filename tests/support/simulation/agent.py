@@ -130,7 +130,7 @@ def create_daemon(history: History, ledger: Ledger, owner: str, stop: asyncio.Ev
         instructions=instructions(),
         model=ModelSettings("offline"),
         clock=history.clock,
-        policy=AnswerPolicy(mode),
+        policy=AnswerPolicy(mode, max_delay_days=7),
         identity_key=KEY,
     )
     settings = replace(history.administration.settings, mode=mode)

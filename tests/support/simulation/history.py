@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 from guarantee_email_agent.agent.daemon import Daemon
+from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.ledger.ledger import Claim
 from guarantee_email_agent.services.ports import Reply
 from simulation.administration import RESTORE_S, Administration
@@ -35,7 +36,17 @@ _STEERING_RATE: Final = 0.04
 _LEDGER_SETTLE_S: Final = 1.0
 _NEVER: Final = (0.0, 0.0)
 _COPY_LAG_S: Final = 4.0
-_KINDS: Final[tuple[Kind, ...]] = ("valid", "valid", "valid", "expired", "missing", "automatic", "angry", "robot")
+_KINDS: Final[tuple[Kind, ...]] = (
+    "valid",
+    "valid",
+    "valid",
+    "expired",
+    "missing",
+    "automatic",
+    "angry",
+    "robot",
+    "old",
+)
 _SERVICES: Final = ("mail", "warranty_api", "ticketing", LEDGER, LEDGER_WRITES)
 _READS: Final = frozenset({"time", "state", "inbox", "observed", "released"})
 """Of the ledger; also where its disk is full."""
@@ -113,7 +124,9 @@ class History:
         inbox = self.inbox
         interventions = (
             inbox.copy_letter,
+            inbox.alter_copy,
             inbox.take_care,
+            inbox.outgrow_age,
             inbox.delete_letter,
             inbox.move_letter,
             inbox.remove_mark,
@@ -143,7 +156,23 @@ class History:
             letter.mark is None and letter.taken_care_of_at is None and not self._stays_unmarked(letter)
             for letter in self.inbox.letters.values()
         )
-        return not (is_open or self._pending or self.people.release_what_is_stuck())
+        stands_still = any(
+            each.process.alive and each.process.paused_until > self.loop.time() for each in self.agents.values()
+        )
+        return not (is_open or stands_still or self._pending or self.people.release_what_is_stuck() or self.left_open())
+
+    def left_open(self) -> list[str]:
+        """The mails without an outcome that lie somewhere, and that nobody knows to be with people.
+
+        Who only observes leaves what another agent has begun.
+        """
+        if self.administration.mode == "observe":
+            return []
+        places = set(self.ledger.mail_keys().values())
+        rows = self.ledger.mails()
+        return [
+            row.mail_key for row in rows if not row.outcome and row.reason != NOT_WAITING and row.mail_key in places
+        ]
 
     def _stays_unmarked(self, letter: Letter) -> bool:
         """Whether it was observed, or ended otherwise and only agents run that do no more than observe."""

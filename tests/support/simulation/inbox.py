@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 EPOCH_S: Final = 1_800_000_000.0
 FAULTS_END_S: Final = 7200.0
 ROBOT: Final = "robot"
+ALTERED: Final = "-altered"
 _MAX_ROBOT_MAILS: Final = 12
 _LIST_AGE_S: Final = 45.0
 _STALE_RATE: Final = 0.3
@@ -123,7 +124,25 @@ class Inbox:
         """The same mail comes a second time, over an alias, say."""
         if letter := self.any_letter():
             self._put(letter.content, letter.kind, letter.raw, follow_up=letter.follow_up)
-            next(reversed(self.letters.values())).refused = letter.refused
+            copy = next(reversed(self.letters.values()))
+            copy.refused, copy.is_altered = letter.refused, letter.is_altered
+
+    def alter_copy(self) -> None:
+        """A gateway or a list marks the subject of a second copy."""
+        if (letter := self.any_letter()) and not letter.is_altered:
+            content = f"{letter.content}{ALTERED}"
+            raw = letter.raw.replace(b"Subject: ", b"Subject: [EXTERNAL] ")
+            self._put(content, letter.kind, raw, follow_up=letter.follow_up)
+            copy = next(reversed(self.letters.values()))
+            copy.refused = letter.refused
+            for each in [*self.letters.values(), *self.deleted]:
+                each.is_altered |= each.content in (letter.content, content)
+
+    def outgrow_age(self) -> None:
+        """It is older now than `agent.max_age_days`."""
+        if (letter := self.any_letter()) and letter.mark is None and letter.taken_care_of_at is None:
+            self._history.note("is too old:", letter.id)
+            letter.is_too_old, letter.taken_care_of_at = True, self._history.loop.time()
 
     def take_care(self) -> None:
         """A person answers it, or flags it for later."""

@@ -12,7 +12,7 @@ from guarantee_email_agent.ledger.interventions import BY_HAND
 from simulation.agent import MAX_ATTEMPTS, REPLIES_TO_ONE_ADDRESS, SETTINGS, identity_of, location_of
 from simulation.faults import Conditions
 from simulation.history import History
-from simulation.inbox import ROBOT
+from simulation.inbox import ALTERED, ROBOT
 from simulation.letters import OUTCOMES, TICKET_KINDS, Letter
 
 _MAY_HAVE_REPLY: Final = frozenset({"answered", "unknown"})
@@ -23,6 +23,7 @@ _REPLIED: Final[dict[Mode, str]] = {"answer": "answered", "drafts": "drafted", "
 def violations(history: History) -> list[str]:
     """One line for each thing that is wrong."""
     copies: defaultdict[str, list[Letter]] = defaultdict(list)
+    answers: Counter[str] = Counter()
     for letter in [*history.inbox.letters.values(), *history.inbox.deleted]:
         copies[letter.content].append(letter)
     rows = {row.mail_key: row for row in history.ledger.mails()}
@@ -30,6 +31,13 @@ def violations(history: History) -> list[str]:
     found = list(history.violations)
     for content, letters in copies.items():
         found += (f"{content}: {problem}" for problem in _problems(letters, rows, mail_keys, history))
+        message_id = reply_message_id(identity_of(letters[0].raw))
+        answers[content.removesuffix(ALTERED)] += message_id in history.drafts or message_id in {
+            each.message_id for each in history.replies
+        }
+    if not history.conditions.restores:  # which may have lost the first one
+        found += (f"{content}: answered, and an altered copy of it, too" for content, n in answers.items() if n > 1)
+    found += (f"{key} is left open, and with nobody" for key in history.left_open())
     keys = {ticket_key(identity_of(letters[0].raw)) for letters in copies.values()}
     found += (f"a ticket has another key than its mail: {key}" for key in history.tickets.keys() - keys)
     to_robots = Counter(each.to for each in history.replies if each.to.startswith(ROBOT))
@@ -93,11 +101,12 @@ def _problems(
     by_hand = taken_by_place or (known is not None and known.reason == BY_HAND)
     if replies:
         # A restored ledger may have given up, or left to a person, what an agent answered before.
-        if outcomes and not outcomes & _MAY_HAVE_REPLY and not by_hand and not history.conditions.restores:
+        if not outcomes & _MAY_HAVE_REPLY and not by_hand and not history.conditions.restores:
             yield f"answered, and {', '.join(sorted(outcomes))} in the ledger"
         if letters[0].kind in TICKET_KINDS and not letters[0].follow_up and ticket_key(identity) not in history.tickets:
             yield "answered without its ticket"
-        taken = [each.taken_care_of_at for each in letters]
+        # What an agent has listed it answers, however old it grows meanwhile.
+        taken = [None if each.is_too_old else each.taken_care_of_at for each in letters]
         if None not in taken and max(each.at for each in replies) > max(taken) + SETTINGS.mail_budget_s + 60.0:
             yield "answered long after a person took care of it"
     elif "answered" in outcomes:
@@ -128,6 +137,8 @@ def _wrong_outcome(letter: Letter, outcome: str, history: History) -> Iterator[s
 def _expected_outcomes(letter: Letter, conditions: Conditions) -> set[str]:
     modes = conditions.modes
     expected = set(OUTCOMES[letter.kind])
+    if letter.is_altered:
+        expected.add("handed_over")
     if letter.follow_up:
         expected.add("handed_over")
         # A customer's own answer counts as a machine's only where it seems to come sooner than a person writes: clocks

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from guarantee_email_agent.services.ports import MailMark, Outcome
 
-Kind = Literal["valid", "expired", "missing", "automatic", "angry", "robot"]
+Kind = Literal["valid", "expired", "missing", "automatic", "angry", "robot", "old"]
 
 _TEXTS: Final[dict[Kind, str]] = {
     "valid": "Is my dryer SN12345 still under warranty?",
@@ -16,6 +16,7 @@ _TEXTS: Final[dict[Kind, str]] = {
     "automatic": "I am out of office until Monday. Is my dryer SN12345 still under warranty?",
     "angry": "My lawyer will sue you over my dryer SN12345.",
     "robot": "Is my dryer SN12345 still under warranty?",
+    "old": "Is my dryer SN12345 still under warranty?",
 }
 OUTCOMES: Final[dict[Kind, frozenset[Outcome]]] = {
     "valid": frozenset({"answered"}),
@@ -24,6 +25,7 @@ OUTCOMES: Final[dict[Kind, frozenset[Outcome]]] = {
     "automatic": frozenset({"not_answered"}),
     "angry": frozenset({"handed_over"}),
     "robot": frozenset({"answered", "handed_over", "not_answered"}),
+    "old": frozenset({"handed_over"}),
 }
 """How a mail of each kind ends if nothing goes wrong with it; a follow-up may be handed over as well."""
 
@@ -52,6 +54,12 @@ class Letter:
     refused: bool = False
     """Whether the mail server takes no reply to it, for now and for ever."""
 
+    is_altered: bool = False
+    """Whether there is a copy of it in other words, or it is one."""
+
+    is_too_old: bool = False
+    """Whether it is listed no more, although it waits; `taken_care_of_at` is since when."""
+
     earlier_ids: tuple[str, ...] = ()
     reopened: bool = False
     """Whether a person took its mark off."""
@@ -66,7 +74,7 @@ def letter_text(content: str, kind: Kind, sender: str, answers: str | None = Non
         "From": f"{sender}@example.org",
         "To": "support@example.com",
         "Subject": f"Dryer {content}",
-        "Date": "Sun, 18 Jan 2026 10:00:00 +0000",
+        "Date": "Sun, 18 Jan 2015 10:00:00 +0000" if kind == "old" else "Fri, 15 Jan 2027 08:00:00 +0000",
         "Message-ID": f"<{content}@example.org>",
     }
     if answers:

@@ -41,7 +41,7 @@ class SimulatedMailbox:
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
         def look() -> bool:
             letter = self._history.inbox.letters.get(mail_id)
-            return letter is not None and _is_waiting(letter)
+            return letter is not None and letter.mark is None and (_is_waiting(letter) or letter.is_too_old)
 
         return await self._history.call("mail", "is_waiting", look, about=mail_id)
 
