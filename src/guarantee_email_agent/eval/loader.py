@@ -49,6 +49,7 @@ logger = logging.getLogger(__name__)
 MAX_SCENARIO_BYTES: Final = 1 << 20
 
 _SAYS_MUST: Final = re.compile(rb"(?m)^must:\s*[\"']?true")
+_SAYS_ID: Final = re.compile(rb"(?m)^[\"']?scenario_id[\"']?\s*:")
 _MAX_PROBLEMS: Final = 10
 _MAX_PATH: Final = 120
 _WARRANTY_KEYS: Final = frozenset(MockWarrantyAnswer.__dataclass_fields__)
@@ -125,7 +126,8 @@ class EvalLoader:
     def scenario_files(self, directory: str | Path) -> list[str]:
         """The paths of the scenario files in a folder and in those below it, in their byte order.
 
-        Every `*.yaml` and `*.yml` counts, whatever it turns out to be, except for names that begin with '.' or '_'.
+        Every `*.yaml` and `*.yml` counts, whatever it turns out to be, except for names that begin with '.' or '_', and
+        in a folder `servers` for those without a scenario's id.
         Folders that are links, or whose name begins like that, are not searched. Raises EvalError as
         `discover_test_cases` does.
         """
@@ -188,9 +190,17 @@ def _scenario_names(folder: str) -> Iterator[str]:
                 if entry.name[0] in "._":
                     continue
                 if entry.name.lower().endswith((".yaml", ".yml")):
-                    yield within + entry.name
-                elif entry.name != SERVERS_FOLDER and entry.is_dir(follow_symlinks=False):
+                    if not f"/{within}".endswith(f"/{SERVERS_FOLDER}/") or _is_scenario(entry.path):
+                        yield within + entry.name
+                elif entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{within}{entry.name}/")
+
+
+def _is_scenario(path: str) -> bool:
+    """Whether a file is one where others declare a server: it would guard nothing there, and nobody would know."""
+    with suppress(OSError):
+        return _SAYS_ID.search(read_start(path, MAX_SCENARIO_BYTES)) is not None
+    return False
 
 
 def _with_raw_mail(case: EvalTestCase, path: str) -> EvalTestCase:
