@@ -245,12 +245,17 @@ def _normal(line: str) -> str:
 
 
 def _shortened(shown: Sequence[str], printed: list[str]) -> list[str]:
-    """`printed`, with the middle left out where it is left out now."""
-    if ANY_LINES not in shown:
-        return printed
-    head = shown.index(ANY_LINES)
-    tail = len(shown) - head - 1
-    return [*printed[:head], ANY_LINES, *printed[len(printed) - tail :]]
+    """`printed`, with what is left out now left out; every shown line that is still printed stays."""
+    lines: list[str] = []
+    before, after = [[_normal(line) for line in each] for each in (shown, printed)]
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        gaps = [index for index in range(a, b) if shown[index] == ANY_LINES and kind != "equal"]
+        if gaps:
+            head = min(c + gaps[0] - a, d)
+            lines += [*printed[c:head], ANY_LINES, *printed[max(head, d - (b - gaps[-1] - 1)) : d]]
+        else:
+            lines += printed[c:d]
+    return lines
 
 
 def _difference(shown: Sequence[str], printed: Sequence[str]) -> str:

@@ -139,3 +139,10 @@ def test_a_step_that_fails_is_named_and_ends_it(
     assert "##### FAILED: a" in done.stdout
     assert ("of b" in done.stdout) == steps.startswith("both")
     assert "end" not in done.stdout.split()
+
+
+def test_uv_is_installed_in_its_pinned_version_everywhere() -> None:
+    root = CI.parents[1]
+    files = [root / "README.md", root / "CONTRIBUTING.md", root / ".ci" / "run", *root.glob("docs/*.md"), *CI.iterdir()]
+    installs = re.findall(r"pip install [^&`\n]*\buv\b[^&`\n]*", "\n".join(file.read_text("utf-8") for file in files))
+    assert {"-r requirements/uv.txt" in install for install in installs} == {True}

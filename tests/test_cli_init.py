@@ -84,8 +84,14 @@ def test_run_says_which_files_are_the_built_in_ones(run: Run) -> None:
     )
 
 
-def test_what_is_no_language_is_refused_before_anything_is_written(tmp_path: Path, run: Run) -> None:
-    done = run("init", "--language", "xx1", "desk")
+@pytest.mark.parametrize(
+    ("language", "says"),
+    [("xx1", "'xx1' is no code of a language. Write one such as nl"), ("en", "'en' is the default language")],
+)
+def test_what_cannot_be_added_is_refused_before_anything_is_written(
+    language: str, says: str, tmp_path: Path, run: Run
+) -> None:
+    done = run("init", "--language", language, "desk")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith("'xx1' is no code of a language. Write one such as nl\n")
+    assert done.stderr.endswith(f"{says}\n")
     assert not (tmp_path / "desk").exists()

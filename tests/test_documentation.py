@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -76,3 +77,18 @@ def test_every_attack_names_a_test_that_exists() -> None:
     assert len(named) > 40
     for file, name in named:
         assert f"def {name}(" in (ROOT / "tests" / file).read_text(encoding="utf-8"), f"{file}::{name}"
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "kept"),
+    [
+        ("a … y z", "a b y z w", "a … y z w"),
+        ("a … y", "a b c x", "a … x"),
+        ("… y … z", "a y b z", "… y … z"),
+        ("a … y", "b", "b …"),
+        ("a y", "a b", "a b"),
+    ],
+)
+def test_what_is_left_out_of_an_output_stays_so_and_nothing_else_goes(shown: str, printed: str, kept: str) -> None:
+    check = runpy.run_path(str(ROOT / "docs" / "check.py"))
+    assert check["_shortened"](shown.split(), printed.split()) == kept.split()

@@ -566,6 +566,15 @@ class TestDiscovery:
         assert [files.position_of_name(f"valid_warranty_00{number}") for number in (1, 2, 3, 4)] == [3, 2, 1, 0]
         assert len(EvalLoader().discover_test_cases(tmp_path)) == 3
 
+    def test_in_a_folder_of_declared_servers_only_scenarios_count(self, write: Write, tmp_path: Path) -> None:
+        (tmp_path / "servers" / "more").mkdir(parents=True)
+        (tmp_path / "servers" / "calendar.yaml").write_text("tools: []\n", encoding="utf-8")
+        write(TWO_DOCUMENTS).rename(tmp_path / "servers" / "valid_warranty_001.yaml")
+        write(TWO_DOCUMENTS).rename(tmp_path / "servers" / "more" / "anything.yaml")
+        found = EvalLoader().scenario_files(tmp_path)
+        names = ["servers/more/anything.yaml", "servers/valid_warranty_001.yaml"]
+        assert [Path(each).relative_to(tmp_path).as_posix() for each in found] == names
+
     def test_an_id_that_stands_in_two_folders_makes_both_invalid(self, write: Write, tmp_path: Path) -> None:
         (tmp_path / "more").mkdir()
         for name in ("valid_warranty_001.yaml", "more/valid_warranty_001.yaml"):

@@ -62,10 +62,11 @@ def _run(options: argparse.Namespace) -> int:
     terminal = Terminal(BrokenPipeSafeStream(sys.stdout))
     if options.language is None:
         return _fill(options, terminal)
-    from guarantee_email_agent.instructions.new_language import check_language_code
+    from guarantee_email_agent.instructions.new_language import check_language
 
-    check_language_code(options.language)  # before anything is written
-    if not (options.directory / "config.yaml").exists():
+    is_new = not (options.directory / "config.yaml").exists()
+    check_language(options.language, "en" if is_new else None)  # before files are written, whose default that is
+    if is_new:
         _fill(options, terminal)
     _add_language(options.directory, options.language, terminal)
     return EXIT_SUCCESS

@@ -48,6 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 _SAYS_MUST: Final = re.compile(rb"(?m)^must:\s*[\"']?true")
+_SAYS_ID: Final = re.compile(rb"(?m)^[\"']?scenario_id[\"']?\s*:")
 _MAX_PROBLEMS: Final = 10
 _MAX_PATH: Final = 120
 _WARRANTY_KEYS: Final = frozenset(MockWarrantyAnswer.__dataclass_fields__)
@@ -125,9 +126,9 @@ class EvalLoader:
     def scenario_files(self, directory: str | Path) -> list[str]:
         """The paths of the scenario files in a folder and in those below it, in their byte order.
 
-        Every `*.yaml` and `*.yml` counts, whatever it turns out to be, except for names that begin with '.' or '_'.
-        Folders that are links, whose name begins like that, or that have a manifest, are not searched. Raises EvalError
-        as `discover_test_cases` does.
+        Every `*.yaml` and `*.yml` counts, whatever it turns out to be, except for names that begin with '.' or '_', and
+        in a folder `servers` for those without a scenario's id. Folders that are links, whose name begins like that, or
+        that have a manifest, are not searched. Raises EvalError as `discover_test_cases` does.
         """
         return list(self.packed_files(directory))
 

@@ -35,11 +35,13 @@ class NewLanguage(NamedTuple):
     hand_over: tuple[Path, tuple[str, ...]]
 
 
-def check_language_code(language: str) -> None:
-    """Raises ConfigurationError for what is none."""
+def check_language(language: str, default: str | None) -> None:
+    """Raises ConfigurationError for what is no code of a language, or the default one."""
     if not LANGUAGE_CODE.fullmatch(language):
         problem = f"'{printable(language)}' is no code of a language. Write one such as nl"
         raise ConfigurationError(f"--language: {problem}", "init_bad_language")
+    if language == default:
+        raise ConfigurationError(f"--language: '{language}' is the default language", "init_bad_language")
 
 
 def add_language(files: InstructionFiles, language: str) -> NewLanguage:
@@ -50,9 +52,7 @@ def add_language(files: InstructionFiles, language: str) -> NewLanguage:
     """
     instructions = files.load()
     default = instructions.default_language
-    check_language_code(language)
-    if language == default:
-        raise ConfigurationError(f"--language: '{language}' is the default language", "init_bad_language")
+    check_language(language, default)
     lexicon = LexiconFiles.beside(files.main)
     texts = dict(lexicon.read())
     original = texts.get(f"{lexicon.folder}/{default}.md", "")
