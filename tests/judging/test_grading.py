@@ -159,16 +159,6 @@ class TestGrade:
         with pytest.raises(TaskError, match="six: the record is no JSON: its file is closed"):
             grade(make_task(tmp_path / "six"), Torn(task_result="42"))
 
-    @pytest.mark.parametrize("allowed", [None, {"network": True}, "network"], ids=repr)
-    def test_what_is_no_allowance(self, tmp_path: Path, allowed: Any) -> None:
-        with pytest.raises(TaskError, match="Pass a TaskAllowance, or leave it out"):
-            grade(make_task(tmp_path / "six"), "42", allowed=allowed)
-
-    @pytest.mark.parametrize("folder", [3, None, b"tasks", []], ids=repr)
-    def test_what_is_no_path(self, folder: Any) -> None:
-        with pytest.raises(TaskError, match="is no task directory"):
-            grade(folder, {})
-
     def test_the_deadline_of_the_task_and_that_of_the_caller(self, tmp_path: Path) -> None:
         forever = "def test(result):\n    while True:\n        pass\n"
         task = make_task(tmp_path / "six", forever, "instruction: Wait\njudge_timeout_s: 0.5\n")
