@@ -25,7 +25,7 @@ settings.load_profile("without_deadline")
 
 _OPTIONAL = (
     "anthropic|check_jsonschema|httpx2|jwt|kubernetes_validate|langchain_anthropic|langgraph|lxml|markdown_it|mcp|mcp_types"
-    "|oauthlib|prometheus_client|psycopg|pydantic_ai|ray|ruff|starlette|uvicorn|zstandard"
+    "|oauthlib|prometheus_client|psycopg|pydantic_ai|ray|ruff|starlette|uvicorn|backports"
 )
 _MISSING_PACKAGE = re.compile(
     rf"No module named '?(?P<module>{_OPTIONAL})\b|pip install 'guarantee-email-agent\[(?P<extra>[a-z]+)\]'"

@@ -122,8 +122,10 @@ class PlainUserPool:
 def pool(request: pytest.FixtureRequest) -> Iterator[JudgePool | PlainUserPool]:
     """Judges in each way, or those that the test's module names; as a plain user even where the tests run as root."""
     as_another = request.param.startswith("plain-user") and os.geteuid() == 0
-    with (PlainUserPool if as_another else JudgePool)(**WAYS[request.param]) as pool:
-        yield pool
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SOME_API_KEY", "open-sesame")  # before a server starts
+        with (PlainUserPool if as_another else JudgePool)(**WAYS[request.param]) as pool:
+            yield pool
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def write_archive(path: Path, members: dict[str, object], method: int = zipfile.
 
 class TestArchive:
     def test_each_epoch_of_each_sample_is_a_record(self) -> None:
-        pytest.importorskip("zstandard", reason="zstandard is not installed: uv sync --group ci")
+        pytest.importorskip("backports.zstd", reason="backports-zstd is not installed: uv sync --group ci")
         index = find_inspect_samples(TRANSCRIPTS / "inspect_zstandard.eval")
         assert answers(index) == {
             "valid_number": [ANSWER, ANSWER],
@@ -52,10 +52,9 @@ class TestArchive:
         assert single_sample(path).read()["task_result"] == "42"
 
     def test_a_method_that_is_unknown_here(self, tmp_path: Path) -> None:
-        path = write_archive(tmp_path / "log.eval", {"samples/a_epoch_1.json": SAMPLE}, zipfile.ZIP_LZMA)
-        with pytest.raises(
-            TaskError, match=r"a_epoch_1.json: cannot be decompressed: method 14 .* inspect log convert"
-        ):
+        path = write_archive(tmp_path / "log.eval", {"samples/a_epoch_1.json": SAMPLE}, zipfile.ZIP_DEFLATED)
+        path.write_bytes(path.read_bytes().replace(b"\x14\x00\x00\x00\x08\x00", b"\x14\x00\x00\x00\x62\x00"))
+        with pytest.raises(TaskError, match=r"a_epoch_1.json: cannot be decompressed .* inspect log convert"):
             single_sample(path).read()
 
     def test_a_damaged_sample_costs_no_other(self, tmp_path: Path) -> None:
@@ -64,7 +63,7 @@ class TestArchive:
         index = find_inspect_samples(tmp_path)
         [damaged], [whole] = index.places("a"), index.places("b")
         assert whole.read()["task_result"] == "42"
-        with pytest.raises(TaskError, match=r"a_epoch_1.json: the sample is damaged: its checksum is wrong"):
+        with pytest.raises(TaskError, match=r"a_epoch_1.json: the sample is damaged \(Bad CRC-32"):
             damaged.read()
 
     def test_a_sample_that_unpacks_to_more_than_is_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import os
-import sys
-import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,39 +35,8 @@ def test_what_a_judge_returns_is_its_verdict(tmp_path: Path, returned: dict[str,
     assert verdict.duration_ms > 0
 
 
-def test_a_judge_sees_the_record(tmp_path: Path) -> None:
-    source = "def test(result): return {'passed': result['task_result'] == '42', 'feedback': result['task_result']}\n"
-    assert judge_source(tmp_path, source, {"task_result": "42"}).verdict == "passed"
-    assert judge_source(tmp_path, source, {"task_result": "41"}).feedback == "41"
-
-
 def test_a_judge_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     assert judge_source(tmp_path, f"\ufeffdef test(result): return {FINE}\n").verdict == "passed"
-
-
-@pytest.mark.parametrize(
-    "source",
-    ["while True: pass\n", "import time\ntime.sleep(600)\n", "import time\ndef test(result):\n    time.sleep(600)\n"],
-)
-def test_a_judge_that_hangs_is_stopped(tmp_path: Path, source: str) -> None:
-    verdict = judge_source(tmp_path, source, timeout_s=0.4)
-    assert (verdict.verdict, verdict.error) == ("error", "gave no verdict within 0.4 s")
-
-
-def test_what_a_judge_started_ends_with_it(tmp_path: Path, is_running: Callable[[str], bool]) -> None:
-    token = f"98765.{uuid.uuid4().int % 10**9}"
-    source = f"import subprocess, time\nsubprocess.Popen(['sleep', '{token}'])\ntime.sleep(600)\n"
-    assert judge_source(tmp_path, source, timeout_s=0.6).verdict == "error"
-    assert not is_running(token)
-
-
-def test_secrets_are_not_in_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_API_KEY", "open-sesame")
-    verdict = judge_source(
-        tmp_path, "import os\ndef test(result): return {'passed': True, 'feedback': str(os.environ)}\n"
-    )
-    assert verdict.verdict == "passed"
-    assert "sesame" not in verdict.feedback
 
 
 def test_helpers_of_one_judge_are_not_those_of_another(tmp_path: Path) -> None:
@@ -80,18 +45,6 @@ def test_helpers_of_one_judge_are_not_those_of_another(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "helper.py").write_text(f"WORD = {name!r}\n", encoding="utf-8")
     assert [judge_source(tmp_path / name, source).feedback for name in ("one", "two", "one")] == ["one", "two", "one"]
-
-
-def test_nothing_stays_from_one_call_to_the_next(tmp_path: Path) -> None:
-    source = (
-        "import builtins, json, os, sys\n"
-        "def test(result):\n"
-        "    found = hasattr(builtins, 'left') or hasattr(json, 'left') or 'LEFT' in os.environ or 'left' in sys.path\n"
-        "    builtins.left = json.left = os.environ['LEFT'] = 'here'\n"
-        "    sys.path.append('left')\n"
-        "    return {'passed': not found, 'feedback': ''}\n"
-    )
-    assert [judge_source(tmp_path, source).verdict for _ in range(3)] == ["passed"] * 3
 
 
 def test_what_a_judge_changes_is_thrown_away(tmp_path: Path) -> None:
@@ -110,13 +63,6 @@ def test_a_judge_does_not_see_our_modules(tmp_path: Path) -> None:
     )
     verdict = judge_source(tmp_path, source)
     assert (verdict.verdict, verdict.feedback) == ("passed", "[]")
-
-
-def test_our_own_modules_and_folder_stay_as_they_were(tmp_path: Path) -> None:
-    (tmp_path / "helper.py").write_text("", encoding="utf-8")
-    before = (os.getcwd(), list(sys.path), sys.modules.get("helper"), sys.modules.get("test"))
-    assert judge_source(tmp_path, f"import helper\ndef test(result): return {FINE}\n").verdict == "passed"
-    assert (os.getcwd(), list(sys.path), sys.modules.get("helper"), sys.modules.get("test")) == before
 
 
 def test_a_judge_leaves_no_compiled_files(tmp_path: Path) -> None:

@@ -176,16 +176,6 @@ class TestItsNamespaces:
 class TestFromOneJudgeToTheNext:
     """Every trace of a judge is gone before the next one: neither can it spoil anything, nor be told anything."""
 
-    def test_its_folders_are_usable_again(self, ask: Ask) -> None:
-        spoil = (
-            "for folder in (os.environ['TMPDIR'], os.path.dirname(os.environ['TMPDIR']), '/dev/shm'):",
-            "    try: os.chmod(folder, 0)",
-            "    except OSError: pass",
-        )
-        assert ask(*spoil, OK, head="import os").verdict == "passed"
-        use = "open(os.path.join(os.environ['TMPDIR'], 'mine'), 'w').write('x')"
-        assert ask(use, OK, head="import os").verdict == "passed"
-
     @pytest.mark.parametrize(
         ("leave", "find"),
         [
@@ -221,8 +211,3 @@ class TestFromOneJudgeToTheNext:
         )
         verdict = ask(*look, head=LIBC)
         assert verdict.verdict == "passed", verdict.feedback
-
-
-def test_it_can_be_said_what_holds(pool: JudgePool) -> None:
-    isolation = pool.isolation()
-    assert isolation.namespaces or isolation.why

@@ -108,7 +108,7 @@ def test_a_transcript_of_another_program_is_read_as_it_was(tmp_path: Path, name:
 @pytest.mark.parametrize("name", ["inspect_limited.json", "inspect_zstandard.eval"])
 def test_the_samples_of_a_log_of_inspect_are_read_as_they_were(name: str) -> None:
     if "zstandard" in name:
-        pytest.importorskip("zstandard", reason="zstandard is not installed: uv sync --group ci")
+        pytest.importorskip("backports.zstd", reason="backports-zstd is not installed: uv sync --group ci")
     index = find_inspect_samples(TRANSCRIPTS / name)
     places = [place for task in index.task_names for place in index.places(task)]
     assert places

@@ -9,23 +9,12 @@ from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.utils.errors import TaskError
 
 
-def test_it_gives_the_data_of_a_reply(box: Box) -> None:
-    assert box.post("/v1/shell/exec", command="echo hi")["output"] == "hi"
-
-
 def test_a_refusal_comes_in_the_sandboxs_words(box: Box) -> None:
     with pytest.raises(TaskError, match=r"^/nothing: File does not exist$") as refused:
         box.post("/v1/file/read", file="/nothing")
     assert (refused.value.code, refused.value.details["status"]) == ("sandbox_refused", 404)
     with pytest.raises(TaskError, match=r"^/nothing: File does not exist$"):
         box.ours.download("/v1/file/download", {"path": "/nothing"}, timeout_s=10)
-
-
-def test_an_endpoint_that_is_not_offered_is_said(box: Box) -> None:
-    with pytest.raises(TaskError, match="this sandbox does not offer that"):
-        box.post("/v1/nothing")
-    with pytest.raises(TaskError, match="does not take GET"):
-        box.ours.call("GET", "/v1/shell/exec", timeout_s=10)
 
 
 def test_a_deadline_is_kept(box: Box) -> None:

@@ -40,14 +40,6 @@ def test_time_runs_down_to_nothing_and_not_below() -> None:
     assert (deadline.remaining_s(), deadline.is_over()) == (0, True)
 
 
-def test_interruption_is_seen_by_all() -> None:
-    interruption = Interruption()
-    deadlines = [Deadline(60, SkippingClock(), interruption) for _ in range(2)]
-    assert not any(deadline.is_over() for deadline in deadlines)
-    interruption.request()
-    assert all(deadline.is_over() for deadline in deadlines)
-
-
 def test_interruption_waits_for_work_but_for_no_part_that_nobody_awaits() -> None:
     interruption = Interruption()
     in_part, go_on, done = threading.Event(), threading.Event(), threading.Event()

@@ -29,13 +29,6 @@ def recorder(task: Task, file: Path) -> RunRecorder:
     return RunRecorder(file, task, "llm", RunLimits(), "2026-01-18T10:00:00Z")
 
 
-def test_first_record_is_that_of_a_run_cut_short(recorder: RunRecorder, file: Path) -> None:
-    recorder.write()
-    record = read_json(file)
-    assert (record["status"], record["finished"], record["reason"]["code"]) == ("failed", False, "interrupted")
-    assert (record["iterations"], record["task_result"], record["conversation"]) == (0, "", [])
-
-
 def test_arguments_that_json_does_not_know_are_written_as_text(recorder: RunRecorder, file: Path) -> None:
     recorder.add_step(Step("half a pair: \udc80", (ToolCall("1", "note", {"path": Path("/a"), "text": "\udc80"}),)))
     message = read_json(file)["conversation"][0]

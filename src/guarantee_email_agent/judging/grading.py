@@ -40,17 +40,9 @@ def grade(
     result: the record of the run, of which any key may be missing, or just the agent's answer. timeout_s: seconds that
     the judge may take; None: as `task.yaml` says, else 60. allowed: the most that the task may ask for.
 
-    Raises TaskError where the directory is no usable task, or `result`, `timeout_s` or `allowed` are nothing that it
-    could be judged with. Whatever its judge does is a verdict, never an exception.
+    Raises TaskError where the directory is no usable task, or `result` or `timeout_s` are nothing that it could be
+    judged with. Whatever its judge does is a verdict, never an exception.
     """
-    path: object = task_dir
-    if not isinstance(path, str | Path):
-        problem = f"a value of type {type(path).__name__} is no task directory. Pass its path"
-        raise TaskError(problem, "task_not_found")
-    limits: object = allowed
-    if not isinstance(limits, TaskAllowance):
-        problem = f"allowed is a value of type {type(limits).__name__}. Pass a TaskAllowance, or leave it out"
-        raise TaskError(problem, "task_invalid_value")
     task = load_task(task_dir)
     if isinstance(result, Mapping):
         check_record(result, task.name)

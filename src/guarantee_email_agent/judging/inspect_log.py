@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from guarantee_email_agent.files.text_file import read_start
 from guarantee_email_agent.judging.openai_transcript import ROLES
 from guarantee_email_agent.judging.record import MAX_RECORD_BYTES, Record, cut_off_by, parse_json, record_error
 from guarantee_email_agent.judging.record_files import (
@@ -22,7 +21,6 @@ from guarantee_email_agent.judging.record_files import (
     check_regular_file,
     converted,
     list_records_folder,
-    read_extent,
 )
 from guarantee_email_agent.judging.transcript import (
     Message,
@@ -39,9 +37,7 @@ from guarantee_email_agent.utils.errors import TaskError
 ARCHIVE_ENDING: Final = ".eval"
 _LOG_ENDINGS: Final = (".json", ARCHIVE_ENDING)
 _ATTACHMENT: Final = "attachment://"
-_ZSTANDARD: Final = 93  # the number of the method in a zip file (APPNOTE 4.4.5)
-_LOCAL_HEADER: Final = struct.Struct("<26xHH")
-_CONVERT: Final = "Convert the log: inspect log convert --to json --output-dir DIR LOG"
+_CONVERT: Final = "inspect log convert --to json --output-dir DIR LOG"
 
 
 def record_from_inspect(sample: object) -> Record:
@@ -114,29 +110,30 @@ class JsonLog:
     """A log as one JSON object, with its samples under `samples`."""
 
     path: Path
+    _samples: list[object] = field(default_factory=list)
 
     def scan(self) -> Iterator[tuple[str | None, Extent]]:
         check_regular_file(self.path)
         try:
-            with open(self.path, "rb") as file:
-                # A byte is a character, so places in the text are places in the file.
-                text = file.read(MAX_RECORD_BYTES + 1).decode("latin-1")
+            content = read_start(self.path, MAX_RECORD_BYTES + 1)
         except OSError as error:
             problem = f"the file cannot be read ({error.strerror})"
             raise record_error(str(self.path), problem, "task_record_unreadable") from None
-        if len(text) > MAX_RECORD_BYTES:
+        if len(content) > MAX_RECORD_BYTES:
             problem = f"the log is larger than {MAX_RECORD_BYTES:,} bytes. Have Inspect write it as .eval"
             raise record_error(str(self.path), problem, "task_record_too_large")
         try:
-            yield from _samples_in(text)
-        except (ValueError, RecursionError, IndexError):
-            raise record_error(
-                str(self.path), f"this is no whole log of Inspect. {_REMEDY}", "task_transcript_invalid"
-            ) from None
+            self._samples[:] = json.loads(content.decode("utf-8-sig"))["samples"]
+        except (ValueError, RecursionError, TypeError, LookupError):
+            problem = f"this is no whole log of Inspect. {_REMEDY}"
+            raise record_error(str(self.path), problem, "task_transcript_invalid") from None
+        for number, sample in enumerate(self._samples, 1):
+            sample_id = sample.get("id") if isinstance(sample, dict) else None
+            is_named = isinstance(sample_id, int | str) and sample_id != ""
+            yield str(sample_id) if is_named else None, Extent(number)
 
     def read(self, extent: Extent) -> Record:
-        name = self.describe(extent)
-        return _record_in(read_extent(self.path, extent, name), name)
+        return converted(self._samples[extent.number - 1], record_from_inspect, self.describe(extent))
 
     def describe(self, extent: Extent) -> str:
         return f"{self.path}, sample {extent.number}"
@@ -147,40 +144,54 @@ class ArchivedLog:
     """A log as a zip file with a file for each sample, `samples/<id>_epoch_<number>.json`."""
 
     path: Path
+    _archives: list[zipfile.ZipFile] = field(default_factory=list)
     _members: list[zipfile.ZipInfo] = field(default_factory=list)
 
     def scan(self) -> Iterator[tuple[str | None, Extent]]:
         check_regular_file(self.path)
+        zip_files = _zip_module()
         try:
-            with zipfile.ZipFile(self.path) as archive:
-                members = {member.filename: member for member in archive.infolist()}
-        except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            archive = zip_files.ZipFile(self.path)
+        except (OSError, zip_files.BadZipFile, ValueError, NotImplementedError) as error:
             problem = (
                 f"this is no whole log of Inspect ({error}). A run that goes on writes to it until it ends. {_REMEDY}"
             )
             raise record_error(str(self.path), problem, "task_transcript_invalid") from None
-        for name, member in members.items():
+        self._archives[:] = [archive]
+        for name, member in {member.filename: member for member in archive.infolist()}.items():
             sample_id, mark, _ = name.removeprefix("samples/").removesuffix(".json").rpartition("_epoch_")
             if name.startswith("samples/") and mark:
                 self._members.append(member)
                 yield sample_id or None, Extent(len(self._members))
 
     def read(self, extent: Extent) -> Record:
-        name = self.describe(extent)
-        member = self._members[extent.number - 1]
+        name, member = self.describe(extent), self._members[extent.number - 1]
         if member.compress_size > MAX_RECORD_BYTES or member.file_size > MAX_RECORD_BYTES:
             problem = f"the sample has more than {MAX_RECORD_BYTES:,} bytes, the most that is read"
             raise record_error(name, problem, "task_record_too_large")
-        header = read_extent(self.path, Extent(0, member.header_offset, _LOCAL_HEADER.size), name)
-        start = member.header_offset + _LOCAL_HEADER.size + sum(_LOCAL_HEADER.unpack(header))
-        data = read_extent(self.path, Extent(0, start, member.compress_size), name)
-        content = _decompressed(data, member.compress_type, name)
-        if zlib.crc32(content) != member.CRC:
-            raise record_error(name, "the sample is damaged: its checksum is wrong", "task_record_unreadable")
-        return _record_in(content, name)
+        try:
+            with self._archives[0].open(member) as file:
+                text = file.read(MAX_RECORD_BYTES + 1).decode()
+        except UnicodeDecodeError as error:
+            raise record_error(name, f"this is not UTF-8 text (byte {error.start})", "task_record_not_utf8") from None
+        except NotImplementedError as error:
+            problem = f"cannot be decompressed ({error}). Install the extra 'inspect', or convert the log: {_CONVERT}"
+            raise record_error(name, problem, "task_record_unreadable") from None
+        except Exception as error:  # noqa: BLE001 - each method has errors of its own
+            raise record_error(name, f"the sample is damaged ({error})", "task_record_unreadable") from None
+        return converted(parse_json(text, name), record_from_inspect, name)
 
     def describe(self, extent: Extent) -> str:
         return f"{self.path}, {self._members[extent.number - 1].filename}"
+
+
+def _zip_module() -> Any:
+    """With the extra `inspect`, one that reads Zstandard, as the standard library does from Python 3.14 on."""
+    try:
+        from backports.zstd import zipfile as with_zstandard
+    except ImportError:
+        return zipfile
+    return with_zstandard
 
 
 def _read_message(entry: Mapping[str, Any], where: str, attachments: Mapping[str, Any]) -> Message:
@@ -203,83 +214,3 @@ def _read_message(entry: Mapping[str, Any], where: str, attachments: Mapping[str
     answered = entry.get("tool_call_id")
     said = error.get("message") if isinstance(error, Mapping) else None
     return replace(message, text=text or str(said or ""), answered_id=answered if isinstance(answered, str) else None)
-
-
-def _record_in(data: bytes, name: str) -> Record:
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise record_error(name, f"this is not UTF-8 text (byte {error.start})", "task_record_not_utf8") from None
-    return converted(parse_json(text, name), record_from_inspect, name)
-
-
-def _samples_in(text: str) -> Iterator[tuple[str | None, Extent]]:
-    """Where each sample of a log lies. Raises ValueError where the text is no log."""
-    decoder = json.JSONDecoder()
-
-    def skip(at: int, expected: str) -> int:
-        """Behind the next character, which has to be one of those."""
-        while text[at] in " \t\r\n":
-            at += 1
-        if text[at] not in expected:
-            raise ValueError(f"no {expected}")
-        return at + 1
-
-    def end_of_space(at: int) -> int:
-        while text[at] in " \t\r\n":
-            at += 1
-        return at
-
-    at = skip(3 if text.startswith("\xef\xbb\xbf") else 0, "{")
-    while True:
-        key, at = decoder.raw_decode(text, end_of_space(at))
-        at = skip(at, ":")
-        if key == "samples" and text[end_of_space(at)] == "[":
-            at = end_of_space(at) + 1
-            number = 0
-            while text[end_of_space(at)] != "]":
-                start = end_of_space(at)
-                sample, at = decoder.raw_decode(text, start)
-                number += 1
-                yield _sample_id(sample, text[start:at]), Extent(number, start, at - start)
-                at = end_of_space(at)
-                at += text[at] == ","
-            at = end_of_space(at) + 1
-        else:
-            _, at = decoder.raw_decode(text, end_of_space(at))
-        at = end_of_space(at)
-        if text[at] == "}":
-            return
-        at = skip(at, ",")
-
-
-def _sample_id(sample: object, text: str) -> str | None:
-    """text: of the sample, as `JsonLog.scan` reads it."""
-    sample_id = sample.get("id") if isinstance(sample, dict) else None
-    if isinstance(sample_id, str) and not sample_id.isascii():
-        sample_id = json.loads(text.encode("latin-1"))["id"]
-    return str(sample_id) if isinstance(sample_id, int | str) and sample_id != "" else None
-
-
-def _decompressed(data: bytes, method: int, name: str) -> bytes:
-    """At most a byte more than a record may have. Raises TaskError."""
-    try:
-        if method == zipfile.ZIP_STORED:
-            return data
-        if method == zipfile.ZIP_DEFLATED:
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, MAX_RECORD_BYTES + 1)
-        if method == _ZSTANDARD and (decompress := _zstandard()) is not None:
-            return decompress(data)
-    except Exception as error:  # noqa: BLE001 - each method has errors of its own
-        raise record_error(name, f"the sample is damaged ({error})", "task_record_unreadable") from None
-    missing = "the extra 'inspect' is not installed" if method == _ZSTANDARD else f"method {method} is unknown here"
-    raise record_error(name, f"cannot be decompressed: {missing}. {_CONVERT}", "task_record_unreadable")
-
-
-def _zstandard() -> Callable[[bytes], bytes] | None:
-    """None where the extra `inspect` is not installed; the standard library has it from Python 3.14 on."""
-    try:
-        from zstandard import ZstdDecompressor
-    except ImportError:
-        return None
-    return lambda data: ZstdDecompressor().stream_reader(data).read(MAX_RECORD_BYTES + 1)

@@ -87,8 +87,8 @@ def transcript_parts(record: Record, trace: Mapping[str, Any] | None = None) -> 
 
 def _digest(place: RecordPlace) -> str:
     """Of what the agent did; of a record so large that reading it once more would take long, of its bytes."""
-    path, (_, start, length) = place.file.path, place.extent
-    size = length or os.stat(path).st_size
+    path, (number, start, length) = place.file.path, place.extent
+    size = length if number else os.stat(path).st_size
     if size > _LARGE and path.suffix in (RECORD_ENDING, LINES_ENDING):
         with open(path, "rb") as file:
             file.seek(start)

@@ -15,6 +15,7 @@ from guarantee_email_agent.runlog.suite_manifest import MANIFEST
 
 MAX_SCENARIO_BYTES: Final = 1 << 20
 SERVERS_FOLDER: Final = "servers"
+_SAYS_ID: Final = re.compile(rb"(?m)^[\"']?scenario_id[\"']?\s*:")
 _RAW_FILE: Final = re.compile(rb"raw_file[\"']?:\s*[\"']?([^\s\"',}]+)")
 
 
@@ -31,9 +32,15 @@ def scenario_names(folder: str) -> Iterator[str]:
                 if entry.name[0] in "._":
                     continue
                 if entry.name.lower().endswith((".yaml", ".yml")):
-                    yield within + entry.name
-                elif entry.name != SERVERS_FOLDER and entry.is_dir(follow_symlinks=False):
+                    if not f"/{within}".endswith(f"/{SERVERS_FOLDER}/") or _is_scenario(entry.path):
+                        yield within + entry.name
+                elif entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{within}{entry.name}/")
+
+
+def _is_scenario(path: str) -> bool:
+    """Whether a file is one where others declare a server: it would guard nothing there, and nobody would know."""
+    return _SAYS_ID.search(file_content(path)) is not None
 
 
 def file_content(file: str) -> bytes:

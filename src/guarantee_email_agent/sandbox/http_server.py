@@ -8,7 +8,6 @@ import hashlib
 import os
 import re
 import socket
-import socketserver
 import threading
 import time
 from collections.abc import Callable
@@ -42,11 +41,9 @@ _TRIES: Final = 20
 _HOST_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-class ApiServer(socketserver.ThreadingTCPServer):
+class ApiServer:
     """Listens on a free port of `localhost`, and serves it once started. Raises OSError, and TaskError."""
 
-    daemon_threads = True
-    block_on_close = False
     process: SandboxProcess
     reply_s: float
 
@@ -58,12 +55,10 @@ class ApiServer(socketserver.ThreadingTCPServer):
             )
         self._listeners = _listen()
         self.port: int = self._listeners[0].getsockname()[1]
-        super().__init__(("localhost", self.port), _RequestHandler, bind_and_activate=False)
         self._acceptors: list[threading.Thread] = []
         self._slots = threading.BoundedSemaphore(_CONNECTIONS)
-        self.relays = threading.BoundedSemaphore(RELAYS)
         self._slots_for_others = threading.BoundedSemaphore(_CONNECTIONS_OF_OTHER_USERS)
-        self._slot_of: dict[Any, threading.Semaphore] = {}
+        self.relays = threading.BoundedSemaphore(RELAYS)
 
     def start(self, process: SandboxProcess, reply_s: float) -> None:
         """reply_s: seconds that a request may take."""
@@ -82,7 +77,6 @@ class ApiServer(socketserver.ThreadingTCPServer):
             self._acceptors.pop().join()
         for listener in self._listeners:
             listener.close()
-        self.server_close()
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -93,30 +87,24 @@ class ApiServer(socketserver.ThreadingTCPServer):
                     time.sleep(_PAUSE_S)  # until a connection ends
                     continue
                 return
-            self.process_request(connection, address)
+            # A flood of connections must neither start threads without end nor keep others out.
+            served = _is_served(owner_of(connection))
+            slots = self._slots if served else self._slots_for_others
+            if slots.acquire(timeout=1.0 if served else 0.0):
+                handler = _RequestHandler if served else _OtherUsersHandler
+                threading.Thread(target=self._serve, args=(connection, address, handler, slots), daemon=True).start()
+            else:
+                connection.close()
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        # A flood of connections must neither start threads without end nor keep others out.
-        served = _is_served(owner_of(request))
-        slots = self._slots if served else self._slots_for_others
-        if slots.acquire(timeout=1.0 if served else 0.0):
-            self._slot_of[request] = slots
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def _serve(
+        self, connection: socket.socket, address: Any, handler: type[_RequestHandler], slots: threading.Semaphore
+    ) -> None:
         try:
-            super().process_request_thread(request, client_address)
+            with connection, suppress(Exception):  # a client may disconnect at any time, or send what cannot be parsed
+                handler(connection, address, cast("Any", self))
+                connection.shutdown(socket.SHUT_WR)
         finally:
-            self._slot_of.pop(request).release()
-
-    def finish_request(self, request: Any, client_address: Any) -> None:
-        handler = _RequestHandler if self._slot_of[request] is self._slots else _OtherUsersHandler
-        handler(request, client_address, self)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client may disconnect at any time."""
+            slots.release()
 
 
 class _RequestHandler(BaseHTTPRequestHandler):

@@ -112,55 +112,6 @@ def test_agent_sees_neither_judge_nor_results(bench: Bench, make_task: MakeTask)
     assert "answered" not in shown
 
 
-def test_agent_cannot_change_judge_or_record(bench: Bench, make_task: MakeTask) -> None:
-    task = make_task()
-    judge = task.test_file.read_bytes()
-    bench.shell(
-        task,
-        f"mkdir -p {task.directory} {bench.results}; echo 'def test(r): return 1/0' > {task.test_file}",
-        f"echo '{{}}' > {bench.results}/sum.json; rm -rf {bench.folder}/*",
-    )
-    assert task.test_file.read_bytes() == judge
-    assert bench.record("sum")["eval"]["verdict"] == "passed"
-
-
-def test_no_process_outlives_the_task(bench: Bench, make_task: MakeTask) -> None:
-    mark = "31415926.53"
-    shown = bench.shell(
-        make_task(),
-        f"setsid nohup sleep {mark} >/dev/null 2>&1 & (sleep {mark} &) ; disown -a; echo begun",
-        f"pgrep -fc '^sleep {mark}$'",
-    )
-    assert shown == ["begun", "2"]
-    running = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if _readable(file)]
-    assert not [command for command in running if mark.encode() in command]
-
-
-def test_full_disk_hurts_that_task_alone(bench: Bench, make_task: MakeTask) -> None:
-    shown = bench.shell(
-        make_task(settings="sandbox: {disk_mb: 20}\n"),
-        "head -c 100M /dev/zero > ~/big; stat -c %s ~/big",
-        "for i in $(seq 40); do head -c 1M /dev/zero > /tmp/$i || break; done; rm -f /tmp/* ~/big; echo back",
-    )
-    assert "No space left" in shown[0]
-    assert shown[1].endswith("back")
-    assert bench.record("sum")["eval"]["verdict"] == "passed"
-
-
-def test_network_is_closed(bench: Bench, make_task: MakeTask) -> None:
-    code = "import socket; socket.create_connection(('192.0.2.1', 80), 2)"
-    shown = bench.shell(make_task(), f'python3 -c "{code}" 2>&1 | tail -1')
-    assert "unreachable" in shown[0]
-
-
-def _readable(file: Path) -> bool:
-    try:
-        file.read_bytes()
-    except OSError:
-        return False
-    return True
-
-
 LOOKS_BESIDE_THE_RECORD = """\
 from pathlib import Path
 def test(result):
@@ -181,18 +132,3 @@ def test_judge_sees_all_of_a_long_output_now_and_later(
         folder = task.directory.parent if what[0] == "--results" else task.directory
         assert cli.run(["grade", str(folder), *what]) == 0
     assert "✓ sum: 100000 lines" in capsys.readouterr().out
-
-
-def test_repeated_task_has_the_outputs_of_its_last_run_alone(bench: Bench, make_task: MakeTask) -> None:
-    task = make_task()
-    bench.shell(task, "seq 100000")
-    assert (bench.results / "sum.outputs" / "0001.txt").exists()
-    bench.solve(task.directory, [{"action_type": "task_complete", "result": "42"}], "--run-all")
-    assert not (bench.results / "sum.outputs").exists()
-
-
-def test_long_output_of_a_program_is_whole_too(bench: Bench, make_task: MakeTask) -> None:
-    task = make_task(judge=LOOKS_BESIDE_THE_RECORD)
-    code = "for number in range(100_000): print(number + 1)"
-    program = {"action_type": "code_execute", "language": "python", "code": code}
-    assert bench.solve(task.directory, [program, {"action_type": "task_complete", "result": "42"}]) == 0

@@ -15,7 +15,6 @@ from messages_server import MessagesServer, Reply, answer, error_reply, running_
 from tasks_and_sandboxes import MakeTask
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
-from guarantee_email_agent.solving.run_limits import RunLimits
 
 MODEL = "claude-sonnet-5-5-20260928"
 
@@ -96,17 +95,3 @@ def test_interruption_while_the_model_thinks_leaves_a_valid_record(
     record = bench.record("sum")
     assert (code, record["reason"]["code"], record["finished"]) == (130, "interrupted", False)
     assert record["execution_trace"][0]["feedback"]["message"] == "one"
-
-
-def test_refusal_is_a_failed_run_that_is_judged(bench: Any, model_server: MessagesServer) -> None:
-    model_server.replies = [says(text("No."), stop_reason="refusal")]
-    assert bench.solve(agent="llm", command=None) == 4
-    record = bench.record("sum")
-    assert (record["reason"]["code"], record["finished"], record["eval"]["verdict"]) == ("refused", True, "failed")
-
-
-def test_cost_limit_ends_a_run(bench: Any, model_server: MessagesServer) -> None:
-    model_server.replies = [says(use(1, "shell_execute", command="true"))]
-    assert bench.solve(agent="llm", command=None, limits=RunLimits(max_cost_usd=0.008)) == 4
-    record = bench.record("sum")
-    assert (record["reason"]["code"], record["cost_usd"], record["iterations"]) == ("max_cost", 0.009, 3)

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from .api_request import Arguments, InvalidArgumentError, RequestError, Result, choose
@@ -173,25 +173,18 @@ def _name_pattern(pattern: str) -> Callable[[str], bool]:
 
 def _path_pattern(pattern: str) -> Callable[[str], bool]:
     """`**` stands for any folders, `*` and `?` for anything within a name."""
-    parts = [part for part in pattern.split("/") if part]
-    expression = "".join("(?:[^/]+/)*" if part == "**" else f"{_name_expression(part)}/" for part in parts)
-    fits = _compile("pattern", f"{expression}[^/]+" if parts[-1:] == ["**"] else expression[:-1]).fullmatch
-    return lambda path: fits(path) is not None
+    names = [
+        part if part == "**" else _compile("pattern", fnmatch.translate(part)) for part in pattern.split("/") if part
+    ]
+    return lambda path: _fits(path.split("/"), names)
 
 
-def _name_expression(pattern: str) -> str:
-    pieces = []
-    for piece in re.findall(r"\*+|\?|\[[!^]?\]?[^\]]*\]|.", pattern):
-        if piece.startswith("*"):
-            pieces.append("[^/]*")
-        elif piece == "?":
-            pieces.append("[^/]")
-        elif len(piece) > 1:
-            inner = piece[1:-1].replace("\\", "\\\\").replace("[", "\\[")
-            pieces.append(f"[^/{inner[1:]}]" if inner[0] in "!^" else f"[{inner}]")
-        else:
-            pieces.append(re.escape(piece))
-    return "".join(pieces)
+def _fits(parts: Sequence[str], names: Sequence[str | re.Pattern[str]]) -> bool:
+    if not names or not parts:
+        return not names and not parts
+    if isinstance(name := names[0], str):
+        return len(names) == 1 or _fits(parts, names[1:]) or _fits(parts[1:], names)
+    return name.match(parts[0]) is not None and _fits(parts[1:], names[1:])
 
 
 def _is_hidden(relative: str) -> bool:
