@@ -195,7 +195,7 @@ class TestServices:
         assert observed.series("service_down_since_timestamp_seconds") == {}
 
     async def _fail(self) -> None:
-        raise IntegrationError("no answer", "warranty_api_timeout", {"retryable": True})
+        raise IntegrationError("no answer", "warranty_api_timeout", retryable=True)
 
     def test_the_state_of_a_circuit(self, observed: Observed) -> None:
         circuit = CircuitBreaker("warranty_api", VirtualClock())

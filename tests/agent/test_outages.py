@@ -24,6 +24,7 @@ from guarantee_email_agent.agent.outages import (
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.utils.circuit_breaker import CircuitOpenError
 from guarantee_email_agent.utils.errors import LLMError
 
 
@@ -35,10 +36,13 @@ class Desk:
         addresses = {MAILS: "imap.example.com:993", SENDING: "smtp.example.com:465", "orders": "orders.csv"}
         self.outages = CurrentOutages(addresses, lambda: self.now)
 
-    def fail(self, code: str, mail_id: str | None = None, **details: object) -> None:
+    def fail(
+        self, code: str, mail_id: str | None = None, *, sending: bool = False, listing: bool = False, **details: object
+    ) -> None:
         error = integration_error(code)
+        error.sending = sending
         error.details |= details
-        self.outages.failed(error, mail_id)
+        self.outages.failed(error, mail_id, listing=listing)
 
     def down(self) -> list[tuple[str, str]]:
         return [(outage.service, outage.code) for outage in self.outages.current]
@@ -125,7 +129,7 @@ def test_a_model_that_cannot_be_reached_stays_down_over_midnight() -> None:
 
 def test_a_circuit_that_is_open_already_tells_what_opened_it() -> None:
     desk = Desk()
-    desk.fail("ticketing_circuit_open", "first", cause="ticketing_timeout")
+    desk.outages.failed(CircuitOpenError("ticketing", "ticketing_timeout", 30.0), "first")
     assert desk.down() == [(TICKETING, "ticketing_timeout")]
 
 
@@ -141,7 +145,7 @@ def test_an_answer_by_template_does_not_bring_the_model_back() -> None:
 def test_nobody_knows_of_a_service_that_no_mail_waits_for() -> None:
     desk = Desk()
     desk.fail("warranty_api_unavailable", "first")
-    desk.fail("mail_unavailable", step="list")
+    desk.fail("mail_unavailable", listing=True)
     (outage, _) = desk.outages.current
     desk.outages.keep_waiting({"second"})
     assert desk.down() == [("mail", "mail_unavailable")]
@@ -188,7 +192,7 @@ def test_one_that_flaps_has_been_down_since_the_beginning() -> None:
 def test_an_open_circuit_keeps_the_reason_that_opened_it() -> None:
     desk = Desk()
     desk.fail("ticketing_auth", "first", tool="create_ticket")
-    desk.fail("ticketing_circuit_open", "first")
+    desk.outages.failed(CircuitOpenError("ticketing", "ticketing_timeout", 30.0), "first")
     (outage,) = desk.outages.current
     assert (outage.code, outage.tool) == ("ticketing_auth", "create_ticket")
 

@@ -59,8 +59,7 @@ class ObserverNotifier:
         """error: why the inbox or the ledger could not be read."""
         if isinstance(error, ConfigurationError):  # ends the agent
             return
-        error.details["step"] = "list"
-        self.outages.failed(error)
+        self.outages.failed(error, listing=True)
         self._tell_of_outages()
 
     def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:
@@ -76,7 +75,7 @@ class ObserverNotifier:
                 self.outages.given_up(entry.id)
             self.outages.answered((MAILS, LEDGER))
         self._tell(lambda observer: observer.mail_worked(entry, result))
-        if error is not None and (result.disposition == "outage" or error.details.get("outage")):
+        if error is not None and result.outage:
             self.outages.failed(error, entry.id if result.disposition in ("outage", "waiting") else None)
             self._tell_of_outages()
         else:

@@ -18,6 +18,7 @@ from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.services.look_up_answer import WITHHELD
+from guarantee_email_agent.utils.circuit_breaker import CircuitOpenError
 from guarantee_email_agent.utils.errors import AgentError
 
 INBOX: Final = "mail list"
@@ -138,15 +139,15 @@ class CurrentOutages:
         parts = (part for part in self._parts.values() if (part.outage.service, part.outage.address) == place)
         return any(part.answered for part in parts)
 
-    def failed(self, error: AgentError, mail_id: str | None = None) -> None:
-        """error: an outage; its `details` may name a `step` (`list`: of the inbox), a `tool`, and `sending`.
+    def failed(self, error: AgentError, mail_id: str | None = None, *, listing: bool = False) -> None:
+        """error: an outage; its `details` may name a `tool`. listing: the inbox, or what the ledger says of it.
 
         mail_id: the mail that waits for the service; None where all is done without it that can be.
         """
-        name = self._part_of(error)
+        name = self._part_of(error, listing)
         now, part = self._now(), self._parts.get(name)
         service, _, part_name = name.partition(" ")
-        code = str(error.details.get("cause") or error.code)  # what opened a circuit says more
+        code = error.cause if isinstance(error, CircuitOpenError) else error.code  # what opened a circuit says more
         outage = Outage(
             service,
             self.address_of(name),
@@ -214,12 +215,12 @@ class CurrentOutages:
         part.waiting.clear()
         part.ended_at = self._now() if part.ended_at is None else part.ended_at
 
-    def _part_of(self, error: AgentError) -> str:
+    def _part_of(self, error: AgentError, listing: bool) -> str:
         known = sorted({*self._addresses, WARRANTY_SYSTEM}, key=len, reverse=True)
         service = next((name for name in known if error.code.startswith(f"{name}_")), error.code.partition("_")[0])
-        if error.details.get("step") == "list":
+        if listing:
             return _LISTS.get(service, service)
-        return SENDING if service == MAILS and error.details.get("sending") else service
+        return SENDING if service == MAILS and getattr(error, "sending", False) else service
 
 
 def answered_by(result: ProcessingResult, live_model: MeteredModel | None) -> frozenset[str]:

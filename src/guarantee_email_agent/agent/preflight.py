@@ -376,5 +376,5 @@ class _Report:
 
 def _exit_code(error: AgentError) -> int:
     if isinstance(error, LLMError):
-        return EXIT_FAILURE if error.details.get("retryable") else EXIT_CONFIGURATION
+        return EXIT_FAILURE if error.retryable else EXIT_CONFIGURATION
     return EXIT_MCP_CONNECTION if isinstance(error, IntegrationError) else error.exit_code

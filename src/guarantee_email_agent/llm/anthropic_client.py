@@ -157,7 +157,7 @@ class RefusedError(LLMError):
 
 @dataclass(frozen=True)
 class AnthropicModel(ModelClient):
-    """A LanguageModel of the port. `create` raises LLMError and nothing else; its `details` hold `retryable`."""
+    """A LanguageModel of the port. `create` raises LLMError and nothing else."""
 
     client: Any  # the SDK's
     llm: Llm
@@ -187,16 +187,16 @@ class AnthropicModel(ModelClient):
             except RefusedError as error:
                 error.details["attempts"] = attempt
                 over_limit = error.code == "llm_rate_limited"
-                asks_s = error.details.get("retry_after_s")
-                pause_s = self.limiter.refused(permit, error.headers, asks_s, over_limit=over_limit)
+                pause_s = self.limiter.refused(permit, error.headers, error.retry_after_s, over_limit=over_limit)
                 if refused_s + pause_s > self.max_wait_s:
                     raise
                 place, not_before = permit.number, self.clock.monotonic() + min(pause_s, MAX_PAUSE_S)
             except LLMError as error:
                 self.limiter.unanswered()
                 error.details["attempts"] = attempt
-                wait_s = error.details.get("retry_after_s", BACKOFF.delay_s(attempt))
-                if not error.details["retryable"] or attempt == MAX_ATTEMPTS or wait_s > self.max_wait_s:
+                asked_s = error.retry_after_s
+                wait_s = BACKOFF.delay_s(attempt) if asked_s is None else asked_s
+                if not error.retryable or attempt == MAX_ATTEMPTS or wait_s > self.max_wait_s:
                     raise
                 await self.clock.sleep(wait_s)
                 attempt, place, not_before = attempt + 1, None, -inf
@@ -255,16 +255,15 @@ def _status_error(error: Any, request: Mapping[str, Any]) -> LLMError:
     details: dict[str, Any] = {"status": status}
     if error.request_id:
         details["request_id"] = error.request_id
-    if (wait_s := retry_after_s(headers)) is not None:
-        details["retry_after_s"] = wait_s
-        if wait_s > _LONG_WAIT_S:
-            remedy = f"It asks to wait {wait_s:g} s; try again then"
+    wait_s = retry_after_s(headers)
+    if wait_s is not None and wait_s > _LONG_WAIT_S:
+        remedy = f"It asks to wait {wait_s:g} s; try again then"
     problem = _api_error(code, f"answered HTTP {status}: {api_message}. {remedy}", retryable=retryable, **details)
-    if not retryable or status not in _REFUSED_STATUSES:
-        return problem
-    refused = RefusedError(problem.message, problem.code, problem.details)
-    refused.headers = headers
-    return refused
+    if retryable and status in _REFUSED_STATUSES:
+        problem = refused = RefusedError.of(problem)
+        refused.headers = headers
+    problem.retry_after_s = wait_s
+    return problem
 
 
 def _code_and_remedy(error: Any, api_message: str, request: Mapping[str, Any]) -> tuple[str, str]:
@@ -285,4 +284,4 @@ def _code_and_remedy(error: Any, api_message: str, request: Mapping[str, Any]) -
 
 
 def _api_error(code: str, what: str, *, retryable: bool = False, **details: Any) -> LLMError:
-    return LLMError(f"The model API {what}", code, {"retryable": retryable, **details})
+    return LLMError(f"The model API {what}", code, details, retryable=retryable)

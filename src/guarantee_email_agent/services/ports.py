@@ -1,8 +1,6 @@
 """What the agent needs of the outside world: a mailbox, a warranty system, a ticketing system.
 
-A failure is an IntegrationError with code `{port}_{timeout|unavailable|malformed|...}`. Its `details`: `retryable`,
-another try can heal it; `uncertain`, what the call was to do may have happened all the same; `outage`, the service as a
-whole is down, whatever the call was about.
+A failure is an IntegrationError with code `{port}_{timeout|unavailable|malformed|...}`.
 """
 
 from __future__ import annotations

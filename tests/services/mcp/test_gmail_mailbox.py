@@ -212,7 +212,7 @@ async def test_an_answer_that_reports_an_error_is_an_error(
     gmail.fail(answer)
     error = await failure(mail.send(Reply("a@example.com", "x", "text", "<r@example.com>")))
     assert (error.code, error.retryable) == (code, False)
-    assert error.details.get("uncertain", False) is uncertain
+    assert error.uncertain is uncertain
     assert answer.removeprefix("Error: ") not in error.message
 
 

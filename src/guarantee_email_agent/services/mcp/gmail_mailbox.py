@@ -14,9 +14,9 @@ from typing import Any, Final, Literal, get_args
 from urllib.parse import quote
 
 from guarantee_email_agent.services.call_errors import (
+    MalformedAnswerError,
     classify_message,
     forbid_repeat,
-    malformed_error,
     service_error,
 )
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
@@ -101,7 +101,7 @@ class GmailMailbox:
         """A mail rebuilt from the server's answer, with a Message-ID that stands in for the real one."""
         found = _MAIL.fullmatch(await self._call("read_email", {"messageId": mail_id}))
         if found is None or not re.fullmatch(_ID, mail_id):
-            raise malformed_error(self._session.name, "read_email", "is not as expected")
+            raise MalformedAnswerError(self._session.name, "read_email", "is not as expected")
         raw = _rebuild_mail(mail_id, found)
         if len(raw) > max_bytes:
             raise self._error("too_large", f"the mail has {len(raw)} bytes; agent.max_mail_bytes allows {max_bytes}")
@@ -161,14 +161,14 @@ class GmailMailbox:
     async def _search(self, query: str, limit: int) -> list[str]:
         text = await self._call("search_emails", {"query": query, "maxResults": limit})
         if not (found := _FOUND.findall(text)) and text.strip():
-            raise malformed_error(self._session.name, "search_emails", "is not as expected")
+            raise MalformedAnswerError(self._session.name, "search_emails", "is not as expected")
         return list(dict.fromkeys(found))
 
     async def _label_id(self, outcome: MailMark) -> str:
         if outcome not in self._label_ids:
             found = _LABEL_ID.search(await self._call("get_or_create_label", {"name": LABELS[outcome]}))
             if found is None:
-                raise malformed_error(self._session.name, "get_or_create_label", "has no ID")
+                raise MalformedAnswerError(self._session.name, "get_or_create_label", "has no ID")
             self._label_ids[outcome] = found[1]
         return self._label_ids[outcome]
 
