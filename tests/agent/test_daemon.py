@@ -74,7 +74,7 @@ class TestWithoutTheModel:
         model = DownModel()
         inbox.use_model(model, None)
         assert not inbox.drain()
-        assert inbox.daemon.unfinished == {"first": "outage", "second": "outage"}
+        assert inbox.daemon.queue.unfinished == {"first": "outage", "second": "outage"}
         assert model.calls == MAX_OUTAGES
 
 
@@ -93,7 +93,7 @@ class TestDrain:
         worker = inbox.daemon.worker
         inbox.daemon.worker = replace(worker, settings=replace(worker.settings, concurrency=1))
         assert not inbox.drain()
-        assert (inbox.daemon.finished, len(inbox.daemon.unfinished)) == ({"answered": 2}, 10)
+        assert (inbox.daemon.finished, len(inbox.daemon.queue.unfinished)) == ({"answered": 2}, 10)
         assert len(inbox.observer.results) == 12
         assert inbox.observer.down[-1] == []  # since others could be read
 
@@ -102,7 +102,7 @@ class TestDrain:
         place = content_identity(b"place the inbox first", KEY)
         ledger.claim(content_identity(b"first", KEY), location_key=place, owner="other:1", lease_s=100)
         assert not inbox.drain()
-        assert (inbox.daemon.finished, inbox.daemon.unfinished) == ({"answered": 1}, {"first": "busy"})
+        assert (inbox.daemon.finished, inbox.daemon.queue.unfinished) == ({"answered": 1}, {"first": "busy"})
 
     def test_a_second_copy_of_a_mail_is_no_unfinished_one(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
@@ -116,7 +116,7 @@ class TestDrain:
         inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
         assert not inbox.drain()
         assert inbox.mailbox.marks == {}
-        assert len(inbox.daemon.unfinished) <= MAX_OUTAGES + 3  # with those that were in progress already
+        assert len(inbox.daemon.queue.unfinished) <= MAX_OUTAGES + 3  # with those that were in progress already
 
     def test_ctrl_c_waits_for_no_mail(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
@@ -183,17 +183,17 @@ class TestRun:
         inbox = Inbox(ledger, "first")
         inbox.warranties.errors = [integration_error("warranty_api_invalid_argument")] * 2
         inbox.run_until(inbox.answered())
-        assert (inbox.daemon.finished, inbox.daemon.unfinished) == ({"answered": 1}, {})
+        assert (inbox.daemon.finished, inbox.daemon.queue.unfinished) == ({"answered": 1}, {})
 
     def test_a_mail_that_is_taken_away_while_it_waits_is_forgotten(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
         inbox.warranties.errors = [integration_error("warranty_api_invalid_argument")]
 
         async def taken_away() -> None:
-            while not inbox.daemon.unfinished:
+            while not inbox.daemon.queue.unfinished:
                 await asyncio.sleep(0.02)
             del inbox.mailbox.mails["first"]
-            while inbox.daemon.unfinished:
+            while inbox.daemon.queue.unfinished:
                 await asyncio.sleep(0.02)
 
         inbox.run_until(taken_away())
@@ -207,7 +207,7 @@ class TestRun:
         inbox.warranties.errors = [integration_error("warranty_api_invalid_argument")]
 
         async def marked() -> None:
-            while not inbox.daemon.unfinished:
+            while not inbox.daemon.queue.unfinished:
                 await asyncio.sleep(0.02)
             inbox.mailbox.marks["first"] = "handed_over"
             with closing(sqlite3.connect(location)) as file:
@@ -226,7 +226,7 @@ class TestRun:
         inbox.mailbox.lose_proof(sent=True)
 
         async def deleted() -> None:
-            while not inbox.daemon.unfinished:
+            while not inbox.daemon.queue.unfinished:
                 await asyncio.sleep(0.02)
             if when == "before it is read again":
                 inbox.mailbox.errors["read_raw"] = [integration_error("mail_not_found")]

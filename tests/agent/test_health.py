@@ -20,7 +20,7 @@ ENTRY = InboxEntry("secret-name", 1000)
 
 
 def outage(service: str) -> Outage:
-    return Outage(service, "imap.example.com", "list", f"{service}_unavailable", "cannot be reached", 1.0)
+    return Outage(service, "imap.example.com", "list", f"{service}_unavailable", 1.0)
 
 
 def problems_after(

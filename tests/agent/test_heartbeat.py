@@ -22,7 +22,7 @@ from guarantee_email_agent.services.ports import InboxEntry
 
 MAIL = "a1" * 16
 ENTRY = InboxEntry("first", 1)
-DOWN = Outage("warranty_api", "http://127.0.0.1", "check_warranty", "warranty_api_timeout", "gives no answer", 1000.0)
+DOWN = Outage("warranty_api", "http://127.0.0.1", "check_warranty", "warranty_api_timeout", 1000.0)
 
 
 def listed(location: str) -> list[RunningAgent]:

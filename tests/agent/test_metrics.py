@@ -229,7 +229,6 @@ def outages(*services: str) -> Sequence[Outage]:
             "imap.example.com",
             "",
             f"{service}_auth",
-            "refuses our credentials",
             time.monotonic() - 3600 + 600 * number,
         )
         for number, service in enumerate(services)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Final
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.mail_worker import lease_s
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import MODEL, Outage
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.services.ports import InboxEntry, MailMark
+from guarantee_email_agent.services.ports import OUTCOMES, InboxEntry
 from guarantee_email_agent.utils.clock import Clock
 
 
@@ -34,8 +34,6 @@ class LoopWatchdog:
 
 CALLS_OF_A_ROUND: Final = 4
 """Calls of the mail server between two beats of the main loop: list; or read a mail, look for proof, and mark it."""
-
-OUTCOMES: Final = frozenset({*get_args(MailMark), "observed"})
 
 MARGIN_S: Final = 60.0
 """For everything that is no call: the ledger, a server that starts anew, a machine that is busy."""

@@ -20,13 +20,13 @@ from prometheus_client import (
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from guarantee_email_agent.agent.health import OUTCOMES, Health
+from guarantee_email_agent.agent.health import Health
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import Outage, wall_time
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
-from guarantee_email_agent.services.ports import InboxEntry
+from guarantee_email_agent.services.ports import OUTCOMES, InboxEntry
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitState
 from guarantee_email_agent.utils.version import __version__
 

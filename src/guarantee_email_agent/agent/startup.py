@@ -18,7 +18,6 @@ from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbo
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
 from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring
 from guarantee_email_agent.agent.observer import DaemonObserver
-from guarantee_email_agent.agent.outage_log import OutageLog
 from guarantee_email_agent.agent.outages import (
     MAILS,
     TICKETING,
@@ -90,22 +89,18 @@ async def _run(config: Config, *, once: bool, take_over: bool) -> int:
     loop.add_signal_handler(signal.SIGTERM, end)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as by `nohup`
         loop.add_signal_handler(signal.SIGHUP, end)
-    outage_log = OutageLog()
-    outage_log.templates = lambda: config.llm.when_down == "template"
     try:
         async with (
             open_monitoring(config, SystemClock(), notifier, stop, listens=not once) as monitoring,
-            open_daemon(config, stop, (outage_log,), take_over=take_over, monitoring=monitoring) as (daemon, _),
+            open_daemon(config, stop, take_over=take_over, monitoring=monitoring) as (daemon, _),
         ):
             started.set()
             notifier.ready()
-            outage_log.is_proved_back = daemon.outages.is_proved_back
-
             source = daemon.worker.processor.instructions
             monitoring.expect(source.load().scenarios)
             async with _in_background(watch_instructions(source, config.agent.poll_interval_s, monitoring.expect)):
                 code = await _watch(daemon, once)
-            outage_log.stopped(once=once)
+            daemon.outages.stopped(once=once)
             return code
     except asyncio.CancelledError:
         if stop.is_set() and not started.is_set():
@@ -249,7 +244,7 @@ async def open_daemon(
         heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, silence)
         await stack.enter_async_context(heartbeat.beating())
         observers = (*observers, heartbeat)
-        outages = CurrentOutages(service_addresses(config))
+        outages = CurrentOutages(service_addresses(config), templates=config.llm.when_down == "template")
         reread = partial(ledger.first_start, mailbox_key) if by_first_start else None
         daemon = Daemon(worker, clock, stop, observers, since, ours, outages, watchdog=watchdog, first_start=reread)
         if monitoring is not None:
@@ -317,10 +312,10 @@ async def connection_problem(test: Awaitable[bool]) -> AgentError | None:
 
 
 def _summary(daemon: Daemon) -> str:
-    counts, busy = daemon.finished, Counter(daemon.unfinished.values())["busy"]
+    counts, left = daemon.finished, Counter(daemon.queue.unfinished.values())
     return (
         f"Emails answered: {counts['answered']}, drafted: {counts['drafted']}, observed: {counts['observed']}, "
         f"handed over: {counts['handed_over']}, not answered: {counts['not_answered']}, quarantined: "
-        f"{counts['quarantined']}, unknown: {counts['unknown']}, left unprocessed: {len(daemon.unfinished) - busy}, "
-        f"with another agent: {busy}"
+        f"{counts['quarantined']}, unknown: {counts['unknown']}, left unprocessed: {left.total() - left['busy']}, "
+        f"with another agent: {left['busy']}"
     )

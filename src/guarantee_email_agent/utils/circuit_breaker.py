@@ -32,7 +32,7 @@ def is_service_failure(error: Exception) -> bool:
 class CircuitOpenError(IntegrationError):
     """The service was not called, since it kept failing.
 
-    `code` is `{name}_circuit_open`. cause: the code of the last failure. retry_in_s: seconds until the next call may go
+    `code` is `{name}_circuit_open`, `cause` that of the last failure. retry_in_s: seconds until the next call may go
     through; 0 while one is on its way to find out.
     """
 

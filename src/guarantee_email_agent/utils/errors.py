@@ -50,8 +50,10 @@ class ServiceError(AgentError):
     """Something failed that the agent needs.
 
     retryable: another try can heal it. uncertain: what was asked for may have happened all the same. outage: it fails
-    whatever it is asked for, so that no mail is to blame.
+    whatever it is asked for, so that no mail is to blame. cause: the code of what opened a circuit.
     """
+
+    cause = ""
 
     def __init__(
         self,
@@ -71,6 +73,7 @@ class ServiceError(AgentError):
         """The same failure as an error of this class."""
         same = cls(error.message if message is None else message, error.code, error.details)
         same.retryable, same.uncertain, same.outage = error.retryable, error.uncertain, error.outage
+        same.cause = error.cause
         return same
 
 

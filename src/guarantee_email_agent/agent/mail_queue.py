@@ -1,0 +1,145 @@
+"""The mails that the daemon knows of, each in one state; what it does not know is new."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import Final, Literal
+
+from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
+from guarantee_email_agent.services.ports import InboxEntry
+
+GONE_S: Final = 1.0
+"""Seconds for which a mail that is gone may stand in lists that are out of date."""
+
+MailState = Literal["working", "left", "taken", "gone", "done", "observed"]
+"""left: it came to no outcome, and is to be tried again. taken: it is no longer listed, and its last try may have left
+something open. gone: before anything was done. done: it has ended, and lists that are out of date hold it still.
+observed: it has ended and bears no mark, so that every list holds it.
+"""
+
+
+@dataclass(slots=True)
+class QueuedMail:
+    """due_at: on a monotonic clock. why: of its last try, where that came to no outcome. waits_for: services."""
+
+    state: MailState
+    due_at: float = inf
+    why: Disposition | None = None
+    waits_for: frozenset[str] = frozenset()
+
+
+class MailQueue:
+    """is_draining: what was tried is due again by `free` alone."""
+
+    def __init__(self) -> None:
+        self.is_draining = False
+        self._mails: dict[str, QueuedMail] = {}  # in the order in which they were tried last
+
+    def __len__(self) -> int:
+        return len(self._mails)
+
+    @property
+    def unfinished(self) -> dict[str, Disposition]:
+        """By the ids of mails: why they came to no outcome."""
+        return {mail_id: mail.why for mail_id, mail in self._mails.items() if mail.why is not None}
+
+    @property
+    def next_due_at(self) -> float:
+        return min((mail.due_at for mail in self._mails.values()), default=inf)
+
+    @property
+    def waited_for(self) -> frozenset[str]:
+        """The services that mails wait for."""
+        return frozenset().union(*(mail.waits_for for mail in self._mails.values()))
+
+    def waits_for(self, mail_id: str) -> frozenset[str]:
+        mail = self._mails.get(mail_id)
+        return frozenset() if mail is None else mail.waits_for
+
+    def is_waiting(self, mail_id: str) -> bool:
+        """Whether a mail that is listed waits for its outcome."""
+        return (mail := self._mails.get(mail_id)) is None or mail.state in ("working", "left", "taken")
+
+    def begin_round(self, now: float) -> None:
+        """A list is about to be asked for: what has ended by now is not in it."""
+        self._mails = {
+            mail_id: mail
+            for mail_id, mail in self._mails.items()
+            if mail.state != "done" and not (mail.state == "gone" and mail.due_at <= now)
+        }
+
+    def listed(self, mail_ids: Collection[str], *, is_complete: bool) -> None:
+        """is_complete: no other mails are in the inbox."""
+        for mail_id, mail in self._mails.items() if is_complete else ():
+            if mail.state == "left" and mail_id not in mail_ids:
+                mail.state, mail.why, mail.waits_for = "taken", None, frozenset()
+
+    def pass_over(self, mail_ids: Iterable[str], now: float) -> int:
+        """Those that were observed before this agent started; how many were not known to be."""
+        new = [mail_id for mail_id in mail_ids if self.is_due(mail_id, now)]
+        self._mails |= {mail_id: QueuedMail("observed") for mail_id in new}
+        return len(new)
+
+    def release(self, mail_ids: Collection[str]) -> None:
+        """A person wants these to be tried now."""
+        for mail_id in mail_ids:
+            mail = self._mails[mail_id]
+            if mail.state == "left":
+                mail.due_at = 0.0
+            elif mail.state in ("observed", "gone"):
+                del self._mails[mail_id]
+
+    def free(self, dispositions: Collection[Disposition]) -> bool:
+        """Let those be tried again that were left for one of these; whether there are any."""
+        freed = [mail for mail in self._mails.values() if mail.state == "left" and mail.why in dispositions]
+        for mail in freed:
+            mail.due_at = 0.0
+        return bool(freed)
+
+    def is_due(self, mail_id: str, now: float) -> bool:
+        """Whether a mail that is listed is to be started: it is new, or its time has come."""
+        return (mail := self._mails.get(mail_id)) is None or mail.due_at <= now
+
+    def in_order(self, entries: Iterable[InboxEntry]) -> list[InboxEntry]:
+        """Those that failed come last, the latest at the very end: a service may be down for one of them only."""
+        order = {mail_id: position for position, mail_id in enumerate(self.unfinished, 1)}
+        return sorted(entries, key=lambda entry: order.get(entry.id, 0))
+
+    def to_settle(self, listed: Collection[str], now: float) -> Iterator[str]:
+        """Those that people took from the inbox between two tries, and that are due."""
+        due = (mail_id for mail_id, mail in self._mails.items() if mail.state == "taken" and mail.due_at <= now)
+        yield from sorted(mail_id for mail_id in due if mail_id not in listed)
+
+    def start(self, mail_id: str) -> None:
+        """A task is on it from now on."""
+        mail = self._mails.setdefault(mail_id, QueuedMail("working"))
+        mail.state, mail.due_at = "working", inf
+
+    def record(self, mail_id: str, result: WorkResult, now: float, waits_for: frozenset[str], pause_s: float) -> None:
+        """What the work on a mail came to. pause_s: until anything is tried, since a service is down."""
+        self._mails.pop(mail_id, None)
+        disposition = result.disposition
+        if disposition in ("failed", "outage", "waiting", "busy"):
+            due_at = self._due_at(now + max(result.retry_s, 1.0) + pause_s)
+            self._mails[mail_id] = QueuedMail("left", due_at, disposition, waits_for)
+        elif disposition == "gone":
+            # Before it could be claimed, an earlier try may have left something open.
+            self._mails[mail_id] = QueuedMail("gone" if result.mail_key else "taken", self._due_at(now + GONE_S))
+        else:
+            self._mails[mail_id] = QueuedMail("observed" if disposition == "observed" else "done")
+
+    def settled(self, mail_id: str, due_at: float | None) -> None:
+        """due_at: when it is to be settled once more; None where nothing is open any longer."""
+        if due_at is None:
+            del self._mails[mail_id]
+        else:
+            self._mails[mail_id] = QueuedMail("taken", due_at)
+
+    def waiting_ids(self) -> list[str]:
+        """Of mails that are not due yet, and stood in a list."""
+        return [mail_id for mail_id, mail in self._mails.items() if mail.state in ("left", "observed", "gone")]
+
+    def _due_at(self, moment: float) -> float:
+        return inf if self.is_draining else moment
