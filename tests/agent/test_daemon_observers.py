@@ -1,4 +1,4 @@
-"""What observers of the daemon are told."""
+"""What others may know of a daemon."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class TestObservers:
         inbox.daemon.worker = replace(inbox.daemon.worker, has_live_model=True, max_cost_usd=1.0)
         ledger.costs.add(1.5)
         assert inbox.drain()
-        assert inbox.daemon.finished == {"handed_over": 2}
+        assert inbox.daemon.standing.finished == {"handed_over": 2}
         assert inbox.observer.down[-1] == ["llm_cost_limit"]
 
     def test_do_not_see_a_service_back_that_a_hand_over_did_not_ask(
@@ -90,12 +90,12 @@ class TestObservers:
         inbox = Inbox(ledger, "first")
         inbox.daemon.worker = replace(inbox.daemon.worker, has_live_model=True, max_cost_usd=1.0)
         down = integration_error("ticketing_unavailable", outage=True)
-        waits_for = inbox.daemon.outages.mail_worked(WorkResult("outage", error=down, outage=True), frozenset())
-        inbox.daemon.queue.record("first", WorkResult("outage"), 0.0, waits_for, 0.0)
+        part = inbox.observer.failed(down, waits=True)
+        inbox.daemon.queue.record("first", WorkResult("outage"), 0.0, frozenset({part}), 0.0)
         caplog.set_level(logging.INFO)
         ledger.costs.add(1.5)
         assert inbox.drain()
-        assert inbox.daemon.finished == {"handed_over": 1}
+        assert inbox.daemon.standing.finished == {"handed_over": 1}
         assert inbox.observer.down[-1] == ["llm_cost_limit"]
         assert "ticketing was down, and nothing shows that it still is" in caplog.text
 
@@ -103,11 +103,15 @@ class TestObservers:
         self, ledger: Ledger, caplog: pytest.LogCaptureFixture
     ) -> None:
         inbox = Inbox(ledger, "first")
-        vars(inbox.observer).clear()
+
+        def fail(*_: object) -> None:
+            raise KeyError
+
+        inbox.observer.listeners.append(fail)
         assert inbox.drain()
-        assert inbox.daemon.finished == {"answered": 1}
+        assert inbox.daemon.standing.finished == {"answered": 1}
         assert "ERROR" in caplog.text
-        assert "Observer failed: unexpected AttributeError" in caplog.text
+        assert "fail failed: unexpected KeyError" in caplog.text
 
     def test_see_an_inbox_that_cannot_be_listed(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("guarantee_email_agent.agent.daemon.OUTAGE_BACKOFF", Backoff(0.05))

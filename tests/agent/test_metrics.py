@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from mailbox_in_memory import INSTRUCTIONS
+from mailbox_in_memory import INSTRUCTIONS, integration_error
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from virtual_time import VirtualClock
@@ -16,11 +16,12 @@ from virtual_time import VirtualClock
 from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.metrics import MAX_SCENARIOS, Metrics
-from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.config.settings import AgentSettings, Config, Llm, Mode
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.services.ports import InboxEntry, Outcome
 from guarantee_email_agent.utils.circuit_breaker import FAILURES, CircuitBreaker
+from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError
 
 SCENARIOS = InstructionFiles(INSTRUCTIONS / "main.md", INSTRUCTIONS / "scenarios").load().scenarios
@@ -39,12 +40,13 @@ class Observed:
 
     def __init__(self, config: Config) -> None:
         clock = VirtualClock()
-        self.health = Health(clock, LoopWatchdog(clock), HealthLimits.of(config))
-        self.metrics = Metrics(config, self.health, lambda: NOW)
+        self.standing = Standing()
+        health = Health(SystemClock(), LoopWatchdog(clock), HealthLimits.of(config), self.standing)
+        self.metrics = Metrics(config, health, self.standing)
 
     def work(self, *results: WorkResult) -> None:
         for number, result in enumerate(results):
-            self.metrics.mail_worked(InboxEntry(f"1768729425.M{number}.anna", 1000, NOW), result)
+            self.standing.mail_worked(InboxEntry(f"1768729425.M{number}.anna", 1000, NOW), result, frozenset())
 
     def series(self, name: str) -> dict[tuple[str, ...], float]:
         """Values by those of the labels."""
@@ -168,14 +170,14 @@ class TestInbox:
         assert observed.value("inbox_waiting_mails") is None
 
     def test_how_many_wait_and_since_when(self, observed: Observed) -> None:
-        observed.metrics.inbox_listed(3, NOW - 600)
+        observed.standing.inbox_listed(3, NOW - 600)
         assert observed.value("inbox_waiting_mails") == 3
         assert observed.value("inbox_oldest_mail_timestamp_seconds") == NOW - 600
-        assert observed.value("inbox_listed_timestamp_seconds") == NOW
+        assert observed.value("inbox_listed_timestamp_seconds") == pytest.approx(time.time(), abs=60)
 
     def test_an_empty_inbox_has_no_oldest_mail(self, observed: Observed) -> None:
-        observed.metrics.inbox_listed(1, NOW)
-        observed.metrics.inbox_listed(0, None)
+        observed.standing.inbox_listed(1, NOW)
+        observed.standing.inbox_listed(0, None)
         assert observed.value("inbox_waiting_mails") == 0
         assert observed.value("inbox_oldest_mail_timestamp_seconds") is None
 
@@ -186,11 +188,11 @@ class TestInbox:
 
 class TestServices:
     def test_one_that_is_down_and_comes_back(self, observed: Observed) -> None:
-        observed.metrics.outages_changed(outages("mail", "mail"))
+        observed.standing.failed(integration_error("mail_auth"))
         assert observed.series("service_down") == {("mail",): 1}
         since = observed.series("service_down_since_timestamp_seconds")
-        assert since == {("mail",): pytest.approx(time.time() - 3600, abs=60)}
-        observed.metrics.outages_changed([])
+        assert since == {("mail",): pytest.approx(time.time(), abs=60)}
+        observed.standing.answered(("mail",))
         assert observed.series("service_down") == {("mail",): 0}
         assert observed.series("service_down_since_timestamp_seconds") == {}
 
@@ -218,18 +220,5 @@ class TestServices:
 
 def test_readiness_is_a_figure_too(observed: Observed) -> None:
     assert (observed.value("alive"), observed.value("ready")) == (1, 0)
-    observed.health.inbox_listed(0, None)
+    observed.standing.inbox_listed(0, None)
     assert observed.value("ready") == 1
-
-
-def outages(*services: str) -> Sequence[Outage]:
-    return [
-        Outage(
-            service,
-            "imap.example.com",
-            "",
-            f"{service}_auth",
-            time.monotonic() - 3600 + 600 * number,
-        )
-        for number, service in enumerate(services)
-    ]

@@ -307,7 +307,7 @@ class TestWhileItRuns:
         company.wait_for_log("(no fault of the mail)")
         warranties.start()
         company.wait_for_replies(3)
-        company.wait_for_log("INFO warranty_api (sh) is back again, after ")
+        company.wait_for_log("INFO warranty_api is back again, after ")
         company.stop(agent)
 
         assert company.tickets() == 2

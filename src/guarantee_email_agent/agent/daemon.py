@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
@@ -16,10 +15,9 @@ from guarantee_email_agent.agent.inbox import MAX_LISTED, UnlistedMails, answer_
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.mail_queue import MailQueue
 from guarantee_email_agent.agent.mail_worker import MailWorker
-from guarantee_email_agent.agent.observer import DaemonObserver, Observers
-from guarantee_email_agent.agent.outages import CurrentOutages
+from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.services.ports import InboxEntry, InboxFilter, Outcome
+from guarantee_email_agent.services.ports import InboxEntry, InboxFilter
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, IntegrationError
 from guarantee_email_agent.utils.local_time import LocalTime
@@ -47,11 +45,11 @@ SHUTDOWN_TIMEOUT_S: Final = 60.0
 
 
 class Daemon:
-    """The main loop. `finished` counts mails by how it ended them; `queue` has those that it knows of.
+    """The main loop. `queue` has the mails that it knows of, `standing` what others may know of it.
 
     stop: once it is set, no mail is started. answer_since: when the oldest mail that is answered may have come, in
     seconds since 1970. require_ours: asked every OWNER_CHECK_S; raises ConfigurationError once the mailbox is served
-    with another ledger, which ends the agent. outages: knows the addresses of services. watchdog: of this loop.
+    with another ledger, which ends the agent. watchdog: of this loop.
     first_start: reads that of the ledger anew, where `answer_since` is that one.
     """
 
@@ -60,19 +58,16 @@ class Daemon:
         worker: MailWorker,
         clock: Clock,
         stop: asyncio.Event,
-        observers: Sequence[DaemonObserver] = (),
+        standing: Standing | None = None,
         answer_since: float = 0.0,
         require_ours: Callable[[], Awaitable[None]] | None = None,
-        outages: CurrentOutages | None = None,
         watchdog: LoopWatchdog | None = None,
         first_start: Callable[[], float] | None = None,
     ) -> None:
         self.worker = worker
-        self.finished: Counter[Outcome] = Counter()
         self.queue = MailQueue()
         self._clock, self._stop = clock, stop
-        self.outages = outages or CurrentOutages()
-        self._observers = Observers(observers, self.outages)
+        self.standing = standing or Standing()
         self._waiting: tuple[int, float | None] = (0, None)  # of those listed: how many, and since when
         self._unlisted = UnlistedMails(self._tell_of_waiting)
         self._watchdog = watchdog or LoopWatchdog(clock)
@@ -100,7 +95,7 @@ class Daemon:
                 except ConfigurationError:
                     raise
                 except AgentError as error:
-                    self._inbox_failed(error)
+                    self.standing.failed(error, listing=True)
                     await self._finish_tasks()
                     raise
                 await self._finish_tasks()
@@ -132,7 +127,7 @@ class Daemon:
                     raise
                 except AgentError as error:
                     failed_polls += 1
-                    self._inbox_failed(error)
+                    self.standing.failed(error, listing=True)
                     pause_s = OUTAGE_BACKOFF.delay_s(failed_polls)
                     what = "ledger" if isinstance(error, LedgerError) else "inbox"
                     logger.warning("The %s cannot be read (%s); next try in %d s", what, error.code, pause_s)
@@ -221,10 +216,6 @@ class Daemon:
         self.queue.start(mail_id)
         self._tasks.add(asyncio.create_task(work))
 
-    def _inbox_failed(self, error: AgentError) -> None:
-        with self._observers.telling_of_outages() as outages:
-            outages.failed(error, listing=True)
-
     async def _correct_first_start(self, read: Callable[[], float]) -> None:
         """What comes before a first start in the future would be too old for good, and nobody would know."""
         since = answer_since(self.worker.settings, await asyncio.to_thread(read))
@@ -241,16 +232,15 @@ class Daemon:
         waiting = [entry for entry in entries if self.queue.is_waiting(entry.id)]
         if len(entries) < limit:
             self._unlisted.reset()
-        elif self._observers:
+        else:
             self._unlisted.count(self.worker.mailbox, self._inbox_filter(now), len(entries))
         self._waiting = len(waiting), min((entry.received for entry in waiting if entry.received), default=None)
         self._tell_of_waiting()
-        with self._observers.telling_of_outages() as outages:
-            outages.inbox_answered(self.queue.waited_for, now)
+        self.standing.inbox_answered(self.queue.waited_for, now)
 
     def _tell_of_waiting(self) -> None:
         listed, oldest = self._waiting
-        self._observers.inbox_listed(listed + self._unlisted.number, oldest)
+        self.standing.inbox_listed(listed + self._unlisted.number, oldest)
 
     @property
     def in_progress(self) -> int:
@@ -304,8 +294,7 @@ class Daemon:
         try:
             result = await self.worker.settle(mail)
             if result.ended is not None:
-                self._observe(InboxEntry(mail, 0), result)
-                self.finished[result.ended] += 1
+                self.standing.mail_worked(InboxEntry(mail, 0), result, frozenset())
             if result.disposition != "outage":
                 retry_s = result.retry_s if result.disposition in ("waiting", "busy") else None
         except Exception as error:
@@ -316,8 +305,6 @@ class Daemon:
             self.queue.settled(mail, None if retry_s is None else self._clock.monotonic() + max(retry_s, 1.0))
 
     def _record(self, entry: InboxEntry, result: WorkResult) -> None:
-        if result.ended is not None:
-            self.finished[result.ended] += 1
         now, pause_s = self._clock.monotonic(), 0.0
         if result.disposition == "outage":
             self._failures += 1
@@ -328,16 +315,10 @@ class Daemon:
                 logger.warning("A service is down%s; next try in %d s", what, pause_s)
         elif result.disposition not in ("busy", "waiting"):
             self._failures, self._paused_until = 0, 0.0
-        self.queue.record(entry.id, result, now, self._observe(entry, result), pause_s)
-        if self.outages.current:
-            with self._observers.telling_of_outages() as outages:
-                outages.keep(self.queue.waited_for)
-
-    def _observe(self, entry: InboxEntry, result: WorkResult) -> frozenset[str]:
-        """The services that the mail waits for."""
-        self._observers.mail_worked(entry, result)
-        with self._observers.telling_of_outages() as outages:
-            return outages.mail_worked(result, self.queue.waits_for(entry.id))
+        waits_for = self.standing.mail_worked(entry, result, self.queue.waits_for(entry.id))
+        self.queue.record(entry.id, result, now, waits_for, pause_s)
+        if self.standing.outages:
+            self.standing.keep(self.queue.waited_for)
 
     async def _wait_for_work(self) -> None:
         """Until the inbox may hold something new, or a mail is done or may be tried again."""

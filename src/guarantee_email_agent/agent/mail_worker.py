@@ -22,9 +22,9 @@ from guarantee_email_agent.agent.mail_outcome import (
     outcome_fields,
 )
 from guarantee_email_agent.agent.memory import Memory
-from guarantee_email_agent.agent.outages import MODEL, answered_by
 from guarantee_email_agent.agent.outbox import NOT_WAITING, LedgerHistory, MailInQueue, OutboxMailbox, OutboxTicketing
 from guarantee_email_agent.agent.process_identity import has_ended, is_on_this_machine
+from guarantee_email_agent.agent.standing import MODEL, answered_by
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.email import Email

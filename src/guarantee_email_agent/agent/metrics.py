@@ -6,8 +6,7 @@ id, address or word of a mail is ever one.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Protocol, get_args
 
 from prometheus_client import (
@@ -22,8 +21,7 @@ from prometheus_client.registry import Collector
 
 from guarantee_email_agent.agent.health import Health
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.observer import DaemonObserver
-from guarantee_email_agent.agent.outages import Outage, wall_time
+from guarantee_email_agent.agent.standing import Standing, wall_time
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.services.ports import OUTCOMES, InboxEntry
@@ -50,16 +48,14 @@ class WatchedDaemon(Protocol):
         """Mails that are worked on."""
 
 
-class Metrics(DaemonObserver):
+class Metrics:
     """Counts what happens. registry: what `/metrics` tells."""
 
-    def __init__(self, config: Config, health: Health, now: Callable[[], float] = time.time) -> None:
-        """now: seconds since 1970."""
+    def __init__(self, config: Config, health: Health, standing: Standing) -> None:
         # When each counter began: a second series for every one, which Prometheus ignores.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
-        self._now = now
-        self._live = LiveFigures(config, health)
+        self._live = LiveFigures(config, health, standing)
         self._scenarios: set[str] = set()
         self._mails = Counter(
             "mails", "Mails by what became of them.", ("outcome", "scenario"), PREFIX, registry=registry
@@ -97,13 +93,10 @@ class Metrics(DaemonObserver):
         for reason in ("failed", "outage"):
             self._unfinished.labels(reason)
         registry.register(self._live)
+        standing.listeners.append(self.mail_worked)
         ProcessCollector(registry=registry)
 
-    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:
-        self._live.waiting, self._live.oldest_received = waiting, oldest_received
-        self._live.listed_at = self._now()
-
-    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a DaemonObserver
+    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a MailListener
         if (outcome := result.ended) is not None:
             scenario = self._scenario(result.scenario) if outcome in REPLIES.values() else ""
             self._mails.labels(outcome, scenario).inc()
@@ -118,9 +111,6 @@ class Metrics(DaemonObserver):
                 self._unpriced.inc()
             else:
                 self._cost.inc(result.cost_usd)
-
-    def outages_changed(self, outages: Sequence[Outage]) -> None:
-        self._live.outages_changed(outages)
 
     def watch(self, daemon: WatchedDaemon, circuits: Callable[[], Mapping[str, CircuitBreaker]]) -> None:
         """Look at these whenever somebody asks. circuits: by service."""
@@ -144,23 +134,12 @@ class Metrics(DaemonObserver):
 class LiveFigures(Collector):
     """What is read at the moment at which somebody asks. A figure that nobody knows yet is left out."""
 
-    def __init__(self, config: Config, health: Health) -> None:
-        self.waiting: int | None = None
-        self.oldest_received: float | None = None
-        self.listed_at: float | None = None
+    def __init__(self, config: Config, health: Health, standing: Standing) -> None:
         self.circuits: Callable[[], Mapping[str, CircuitBreaker]] = dict
         self.daemon: WatchedDaemon | None = None
         self.config = config
-        self._health = health
-        self._down: dict[str, float] = {}  # since when, by service, as `Outage.since`
+        self._health, self._standing = health, standing
         self._known: set[str] = set()
-
-    def outages_changed(self, outages: Sequence[Outage]) -> None:
-        longest_last = sorted(outages, key=lambda outage: -outage.since)
-        self._down = {
-            outage.service: outage.since for outage in longest_last
-        }  # at once, for whoever reads it meanwhile
-        self._known = self._known | self._down.keys()
 
     def collect(self) -> Iterator[Metric]:
         config = self.config
@@ -178,26 +157,28 @@ class LiveFigures(Collector):
         yield from self._services()
 
     def _inbox(self) -> Iterator[Metric]:
-        if self.waiting is not None and self.listed_at is not None:
-            yield _gauge("inbox_waiting_mails", "Mails without an outcome when the inbox was listed.", self.waiting)
-            at = "inbox_listed_timestamp_seconds"
-            yield _gauge(at, "When the inbox was last listed, in seconds since 1970.", self.listed_at)
-        if self.oldest_received is not None:
+        standing = self._standing
+        if standing.waiting is not None and standing.listed_at is not None:
+            yield _gauge("inbox_waiting_mails", "Mails without an outcome when the inbox was listed.", standing.waiting)
+            at, listed_at = "inbox_listed_timestamp_seconds", round(wall_time(standing.listed_at), 1)
+            yield _gauge(at, "When the inbox was last listed, in seconds since 1970.", listed_at)
+        if standing.oldest_received is not None:
             at = "inbox_oldest_mail_timestamp_seconds"
-            yield _gauge(at, "When the oldest mail that waits came; nothing where none does.", self.oldest_received)
+            yield _gauge(at, "When the oldest mail that waits came; nothing where none does.", standing.oldest_received)
 
     def _services(self) -> Iterator[Metric]:
-        circuits = self.circuits()
+        circuits, since_of = self.circuits(), {each.service: each.since for each in self._standing.outages}
+        self._known |= since_of.keys()
         down = GaugeMetricFamily(f"{PREFIX}_service_down", "Whether mail waits for a service.", labels=("service",))
         for service in sorted(self._known | {circuit.name for circuit in circuits.values()}):
-            down.add_metric((service,), service in self._down)
+            down.add_metric((service,), service in since_of)
         yield down
         since = GaugeMetricFamily(
             f"{PREFIX}_service_down_since_timestamp_seconds",
             "Since when; nothing of one that is up.",
             labels=("service",),
         )
-        for service, moment in sorted(self._down.items()):
+        for service, moment in sorted(since_of.items()):
             since.add_metric((service,), round(wall_time(moment), 1))
         yield since
         states = GaugeMetricFamily(

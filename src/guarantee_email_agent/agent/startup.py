@@ -17,15 +17,8 @@ from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
 from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring
-from guarantee_email_agent.agent.observer import DaemonObserver
-from guarantee_email_agent.agent.outages import (
-    MAILS,
-    TICKETING,
-    WARRANTY_SYSTEM,
-    CurrentOutages,
-    service_addresses,
-)
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier
+from guarantee_email_agent.agent.standing import MAILS, TICKETING, WARRANTY_SYSTEM, Standing
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.processor import InstructionSource
@@ -100,7 +93,7 @@ async def _run(config: Config, *, once: bool, take_over: bool) -> int:
             monitoring.expect(source.load().scenarios)
             async with _in_background(watch_instructions(source, config.agent.poll_interval_s, monitoring.expect)):
                 code = await _watch(daemon, once)
-            daemon.outages.stopped(once=once)
+            daemon.standing.stopped(once=once)
             return code
     except asyncio.CancelledError:
         if stop.is_set() and not started.is_set():
@@ -199,7 +192,6 @@ async def _log_inbox(daemon: Daemon) -> None:
 async def open_daemon(
     config: Config,
     stop: asyncio.Event,
-    observers: Sequence[DaemonObserver] = (),
     *,
     take_over: bool = False,
     monitoring: Monitoring | None = None,
@@ -236,17 +228,15 @@ async def open_daemon(
             await _claim_mailbox(services.mail, ledger_id, take_over=take_over)
         first_start = await asyncio.to_thread(ledger.first_start, mailbox_key, earliest)
         since = answer_since(config.agent, first_start if known is None else known)
-        if monitoring is not None:
-            observers = (*observers, *monitoring.observers)
+        standing = monitoring.standing if monitoring else Standing.of(config)
         watchdog = monitoring.loop_watchdog if monitoring else None
         ours = require_ours if answers else None
         silence = monitoring.health.silence if monitoring is not None else None
-        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, silence)
+        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, standing, silence)
         await stack.enter_async_context(heartbeat.beating())
-        observers = (*observers, heartbeat)
-        outages = CurrentOutages(service_addresses(config), templates=config.llm.when_down == "template")
+        standing.listeners.append(heartbeat.mail_worked)
         reread = partial(ledger.first_start, mailbox_key) if by_first_start else None
-        daemon = Daemon(worker, clock, stop, observers, since, ours, outages, watchdog=watchdog, first_start=reread)
+        daemon = Daemon(worker, clock, stop, standing, since, ours, watchdog, reread)
         if monitoring is not None:
             monitoring.watch(daemon, lambda: services.circuits | _model_circuit(daemon))
         yield daemon, services
@@ -312,7 +302,7 @@ async def connection_problem(test: Awaitable[bool]) -> AgentError | None:
 
 
 def _summary(daemon: Daemon) -> str:
-    counts, left = daemon.finished, Counter(daemon.queue.unfinished.values())
+    counts, left = daemon.standing.finished, Counter(daemon.queue.unfinished.values())
     return (
         f"Emails answered: {counts['answered']}, drafted: {counts['drafted']}, observed: {counts['observed']}, "
         f"handed over: {counts['handed_over']}, not answered: {counts['not_answered']}, quarantined: "
