@@ -218,11 +218,11 @@ class TestAtTheStart:
         assert company.run("run", "--once").returncode == 0
         with closing(sqlite3.connect(company.folder / "ledger.db")) as ledger:
             with ledger:
-                ledger.execute("UPDATE ledger_facts SET value = '2' WHERE name = 'schema_version'")
+                ledger.execute("UPDATE ledger_facts SET value = '4' WHERE name = 'schema_version'")
             checked = company.run("check", "--inbox")
             assert checked.returncode == 0, checked.stdout
             assert (
-                "    An earlier version of the agent wrote it (schema 2): `run` brings it up to date" in checked.stdout
+                "    An earlier version of the agent wrote it (schema 4): `run` brings it up to date" in checked.stdout
             )
             found = ledger.execute("SELECT value FROM ledger_facts WHERE name = 'schema_version'").fetchall()
         assert found == [("2",)]

@@ -291,11 +291,6 @@ class Ledger:
         with self._database.read_transaction() as connection:
             return str(read_fact(connection, LEDGER_ID))
 
-    def id_if_known(self) -> str | None:
-        """The same; None in a ledger of an earlier version that had none."""
-        with self._database.read_transaction() as connection:
-            return read_fact(connection, LEDGER_ID)
-
     def first_start(self, mailbox_key: str, earliest: float | None = None) -> float:
         """When `run` was first started on this mailbox: at the first call now, and at every later one the same.
 
