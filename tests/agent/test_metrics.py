@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from mailbox_in_memory import INSTRUCTIONS, integration_error
+from mailbox_in_memory import integration_error
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from virtual_time import VirtualClock
@@ -17,22 +16,13 @@ from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdo
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.metrics import MAX_SCENARIOS, Metrics
 from guarantee_email_agent.agent.standing import Standing
-from guarantee_email_agent.config.settings import AgentSettings, Config, Llm, Mode
-from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.config.settings import Config, Llm
 from guarantee_email_agent.services.ports import InboxEntry, Outcome
 from guarantee_email_agent.utils.circuit_breaker import FAILURES, CircuitBreaker
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError
 
-SCENARIOS = InstructionFiles(INSTRUCTIONS / "main.md", INSTRUCTIONS / "scenarios").load().scenarios
 NOW = 1_800_000_000.0
-
-
-@dataclass(frozen=True)
-class Busy:
-    """A daemon with so many mails."""
-
-    in_progress: int
 
 
 class Observed:
@@ -87,23 +77,6 @@ class TestMails:
         assert observed.series("mails_total")["quarantined", ""] == 0
         observed.work(ended("quarantined", scenario="valid-warranty"))
         assert observed.series("mails_total")["quarantined", ""] == 1
-
-    def test_so_is_the_first_reply_by_a_scenario_of_the_instructions(self, observed: Observed) -> None:
-        observed.metrics.expect(SCENARIOS)
-        assert observed.series("mails_total")["answered", "valid-warranty"] == 0
-
-    @pytest.mark.parametrize(("mode", "outcome"), [("answer", "answered"), ("drafts", "drafted")])
-    def test_no_other_outcome_of_a_scenario_is_expected(self, mode: Mode, outcome: str) -> None:
-        observed = Observed(Config(agent=AgentSettings(mode=mode)))
-        observed.metrics.expect(SCENARIOS)
-        of_scenarios = {labels for labels in observed.series("mails_total") if labels[1]}
-        answering = {each.name for each in SCENARIOS} - {"hand-over", "no-reply"}
-        assert of_scenarios == {(outcome, name) for name in answering}
-
-    def test_an_observer_would_also_hand_over(self) -> None:
-        observed = Observed(Config(agent=AgentSettings(mode="observe")))
-        observed.metrics.expect(SCENARIOS)
-        assert observed.series("mails_total")["observed", "hand-over"] == 0
 
     @pytest.mark.parametrize("why", ["failed", "outage", "busy", "waiting", "gone"])
     def test_a_try_without_an_outcome_is_no_mail(self, observed: Observed, why: Disposition) -> None:
@@ -182,7 +155,7 @@ class TestInbox:
         assert observed.value("inbox_oldest_mail_timestamp_seconds") is None
 
     def test_how_many_are_worked_on(self, observed: Observed) -> None:
-        observed.metrics.watch(Busy(2), dict)
+        observed.standing.in_progress = 2
         assert observed.value("mails_in_progress") == 2
 
 
@@ -201,7 +174,7 @@ class TestServices:
 
     def test_the_state_of_a_circuit(self, observed: Observed) -> None:
         circuit = CircuitBreaker("warranty_api", VirtualClock())
-        observed.metrics.watch(Busy(0), lambda: {"warranty_api": circuit})
+        observed.standing.circuits = lambda: {"warranty_api": circuit}
         assert observed.series("circuit_state")["warranty_api", "closed"] == 1
         for _ in range(FAILURES):
             with pytest.raises(IntegrationError):
@@ -214,7 +187,7 @@ class TestServices:
 
     def test_the_services_of_circuits_are_told_before_they_fail(self, observed: Observed) -> None:
         circuit = CircuitBreaker("mail", VirtualClock())
-        observed.metrics.watch(Busy(0), lambda: {"mail": circuit, "mail_sending": circuit})
+        observed.standing.circuits = lambda: {"mail": circuit, "mail_sending": circuit}
         assert observed.series("service_down") == {("mail",): 0}
 
 

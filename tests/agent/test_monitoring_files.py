@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -45,7 +44,7 @@ def told_metrics() -> set[str]:
     standing = Standing(now=clock.monotonic)
     metrics = Metrics(config, Health(clock, LoopWatchdog(clock), HealthLimits.of(config), standing), standing)
     standing.inbox_listed(1, 1.0)
-    metrics.watch(SimpleNamespace(in_progress=0), lambda: {"mail": CircuitBreaker("mail", clock)})
+    standing.circuits = lambda: {"mail": CircuitBreaker("mail", clock)}
     standing.failed(integration_error("mail_timeout"))
     told = generate_latest(metrics.registry).decode()
     return {sample.name for family in text_string_to_metric_families(told) for sample in family.samples} | {

@@ -225,7 +225,7 @@ class TestAtTheStart:
                 "    An earlier version of the agent wrote it (schema 4): `run` brings it up to date" in checked.stdout
             )
             found = ledger.execute("SELECT value FROM ledger_facts WHERE name = 'schema_version'").fetchall()
-        assert found == [("2",)]
+        assert found == [("4",)]
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who leaves files that others cannot write")
     def test_a_check_by_root_leaves_no_file_of_roots(self, company: Company) -> None:

@@ -151,7 +151,7 @@ def test_who_only_reads_leaves_an_old_ledger_as_it_is(old_ledger: str, ledger_sq
     assert ledger is not None
     with closing(ledger):
         assert ledger.schema_version < SCHEMA_VERSION
-        assert ledger.observed([mail(101)]) == set()
+        assert ledger.inbox([mail(101)]).observed == set()
         assert ledger.first_start_if_known(mail(0)) is None
     facts = ledger_sql.rows("SELECT * FROM ledger_facts ORDER BY name")
     assert (structure(old_ledger), ledger_sql.rows(MAILS), facts) == before

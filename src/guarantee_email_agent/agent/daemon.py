@@ -215,6 +215,12 @@ class Daemon:
     def _start(self, mail_id: str, work: Coroutine[Any, Any, None]) -> None:
         self.queue.start(mail_id)
         self._tasks.add(asyncio.create_task(work))
+        self.standing.in_progress = len(self._tasks)
+
+    def _end_task(self) -> None:
+        """Of the task that runs."""
+        self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+        self.standing.in_progress = len(self._tasks)
 
     async def _correct_first_start(self, read: Callable[[], float]) -> None:
         """What comes before a first start in the future would be too old for good, and nobody would know."""
@@ -241,11 +247,6 @@ class Daemon:
     def _tell_of_waiting(self) -> None:
         listed, oldest = self._waiting
         self.standing.inbox_listed(listed + self._unlisted.number, oldest)
-
-    @property
-    def in_progress(self) -> int:
-        """Mails that are worked on."""
-        return len(self._tasks)
 
     async def count_inbox(self) -> dict[str, int]:
         """How many mails of the inbox would be answered, were observed, are left alone, or bear which mark."""
@@ -287,7 +288,7 @@ class Daemon:
             logger.debug("Unexpected failure", exc_info=True)
             self._record(entry, WorkResult("failed", OUTAGE_BACKOFF.longest_s))
         finally:
-            self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+            self._end_task()
 
     async def _settle(self, mail: str) -> None:
         retry_s: float | None = OUTAGE_BACKOFF.longest_s
@@ -301,7 +302,7 @@ class Daemon:
             logger.error("Email %s is left open: unexpected %s", mail, type(error).__name__)
             logger.debug("Unexpected failure", exc_info=True)
         finally:
-            self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+            self._end_task()
             self.queue.settled(mail, None if retry_s is None else self._clock.monotonic() + max(retry_s, 1.0))
 
     def _record(self, entry: InboxEntry, result: WorkResult) -> None:

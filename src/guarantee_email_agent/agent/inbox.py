@@ -80,8 +80,8 @@ async def count_inbox(
     if ledger is None:
         return {"unprocessed": waiting, "observed": 0, **counts}
     entries = await mailbox.list_unprocessed(MAX_LISTED, inbox_filter)
-    observed = await asyncio.to_thread(ledger.observed, [location_key(entry.id) for entry in entries])
-    return {"unprocessed": max(waiting - len(observed), 0), "observed": len(observed), **counts}
+    known = await asyncio.to_thread(ledger.inbox, [location_key(entry.id) for entry in entries])
+    return {"unprocessed": max(waiting - len(known.observed), 0), "observed": len(known.observed), **counts}
 
 
 class UnlistedMails:

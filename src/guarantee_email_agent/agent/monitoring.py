@@ -7,7 +7,7 @@ import errno
 import logging
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -16,15 +16,13 @@ from guarantee_email_agent.agent.sd_notify import ServiceNotifier, status_line
 from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.config.operation_settings import MetricsSettings
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.instructions.instruction import ScenarioInstruction
-from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.loopback import is_loopback
 
 if TYPE_CHECKING:  # loaded where metrics are wanted: 80 ms, and a package of an extra
-    from guarantee_email_agent.agent.metrics import Metrics, WatchedDaemon
+    from guarantee_email_agent.agent.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -56,16 +54,6 @@ class Monitoring:
             from guarantee_email_agent.agent.metrics import Metrics
 
             self._metrics = Metrics(config, self.health, self.standing)
-
-    def watch(self, daemon: WatchedDaemon, circuits: Callable[[], Mapping[str, CircuitBreaker]]) -> None:
-        """As `Metrics.watch`."""
-        if self._metrics is not None:
-            self._metrics.watch(daemon, circuits)
-
-    def expect(self, scenarios: Iterable[ScenarioInstruction]) -> None:
-        """As `Metrics.expect`, once others are in use."""
-        if self._metrics is not None:
-            self._metrics.expect(scenarios)
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:

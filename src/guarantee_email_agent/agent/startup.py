@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
@@ -22,7 +22,6 @@ from guarantee_email_agent.agent.standing import MAILS, TICKETING, WARRANTY_SYST
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.processor import InstructionSource
-from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
@@ -90,8 +89,7 @@ async def _run(config: Config, *, once: bool, take_over: bool) -> int:
             started.set()
             notifier.ready()
             source = daemon.worker.processor.instructions
-            monitoring.expect(source.load().scenarios)
-            async with _in_background(watch_instructions(source, config.agent.poll_interval_s, monitoring.expect)):
+            async with _in_background(watch_instructions(source, config.agent.poll_interval_s)):
                 code = await _watch(daemon, once)
             daemon.standing.stopped(once=once)
             return code
@@ -101,9 +99,7 @@ async def _run(config: Config, *, once: bool, take_over: bool) -> int:
         raise
 
 
-async def watch_instructions(
-    source: InstructionSource, interval_s: float, expect: Callable[[Iterable[ScenarioInstruction]], None]
-) -> None:
+async def watch_instructions(source: InstructionSource, interval_s: float) -> None:
     """Look at the files between mails, too, so that a mistake in one is told before a customer waits for it."""
     used = source.load()
     while True:
@@ -111,7 +107,6 @@ async def watch_instructions(
         if (found := source.load()) is not used:
             used = found
             logger.info("Changed instruction files are in use from now on")
-            expect(found.scenarios)
 
 
 @asynccontextmanager
@@ -133,8 +128,8 @@ async def _watch(daemon: Daemon, once: bool) -> int:
     complete = True
     try:
         async with (
-            _in_background(prune_each_day(ledger, SystemClock())),
-            _in_background(count_each_hour(daemon, SystemClock())),
+            _in_background(each(SECONDS_PER_DAY, SystemClock(), partial(_prune, ledger))),
+            _in_background(each(_COUNTED_S, SystemClock(), daemon.count_inbox)),
         ):
             if once:
                 complete = await daemon.drain()
@@ -145,19 +140,14 @@ async def _watch(daemon: Daemon, once: bool) -> int:
     return EXIT_SUCCESS if complete else EXIT_FAILURE
 
 
-async def prune_each_day(ledger: Ledger, clock: Clock) -> None:
-    """Until it is cancelled. Looked at more rarely, the clock would not count as steady, and nothing be forgotten."""
+async def each(interval_s: float, clock: Clock, work: Callable[[], Awaitable[object]]) -> None:
+    """Until it is cancelled. Were it looked at more rarely than each day, the ledger's clock would not count as steady,
+    and nothing be forgotten; what is too old is in no list, and people are to see how much of it there is.
+    """
     while True:
-        await clock.sleep(SECONDS_PER_DAY)
-        await _prune(ledger)
-
-
-async def count_each_hour(daemon: Daemon, clock: Clock) -> None:
-    """Until it is cancelled: what is too old is in no list, and people are to see how much of it there is."""
-    while True:
-        await clock.sleep(_COUNTED_S)
+        await clock.sleep(interval_s)
         with suppress(AgentError):  # the list of the inbox says more
-            await daemon.count_inbox()
+            await work()
 
 
 async def _prune(ledger: Ledger) -> None:
@@ -237,8 +227,7 @@ async def open_daemon(
         standing.listeners.append(heartbeat.mail_worked)
         reread = partial(ledger.first_start, mailbox_key) if by_first_start else None
         daemon = Daemon(worker, clock, stop, standing, since, ours, watchdog, reread)
-        if monitoring is not None:
-            monitoring.watch(daemon, lambda: services.circuits | _model_circuit(daemon))
+        standing.circuits = lambda: services.circuits | _model_circuit(daemon)
         yield daemon, services
 
 

@@ -324,12 +324,6 @@ class Ledger:
         observed = frozenset(place for place, outcome in outcomes.items() if outcome == "observed")
         return InboxState(frozenset(outcomes), observed, released)
 
-    def observed(self, location_keys: Sequence[str]) -> set[str]:
-        """Those of these locations where a mail lies that was only observed."""
-        with self._database.read_transaction() as connection:
-            outcomes = _outcomes(connection, location_keys)
-        return {place for place, outcome in outcomes.items() if outcome == "observed"}
-
     def prune(self, older_than_days: int) -> int:
         """Forget mails that ended so long ago, as `pruning.prune` says; returns how many."""
         return prune(self._database, older_than_days)
