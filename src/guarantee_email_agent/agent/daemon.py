@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from guarantee_email_agent.agent.health import LoopWatchdog
 from guarantee_email_agent.agent.identity_key import key_of_location, key_of_mailbox
-from guarantee_email_agent.agent.inbox import MAX_LISTED, UnlistedMails, answer_since, count_inbox, inbox_filter
+from guarantee_email_agent.agent.inbox import MAX_LISTED, answer_since, count_inbox, inbox_filter
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.mail_queue import MailQueue
 from guarantee_email_agent.agent.mail_worker import MailWorker
@@ -68,8 +68,8 @@ class Daemon:
         self.queue = MailQueue()
         self._clock, self._stop = clock, stop
         self.standing = standing or Standing()
-        self._waiting: tuple[int, float | None] = (0, None)  # of those listed: how many, and since when
-        self._unlisted = UnlistedMails(self._tell_of_waiting)
+        self._unlisted = 0  # mails that wait beyond a list that was full
+        self._counting: asyncio.Task[None] | None = None
         self._watchdog = watchdog or LoopWatchdog(clock)
         self.answer_since = answer_since
         self._require_ours, self._first_start = require_ours, first_start
@@ -144,9 +144,10 @@ class Daemon:
             yield
         finally:
             tasks = [self._stopped, self._owner_watch, *self._tasks]
+            tasks += [self._counting] if self._counting else []
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(self._unlisted.aclose(), *tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _watch_owner(self) -> None:
         """Until `stop` is set; raises ConfigurationError once the mailbox is served with another ledger."""
@@ -193,8 +194,7 @@ class Daemon:
         location_keys = {entry.id: self._location_key(entry.id) for entry in entries}
         known = await asyncio.to_thread(self.worker.ledger.inbox, list(location_keys.values()))
         if known.released and not self.queue.is_draining:  # the ledger knows, and this agent may remember a longer wait
-            waiting = self.queue.waiting_ids()
-            self.queue.release([mail for mail in waiting if self._location_key(mail) in known.released])
+            self.queue.release(lambda mail_id: self._location_key(mail_id) in known.released)
         observed = (mail for mail, key in location_keys.items() if key in known.observed)
         started = self.queue.pass_over(observed, now)
         self._look_over(entries, limit, listed_at)
@@ -236,17 +236,22 @@ class Daemon:
     def _look_over(self, entries: Sequence[InboxEntry], limit: int, now: float) -> None:
         """How many mails wait, and since when. now: on the ledger's clock, when the list was asked for."""
         waiting = [entry for entry in entries if self.queue.is_waiting(entry.id)]
+        oldest = min((entry.received for entry in waiting if entry.received), default=None)
         if len(entries) < limit:
-            self._unlisted.reset()
-        else:
-            self._unlisted.count(self.worker.mailbox, self._inbox_filter(now), len(entries))
-        self._waiting = len(waiting), min((entry.received for entry in waiting if entry.received), default=None)
-        self._tell_of_waiting()
+            self._unlisted = 0
+            if self._counting is not None:
+                self._counting.cancel()
+        self.standing.inbox_listed(len(waiting) + self._unlisted, oldest)
+        if len(entries) == limit and (self._counting is None or self._counting.done()):
+            self._counting = asyncio.create_task(self._count_unlisted(len(entries), now))
         self.standing.inbox_answered(self.queue.waited_for, now)
 
-    def _tell_of_waiting(self) -> None:
-        listed, oldest = self._waiting
-        self.standing.inbox_listed(listed + self._unlisted.number, oldest)
+    async def _count_unlisted(self, listed: int, now: float) -> None:
+        """Beside the work: a large mailbox may take minutes for it."""
+        with suppress(AgentError):  # mails can be worked on all the same
+            counts = await self.worker.mailbox.count_by_outcome(self._inbox_filter(now))
+            self._unlisted = max(0, counts.get("unprocessed", 0) - listed)
+            self.standing.inbox_listed(listed + self._unlisted, self.standing.oldest_received)
 
     async def count_inbox(self) -> dict[str, int]:
         """How many mails of the inbox would be answered, were observed, are left alone, or bear which mark."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import Final, Literal
@@ -31,7 +31,7 @@ class QueuedMail:
 
 
 class MailQueue:
-    """is_draining: what was tried is due again by `free` alone."""
+    """is_draining: what was tried is due again by `free` alone. Moments are those of a monotonic clock."""
 
     def __init__(self) -> None:
         self.is_draining = False
@@ -82,13 +82,12 @@ class MailQueue:
         self._mails |= {mail_id: QueuedMail("observed") for mail_id in new}
         return len(new)
 
-    def release(self, mail_ids: Collection[str]) -> None:
-        """A person wants these to be tried now."""
-        for mail_id in mail_ids:
-            mail = self._mails[mail_id]
-            if mail.state == "left":
+    def release(self, is_released: Callable[[str], bool]) -> None:
+        """A person wants these to be tried now, which are not due yet and stood in a list."""
+        for mail_id, mail in list(self._mails.items()):
+            if mail.state == "left" and is_released(mail_id):
                 mail.due_at = 0.0
-            elif mail.state in ("observed", "gone"):
+            elif mail.state in ("observed", "gone") and is_released(mail_id):
                 del self._mails[mail_id]
 
     def free(self, dispositions: Collection[Disposition]) -> bool:
@@ -136,10 +135,6 @@ class MailQueue:
             del self._mails[mail_id]
         else:
             self._mails[mail_id] = QueuedMail("taken", due_at)
-
-    def waiting_ids(self) -> list[str]:
-        """Of mails that are not due yet, and stood in a list."""
-        return [mail_id for mail_id, mail in self._mails.items() if mail.state in ("left", "observed", "gone")]
 
     def _due_at(self, moment: float) -> float:
         return inf if self.is_draining else moment
