@@ -183,7 +183,7 @@ def _label_of(data: Mapping[str, Any]) -> dict[str, str]:
 
 def _spelled(number: str) -> str:
     """A pattern of a number, however it is spelled."""
-    between = r"[\W_]*"
+    between = r"[\W_]*+"  # possessive: there is one way to match it
     return f"^(?i:{between}(SN)?{between}{between.join(number_key(number))}{between})$"
 
 
