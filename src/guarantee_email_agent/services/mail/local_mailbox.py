@@ -6,16 +6,11 @@ import threading
 from collections.abc import Mapping
 from itertools import count
 from operator import methodcaller
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from guarantee_email_agent.services.blocking import BlockingService
 from guarantee_email_agent.services.call_errors import forbid_repeat
-from guarantee_email_agent.services.mail.mail_store import (
-    MailStore,
-    MarkedMailStore,
-    OwnedMailStore,
-    SearchableMailStore,
-)
+from guarantee_email_agent.services.mail.mail_store import OwnMailStore
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
     DraftState,
@@ -30,10 +25,6 @@ from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.retry import Backoff
 
 _PROOF_BACKOFF: Final = Backoff(0.25, growth=1.5, longest_s=2.0)
-
-
-class OwnMailStore(MailStore, SearchableMailStore, MarkedMailStore, OwnedMailStore, Protocol):
-    """What a Maildir and an IMAP mailbox both are."""
 
 
 class LocalMailbox:
