@@ -81,6 +81,10 @@ class Sentence(Conditional):
     def render(self, facts: Mapping[str, str | None]) -> str:
         return _join(_pieces(self.parts, facts, ()), facts)
 
+    def selected(self, _facts: Mapping[str, str | None], _chosen: Collection[str]) -> Sentence | None:
+        """What is said where its conditions hold, by the same arguments as `Choice.selected`."""
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class ChoosableSentence(Sentence):
@@ -91,6 +95,9 @@ class ChoosableSentence(Sentence):
 
     use: str
     hints: str
+
+    def selected(self, _facts: Mapping[str, str | None], chosen: Collection[str]) -> Sentence | None:
+        return self if self.id in chosen else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +150,8 @@ class ReplyTemplate(Conditional):
 
     def sentences(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> dict[str, str]:
         """The words of each sentence with an id that is said, in order; raises as `render` does."""
-        return {sentence.id: sentence.render(facts) for sentence in _said(self.parts, facts, chosen)}
+        selected = (part.selected(facts, chosen) for part in self.open_parts(facts))
+        return {sentence.id: sentence.render(facts) for sentence in selected if sentence is not None}
 
     def offered(self, facts: Mapping[str, str | None]) -> tuple[OfferedSentence, ...]:
         """The sentences between which the facts leave a choice, in order."""
@@ -152,13 +160,13 @@ class ReplyTemplate(Conditional):
         for part in self.open_parts(facts):
             if isinstance(part, ChoosableSentence):
                 offered.append(OfferedSentence(part, None))
-            elif len(allowed := part.allowed(facts)) > 1:
+            elif isinstance(part, Choice) and len(allowed := part.allowed(facts)) > 1:
                 group = next(groups)
                 offered.extend(OfferedSentence(sentence, group) for sentence in allowed)
         return tuple(offered)
 
-    def open_parts(self, facts: Mapping[str, str | None]) -> Iterator[ChoosableSentence | Choice]:
-        """What the facts allow of optional sentences and of choices, in order."""
+    def open_parts(self, facts: Mapping[str, str | None]) -> Iterator[Sentence | Choice]:
+        """What the facts allow of sentences and of choices, in order."""
         return _open_parts(self.parts, facts)
 
     def all_parts(self) -> Iterator[Part]:
@@ -190,7 +198,7 @@ def _pieces(parts: Sequence[Part], facts: Mapping[str, str | None], chosen: Coll
         elif isinstance(part, Choice):
             if sentence := part.selected(facts, chosen):
                 pieces += _pieces(sentence.parts, facts, chosen)
-        elif part.holds(facts) and (not isinstance(part, ChoosableSentence) or part.id in chosen):
+        elif part.holds(facts) and (not isinstance(part, Sentence) or part.selected(facts, chosen)):
             inner = _pieces(part.parts, facts, chosen)
             pieces += inner
             if part.gap and inner:
@@ -198,24 +206,12 @@ def _pieces(parts: Sequence[Part], facts: Mapping[str, str | None], chosen: Coll
     return pieces
 
 
-def _said(parts: Sequence[Part], facts: Mapping[str, str | None], chosen: Collection[str]) -> Iterator[Sentence]:
-    for part in parts:
-        if isinstance(part, Choice):
-            if sentence := part.selected(facts, chosen):
-                yield sentence
-        elif isinstance(part, Conditional) and part.holds(facts):
-            if not isinstance(part, Sentence):
-                yield from _said(part.parts, facts, chosen)
-            elif not isinstance(part, ChoosableSentence) or part.id in chosen:
-                yield part
-
-
-def _open_parts(parts: Sequence[Part], facts: Mapping[str, str | None]) -> Iterator[ChoosableSentence | Choice]:
+def _open_parts(parts: Sequence[Part], facts: Mapping[str, str | None]) -> Iterator[Sentence | Choice]:
     for part in parts:
         if isinstance(part, Choice):
             yield part
         elif isinstance(part, Conditional) and part.holds(facts):
-            if isinstance(part, ChoosableSentence):
+            if isinstance(part, Sentence):
                 yield part
             else:
                 yield from _open_parts(part.parts, facts)
