@@ -103,6 +103,9 @@ def test_a_label_expects_the_outcome_the_number_and_what_it_is_worth(mails: Path
     draw(mails, folder)
     label_all(folder)
     suite = ScenarioFolder(folder, BUILT_IN)
+    with pytest.raises(ConfigurationError, match="'seal' it before anybody sees a result"):
+        suite.evaluate()
+    (folder / "_manifest.yml").unlink()
     assert suite.evaluate(only=("valid_*",))[0] == 0
     item = next(each for each in MailLabels(folder, BUILT_IN).items() if "SN-" in dict(each.texts)["Mail"])
     assert [field.value for field in item.fields][::2] == ["valid-warranty warranty_api valid", "ordinary"]
