@@ -142,3 +142,6 @@ def test_what_cannot_be_drawn_or_sealed_is_refused(mails: Path, tmp_path: Path) 
         seal(tmp_path / "b")
     with pytest.raises(ConfigurationError, match="was not drawn by 'sample'"):
         seal(mails)
+    (tmp_path / "b" / "unlabelled_001.yaml").write_text("input: {email: none}\n", encoding="utf-8")
+    with pytest.raises(AgentError, match=r"unlabelled_001\.yaml was not written by 'sample'"):
+        MailLabels(tmp_path / "b", BUILT_IN).items()
