@@ -35,7 +35,6 @@ from guarantee_email_agent.solving.agents.script_agent import script_agent_facto
 from guarantee_email_agent.solving.run_limits import Interruption, RunLimits
 from guarantee_email_agent.solving.run_recorder import EarlierRun, OutputFiles
 from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
-from guarantee_email_agent.solving.tools import SandboxApi
 from guarantee_email_agent.utils.clock import utc_now
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.parallel import map_in_order
@@ -81,7 +80,7 @@ def task_runner(
     *,
     started: Callable[[], str],
     open_sandbox: OpenSandbox | None = None,
-    connect: Callable[[str], SandboxApi] | None = None,
+    connect: Callable[[str], SandboxClient] | None = None,
 ) -> TaskRunner:
     """Raises ConfigurationError for an agent that cannot be used."""
     return TaskRunner(
@@ -143,7 +142,7 @@ def solve_command(
     load_config: Callable[[], Config],
     started: Callable[[], str],
     open_sandbox: OpenSandbox | None = None,
-    connect: Callable[[str], SandboxApi] | None = None,
+    connect: Callable[[str], SandboxClient] | None = None,
 ) -> int:
     """Work on what the options name, print the outcome to `stream` and progress to `console`; the exit code.
 
