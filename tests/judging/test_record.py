@@ -155,7 +155,6 @@ class TestFiles:
         assert caught.value.message.startswith(f"{path}: ")
         assert len(caught.value.message.splitlines()) == 1
 
-
     @pytest.mark.parametrize("value", [{(1, 2): 3}, 10**5000], ids=["key", "number"])
     def test_what_json_cannot_hold_leaves_the_former_record(self, tmp_path: Path, value: Any) -> None:
         write_record(tmp_path / "six.json", {"task_result": "42"})
