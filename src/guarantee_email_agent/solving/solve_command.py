@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from guarantee_email_agent.judging.grade_recorder import GradeRecorder
     from guarantee_email_agent.runlog.records import KeptRun
 
+logger = logging.getLogger(__name__)
+
 AgentKind = Literal["llm", "script", "command", "human"]
 JUDGE_MARGIN_S: Final = 3600.0
 """Seconds that a sandbox may live on for its judge."""
@@ -129,9 +131,6 @@ def _agent_factory(options: SolveOptions, load_config: Callable[[], Config]) -> 
             return program_agent_factory(options.command)
         case "human":
             return human_agent_factory(sys.stdin, options.jobs)
-
-
-logger = logging.getLogger(__name__)
 
 
 def solve_command(
