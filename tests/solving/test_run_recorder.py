@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -127,51 +128,31 @@ def test_what_is_not_of_a_run_stays(outputs: OutputFiles, tmp_path: Path) -> Non
     assert sorted(path.name for path in folder.iterdir()) == ["assets", "test.py"]
 
 
-def test_a_file_in_the_place_of_the_folder_stays(outputs: OutputFiles, tmp_path: Path) -> None:
-    (tmp_path / "sum.outputs").write_text("mine")
-    outputs.remove()
-    assert outputs.keep(1, LONG)["output_lost"] == "it cannot be written (Not a directory)"
-    assert (tmp_path / "sum.outputs").read_text() == "mine"
-
-
-def test_a_link_in_the_place_of_the_folder_is_not_followed(outputs: OutputFiles, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "mine.txt").write_text("mine")
-    folder = tmp_path / "sum.outputs"
-    folder.symlink_to(elsewhere)
-    lost = outputs.keep(1, LONG)
-    assert (lost["output_file"], lost["output_lost"]) == (None, "it cannot be written (Not a directory)")
-    outputs.remove()
-    assert not folder.is_symlink()
-    assert outputs.keep(1, LONG)["output_file"] is not None
-    assert [path.name for path in elsewhere.iterdir()] == ["mine.txt"]
-
-
-def test_a_link_in_the_place_of_a_file_is_not_followed(outputs: OutputFiles, tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine")
-    (tmp_path / "sum.outputs").mkdir()
-    (tmp_path / "sum.outputs" / "0001.txt").symlink_to(tmp_path / "mine.txt")
-    assert outputs.keep(1, LONG)["output_file"] is None
-    assert (tmp_path / "mine.txt").read_text() == "mine"
-
-
-def test_links_in_the_folder_are_removed_and_not_what_they_lead_to(outputs: OutputFiles, tmp_path: Path) -> None:
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / "file").touch()
-    (tmp_path / "sum.outputs").mkdir()
-    (tmp_path / "sum.outputs" / "0001.txt").symlink_to(tmp_path / "kept")
-    outputs.remove()
-    assert not (tmp_path / "sum.outputs").exists()
-    assert (tmp_path / "kept" / "file").exists()
-
-
-def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(outputs: OutputFiles, tmp_path: Path) -> None:
-    (tmp_path / "sum.outputs").mkdir()
-    os.mkfifo(tmp_path / "sum.outputs" / "0001.txt")
-    assert outputs.keep(1, LONG)["output_lost"] == "it cannot be written (File exists)"
-
-
 def test_a_name_that_is_too_long_costs_the_output_alone(tmp_path: Path) -> None:
     lost = OutputFiles(tmp_path / f"{'x' * 250}.json").keep(1, LONG)
     assert lost["output_lost"] == "it cannot be written (File name too long)"
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda folder, _: folder.write_text("mine"), "Not a directory"),
+        (lambda folder, mine: folder.symlink_to(mine.parent), "Not a directory"),
+        (lambda folder, mine: (folder.mkdir(), (folder / "0001.txt").symlink_to(mine)), "File exists"),
+        (lambda folder, _: (folder.mkdir(), os.mkfifo(folder / "0001.txt")), "File exists"),
+    ],
+    ids=["file", "link", "link within", "pipe within"],
+)
+def test_what_stands_in_the_place_of_an_output_is_neither_followed_nor_waited_for(
+    outputs: OutputFiles, tmp_path: Path, make: Callable[[Path, Path], object], why: str
+) -> None:
+    folder, mine = tmp_path / "sum.outputs", tmp_path / "elsewhere" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    make(folder, mine)
+    lost = outputs.keep(1, LONG)
+    assert (lost["output_file"], lost["output_lost"]) == (None, f"it cannot be written ({why})")
+    outputs.remove()
+    assert (mine.read_text(), os.listdir(mine.parent)) == ("mine", ["mine.txt"])
+    # Nothing stays but what is no output.
+    assert not os.path.lexists(folder) or (folder.is_file() and folder.read_text() == "mine")
