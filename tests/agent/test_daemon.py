@@ -40,7 +40,7 @@ def test_altered_copies_of_a_mail_get_one_reply_and_a_person(ledger: Ledger) -> 
     inbox.mailbox.mails["with a footer"] = first + b"This mail was scanned.\r\n"
     inbox.mailbox.mails["forwarded"] = first.replace(b"customer@example.org", b"forwarder@example.net")
     assert inbox.drain()
-    assert inbox.daemon.finished == {"answered": 1, "handed_over": 3}
+    assert inbox.daemon.standing.finished == {"answered": 1, "handed_over": 3}
 
 
 class TestWithoutTheModel:
@@ -52,7 +52,7 @@ class TestWithoutTheModel:
         inbox.use_model(DownModel(), shipped_interpreter())
         with caplog.at_level(logging.INFO):
             assert inbox.drain()
-        assert inbox.daemon.finished == {"answered": mails}
+        assert inbox.daemon.standing.finished == {"answered": mails}
         assert caplog.text.count("(valid-warranty, by template, ticket ") == mails
 
     def test_the_ledger_says_that_it_was_a_template_and_the_conversation_goes_on(
@@ -74,7 +74,7 @@ class TestWithoutTheModel:
         model = DownModel()
         inbox.use_model(model, None)
         assert not inbox.drain()
-        assert inbox.daemon.unfinished == {"first": "outage", "second": "outage"}
+        assert inbox.daemon.queue.unfinished == {"first": "outage", "second": "outage"}
         assert model.calls == MAX_OUTAGES
 
 
@@ -84,7 +84,7 @@ class TestDrain:
         for name in inbox.mailbox.mails:
             inbox.mailbox.mails[name] = mail(name).replace(b"\r\n\r\n", b"\r\nAuto-Submitted: auto-replied\r\n\r\n")
         assert inbox.drain()
-        assert inbox.daemon.finished == {"not_answered": 1200}
+        assert inbox.daemon.standing.finished == {"not_answered": 1200}
         assert max(inbox.mailbox.limits) < 510
 
     def test_mails_that_cannot_be_read_hold_up_no_other(self, ledger: Ledger) -> None:
@@ -93,7 +93,7 @@ class TestDrain:
         worker = inbox.daemon.worker
         inbox.daemon.worker = replace(worker, settings=replace(worker.settings, concurrency=1))
         assert not inbox.drain()
-        assert (inbox.daemon.finished, len(inbox.daemon.unfinished)) == ({"answered": 2}, 10)
+        assert (inbox.daemon.standing.finished, len(inbox.daemon.queue.unfinished)) == ({"answered": 2}, 10)
         assert len(inbox.observer.results) == 12
         assert inbox.observer.down[-1] == []  # since others could be read
 
@@ -105,7 +105,7 @@ class TestDrain:
                 place = content_identity(f"place the inbox {name}".encode(), KEY)
                 ledger.claim(key, location_key=place, owner="gone:1", lease_s=0)
         assert inbox.drain()
-        assert inbox.daemon.finished == {"answered": 3}
+        assert inbox.daemon.standing.finished == {"answered": 3}
 
     def test_the_mail_that_an_agent_died_over_last_is_tried_last(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first", "second", "third")
@@ -140,7 +140,7 @@ class TestDrain:
         place = content_identity(b"place the inbox first", KEY)
         ledger.claim(content_identity(b"first", KEY), location_key=place, owner="other:1", lease_s=100)
         assert not inbox.drain()
-        assert (inbox.daemon.finished, inbox.daemon.unfinished) == ({"answered": 1}, {"first": "busy"})
+        assert (inbox.daemon.standing.finished, inbox.daemon.queue.unfinished) == ({"answered": 1}, {"first": "busy"})
 
     def test_a_second_copy_of_a_mail_is_no_unfinished_one(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
@@ -154,7 +154,7 @@ class TestDrain:
         inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
         assert not inbox.drain()
         assert inbox.mailbox.marks == {}
-        assert len(inbox.daemon.unfinished) <= MAX_OUTAGES + 3  # with those that were in progress already
+        assert len(inbox.daemon.queue.unfinished) <= MAX_OUTAGES + 3  # with those that were in progress already
 
     def test_ctrl_c_waits_for_no_mail(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
@@ -186,7 +186,7 @@ class TestObservedMails:
             )
             file.executemany("INSERT INTO ledger_places VALUES (?1, ?1, NULL, NULL)", keys)
         assert inbox.drain()
-        assert inbox.daemon.finished == {"answered": 1}
+        assert inbox.daemon.standing.finished == {"answered": 1}
         assert asyncio.run(inbox.daemon.count_inbox())["observed"] == 12_000
 
     def test_one_that_a_person_gave_back_is_looked_at_anew(self, ledger: Ledger) -> None:
@@ -221,21 +221,21 @@ class TestRun:
         inbox = Inbox(ledger, "first")
         inbox.warranties.errors = [integration_error("warranty_api_invalid_argument")] * 2
         inbox.run_until(inbox.answered())
-        assert (inbox.daemon.finished, inbox.daemon.unfinished) == ({"answered": 1}, {})
+        assert (inbox.daemon.standing.finished, inbox.daemon.queue.unfinished) == ({"answered": 1}, {})
 
     def test_a_mail_that_is_taken_away_while_it_waits_is_forgotten(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
         inbox.warranties.errors = [integration_error("warranty_api_invalid_argument")]
 
         async def taken_away() -> None:
-            while not inbox.daemon.unfinished:
+            while not inbox.daemon.queue.unfinished:
                 await asyncio.sleep(0.02)
             del inbox.mailbox.mails["first"]
-            while inbox.daemon.unfinished:
+            while inbox.daemon.queue.unfinished:
                 await asyncio.sleep(0.02)
 
         inbox.run_until(taken_away())
-        assert inbox.daemon.finished == {}
+        assert inbox.daemon.standing.finished == {}
 
     def test_a_mail_that_a_person_marks_between_two_tries_is_known_to_be_with_people(
         self, ledger: Ledger, location: str, monkeypatch: pytest.MonkeyPatch
@@ -245,7 +245,7 @@ class TestRun:
         inbox.warranties.errors = [integration_error("warranty_api_invalid_argument")]
 
         async def marked() -> None:
-            while not inbox.daemon.unfinished:
+            while not inbox.daemon.queue.unfinished:
                 await asyncio.sleep(0.02)
             inbox.mailbox.marks["first"] = "handed_over"
             with closing(sqlite3.connect(location)) as file:
@@ -253,7 +253,7 @@ class TestRun:
                     await asyncio.sleep(0.02)
 
         inbox.run_until(marked())
-        assert (inbox.daemon.finished, inbox.mailbox.sent) == ({}, [])
+        assert (inbox.daemon.standing.finished, inbox.mailbox.sent) == ({}, [])
 
     @pytest.mark.parametrize("when", ["while it waits", "before it is read again"])
     def test_a_reply_that_left_before_its_mail_was_deleted_counts(
@@ -264,18 +264,18 @@ class TestRun:
         inbox.mailbox.lose_proof(sent=True)
 
         async def deleted() -> None:
-            while not inbox.daemon.unfinished:
+            while not inbox.daemon.queue.unfinished:
                 await asyncio.sleep(0.02)
             if when == "before it is read again":
                 inbox.mailbox.errors["read_raw"] = [integration_error("mail_not_found")]
                 while "gone" not in {result.disposition for result in inbox.observer.results}:
                     await asyncio.sleep(0.02)
             del inbox.mailbox.mails["first"]
-            while not inbox.daemon.finished:
+            while not inbox.daemon.standing.finished:
                 await asyncio.sleep(0.02)
 
         inbox.run_until(deleted())
-        assert inbox.daemon.finished == {"answered": 1}
+        assert inbox.daemon.standing.finished == {"answered": 1}
         assert inbox.observer.results[-1].ended == "answered"
         assert len(inbox.mailbox.sent) == 1
 
@@ -297,7 +297,7 @@ class TestRun:
         inbox.daemon.answer_since = future = ledger.time() + 7200.0
         inbox.daemon._first_start = lambda: future - 10_800.0 if goes_back else future
         assert [inbox.drain(), inbox.drain()] == [True, True]
-        assert inbox.daemon.finished == ({"answered": 1} if goes_back else {})
+        assert inbox.daemon.standing.finished == ({"answered": 1} if goes_back else {})
         assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 1
 
     def test_an_inbox_that_cannot_be_listed_is_asked_again(

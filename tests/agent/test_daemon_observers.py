@@ -1,8 +1,9 @@
-"""What observers of the daemon are told."""
+"""What others may know of a daemon."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from daemon_in_memory import DownModel, Inbox
 from mailbox_in_memory import KEY, integration_error
 from shipped_instructions import shipped_interpreter
 
+from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.email.identity import mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.ledger.ledger import Ledger
@@ -71,7 +73,7 @@ class TestObservers:
         inbox = Inbox(ledger, "first")
         inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 2
         assert inbox.drain()
-        assert inbox.observer.down == [["warranty_api_unavailable"]] * 2 + [[]]
+        assert inbox.observer.down == [["warranty_api_unavailable"], []]
         assert [str(result.error) for result in inbox.observer.results[:2]] == ["warranty_api_unavailable"] * 2
 
     def test_see_that_the_day_has_cost_what_it_may(self, ledger: Ledger) -> None:
@@ -79,30 +81,37 @@ class TestObservers:
         inbox.daemon.worker = replace(inbox.daemon.worker, has_live_model=True, max_cost_usd=1.0)
         ledger.costs.add(1.5)
         assert inbox.drain()
-        assert inbox.daemon.finished == {"handed_over": 2}
+        assert inbox.daemon.standing.finished == {"handed_over": 2}
         assert inbox.observer.down[-1] == ["llm_cost_limit"]
 
-    def test_do_not_see_a_service_back_that_a_hand_over_did_not_ask(self, ledger: Ledger) -> None:
+    def test_do_not_see_a_service_back_that_a_hand_over_did_not_ask(
+        self, ledger: Ledger, caplog: pytest.LogCaptureFixture
+    ) -> None:
         inbox = Inbox(ledger, "first")
         inbox.daemon.worker = replace(inbox.daemon.worker, has_live_model=True, max_cost_usd=1.0)
-        inbox.daemon.outages.failed(integration_error("ticketing_unavailable", outage=True), "first")
-        (outage,) = inbox.daemon.outages.current
-        inbox.daemon.unfinished["first"] = "outage"
+        down = integration_error("ticketing_unavailable", outage=True)
+        part = inbox.observer.failed(down, waits=True)
+        inbox.daemon.queue.record("first", WorkResult("outage"), 0.0, frozenset({part}), 0.0)
+        caplog.set_level(logging.INFO)
         ledger.costs.add(1.5)
         assert inbox.drain()
-        assert inbox.daemon.finished == {"handed_over": 1}
+        assert inbox.daemon.standing.finished == {"handed_over": 1}
         assert inbox.observer.down[-1] == ["llm_cost_limit"]
-        assert not inbox.daemon.outages.is_proved_back(outage)
+        assert "ticketing was down, and nothing shows that it still is" in caplog.text
 
     def test_one_that_fails_keeps_no_mail_from_being_answered(
         self, ledger: Ledger, caplog: pytest.LogCaptureFixture
     ) -> None:
         inbox = Inbox(ledger, "first")
-        vars(inbox.observer).clear()
+
+        def fail(*_: object) -> None:
+            raise KeyError
+
+        inbox.observer.listeners.append(fail)
         assert inbox.drain()
-        assert inbox.daemon.finished == {"answered": 1}
+        assert inbox.daemon.standing.finished == {"answered": 1}
         assert "ERROR" in caplog.text
-        assert "Observer failed: unexpected AttributeError" in caplog.text
+        assert "fail failed: unexpected KeyError" in caplog.text
 
     def test_see_an_inbox_that_cannot_be_listed(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("guarantee_email_agent.agent.daemon.OUTAGE_BACKOFF", Backoff(0.05))

@@ -30,7 +30,7 @@ def watch(
             daemon = Daemon(worker, SystemClock(), stop, watchdog=watchdog)
             watching = asyncio.create_task(daemon.run())
             await moment(watchdog)
-            seen = watchdog.overdue_s, daemon.in_progress
+            seen = watchdog.overdue_s, daemon.standing.in_progress
             stop.set()
             mailbox.hangs.set()
             await watching

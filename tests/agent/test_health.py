@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from mailbox_in_memory import integration_error
 from virtual_time import VirtualClock, run_in_virtual_time
 
 from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.config.settings import Config, Llm
 from guarantee_email_agent.services.ports import InboxEntry
 
@@ -19,26 +20,29 @@ LIMITS = HealthLimits(stuck_s=360, silent_s=270)
 ENTRY = InboxEntry("secret-name", 1000)
 
 
-def outage(service: str) -> Outage:
-    return Outage(service, "imap.example.com", "list", f"{service}_unavailable", "cannot be reached", 1.0)
-
-
 def problems_after(
-    seconds: float, happens: Callable[[Health], None] = lambda health: None, limits: HealthLimits = LIMITS
+    seconds: float, happens: Callable[[Standing], object] = lambda _: None, limits: HealthLimits = LIMITS
 ) -> list[str]:
     """The inbox is listed, time passes, something happens."""
 
     async def run() -> list[str]:
         clock = VirtualClock()
-        watchdog = LoopWatchdog(clock)
-        health = Health(clock, watchdog, limits)
-        health.inbox_listed(3, 1.0)
+        watchdog, standing = LoopWatchdog(clock), Standing(now=clock.monotonic)
+        standing.inbox_listed(3, 1.0)
         await asyncio.sleep(seconds)
         watchdog.beat()
-        happens(health)
-        return health.problems
+        happens(standing)
+        return Health(clock, watchdog, limits, standing).problems
 
     return run_in_virtual_time(run())
+
+
+def worked(result: WorkResult) -> Callable[[Standing], object]:
+    return lambda standing: standing.mail_worked(ENTRY, result, frozenset())
+
+
+def fails(*services: str) -> Callable[[Standing], object]:
+    return lambda standing: [standing.failed(integration_error(f"{name}_unavailable")) for name in services]
 
 
 class TestReady:
@@ -47,42 +51,38 @@ class TestReady:
 
     def test_not_before_the_inbox_was_listed(self) -> None:
         clock = VirtualClock()
-        assert Health(clock, LoopWatchdog(clock), LIMITS).problems == ["the inbox has not been listed yet"]
+        assert Health(clock, LoopWatchdog(clock), LIMITS, Standing()).problems == ["the inbox has not been listed yet"]
 
     def test_not_once_the_inbox_is_silent(self) -> None:
         assert problems_after(300) == ["the inbox was last listed 300 s ago"]
 
     def test_a_long_list_that_is_worked_off_is_no_silence(self) -> None:
-        assert problems_after(300, lambda health: health.mail_worked(ENTRY, WorkResult("answered"))) == []
+        assert problems_after(300, worked(WorkResult("answered"))) == []
 
     def test_a_mail_that_fails_shows_nothing_of_the_inbox(self) -> None:
-        failed = WorkResult("outage")
-        assert problems_after(300, lambda health: health.mail_worked(ENTRY, failed)) != []
+        assert problems_after(300, worked(WorkResult("outage"))) != []
 
     def test_not_while_a_service_is_down(self) -> None:
-        down = [outage("mail"), outage("mail"), outage("warranty_api")]
-        assert problems_after(1, lambda health: health.outages_changed(down)) == [
-            "mail is down",
-            "warranty_api is down",
-        ]
+        assert problems_after(1, fails("mail", "warranty_api")) == ["mail is down", "warranty_api is down"]
 
     def test_again_once_it_is_back(self) -> None:
-        def comes_back(health: Health) -> None:
-            health.outages_changed([outage("mail")])
-            health.outages_changed([])
+        def comes_back(standing: Standing) -> None:
+            fails("mail")(standing)
+            standing.answered(("mail",))
 
         assert problems_after(1, comes_back) == []
 
     @pytest.mark.parametrize(("when_down", "ready"), [("wait", False), ("template", True)])
     def test_without_the_model_only_where_templates_answer(self, when_down: str, *, ready: bool) -> None:
         limits = HealthLimits.of(Config(llm=Llm(when_down=when_down)))
-        problems = problems_after(1, lambda health: health.outages_changed([outage("llm")]), limits)
+        problems = problems_after(1, fails("llm"), limits)
         assert (problems == []) is ready
 
     def test_not_while_it_stops(self) -> None:
         clock = VirtualClock()
-        health = Health(clock, LoopWatchdog(clock), LIMITS, is_stopping=lambda: True)
-        health.inbox_listed(0, None)
+        standing = Standing(now=clock.monotonic)
+        standing.inbox_listed(0, None)
+        health = Health(clock, LoopWatchdog(clock), LIMITS, standing, lambda: True)
         assert health.problems == ["the agent is being stopped"]
 
 
@@ -92,7 +92,7 @@ class TestLives:
         async def run() -> str | None:
             clock = VirtualClock()
             watchdog = LoopWatchdog(clock)
-            health = Health(clock, watchdog, LIMITS)
+            health = Health(clock, watchdog, LIMITS, Standing())
             await asyncio.sleep(seconds)
             return health.stuck
 

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from contextlib import closing
 
 import pytest
+from mailbox_in_memory import integration_error
 
 from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.agent.process_identity import process_name
+from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.ledger.agents import AgentReport, RunningAgent, RunningAgents, Work
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader
@@ -22,7 +23,6 @@ from guarantee_email_agent.services.ports import InboxEntry
 
 MAIL = "a1" * 16
 ENTRY = InboxEntry("first", 1)
-DOWN = Outage("warranty_api", "http://127.0.0.1", "check_warranty", "warranty_api_timeout", "gives no answer", 1000.0)
 
 
 def listed(location: str) -> list[RunningAgent]:
@@ -30,12 +30,16 @@ def listed(location: str) -> list[RunningAgent]:
         return reader.agents()
 
 
-def test_it_is_listed_while_it_runs_with_what_is_down(ledger: Ledger, location: str) -> None:
+def test_it_is_listed_while_it_runs_with_what_is_down(
+    ledger: Ledger, location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guarantee_email_agent.agent.heartbeat.INTERVAL_S", 0.01)
+
     async def live() -> list[RunningAgent]:
-        heartbeat = Heartbeat(ledger.agents, "one:1", "drafts")
-        async with heartbeat.beating():
-            heartbeat.inbox_listed(2, 900.0)
-            heartbeat.outages_changed([DOWN])
+        standing = Standing()
+        async with Heartbeat(ledger.agents, "one:1", "drafts", standing).beating():
+            standing.inbox_listed(2, 900.0)
+            standing.failed(integration_error("warranty_api_timeout"))
             while not listed(location)[0].outages:
                 await asyncio.sleep(0.01)
             return listed(location)
@@ -49,7 +53,7 @@ def test_it_is_listed_while_it_runs_with_what_is_down(ledger: Ledger, location: 
 @pytest.mark.parametrize("silent_s", [None, 700.0])
 def test_a_main_loop_that_stands_still_is_told(ledger: Ledger, location: str, silent_s: float | None) -> None:
     async def live() -> list[RunningAgent]:
-        async with Heartbeat(ledger.agents, "one:1", "answer", lambda: silent_s).beating():
+        async with Heartbeat(ledger.agents, "one:1", "answer", Standing(), lambda: silent_s).beating():
             return listed(location)
 
     (agent,) = asyncio.run(live())
@@ -63,7 +67,7 @@ def test_what_mails_took_is_written_at_the_end_at_the_latest(
     ledger.claim(MAIL, location_key=MAIL, owner="one:1", lease_s=1)
 
     async def live() -> None:
-        heartbeat = Heartbeat(ledger.agents, "one:1", "answer")
+        heartbeat = Heartbeat(ledger.agents, "one:1", "answer", Standing())
         async with heartbeat.beating():
             for result in (
                 WorkResult("failed", mail_key=MAIL, duration_ms=1500, tokens=10, cost_usd=0.5),
@@ -87,7 +91,7 @@ def test_it_takes_the_place_of_one_that_was_killed_here_and_of_no_other(ledger: 
         ledger.agents.beat(owner, AgentReport("1.0", "answer"))
 
     async def live() -> list[str]:
-        async with Heartbeat(ledger.agents, process_name(), "answer").beating():
+        async with Heartbeat(ledger.agents, process_name(), "answer", Standing()).beating():
             return [agent.owner for agent in listed(location)]
 
     assert asyncio.run(live()) == ["elsewhere:1", process_name()]
@@ -102,7 +106,7 @@ def test_a_start_that_is_cancelled_in_its_first_entry_leaves_none(ledger: Ledger
             super().beat(owner, report, work)
 
     async def live() -> None:
-        async with Heartbeat(Announced(ledger._database), "one:1", "answer").beating():
+        async with Heartbeat(Announced(ledger._database), "one:1", "answer", Standing()).beating():
             pytest.fail("the start was not cancelled")
 
     async def cancelled() -> None:

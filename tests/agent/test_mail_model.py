@@ -13,15 +13,14 @@ import pytest
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integration_error, mail, worker_on
 
 from guarantee_email_agent.agent.mail_model import (
-    MAX_MAILS,
     OVER_COST_LIMIT,
-    AnswerCache,
+    CachingModel,
     CostLimitedModel,
-    UnsavedCost,
     check_price,
 )
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.mail_worker import MailWorker
+from guarantee_email_agent.agent.memory import MAX_MAILS, Memory
 from guarantee_email_agent.config.settings import Llm
 from guarantee_email_agent.email.identity import mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
@@ -70,7 +69,7 @@ def ask(model: ModelClient, ledger: Ledger, max_usd: float = 3.0, times: int = 1
     """As one mail does."""
 
     async def calls() -> None:
-        limited = CostLimitedModel(model, ledger, max_usd, UnsavedCost())
+        limited = CostLimitedModel(model, ledger, max_usd, Memory())
         for _ in range(times):
             await limited.create(model=MODEL, max_tokens=100_000)
 
@@ -106,13 +105,13 @@ def test_an_answer_whose_cost_cannot_be_written_is_used_and_counted_later(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or the mail would be tried again, and the same answer paid for each time."""
-    model, unsaved = PricedModel(), UnsavedCost()
+    model, memory = PricedModel(), Memory()
 
     def away(_usd: float) -> None:
-        raise LedgerError("gone", "ledger_locked", {"outage": True})
+        raise LedgerError("gone", "ledger_locked", outage=True)
 
     async def one_mail() -> None:
-        await CostLimitedModel(model, ledger, 3.0, unsaved).create(model=MODEL)
+        await CostLimitedModel(model, ledger, 3.0, memory).create(model=MODEL)
 
     with monkeypatch.context() as patch:
         patch.setattr(ledger.costs, "add", away)
@@ -120,7 +119,7 @@ def test_an_answer_whose_cost_cannot_be_written_is_used_and_counted_later(
         with pytest.raises(LedgerError):  # what was spent is not known
             asyncio.run(one_mail())
     asyncio.run(one_mail())
-    assert (model.calls, unsaved.usd) == (2, 0.0)
+    assert (model.calls, memory.unsaved_usd) == (2, 0.0)
     assert ledger.costs.today() == pytest.approx(3.0)
 
 
@@ -236,7 +235,7 @@ class DownUntil(MailboxInMemory):
     async def send(self, reply: Any) -> Any:
         if self.is_down:
             error = integration_error("mail_unavailable")
-            error.details |= {"outage": True}
+            error.outage = True
             raise error
         return await super().send(reply)
 
@@ -264,7 +263,7 @@ def test_a_mail_that_waits_for_the_mail_server_is_paid_for_once(tmp_path: Path) 
     assert (answered.disposition, len(mailbox.sent)) == ("answered", 1)
     assert model.calls == paid > 0
     assert [each.tokens == 0 for each in tries[1:]] == [True] * 4
-    assert len(worker.answer_cache) == 0
+    assert worker.memory.answers == {}
 
 
 def test_an_answer_that_was_of_no_use_is_asked_for_again(tmp_path: Path) -> None:
@@ -282,8 +281,8 @@ def test_an_answer_that_was_of_no_use_is_asked_for_again(tmp_path: Path) -> None
 
 
 def test_no_other_request_and_no_other_mail_gets_a_kept_answer() -> None:
-    answers, model = AnswerCache(), CountingModel(_Echo())
-    first, second = answers.before(model, "first"), answers.before(model, "second")
+    memory, model = Memory(), CountingModel(_Echo())
+    first, second = (CachingModel(model, memory.answers_to(mail)) for mail in ("first", "second"))
 
     async def ask() -> list[Any]:
         return [
@@ -296,27 +295,27 @@ def test_no_other_request_and_no_other_mail_gets_a_kept_answer() -> None:
 
 
 def test_what_a_template_answered_is_not_kept() -> None:
-    answers, model = AnswerCache(), CountingModel(_Echo(LLMError("down", "llm_unreachable")))
+    memory, model = Memory(), CountingModel(_Echo(LLMError("down", "llm_unreachable")))
 
     async def ask() -> None:
         for _ in range(2):
-            await answers.before(model, "first").messages.create(model="m", messages=[])
+            await CachingModel(model, memory.answers_to("first")).messages.create(model="m", messages=[])
 
     asyncio.run(ask())
     assert model.calls == 2
 
 
 def test_of_many_mails_those_that_failed_last_are_kept() -> None:
-    answers, model = AnswerCache(), CountingModel(_Echo())
+    memory, model = Memory(), CountingModel(_Echo())
 
     async def ask(*numbers: int) -> int:
         before = model.calls
         for number in numbers:
-            await answers.before(model, str(number)).messages.create(model="m", messages=["a"])
+            await CachingModel(model, memory.answers_to(str(number))).messages.create(model="m", messages=["a"])
         return model.calls - before
 
     assert asyncio.run(ask(*range(MAX_MAILS + 5))) == MAX_MAILS + 5
-    assert len(answers) == MAX_MAILS
+    assert len(memory.answers) == MAX_MAILS
     assert asyncio.run(ask(*range(5, MAX_MAILS + 5))) == 0
     assert asyncio.run(ask(0)) == 1
 

@@ -91,14 +91,14 @@ class TestCount:
         daemon = Daemon(worker, SystemClock(), asyncio.Event())
         assert asyncio.run(daemon.drain())
         assert mailbox.marks == {"first": "answered", "copy": "answered"}
-        assert daemon.finished == {"answered": 1}
+        assert daemon.standing.finished == {"answered": 1}
 
     def test_a_daemon_counts_a_mail_whose_mark_has_to_wait(self, ledger: Ledger) -> None:
         mailbox = MailboxInMemory("first")
         mailbox.errors["mark"] = [integration_error("mail_unavailable", outage=True)]
         daemon = Daemon(worker_on(mailbox, ledger, Warranties(), Tickets()), SystemClock(), asyncio.Event())
         assert asyncio.run(daemon.drain())
-        assert daemon.finished == {"answered": 1}
+        assert daemon.standing.finished == {"answered": 1}
 
 
 class TestCost:

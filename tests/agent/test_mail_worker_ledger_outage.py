@@ -20,7 +20,7 @@ def without(ledger: Ledger, *writes: str) -> Iterator[None]:
     """While these writes find no database."""
 
     def away(*_: object, **__: object) -> None:
-        raise LedgerError("gone", "ledger_unreachable", {"outage": True})
+        raise LedgerError("gone", "ledger_unreachable", outage=True)
 
     with pytest.MonkeyPatch.context() as patch:
         for write in writes:
@@ -43,16 +43,16 @@ def test_it_uses_up_no_try_and_no_time(agent: AgentInMemory) -> None:
         with without(agent.ledger, *AFTER_THE_CLAIM):
             assert agent.work().disposition == "outage"
     assert agent.work().disposition == "answered"
-    assert agent.worker.unreleased == {}
+    assert agent.worker.memory.unreleased == {}
 
 
 def test_two_copies_of_a_mail_find_it_over_at_once(agent: AgentInMemory) -> None:
     with without(agent.ledger, *AFTER_THE_CLAIM):
         agent.work()
-    (claim,) = agent.worker.unreleased.values()
+    (claim,) = agent.worker.memory.unreleased.values()
 
     async def at_once() -> None:
         await asyncio.gather(*(agent.worker._release_late(claim) for _ in range(2)))
 
     asyncio.run(at_once())
-    assert agent.worker.unreleased == {}
+    assert agent.worker.memory.unreleased == {}

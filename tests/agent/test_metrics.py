@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from mailbox_in_memory import INSTRUCTIONS
+from mailbox_in_memory import integration_error
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from virtual_time import VirtualClock
@@ -16,22 +15,14 @@ from virtual_time import VirtualClock
 from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
 from guarantee_email_agent.agent.metrics import MAX_SCENARIOS, Metrics
-from guarantee_email_agent.agent.outages import Outage
-from guarantee_email_agent.config.settings import AgentSettings, Config, Llm, Mode
-from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.agent.standing import Standing
+from guarantee_email_agent.config.settings import Config, Llm
 from guarantee_email_agent.services.ports import InboxEntry, Outcome
 from guarantee_email_agent.utils.circuit_breaker import FAILURES, CircuitBreaker
+from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError
 
-SCENARIOS = InstructionFiles(INSTRUCTIONS / "main.md", INSTRUCTIONS / "scenarios").load().scenarios
 NOW = 1_800_000_000.0
-
-
-@dataclass(frozen=True)
-class Busy:
-    """A daemon with so many mails."""
-
-    in_progress: int
 
 
 class Observed:
@@ -39,12 +30,13 @@ class Observed:
 
     def __init__(self, config: Config) -> None:
         clock = VirtualClock()
-        self.health = Health(clock, LoopWatchdog(clock), HealthLimits.of(config))
-        self.metrics = Metrics(config, self.health, lambda: NOW)
+        self.standing = Standing()
+        health = Health(SystemClock(), LoopWatchdog(clock), HealthLimits.of(config), self.standing)
+        self.metrics = Metrics(config, health, self.standing)
 
     def work(self, *results: WorkResult) -> None:
         for number, result in enumerate(results):
-            self.metrics.mail_worked(InboxEntry(f"1768729425.M{number}.anna", 1000, NOW), result)
+            self.standing.mail_worked(InboxEntry(f"1768729425.M{number}.anna", 1000, NOW), result, frozenset())
 
     def series(self, name: str) -> dict[tuple[str, ...], float]:
         """Values by those of the labels."""
@@ -85,23 +77,6 @@ class TestMails:
         assert observed.series("mails_total")["quarantined", ""] == 0
         observed.work(ended("quarantined", scenario="valid-warranty"))
         assert observed.series("mails_total")["quarantined", ""] == 1
-
-    def test_so_is_the_first_reply_by_a_scenario_of_the_instructions(self, observed: Observed) -> None:
-        observed.metrics.expect(SCENARIOS)
-        assert observed.series("mails_total")["answered", "valid-warranty"] == 0
-
-    @pytest.mark.parametrize(("mode", "outcome"), [("answer", "answered"), ("drafts", "drafted")])
-    def test_no_other_outcome_of_a_scenario_is_expected(self, mode: Mode, outcome: str) -> None:
-        observed = Observed(Config(agent=AgentSettings(mode=mode)))
-        observed.metrics.expect(SCENARIOS)
-        of_scenarios = {labels for labels in observed.series("mails_total") if labels[1]}
-        answering = {each.name for each in SCENARIOS} - {"hand-over", "no-reply"}
-        assert of_scenarios == {(outcome, name) for name in answering}
-
-    def test_an_observer_would_also_hand_over(self) -> None:
-        observed = Observed(Config(agent=AgentSettings(mode="observe")))
-        observed.metrics.expect(SCENARIOS)
-        assert observed.series("mails_total")["observed", "hand-over"] == 0
 
     @pytest.mark.parametrize("why", ["failed", "outage", "busy", "waiting", "gone"])
     def test_a_try_without_an_outcome_is_no_mail(self, observed: Observed, why: Disposition) -> None:
@@ -168,38 +143,38 @@ class TestInbox:
         assert observed.value("inbox_waiting_mails") is None
 
     def test_how_many_wait_and_since_when(self, observed: Observed) -> None:
-        observed.metrics.inbox_listed(3, NOW - 600)
+        observed.standing.inbox_listed(3, NOW - 600)
         assert observed.value("inbox_waiting_mails") == 3
         assert observed.value("inbox_oldest_mail_timestamp_seconds") == NOW - 600
-        assert observed.value("inbox_listed_timestamp_seconds") == NOW
+        assert observed.value("inbox_listed_timestamp_seconds") == pytest.approx(time.time(), abs=60)
 
     def test_an_empty_inbox_has_no_oldest_mail(self, observed: Observed) -> None:
-        observed.metrics.inbox_listed(1, NOW)
-        observed.metrics.inbox_listed(0, None)
+        observed.standing.inbox_listed(1, NOW)
+        observed.standing.inbox_listed(0, None)
         assert observed.value("inbox_waiting_mails") == 0
         assert observed.value("inbox_oldest_mail_timestamp_seconds") is None
 
     def test_how_many_are_worked_on(self, observed: Observed) -> None:
-        observed.metrics.watch(Busy(2), dict)
+        observed.standing.in_progress = 2
         assert observed.value("mails_in_progress") == 2
 
 
 class TestServices:
     def test_one_that_is_down_and_comes_back(self, observed: Observed) -> None:
-        observed.metrics.outages_changed(outages("mail", "mail"))
+        observed.standing.failed(integration_error("mail_auth"))
         assert observed.series("service_down") == {("mail",): 1}
         since = observed.series("service_down_since_timestamp_seconds")
-        assert since == {("mail",): pytest.approx(time.time() - 3600, abs=60)}
-        observed.metrics.outages_changed([])
+        assert since == {("mail",): pytest.approx(time.time(), abs=60)}
+        observed.standing.answered(("mail",))
         assert observed.series("service_down") == {("mail",): 0}
         assert observed.series("service_down_since_timestamp_seconds") == {}
 
     async def _fail(self) -> None:
-        raise IntegrationError("no answer", "warranty_api_timeout", {"retryable": True})
+        raise IntegrationError("no answer", "warranty_api_timeout", retryable=True)
 
     def test_the_state_of_a_circuit(self, observed: Observed) -> None:
         circuit = CircuitBreaker("warranty_api", VirtualClock())
-        observed.metrics.watch(Busy(0), lambda: {"warranty_api": circuit})
+        observed.standing.circuits = lambda: {"warranty_api": circuit}
         assert observed.series("circuit_state")["warranty_api", "closed"] == 1
         for _ in range(FAILURES):
             with pytest.raises(IntegrationError):
@@ -212,25 +187,11 @@ class TestServices:
 
     def test_the_services_of_circuits_are_told_before_they_fail(self, observed: Observed) -> None:
         circuit = CircuitBreaker("mail", VirtualClock())
-        observed.metrics.watch(Busy(0), lambda: {"mail": circuit, "mail_sending": circuit})
+        observed.standing.circuits = lambda: {"mail": circuit, "mail_sending": circuit}
         assert observed.series("service_down") == {("mail",): 0}
 
 
 def test_readiness_is_a_figure_too(observed: Observed) -> None:
     assert (observed.value("alive"), observed.value("ready")) == (1, 0)
-    observed.health.inbox_listed(0, None)
+    observed.standing.inbox_listed(0, None)
     assert observed.value("ready") == 1
-
-
-def outages(*services: str) -> Sequence[Outage]:
-    return [
-        Outage(
-            service,
-            "imap.example.com",
-            "",
-            f"{service}_auth",
-            "refuses our credentials",
-            time.monotonic() - 3600 + 600 * number,
-        )
-        for number, service in enumerate(services)
-    ]

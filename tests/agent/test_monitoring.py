@@ -67,8 +67,7 @@ class TestPages:
     def test_an_agent_that_can_answer(self, config: Config) -> None:
         async def ask() -> HealthAnswer:
             async with opened(config) as monitoring:
-                for observer in monitoring.observers:
-                    observer.inbox_listed(2, None)
+                monitoring.standing.inbox_listed(2, None)
                 return await asked(config, "/readyz")
 
         assert run(ask()) == HealthAnswer(True, "ok")
@@ -152,7 +151,7 @@ class TestWatchdog:
                 clock = VirtualClock()
                 notifier = ServiceNotifier(manager.getsockname(), watchdog_s)
                 monitoring = Monitoring(Config(), clock, notifier, asyncio.Event())
-                watchdog = asyncio.create_task(monitoring.keep_watchdog())
+                watchdog = asyncio.create_task(monitoring.keep_told())
                 for second in range(int(seconds)):
                     if second < 600:
                         monitoring.loop_watchdog.beat()

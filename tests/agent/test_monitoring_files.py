@@ -6,11 +6,11 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from company import Company
+from mailbox_in_memory import integration_error
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from running_prometheus import JOB, free_port, program, running_prometheus
@@ -19,7 +19,7 @@ from waiting import wait_until
 
 from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
 from guarantee_email_agent.agent.metrics import PREFIX, Metrics
-from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.config.settings import Config, Llm
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
@@ -41,10 +41,11 @@ def queries(panel: Any) -> list[str]:
 def told_metrics() -> set[str]:
     """Every series that an agent may tell."""
     config, clock = Config(llm=Llm(max_cost_per_day=5.0)), VirtualClock()
-    metrics = Metrics(config, Health(clock, LoopWatchdog(clock), HealthLimits.of(config)))
-    metrics.inbox_listed(1, 1.0)
-    metrics.watch(SimpleNamespace(in_progress=0), lambda: {"mail": CircuitBreaker("mail", clock)})
-    metrics.outages_changed([Outage("mail", "", "", "mail_timeout", "gives no answer", 1.0)])
+    standing = Standing(now=clock.monotonic)
+    metrics = Metrics(config, Health(clock, LoopWatchdog(clock), HealthLimits.of(config), standing), standing)
+    standing.inbox_listed(1, 1.0)
+    standing.circuits = lambda: {"mail": CircuitBreaker("mail", clock)}
+    standing.failed(integration_error("mail_timeout"))
     told = generate_latest(metrics.registry).decode()
     return {sample.name for family in text_string_to_metric_families(told) for sample in family.samples} | {
         f"{PREFIX}_step_duration_seconds_bucket"

@@ -218,14 +218,14 @@ class TestAtTheStart:
         assert company.run("run", "--once").returncode == 0
         with closing(sqlite3.connect(company.folder / "ledger.db")) as ledger:
             with ledger:
-                ledger.execute("UPDATE ledger_facts SET value = '2' WHERE name = 'schema_version'")
+                ledger.execute("UPDATE ledger_facts SET value = '4' WHERE name = 'schema_version'")
             checked = company.run("check", "--inbox")
             assert checked.returncode == 0, checked.stdout
             assert (
-                "    An earlier version of the agent wrote it (schema 2): `run` brings it up to date" in checked.stdout
+                "    An earlier version of the agent wrote it (schema 4): `run` brings it up to date" in checked.stdout
             )
             found = ledger.execute("SELECT value FROM ledger_facts WHERE name = 'schema_version'").fetchall()
-        assert found == [("2",)]
+        assert found == [("4",)]
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who leaves files that others cannot write")
     def test_a_check_by_root_leaves_no_file_of_roots(self, company: Company) -> None:
@@ -307,7 +307,7 @@ class TestWhileItRuns:
         company.wait_for_log("(no fault of the mail)")
         warranties.start()
         company.wait_for_replies(3)
-        company.wait_for_log("INFO warranty_api (sh) is back again, after ")
+        company.wait_for_log("INFO warranty_api is back again, after ")
         company.stop(agent)
 
         assert company.tickets() == 2

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mailbox_in_memory import integration_error
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.outages import Outage
-from guarantee_email_agent.agent.sd_notify import ServiceNotifier, ServiceStatus
+from guarantee_email_agent.agent.sd_notify import ServiceNotifier, status_line
+from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.services.ports import InboxEntry
 
 
@@ -82,15 +83,15 @@ class TestEnvironment:
         assert ServiceNotifier.from_environment(environ, process_id=7).watchdog_s is None
 
 
-def test_the_status_line_has_counts_and_services(notifier: ServiceNotifier, manager: socket.socket) -> None:
-    status = ServiceStatus(notifier)
-    status.inbox_listed(3, 1.0)
-    status.mail_worked(InboxEntry("1", 1000), WorkResult("answered", ended="answered"))
-    status.mail_worked(InboxEntry("3", 1000), WorkResult("answered"))  # had ended before
-    status.mail_worked(InboxEntry("2", 1000), WorkResult("outage"))
-    status.outages_changed([Outage("mail", "imap.example.com", "", "mail_auth", "refuses our credentials", 1.0)])
-    assert told(manager) == [
-        "STATUS=Watching the inbox: 3 waiting, 0 finished",
-        "STATUS=Watching the inbox: 3 waiting, 1 finished",
-        "STATUS=Watching the inbox: 3 waiting, 1 finished; down: mail",
-    ]
+def test_the_status_line_has_counts_and_services() -> None:
+    standing = Standing()
+    assert status_line(standing) == "Watching the inbox: 0 waiting, 0 finished"
+    standing.inbox_listed(3, 1.0)
+    for result in (
+        WorkResult("answered", ended="answered"),
+        WorkResult("answered"),  # had ended before
+        WorkResult("observed", ended="observed"),
+        WorkResult("outage", error=integration_error("mail_auth"), outage=True),
+    ):
+        standing.mail_worked(InboxEntry("1", 1000), result, frozenset())
+    assert status_line(standing) == "Watching the inbox: 3 waiting, 1 finished; down: mail"

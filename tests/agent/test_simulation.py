@@ -61,7 +61,7 @@ BUGS = (
         "agent/mail_outcome.py",
         "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n"
         "        return await self._mark_ended(",
-        "        await self.mark(entry, claim.location_key, outcome)\n"
+        "        await self.mark(entry, claim.location_key, result)\n"
         "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n"
         "        return await self._mark_ended(",
     ),
@@ -111,7 +111,7 @@ BUGS = (
     ),
     Bug(
         "a mail that fails for ever never uses up its tries",
-        "agent/mail_outcome.py",
+        "agent/memory.py",
         "is_own := is_alone or before < self._successes",
         "is_own := False",
     ),
@@ -130,8 +130,8 @@ BUGS = (
     Bug(
         "mails that a person took while no agent ran stay open",
         "agent/daemon.py",
-        "await self._settle_unlisted(known.unlisted)",
-        "await self._settle_unlisted(set())",
+        "await self._settle_unlisted(known.unlisted, now)",
+        "await self._settle_unlisted(set(), now)",
     ),
     Bug(
         "a mail that is taken after its reply left counts as not answered",

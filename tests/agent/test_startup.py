@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
+import pytest
 from ledgers import KEY, LOCATION, claimed
 from mailbox_in_memory import INSTRUCTIONS
 
-from guarantee_email_agent.agent.startup import KEPT_DAYS, prune_each_day, watch_instructions
+from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY
+from guarantee_email_agent.agent.startup import KEPT_DAYS, _prune, each, watch_instructions
 from guarantee_email_agent.agent.worker_setup import CheckedInstructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.ledger.opening import open_ledger
@@ -40,7 +44,7 @@ def remembered_after(days: int, folder: Path) -> bool:
         ledger.finish(claimed(ledger), "not_answered")
         ledger.marked(LOCATION)
         try:
-            asyncio.run(prune_each_day(ledger, calendar))
+            asyncio.run(each(SECONDS_PER_DAY, calendar, partial(_prune, ledger)))
         except asyncio.CancelledError:
             return ledger.state(LOCATION) is not None
     raise AssertionError("It ended by itself")
@@ -54,18 +58,19 @@ def test_an_agent_that_is_never_restarted_forgets_mails_after_a_year(tmp_path: P
     assert not remembered_after(KEPT_DAYS + 1, tmp_path)
 
 
-def test_edited_instructions_are_told_of_between_mails(tmp_path: Path) -> None:
+def test_edited_instructions_are_told_of_between_mails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "instructions"
     shutil.copytree(INSTRUCTIONS, folder)
     source = CheckedInstructions(InstructionFiles(folder / "main.md", folder / "scenarios"))
 
     async def run() -> None:
-        told = asyncio.Event()
-        watching = asyncio.create_task(watch_instructions(source, 0.01, lambda _: told.set()))
+        watching = asyncio.create_task(watch_instructions(source, 0.01))
         await asyncio.sleep(0)
         (folder / "main.md").write_text(f"{(folder / 'main.md').read_text()}\nBe kind.\n")
-        await asyncio.wait_for(told.wait(), 30)
+        while "Changed instruction files are in use" not in caplog.text:
+            await asyncio.sleep(0.02)
         watching.cancel()
 
+    caplog.set_level(logging.INFO)
     asyncio.run(run())
     assert source.load().main_body.endswith("Be kind.")

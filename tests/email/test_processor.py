@@ -39,7 +39,7 @@ def test_a_valid_warranty_is_answered_and_gets_a_ticket() -> None:
         ticket_created=True,
         ticket_id="MOCK-TICKET-001",
         failed_step=None,
-        error_code=None,
+        error=None,
     )
     assert agent.asked == ["SN12345"]
     assert result.response_body == agent.sent[0]["body"]

@@ -207,7 +207,7 @@ class TestConversations:
 
 
 async def _refuse(*_: object) -> bool:
-    raise IntegrationError("there is no such ticket", "ticketing_unknown_ticket", {"retryable": False})
+    raise IntegrationError("there is no such ticket", "ticketing_unknown_ticket")
 
 
 class TestHandOver:

@@ -21,6 +21,7 @@ from guarantee_email_agent.eval.models import EvalExpectedOutput, ExpectedAnswer
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.utils.errors import AgentError
 
 _SIGNS = "aB1 \n\t\u00a0ß*_`~\u00ad\u0301\u200b\u2019"
 REMEDY = "expect the words, with response_body_contains"
@@ -106,9 +107,7 @@ class TestMatches:
         assert [each.partition(":")[0] for each in misses] == ["email_sent", "processing_time_ms"]
 
     def test_where_our_agent_crashed_nothing_matches(self) -> None:
-        report = ProcessingResult(
-            False, "m1", failed_step="parse", error_code="processing_unexpected", error_message="No"
-        )
+        report = ProcessingResult(False, "m1", failed_step="parse", error=AgentError("No", "processing_unexpected"))
         wanted = expected(email_sent=False, ticket_created=False, scenario_instruction_used="none")
         assert wanted.matches(report) == (False, ["crash: stopped in step parse: No"])
 
@@ -363,7 +362,7 @@ class TestWhatHoldsForEveryScenario:
         ],
     )
     def test_an_agent_that_stopped(self, code: str, others_failed: bool, check: str | None) -> None:
-        report = ProcessingResult(False, "m", failed_step="draft", error_code=code, error_message="no answer")
+        report = ProcessingResult(False, "m", failed_step="draft", error=AgentError("no answer", code))
         found = [] if check is None else [Check(check, "stopped in step draft: no answer")]
         assert list(check_completed(report, others_failed)) == found
         assert list(check_completed(ProcessingResult(True, "m"), others_failed=True)) == []

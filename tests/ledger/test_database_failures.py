@@ -28,7 +28,7 @@ from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, EXIT_FAILURE,
 def outage(call: Callable[[], object]) -> LedgerError:
     with pytest.raises(LedgerError) as caught:
         call()
-    assert (caught.value.details, caught.value.exit_code) == ({"outage": True}, EXIT_FAILURE)
+    assert (caught.value.outage, caught.value.exit_code) == (True, EXIT_FAILURE)
     assert "\n" not in caught.value.message
     return caught.value
 
@@ -205,12 +205,12 @@ def test_a_disk_that_refuses_to_be_written(tmp_path: Path) -> None:
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))\n"
         "try:\n"
         "    for n in range(2000): ledger.claim(f'{n:032x}', location_key=f'{n:032x}', owner='one:1', lease_s=1)\n"
-        "except LedgerError as error: print(error.code, error.details)\n"
+        "except LedgerError as error: print(error.code, error.outage)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, tmp_path / "ledger.db"], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "ledger_disk_error {'outage': True}\n"
+    assert done.stdout == "ledger_disk_error True\n"
     with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
         assert ledger.state("0" * 32) is not None
 

@@ -31,14 +31,6 @@ def test_a_ledger_that_goes_to_another_inbox_leaves_the_past_of_that_one_alone(l
     assert ledger.first_start(OTHER_INBOX) > first
 
 
-def test_the_start_of_a_ledger_for_one_inbox_is_that_of_the_first_which_asks(ledger: Ledger, ledger_sql: Any) -> None:
-    ledger_sql.rows("INSERT INTO ledger_facts VALUES ('first_start', '1000.5')")
-    assert ledger.first_start_if_known(INBOX) == 1000.5
-    assert ledger.first_start(INBOX) == 1000.5
-    assert ledger.first_start(OTHER_INBOX) > 1000.5
-    assert ledger.first_start(INBOX) == 1000.5
-
-
 def test_a_clock_that_is_behind_does_not_set_it_back(tmp_path: Path) -> None:
     """Else the whole past of the inbox would be answered once the clock is right."""
     now = FIRST

@@ -109,10 +109,10 @@ def test_pruning_forgets_what_bears_its_mark_and_keeps_what_has_none(ledger: Led
 
 def test_observed_mails_are_found_among_many(ledger: Ledger) -> None:
     finished(ledger, MAIL, "observed")
-    assert ledger.observed([]) == ledger.observed(["0" * 32]) == set()
-    assert ledger.observed([*(f"{number:032x}" for number in range(1200)), MAIL]) == {MAIL}
+    assert ledger.inbox([]).observed == ledger.inbox(["0" * 32]).observed == set()
+    assert ledger.inbox([*(f"{number:032x}" for number in range(1200)), MAIL]).observed == {MAIL}
 
 
 def test_mails_that_ended_otherwise_are_not_observed(ledger: Ledger) -> None:
     finished(ledger, MAIL, "handed_over")
-    assert ledger.observed([MAIL]) == set()
+    assert ledger.inbox([MAIL]).observed == set()

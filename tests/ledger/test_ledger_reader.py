@@ -12,9 +12,10 @@ from sqlalchemy import update
 
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.ledger.ledger_reader import OUTCOMES, LedgerCount, LedgerReader, NoSuchMailError
+from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, NoSuchMailError
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.ledger.tables import mails
+from guarantee_email_agent.services.ports import OUTCOMES
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 OTHER = "c3" * 16

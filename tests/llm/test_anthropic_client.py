@@ -198,7 +198,7 @@ def test_a_call_waits_300_s_in_all_for_refusals(server: MessagesServer) -> None:
     server.replies = [error_reply(429, "Too many", retry_after="70")]
     clock = Waits()
     error = failure(anthropic_config(server.url), clock)
-    assert (error.code, error.details["retry_after_s"]) == ("llm_rate_limited", 70)
+    assert (error.code, error.retry_after_s) == ("llm_rate_limited", 70)
     assert sum(clock.asked) == pytest.approx(280)
     assert len(server.requests) == 5
 
@@ -234,7 +234,7 @@ def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer, asked: in
     clock = Waits()
     error = failure(anthropic_config(server.url), clock, **allowed)
     assert clock.asked == []
-    assert error.details["retry_after_s"] == asked
+    assert error.retry_after_s == asked
     assert f"asks to wait {asked} s" in error.message
 
 
@@ -248,7 +248,7 @@ def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer, asked: in
 def test_gives_up_after_three_attempts(server: MessagesServer, reply: Reply, code: str, says: str) -> None:
     server.replies = [reply]
     error = failure(anthropic_config(server.url))
-    assert (error.code, error.details["retryable"], error.details["attempts"]) == (code, True, 3)
+    assert (error.code, error.retryable, error.details["attempts"]) == (code, True, 3)
     assert says in error.message
     assert len(server.requests) == 3
 

@@ -79,7 +79,7 @@ async def test_after_five_failures_the_model_is_left_alone_for_a_minute(agent: A
         assert (await agent.failure()).code == "llm_unavailable"
     error = await agent.failure()
     assert error.code == "llm_circuit_open"
-    assert (error.details["outage"], error.details["retryable"]) == (True, False)
+    assert (error.outage, error.retryable) == (True, False)
     assert error.message.startswith("The language model is down: It is asked again in ")
     assert len(agent.server.requests) == 5
 
@@ -138,13 +138,13 @@ async def test_an_error_tells_whether_the_service_or_perhaps_the_mail_is_to_blam
 ) -> None:
     agent.server.replies = [INTERPRETED, reply]
     await agent.ask()
-    assert (await agent.failure()).details["outage"] is is_outage
+    assert (await agent.failure()).outage is is_outage
 
 
 @pytest.mark.parametrize("reply", [error_reply(500), Reply(b"<html>"), Reply(b"", hangs=True)])
 async def test_a_service_that_never_answered_is_to_blame(agent: Agent, reply: Reply) -> None:
     agent.server.replies = [reply]
-    assert (await agent.failure()).details["outage"] is True
+    assert (await agent.failure()).outage is True
 
 
 @pytest.mark.parametrize(("silent_s", "is_outage"), [(HEALTHY_S - 1, False), (HEALTHY_S + 1, True)])
@@ -154,19 +154,19 @@ async def test_a_service_that_has_not_answered_for_long_is_to_blame(
     agent.server.replies = [INTERPRETED, error_reply(500)]
     await agent.ask()
     await agent.clock.sleep(silent_s)
-    assert (await agent.failure()).details["outage"] is is_outage
+    assert (await agent.failure()).outage is is_outage
 
 
 async def test_what_a_mail_alone_is_to_blame_for_is_no_outage_even_where_nothing_ever_answered(agent: Agent) -> None:
     agent.server.replies = [error_reply(413)]
-    assert (await agent.failure()).details["outage"] is False
+    assert (await agent.failure()).outage is False
 
 
 async def test_the_templates_answer_a_lone_mail_at_its_fifth_try(agent: Agent) -> None:
     agent.configure(when_down="template")
     agent.server.replies = [error_reply(500)]
     for _ in range(4):  # each of them leaves the mail as it is, for another try
-        assert (await agent.failure()).details["outage"] is True
+        assert (await agent.failure()).outage is True
         await agent.clock.sleep(90)
     assert (await agent.ask()).model == OFFLINE_MODEL
     assert (await agent.ask()).model == OFFLINE_MODEL  # the reply of the same mail
@@ -187,14 +187,14 @@ async def test_what_the_server_says_is_not_logged_above_debug(agent: Agent, capl
 async def test_what_one_mail_may_have_caused_counts_as_an_outage_once_it_happens_in_a_row(agent: Agent) -> None:
     agent.server.replies = [INTERPRETED, Reply(b"<html>")]
     await agent.ask()
-    assert [(await agent.failure()).details["outage"] for _ in range(5)] == [False, False, False, False, True]
+    assert [(await agent.failure()).outage for _ in range(5)] == [False, False, False, False, True]
 
 
 async def test_a_rate_limit_is_no_outage_of_the_service(agent: Agent) -> None:
     agent.server.replies = [error_reply(429, retry_after="16")]
     for _ in range(8):
         error = await agent.failure()
-        assert (error.code, error.details["outage"]) == ("llm_rate_limited", True)
+        assert (error.code, error.outage) == ("llm_rate_limited", True)
         await agent.clock.sleep(17)
     agent.server.replies = [INTERPRETED]
     assert (await agent.ask()).model == "claude-sonnet-4-6"
@@ -205,7 +205,7 @@ async def test_during_a_long_pause_the_api_is_not_asked(agent: Agent) -> None:
     agent.server.replies = [error_reply(429, retry_after="7200"), INTERPRETED]
     for _ in range(8):
         error = await agent.failure()
-        assert (error.code, error.details["outage"]) == ("llm_rate_limited", True)
+        assert (error.code, error.outage) == ("llm_rate_limited", True)
     assert len(agent.server.requests) == 1
     await agent.clock.sleep(3600)  # it may ask for more, but from time to time one call finds out
     await agent.ask()
@@ -217,7 +217,7 @@ async def test_the_templates_do_not_answer_what_a_rate_limit_holds_back_for_less
     await agent.ask()
     await agent.ask()
     held_back = await agent.failure()  # half a minute by the setting
-    assert (held_back.code, held_back.details["outage"]) == ("llm_rate_limited", True)
+    assert (held_back.code, held_back.outage) == ("llm_rate_limited", True)
     await agent.clock.sleep(60)
     assert (await agent.failure()).code == "llm_rate_limited"
 
@@ -239,7 +239,7 @@ async def test_configured_limits_hold_for_mails_too(agent: Agent) -> None:
     await agent.ask()
     await agent.ask()
     error = await agent.failure()  # half a minute is more than a mail has for that
-    assert (error.code, error.details["outage"]) == ("llm_rate_limited", True)
+    assert (error.code, error.outage) == ("llm_rate_limited", True)
     await agent.clock.sleep(20)
     await agent.ask()
 
@@ -272,7 +272,7 @@ async def test_without_a_key_there_is_no_model(agent: Agent) -> None:
 async def test_a_long_wait_is_not_waited_for_within_a_mails_budget(agent: Agent) -> None:
     agent.server.replies = [error_reply(429, retry_after="16")]
     error = await agent.failure()
-    assert (error.details["attempts"], error.details["outage"]) == (1, True)
+    assert (error.details["attempts"], error.outage) == (1, True)
 
 
 async def test_a_model_that_goes_out_of_service_is_told(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:

@@ -310,7 +310,7 @@ def test_who_cannot_wait_long_is_told_at_once_and_leaves_the_queue(over_limit: b
         return caught.value, CLOCK.monotonic()
 
     error, now = run_in_virtual_time(scene())
-    assert (error.code, error.details["retry_after_s"], now) == (code, 20.0, 1000.0)
+    assert (error.code, error.retry_after_s, now) == (code, 20.0, 1000.0)
     assert error.message.startswith("The model API is not asked for another 20 s. ")
 
 

@@ -80,7 +80,12 @@ class TestDeadline:
             await calls.open()
             error = await failure(calls.call("work", Service.work))
             assert (error.code, error.message) == ("tickets_timeout", "tickets: work: no answer within 30 s")
-            assert error.details == {"retryable": True, "uncertain": True, "outage": False, "tool": "work"}
+            assert (error.retryable, error.uncertain, error.outage, error.details) == (
+                True,
+                True,
+                False,
+                {"tool": "work"},
+            )
             assert "could not be begun" in (await failure(calls.call("work", Service.work))).message
             service.may_end.set()
             assert await happened(service.ended)
@@ -95,7 +100,12 @@ class TestDeadline:
                 failure(calls.call("work", Service.work)), failure(calls.call("find", begun.append))
             )
             assert error.message == "tickets: find: it could not be begun within 30 s"
-            assert error.details == {"retryable": True, "uncertain": False, "outage": True, "tool": "find"}
+            assert (error.retryable, error.uncertain, error.outage, error.details) == (
+                True,
+                False,
+                True,
+                {"tool": "find"},
+            )
             service.may_end.set()
             assert await happened(service.ended)
             await calls.close()
@@ -108,7 +118,7 @@ class TestDeadline:
             calls = blocking_service(lambda: service, 30.0)
             waiting = asyncio.create_task(calls.wait("wait", Service.work))
             assert await happened(service.begun)
-            assert (await failure(calls.call("work", Service.work))).details["uncertain"]
+            assert (await failure(calls.call("work", Service.work))).uncertain
             assert not waiting.done()
             service.may_end.set()
             assert await waiting == "done"
@@ -125,7 +135,7 @@ class TestDeadline:
         async def main() -> None:
             calls = blocking_service(open_slowly, 30.0)
             error = await failure(calls.call("find", lambda _: "found"))
-            assert (error.code, error.details["uncertain"]) == ("tickets_timeout", False)
+            assert (error.code, error.uncertain) == ("tickets_timeout", False)
             service.may_end.set()
             assert await calls.open() is service
             assert opened == ["done"]
@@ -208,7 +218,7 @@ class TestErrors:
         told = ToolError("tickets_locked", "another program keeps it locked", retryable=True)
         error = await failure(blocking_service(lambda: service).call("find", lambda each: each.fail(told)))
         assert error is told
-        assert error.details == {"retryable": True, "uncertain": False, "outage": False, "tool": "find"}
+        assert (error.retryable, error.uncertain, error.outage, error.details) == (True, False, False, {"tool": "find"})
 
     @pytest.mark.parametrize("method", ["call", "wait"])
     async def test_unexpected_one_shows_its_place_and_not_its_text(
@@ -216,7 +226,7 @@ class TestErrors:
     ) -> None:
         calls = blocking_service(lambda: service)
         error = await failure(getattr(calls, method)("find", lambda each: each.fail(KeyError("canary"))))
-        assert (error.code, error.retryable, error.details["uncertain"]) == ("tickets_internal", False, True)
+        assert (error.code, error.retryable, error.uncertain) == ("tickets_internal", False, True)
         assert error.message.startswith("tickets: find failed: KeyError at test_blocking.py:")
         assert "tickets: find: unexpected KeyError at test_blocking.py:" in caplog.text
         assert "canary" not in error.message + caplog.text
@@ -246,12 +256,12 @@ class TestOpening:
         calls = blocking_service(open_service)
         with pytest.raises(MCPConnectionError) as caught:
             await calls.open()
-        assert (caught.value.code, caught.value.details["outage"]) == ("tickets_unavailable", True)
+        assert (caught.value.code, caught.value.outage) == ("tickets_unavailable", True)
         assert caught.value.message == "tickets.database: /t.db: it is damaged"
         error = await failure(calls.call("work", Service.work))
         assert (type(error), error.code) == (IntegrationError, "tickets_unavailable")
         assert error.message == "tickets.database: /t.db: again"
-        assert error.details == {"retryable": True, "uncertain": False, "outage": True, "tool": "work"}
+        assert (error.retryable, error.uncertain, error.outage, error.details) == (True, False, True, {"tool": "work"})
         service.may_end.set()
         assert await calls.call("work", Service.work) == "done"
 

@@ -18,11 +18,11 @@ from guarantee_email_agent.services.call_errors import (
     UNAVAILABLE,
     BadAnswers,
     ErrorKind,
+    MalformedAnswerError,
     classify_message,
     classify_protocol_error,
     declared_error,
     integration_error,
-    malformed_error,
     service_error,
     without_arguments,
 )
@@ -118,7 +118,7 @@ def test_a_declared_error_is_taken_as_it_is() -> None:
     error = declared("mail", code="mail_rejected", message="550: no such user\n", retryable=False, uncertain=True)
     assert error.code == "mail_rejected"
     assert error.message == "550: no such user\\n"
-    assert error.details == {"retryable": False, "uncertain": True, "outage": False}
+    assert (error.retryable, error.uncertain, error.outage) == (False, True, False)
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ def test_a_declared_error_is_taken_as_it_is() -> None:
     ],
 )
 def test_codes_tell_whether_the_whole_service_is_down(code: str, outage: bool) -> None:
-    assert declared("mail", code=code).details["outage"] is outage
+    assert declared("mail", code=code).outage is outage
 
 
 def test_a_server_may_say_so_itself() -> None:
-    assert declared("mail", code="mail_timeout", outage=True).details["outage"] is True
+    assert declared("mail", code="mail_timeout", outage=True).outage is True
 
 
 def test_a_foreign_code_is_put_behind_the_services_name() -> None:
@@ -190,7 +190,7 @@ class Service:
     async def is_outage(self, number: str, answer: object) -> bool | None:
         """None for an answer that could be read."""
         error = await self.ask(number, answer)
-        return None if error is None else error.details.get("outage") is True
+        return None if error is None else error.outage
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: str(bad)[:40])
@@ -214,7 +214,7 @@ async def test_answers_that_are_bad_in_different_ways_are_no_outage_yet() -> Non
 
 async def test_what_the_session_cannot_read_counts_as_well() -> None:
     service = Service()
-    bad = malformed_error("warranty_api", "check_warranty", "is no JSON object")
+    bad = MalformedAnswerError("warranty_api", "check_warranty", "is no JSON object")
     assert [await service.is_outage(number, bad) for number in "12"] == [False, True]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -11,31 +11,47 @@ from mailbox_in_memory import MailboxInMemory, Tickets, Warranties, worker_on
 
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.llm.port import ClosableModel, ModelClient
 from guarantee_email_agent.llm.provider import ModelWithFallback
 from guarantee_email_agent.services.ports import InboxEntry
 from guarantee_email_agent.utils.clock import SystemClock
-from guarantee_email_agent.utils.errors import LLMError
+from guarantee_email_agent.utils.errors import AgentError, LLMError
 
 
-class Observer:
-    """A DaemonObserver that keeps what it is told."""
+class Observed(Standing):
+    """Keeps what it was before."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.lists: list[tuple[int, float | None]] = []
         self.results: list[WorkResult] = []
         self.down: list[list[str]] = []
 
     def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:
         self.lists.append((waiting, oldest_received))
+        super().inbox_listed(waiting, oldest_received)
 
-    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:
+    def mail_worked(self, entry: InboxEntry, result: WorkResult, waited_for: frozenset[str]) -> frozenset[str]:
         self.results.append(result)
+        waits_for = super().mail_worked(entry, result, waited_for)
+        self._note()
+        return waits_for
 
-    def outages_changed(self, outages: Sequence[Outage]) -> None:
-        self.down.append([outage.code for outage in outages])
+    def failed(self, error: AgentError, **how: bool) -> str:
+        part = super().failed(error, **how)
+        self._note()
+        return part
+
+    def keep(self, waited_for: Collection[str]) -> None:
+        super().keep(waited_for)
+        self._note()
+
+    def _note(self) -> None:
+        down = [outage.code for outage in self.outages]
+        if down != (self.down[-1] if self.down else []):
+            self.down.append(down)
 
 
 class Inbox:
@@ -45,8 +61,8 @@ class Inbox:
         self.mailbox, self.warranties = MailboxInMemory(*names), Warranties()
         self.stop = asyncio.Event()
         worker = worker_on(self.mailbox, ledger, self.warranties, Tickets())
-        self.observer = Observer()
-        self.daemon = Daemon(worker, SystemClock(), self.stop, (self.observer,))
+        self.observer = Observed()
+        self.daemon = Daemon(worker, SystemClock(), self.stop, self.observer)
 
     def use_model(self, model: ClosableModel, fallback: ClosableModel | None) -> None:
         worker = self.daemon.worker

@@ -40,9 +40,8 @@ def mail(name: str, text: str = "Is my dryer SN12345 still under warranty?") -> 
     ).encode()
 
 
-def integration_error(code: str, **details: bool) -> IntegrationError:
-    """details: `retryable`, `uncertain`, `outage`; what is not named is False."""
-    return IntegrationError(code, code, {"retryable": False, "uncertain": False, "outage": False, **details})
+def integration_error(code: str, **flags: bool) -> IntegrationError:
+    return IntegrationError(code, code, **flags)
 
 
 class MailboxInMemory:

@@ -69,9 +69,9 @@ async def test_opens_after_five_failures_in_a_row(circuit: Circuit) -> None:
         await circuit.call(works)
     assert circuit.calls == 5
     assert caught.value.code == "oracle_circuit_open"
-    assert caught.value.details["outage"] is True
-    assert caught.value.details["retryable"] is False
-    assert 0 < caught.value.details["retry_in_s"] <= 60
+    assert caught.value.outage is True
+    assert caught.value.retryable is False
+    assert 0 < caught.value.retry_in_s <= 60
 
 
 @pytest.mark.parametrize("between", [works, refuses])
@@ -108,7 +108,7 @@ async def test_one_probe_goes_through_after_a_minute_and_closes_it(circuit: Circ
     await asyncio.sleep(0)
     with pytest.raises(CircuitOpenError) as caught:
         await circuit.call(works)
-    assert caught.value.details["retry_in_s"] == 0
+    assert caught.value.retry_in_s == 0
     answered.set()
     assert await probe == "probe"
     assert not circuit.breaker.is_open
@@ -154,8 +154,8 @@ async def test_calls_from_before_the_opening_do_not_disturb_the_probe(circuit: C
     assert await circuit.call(works) == "answer"
 
 
-def error(code: str, **details: bool) -> IntegrationError:
-    return IntegrationError("It failed", code, details)
+def error(code: str, **flags: bool) -> IntegrationError:
+    return IntegrationError("It failed", code, **flags)
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ async def test_a_failure_of_the_service_opens_it(failure: IntegrationError) -> N
     with pytest.raises(IntegrationError) as caught:
         await breaker.call(works)
     assert caught.value.code == "mail_circuit_open"
-    assert failure.details["outage"] is True  # the fifth of them opened it
-    assert caught.value.details["outage"] is True
+    assert failure.outage is True  # the fifth of them opened it
+    assert caught.value.outage is True
     assert not caught.value.retryable
 
 
@@ -203,5 +203,5 @@ async def test_a_failure_is_an_outage_unless_the_service_answered_lately(idle_s:
     for _ in range(5):
         with pytest.raises(IntegrationError) as caught:
             await circuit.call(failing(error("warranty_api_timeout", retryable=True)))
-        outages.append(caught.value.details.get("outage", False))
+        outages.append(caught.value.outage)
     assert outages == expected

@@ -56,11 +56,10 @@ def test_details_of_one_error_are_its_own() -> None:
     assert details == {"line": 3}
 
 
-@pytest.mark.parametrize(
-    ("details", "retryable"), [({}, False), ({"retryable": True}, True), ({"retryable": False}, False)]
-)
-def test_only_what_says_so_may_be_tried_again(details: dict[str, bool], retryable: bool) -> None:
-    assert IntegrationError("message", "some_code", details).retryable is retryable
+def test_the_failure_of_a_service_keeps_what_it_means_between_processes_and_classes() -> None:
+    first = IntegrationError("message", "some_code", {"tool": "send"}, uncertain=True, outage=True)
+    for same in (pickle.loads(pickle.dumps(first)), MCPConnectionError.of(first)):
+        assert (same.retryable, same.uncertain, same.outage, same.details) == (False, True, True, {"tool": "send"})
 
 
 def test_one_family_catches_all() -> None:

@@ -40,9 +40,8 @@ def clock() -> RecordingClock:
     return RecordingClock()
 
 
-def failure(retryable: bool | None = True) -> IntegrationError:
-    details = {} if retryable is None else {"retryable": retryable}
-    return IntegrationError("The service is away", "warranty_api_unavailable", details)
+def failure(retryable: bool = True) -> IntegrationError:
+    return IntegrationError("The service is away", "warranty_api_unavailable", retryable=retryable)
 
 
 @pytest.mark.parametrize("slept", [[], [1.0], [1.0, 2.0]])
@@ -58,10 +57,9 @@ async def test_an_answer_comes_after_waits_of_one_and_two_seconds(slept: list[fl
         ([failure(), failure(), failure()], RetryPolicy(), [1.0, 2.0]),
         ([failure() for _ in range(5)], RetryPolicy(attempts=5, backoff=Backoff(0.5)), [0.5, 1.0, 2.0, 4.0]),
         ([failure(retryable=False)], RetryPolicy(), []),
-        ([failure(retryable=None)], RetryPolicy(), []),
         ([failure(), failure(retryable=False)], RetryPolicy(), [1.0]),
     ],
-    ids=["three attempts", "as the policy sets", "not retryable", "not said to be", "no longer retryable"],
+    ids=["three attempts", "as the policy sets", "not retryable", "no longer retryable"],
 )
 async def test_the_last_error_says_how_many_attempts_there_were(
     errors: list[IntegrationError], policy: RetryPolicy, slept: list[float], clock: RecordingClock

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, suppress
 from itertools import count
-from math import inf
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from guarantee_email_agent.agent.health import LoopWatchdog
 from guarantee_email_agent.agent.identity_key import key_of_location, key_of_mailbox
-from guarantee_email_agent.agent.inbox import MAX_LISTED, UnlistedMails, answer_since, count_inbox, inbox_filter
+from guarantee_email_agent.agent.inbox import MAX_LISTED, answer_since, count_inbox, inbox_filter
 from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
+from guarantee_email_agent.agent.mail_queue import MailQueue
 from guarantee_email_agent.agent.mail_worker import MailWorker
-from guarantee_email_agent.agent.observer import DaemonObserver, ObserverNotifier
-from guarantee_email_agent.agent.outages import CurrentOutages
+from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.services.ports import InboxEntry, InboxFilter, Outcome
+from guarantee_email_agent.services.ports import InboxEntry, InboxFilter
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, IntegrationError
 from guarantee_email_agent.utils.local_time import LocalTime
@@ -47,11 +46,11 @@ SHUTDOWN_TIMEOUT_S: Final = 60.0
 
 
 class Daemon:
-    """The main loop. `finished` counts mails by how it ended them; `unfinished` has those that did not, by their ids.
+    """The main loop. `queue` has the mails that it knows of, `standing` what others may know of it.
 
     stop: once it is set, no mail is started. answer_since: when the oldest mail that is answered may have come, in
     seconds since 1970. require_ours: asked every OWNER_CHECK_S; raises ConfigurationError once the mailbox is served
-    with another ledger, which ends the agent. outages: knows the addresses of services. watchdog: of this loop.
+    with another ledger, which ends the agent. watchdog: of this loop.
     first_start: reads that of the ledger anew, where `answer_since` is that one.
     """
 
@@ -60,31 +59,23 @@ class Daemon:
         worker: MailWorker,
         clock: Clock,
         stop: asyncio.Event,
-        observers: Sequence[DaemonObserver] = (),
+        standing: Standing | None = None,
         answer_since: float = 0.0,
         require_ours: Callable[[], Awaitable[None]] | None = None,
-        outages: CurrentOutages | None = None,
         watchdog: LoopWatchdog | None = None,
         first_start: Callable[[], float] | None = None,
     ) -> None:
         self.worker = worker
-        self.finished: Counter[Outcome] = Counter()
-        self.unfinished: dict[str, Disposition] = {}
-        self.outages = outages or CurrentOutages()
+        self.queue = MailQueue()
         self._clock, self._stop = clock, stop
-        self._notifier = ObserverNotifier(observers, self.outages)
-        self._is_observed = bool(observers)
-        self._waiting: tuple[int, float | None] = (0, None)  # of those listed: how many, and since when
-        self._unlisted = UnlistedMails(self._tell_of_waiting)
+        self.standing = standing or Standing()
+        self._unlisted = 0  # mails that wait beyond a list that was full
+        self._counting: asyncio.Task[None] | None = None
         self._watchdog = watchdog or LoopWatchdog(clock)
         self.answer_since = answer_since
         self._require_ours, self._first_start = require_ours, first_start
         self._owner_error: IntegrationError | None = None  # why nobody can tell whose mailbox it is
-        self._draining = False
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._not_before: dict[str, float] = {}
-        self._finished_ids: set[str] = set()  # since the inbox was listed last
-        self._taken: dict[str, str] = {}  # by where it lay: a mail that ended nowhere yet, and is listed no more
+        self._tasks: set[asyncio.Task[None]] = set()
         self._failures = 0  # for an outage, in a row
         self._paused_until = 0.0
         self._warned_of_length = self._told_of_first_start = False
@@ -94,7 +85,7 @@ class Daemon:
 
         Raises the AgentError of an inbox that cannot be listed, once the mails in progress have finished.
         """
-        self._draining = True
+        self.queue.is_draining = True
         async with self._cancelling_tasks():
             for round_number in count():
                 if round_number and not self._free_for_another_round(with_busy=round_number == 1):
@@ -105,13 +96,13 @@ class Daemon:
                 except ConfigurationError:
                     raise
                 except AgentError as error:
-                    self._notifier.inbox_failed(error)
+                    self.standing.failed(error, listing=True)
                     await self._finish_tasks()
                     raise
                 await self._finish_tasks()
         if self._failures >= MAX_OUTAGES:
             logger.warning("A service is down; the mails that are left stay unprocessed")
-        return not self.unfinished
+        return not self.queue.unfinished
 
     def _free_for_another_round(self, *, with_busy: bool) -> bool:
         """Let a drain try mails again, until MAX_OUTAGES in a row; whether there are any.
@@ -119,13 +110,10 @@ class Daemon:
         What was busy may have been so because of a second copy of the same mail. A service that was down for one mail
         may answer the next, if only by the templates that stand in for a language model.
         """
-        again = {"busy"} if with_busy else set()
+        again: set[Disposition] = {"busy"} if with_busy else set()
         if self._failures < MAX_OUTAGES:
             again.add("outage")
-        mails = [mail for mail, disposition in self.unfinished.items() if disposition in again]
-        for mail in mails:
-            self._not_before.pop(mail, None)
-        return bool(mails) and not self._stop.is_set()
+        return self.queue.free(again) and not self._stop.is_set()
 
     async def run(self) -> None:
         """Process mails until stopped; those in progress then have SHUTDOWN_TIMEOUT_S to finish."""
@@ -140,7 +128,7 @@ class Daemon:
                     raise
                 except AgentError as error:
                     failed_polls += 1
-                    self._notifier.inbox_failed(error)
+                    self.standing.failed(error, listing=True)
                     pause_s = OUTAGE_BACKOFF.delay_s(failed_polls)
                     what = "ledger" if isinstance(error, LedgerError) else "inbox"
                     logger.warning("The %s cannot be read (%s); next try in %d s", what, error.code, pause_s)
@@ -156,10 +144,11 @@ class Daemon:
         try:
             yield
         finally:
-            tasks = [self._stopped, self._owner_watch, *self._tasks.values()]
+            tasks = [self._stopped, self._owner_watch, *self._tasks]
+            tasks += [self._counting] if self._counting else []
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(self._unlisted.aclose(), *tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _watch_owner(self) -> None:
         """Until `stop` is set; raises ConfigurationError once the mailbox is served with another ledger."""
@@ -185,14 +174,13 @@ class Daemon:
     async def _poll(self) -> int:
         """List the inbox and start every mail that is due; returns how many were started, or need no start."""
         now = self._clock.monotonic()
-        self._not_before = {mail: moment for mail, moment in self._not_before.items() if self._draining or moment > now}
-        self._finished_ids.clear()
+        self.queue.begin_round(now)
         if self._owner_error is not None:
             raise self._owner_error
         listed_at = await asyncio.to_thread(self.worker.ledger.time)
         if self.answer_since > listed_at and self._first_start is not None:
             await self._correct_first_start(self._first_start)
-        limit = min(PAGE_SIZE + 2 * len(self._not_before) + len(self._tasks), MAX_LISTED)
+        limit = min(PAGE_SIZE + 2 * len(self.queue), MAX_LISTED)
         entries = await self.worker.mailbox.list_unprocessed(limit, self._inbox_filter(listed_at))
         if len(entries) == MAX_LISTED and not self._warned_of_length:
             self._warned_of_length = True
@@ -202,29 +190,36 @@ class Daemon:
                 MAX_LISTED,
             )
         listed = {entry.id for entry in entries}
-        if is_complete := len(entries) < limit:
-            self._taken |= {self._location_key(mail): mail for mail in self.unfinished.keys() - listed}
-            self.unfinished = {mail: why for mail, why in self.unfinished.items() if mail in listed}
+        self.queue.listed(listed, is_complete=(is_complete := len(entries) < limit))
         location_keys = {entry.id: self._location_key(entry.id) for entry in entries}
         known = await self.worker.inbox(list(location_keys.values()), listed_at, is_complete=is_complete)
-        # Those that failed come last, the latest at the very end: a service may be down for one of them only. So do
-        # those that an agent died over, which may be the fault of one of them.
-        order = {mail: position for position, mail in enumerate(self.unfinished, 1)}
-        crashed = {mail: known.crashed.get(key, 0.0) for mail, key in location_keys.items()}
-        entries.sort(key=lambda entry: (order.get(entry.id, 0), crashed[entry.id]))
-        self._forget_waits_of(known.released)
-        started = self._pass_over(known.observed, location_keys)
+        entries = self.queue.in_order(entries, lambda entry: known.crashed.get(location_keys[entry.id], 0.0))
+        if known.released and not self.queue.is_draining:  # the ledger knows, and this agent may remember a longer wait
+            self.queue.release(lambda mail_id: self._location_key(mail_id) in known.released)
+        observed = (mail for mail, key in location_keys.items() if key in known.observed)
+        started = self.queue.pass_over(observed, now)
         self._look_over(entries, limit, listed_at)
         for entry in entries:
-            if entry.id in self._tasks or entry.id in self._not_before or entry.id in self._finished_ids:
+            if not self.queue.is_due(entry.id, now):
                 continue
             if not await self._may_start():
                 break
             is_new = location_keys[entry.id] not in known.seen
-            self._tasks[entry.id] = asyncio.create_task(self._work(entry, listed_at, is_new=is_new))
+            self._start(entry.id, self._work(entry, listed_at, is_new=is_new))
             started += 1
-        await self._settle_unlisted(known.unlisted)
+        if known.unlisted:
+            await self._settle_unlisted(known.unlisted, now)
         return started
+
+    def _start(self, mail_id: str, work: Coroutine[Any, Any, None]) -> None:
+        self.queue.start(mail_id)
+        self._tasks.add(asyncio.create_task(work))
+        self.standing.in_progress = len(self._tasks)
+
+    def _end_task(self) -> None:
+        """Of the task that runs."""
+        self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+        self.standing.in_progress = len(self._tasks)
 
     async def _correct_first_start(self, read: Callable[[], float]) -> None:
         """What comes before a first start in the future would be too old for good, and nobody would know."""
@@ -237,33 +232,36 @@ class Daemon:
             )
         self.answer_since, self._told_of_first_start = since, True
 
-    async def _settle_unlisted(self, places: Collection[str]) -> None:
+    async def _settle_unlisted(self, places: AbstractSet[str], now: float) -> None:
         """A person may have dealt with these mails since their last try, or they grew too old."""
-        known = {*self._not_before, *self._tasks, *map(self._location_key, self._tasks)} if places else set()
-        for place in sorted(set(places) - known):
+        working = set(map(self._location_key, self.queue.in_state("working")))
+        taken = {self._location_key(mail): mail for mail in self.queue.in_state("taken")}
+        for place in sorted(places - working):
+            if not self.queue.is_due(place, now):
+                continue
             if not await self._may_start():
                 break
-            self._tasks[place] = asyncio.create_task(self._settle(place, self._taken.pop(place, None)))
+            self._start(place, self._settle(place, taken.get(place)))
 
     def _look_over(self, entries: Sequence[InboxEntry], limit: int, now: float) -> None:
         """How many mails wait, and since when. now: on the ledger's clock, when the list was asked for."""
-        waiting = [entry for entry in entries if self._not_before.get(entry.id) != inf or entry.id in self.unfinished]
+        waiting = [entry for entry in entries if self.queue.is_waiting(entry.id)]
+        oldest = min((entry.received for entry in waiting if entry.received), default=None)
         if len(entries) < limit:
-            self._unlisted.reset()
-        elif self._is_observed:
-            self._unlisted.count(self.worker.mailbox, self._inbox_filter(now), len(entries))
-        self._waiting = len(waiting), min((entry.received for entry in waiting if entry.received), default=None)
-        self._tell_of_waiting()
-        self._notifier.inbox_answered(self.unfinished, now)
+            self._unlisted = 0
+            if self._counting is not None:
+                self._counting.cancel()
+        self.standing.inbox_listed(len(waiting) + self._unlisted, oldest)
+        if len(entries) == limit and (self._counting is None or self._counting.done()):
+            self._counting = asyncio.create_task(self._count_unlisted(len(entries), now))
+        self.standing.inbox_answered(self.queue.waited_for, now)
 
-    def _tell_of_waiting(self) -> None:
-        listed, oldest = self._waiting
-        self._notifier.inbox_listed(listed + self._unlisted.number, oldest)
-
-    @property
-    def in_progress(self) -> int:
-        """Mails that are worked on."""
-        return len(self._tasks)
+    async def _count_unlisted(self, listed: int, now: float) -> None:
+        """Beside the work: a large mailbox may take minutes for it."""
+        with suppress(AgentError):  # mails can be worked on all the same
+            counts = await self.worker.mailbox.count_by_outcome(self._inbox_filter(now))
+            self._unlisted = max(0, counts.get("unprocessed", 0) - listed)
+            self.standing.inbox_listed(listed + self._unlisted, self.standing.oldest_received)
 
     async def count_inbox(self) -> dict[str, int]:
         """How many mails of the inbox would be answered, were observed, are left alone, or bear which mark."""
@@ -278,28 +276,13 @@ class Daemon:
     def _location_key(self, mail_id: str) -> str:
         return key_of_location(self.worker.mailbox_name, mail_id, self.worker.processor.identity_key)
 
-    def _pass_over(self, observed: Collection[str], location_keys: Mapping[str, str]) -> int:
-        """Those of an earlier start, all at once: they bear no mark, so that every list holds them again."""
-        new = [mail for mail, key in location_keys.items() if key in observed and mail not in self._not_before]
-        self._not_before |= dict.fromkeys(new, inf)
-        return len(new)
-
-    def _forget_waits_of(self, released: Collection[str]) -> None:
-        """A person wants them tried now; the ledger knows, and this agent may remember a longer wait."""
-        if released:
-            self._not_before = {
-                mail: moment
-                for mail, moment in self._not_before.items()
-                if (self._draining and moment == inf) or self._location_key(mail) not in released
-            }
-
     def _inbox_filter(self, now: float) -> InboxFilter:
         return inbox_filter(self.worker.settings, self.answer_since, now)
 
     async def _may_start(self) -> bool:
         """Wait for a free slot. While a service is down, one mail at a time finds out whether it is back."""
         await self._wait_for_slot(1 if self._failures else self.worker.settings.concurrency)
-        if self._draining:
+        if self.queue.is_draining:
             return not self._stop.is_set() and self._failures < MAX_OUTAGES
         while not self._stop.is_set() and (pause_s := self._paused_until - self._clock.monotonic()) > 0:
             await self._wait(timeout_s=pause_s)
@@ -308,7 +291,7 @@ class Daemon:
     async def _wait_for_slot(self, slots: int) -> None:
         """Until fewer than `slots` mails are in progress, or `stop` is set."""
         while len(self._tasks) >= slots and not self._stop.is_set():
-            await self._wait(tasks=self._tasks.values())
+            await self._wait(tasks=self._tasks)
 
     async def _work(self, entry: InboxEntry, listed_at: float, *, is_new: bool) -> None:
         try:
@@ -320,54 +303,44 @@ class Daemon:
             logger.debug("Unexpected failure", exc_info=True)
             self._record(entry, WorkResult("failed", OUTAGE_BACKOFF.longest_s))
         finally:
-            del self._tasks[entry.id]
+            self._end_task()
 
     async def _settle(self, place: str, mail: str | None) -> None:
         retry_s = OUTAGE_BACKOFF.longest_s  # or until it is listed again
         try:
             result = await self.worker.settle(place, mail)
             if result.ended is not None:
-                self._notifier.mail_worked(InboxEntry(mail or place[:12], 0), result)
-                self.finished[result.ended] += 1
+                self.standing.mail_worked(InboxEntry(mail or place[:12], 0), result, frozenset())
             if result.disposition in ("waiting", "busy"):
                 retry_s = max(result.retry_s, 1.0)
         except Exception as error:
             logger.error("Email %s is left open: unexpected %s", mail or place[:12], type(error).__name__)
             logger.debug("Unexpected failure", exc_info=True)
         finally:
-            del self._tasks[place]
-        self._not_before[place] = self._clock.monotonic() + retry_s
+            self._end_task()
+            self.queue.leave_until(place, self._clock.monotonic() + retry_s)
 
     def _record(self, entry: InboxEntry, result: WorkResult) -> None:
-        self._notifier.mail_worked(entry, result)
-        self.unfinished.pop(entry.id, None)
-        if result.ended is not None:
-            self.finished[result.ended] += 1
-        now = self._clock.monotonic()
-        if result.disposition in ("failed", "outage", "waiting", "busy"):
-            self.unfinished[entry.id] = result.disposition
-            self._not_before[entry.id] = inf if self._draining else now + max(result.retry_s, 1.0)
-        if result.disposition == "gone":
-            self._not_before[entry.id] = now + 1.0
+        now, pause_s = self._clock.monotonic(), 0.0
         if result.disposition == "outage":
             self._failures += 1
-            if not self._draining:
+            if not self.queue.is_draining:
                 pause_s = OUTAGE_BACKOFF.delay_s(self._failures)
                 self._paused_until = now + pause_s
-                self._not_before[entry.id] += pause_s
                 what = f" ({result.error.code})" if result.error is not None else ""
                 logger.warning("A service is down%s; next try in %d s", what, pause_s)
         elif result.disposition not in ("busy", "waiting"):
             self._failures, self._paused_until = 0, 0.0
-            self._finished_ids.add(entry.id)
-        if result.disposition == "observed":  # it bears no mark, so it stays in the list
-            self._not_before[entry.id] = inf
+        waits_for = self.standing.mail_worked(entry, result, self.queue.waits_for(entry.id))
+        self.queue.record(entry.id, result, now, waits_for, pause_s)
+        if self.standing.outages:
+            self.standing.keep(self.queue.waited_for)
 
     async def _wait_for_work(self) -> None:
         """Until the inbox may hold something new, or a mail is done or may be tried again."""
-        due_s = min(self._not_before.values(), default=inf) - self._clock.monotonic()
+        due_s = self.queue.next_due_at - self._clock.monotonic()
         timeout_s = max(0.1, min(self.worker.settings.poll_interval_s, due_s))
-        await self._wait(self._wait_for_mail(), tasks=self._tasks.values(), timeout_s=timeout_s)
+        await self._wait(self._wait_for_mail(), tasks=self._tasks, timeout_s=timeout_s)
 
     async def _wait_for_mail(self) -> None:
         try:
@@ -380,7 +353,7 @@ class Daemon:
         """Let the mails in progress finish; what takes too long is cancelled, and found again by the ledger."""
         if not self._tasks:
             return
-        _, late = await asyncio.wait(self._tasks.values(), timeout=SHUTDOWN_TIMEOUT_S)
+        _, late = await asyncio.wait(set(self._tasks), timeout=SHUTDOWN_TIMEOUT_S)
         for task in late:
             task.cancel()
         if late:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.startup import open_daemon
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
@@ -82,21 +81,16 @@ def _create_folder(folder: Path) -> Config:
 
 async def _answer(config: Config) -> tuple[dict[str, str], list[dict[str, Any]], bool]:
     """The disposition of each mail by its file name, the tickets, and whether every mail came to an outcome."""
-    seen = _Dispositions()
-    async with open_daemon(config, asyncio.Event(), (seen,)) as (daemon, _):
+    dispositions: dict[str, str] = {}
+
+    def keep(entry: InboxEntry, result: WorkResult) -> None:
+        dispositions[entry.id] = f"{result.disposition.replace('_', ' ')} ({result.reason})"
+
+    async with open_daemon(config, asyncio.Event()) as (daemon, _):
+        daemon.standing.listeners.append(keep)
         complete = await daemon.drain()
     with closing(TicketStore(config.tickets.database)) as tickets:
-        return seen.of_mails, tickets.latest(_SHOWN_TICKETS)[0], complete
-
-
-class _Dispositions(DaemonObserver):
-    """Keeps what came of each mail."""
-
-    def __init__(self) -> None:
-        self.of_mails: dict[str, str] = {}
-
-    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:
-        self.of_mails[entry.id] = f"{result.disposition.replace('_', ' ')} ({result.reason})"
+        return dispositions, tickets.latest(_SHOWN_TICKETS)[0], complete
 
 
 def _replies(config: Config) -> dict[str, Email]:

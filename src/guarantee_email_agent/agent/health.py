@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Final
 
-from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.mail_worker import lease_s
-from guarantee_email_agent.agent.observer import DaemonObserver
-from guarantee_email_agent.agent.outages import MODEL, Outage
+from guarantee_email_agent.agent.standing import MODEL, Standing
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.services.ports import InboxEntry, MailMark
 from guarantee_email_agent.utils.clock import Clock
 
 
@@ -34,8 +31,6 @@ class LoopWatchdog:
 
 CALLS_OF_A_ROUND: Final = 4
 """Calls of the mail server between two beats of the main loop: list; or read a mail, look for proof, and mark it."""
-
-OUTCOMES: Final = frozenset({*get_args(MailMark), "observed"})
 
 MARGIN_S: Final = 60.0
 """For everything that is no call: the ledger, a server that starts anew, a machine that is busy."""
@@ -63,34 +58,22 @@ class HealthLimits:
         )
 
 
-class Health(DaemonObserver):
-    """Remembers how the agent stands. Its sentences name services, and nothing of a mail."""
+class Health:
+    """Its sentences name services, and nothing of a mail."""
 
     def __init__(
         self,
         clock: Clock,
         watchdog: LoopWatchdog,
         limits: HealthLimits,
+        standing: Standing,
         is_stopping: Callable[[], bool] = bool,
     ) -> None:
         self._limits = limits
         self._clock = clock
         self._watchdog = watchdog
-        self._inbox_seen_at: float | None = None
-        self._down: tuple[str, ...] = ()
+        self._standing = standing
         self._is_stopping = is_stopping
-
-    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:  # noqa: ARG002 - a DaemonObserver
-        self._inbox_seen_at = self._clock.monotonic()
-
-    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a DaemonObserver
-        # The list of a full inbox is worked off for hours before the next one; each mark shows the mailbox, too.
-        if result.disposition in OUTCOMES:
-            self._inbox_seen_at = self._clock.monotonic()
-
-    def outages_changed(self, outages: Sequence[Outage]) -> None:
-        needed = (outage.service for outage in outages if outage.service != MODEL or self._limits.needs_model)
-        self._down = tuple(dict.fromkeys(needed))
 
     @property
     def stuck(self) -> str | None:
@@ -101,7 +84,8 @@ class Health(DaemonObserver):
 
     def silence(self) -> float | None:
         """Seconds since the inbox was last listed, where that is too long ago."""
-        silent_s = 0.0 if self._inbox_seen_at is None else self._clock.monotonic() - self._inbox_seen_at
+        seen_at = self._standing.seen_at
+        silent_s = 0.0 if seen_at is None else self._clock.monotonic() - seen_at
         return silent_s if silent_s > self._limits.silent_s else None
 
     @property
@@ -110,8 +94,9 @@ class Health(DaemonObserver):
         problems = [self.stuck] if self.stuck else []
         if self._is_stopping():
             problems.append("the agent is being stopped")
-        if self._inbox_seen_at is None:
+        if self._standing.seen_at is None:
             problems.append("the inbox has not been listed yet")
         elif (silent_s := self.silence()) is not None:
             problems.append(f"the inbox was last listed {silent_s:.0f} s ago")
-        return problems + [f"{service} is down" for service in self._down]
+        needed = (each.service for each in self._standing.outages if each.service != MODEL or self._limits.needs_model)
+        return problems + [f"{service} is down" for service in needed]

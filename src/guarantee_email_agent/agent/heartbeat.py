@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.observer import DaemonObserver
-from guarantee_email_agent.agent.outages import Outage, wall_time
 from guarantee_email_agent.agent.process_identity import has_ended
+from guarantee_email_agent.agent.standing import Standing, wall_time
 from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, RunningAgents, Work, as_code
 from guarantee_email_agent.ledger.database import LedgerError
@@ -25,7 +24,7 @@ INTERVAL_S: Final = 15.0
 _NO_WORK: Final = frozenset({"busy", "waiting"})
 
 
-class Heartbeat(DaemonObserver):
+class Heartbeat:
     """Tells the ledger how the agent stands. owner: names this process there.
 
     silence: seconds since the inbox was last looked at, where that is too long ago: a main loop that stands still has
@@ -33,31 +32,21 @@ class Heartbeat(DaemonObserver):
     """
 
     def __init__(
-        self, ledger: RunningAgents, owner: str, mode: Mode, silence: Callable[[], float | None] | None = None
+        self,
+        ledger: RunningAgents,
+        owner: str,
+        mode: Mode,
+        standing: Standing,
+        silence: Callable[[], float | None] | None = None,
     ) -> None:
         self._ledger, self._owner, self._mode, self._silence = ledger, owner, mode, silence
-        self._waiting: int | None = None
-        self._oldest_received: float | None = None
-        self._outages: tuple[ReportedOutage, ...] = ()
+        self._standing = standing
         self._work: dict[str, Work] = {}
-        self._changed = asyncio.Event()
         self._writing: asyncio.Task[None] | None = None
 
-    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:
-        self._waiting, self._oldest_received = waiting, oldest_received
-
-    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - the ledger knows its key
+    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a MailListener; the ledger knows its key
         if result.mail_key and (result.tokens or result.cost_usd != 0 or result.disposition not in _NO_WORK):
             self._add(result.mail_key, Work(result.duration_ms / 1000, result.cost_usd))
-
-    def outages_changed(self, outages: Sequence[Outage]) -> None:
-        reported = tuple(
-            ReportedOutage(as_code(each.service), as_code(each.code), round(wall_time(each.since), 1))
-            for each in outages
-        )
-        if reported != self._outages:
-            self._outages = reported
-            self._changed.set()
 
     @asynccontextmanager
     async def beating(self) -> AsyncIterator[None]:
@@ -86,12 +75,8 @@ class Heartbeat(DaemonObserver):
 
     async def _beat_forever(self) -> None:
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(INTERVAL_S):
-                    await self._changed.wait()
-            self._changed.clear()
+            await asyncio.sleep(INTERVAL_S)
             await self._beat()
-            await asyncio.sleep(1.0)  # a service that flaps is not written down each time
 
     async def _beat(self) -> None:
         self._writing = asyncio.create_task(self._write())
@@ -99,10 +84,14 @@ class Heartbeat(DaemonObserver):
 
     async def _write(self) -> None:
         """A ledger that cannot be written now gets it next time: the mails themselves wait for it, too."""
-        outages = self._outages
+        standing = self._standing
+        outages = [
+            ReportedOutage(as_code(each.service), as_code(each.code), round(wall_time(each.since), 1))
+            for each in standing.outages
+        ]
         if self._silence is not None and (silent_s := self._silence()) is not None:
-            outages = (*outages, ReportedOutage("inbox", "not_listed", round(time.time() - silent_s, 1)))
-        report = AgentReport(__version__, self._mode, self._waiting, self._oldest_received, outages)
+            outages.append(ReportedOutage("inbox", "not_listed", round(time.time() - silent_s, 1)))
+        report = AgentReport(__version__, self._mode, standing.waiting, standing.oldest_received, outages)
         work, self._work = self._work, {}
         try:
             await asyncio.to_thread(self._ledger.beat, self._owner, report, work)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.services.ports import InboxFilter, Mailbox
-from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, IntegrationError
+from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError
 
 SECONDS_PER_DAY: Final = 86_400.0
 MAX_LISTED: Final = 100_000
@@ -80,39 +79,5 @@ async def count_inbox(
     if ledger is None:
         return {"unprocessed": waiting, "observed": 0, **counts}
     entries = await mailbox.list_unprocessed(MAX_LISTED, inbox_filter)
-    observed = await asyncio.to_thread(ledger.observed, [location_key(entry.id) for entry in entries])
-    return {"unprocessed": max(waiting - len(observed), 0), "observed": len(observed), **counts}
-
-
-class UnlistedMails:
-    """Those that wait beyond a list that was full, counted beside the work: a large mailbox may take minutes for it.
-
-    on_counted: called once there is another `number`. Belongs to one event loop.
-    """
-
-    def __init__(self, on_counted: Callable[[], None]) -> None:
-        self.number = 0
-        self._on_counted = on_counted
-        self._counting: asyncio.Task[None] | None = None
-
-    def count(self, mailbox: Mailbox, inbox_filter: InboxFilter, listed: int) -> None:
-        """Begin to count, unless that goes on already. listed: how many mails the full list held."""
-        if self._counting is None or self._counting.done():
-            self._counting = asyncio.create_task(self._count(mailbox, inbox_filter, listed), name="count the inbox")
-
-    def reset(self) -> None:
-        """There are none: the list was not full."""
-        self.number = 0
-        if self._counting is not None:
-            self._counting.cancel()
-
-    async def aclose(self) -> None:
-        if self._counting is not None:
-            self._counting.cancel()
-            await asyncio.gather(self._counting, return_exceptions=True)
-
-    async def _count(self, mailbox: Mailbox, inbox_filter: InboxFilter, listed: int) -> None:
-        with suppress(AgentError):  # mails can be worked on all the same
-            counts = await mailbox.count_by_outcome(inbox_filter)
-            self.number = max(0, counts.get("unprocessed", 0) - listed)
-            self._on_counted()
+    known = await asyncio.to_thread(ledger.inbox, [location_key(entry.id) for entry in entries])
+    return {"unprocessed": max(waiting - len(known.observed), 0), "observed": len(known.observed), **counts}

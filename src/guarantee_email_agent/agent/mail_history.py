@@ -15,7 +15,8 @@ from guarantee_email_agent.agent.ledger_access import current_outages
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.interventions import short_owner
-from guarantee_email_agent.ledger.ledger_reader import OUTCOMES, LedgerReader, LedgerRow
+from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow
+from guarantee_email_agent.services.ports import OUTCOMES
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, ProcessingError
 from guarantee_email_agent.utils.local_time import LocalTime, duration

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
+from guarantee_email_agent.agent.memory import Memory
 from guarantee_email_agent.config.settings import Llm
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
@@ -27,13 +26,6 @@ from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 OVER_COST_LIMIT: Final = "llm_cost_limit"
 
 
-@dataclass(slots=True)
-class UnsavedCost:
-    """Of answers that came while the ledger could not be written, in US dollars: of a process, whatever the mail."""
-
-    usd: float = 0.0
-
-
 class CostLimitedModel(ModelClient):
     """`llm.max_cost_per_day`, of all agents on one ledger: a LanguageModel in front of another one, for one mail.
 
@@ -42,20 +34,21 @@ class CostLimitedModel(ModelClient):
     comes once the limit is reached, and LedgerError where what was spent cannot be known: nothing was asked.
     """
 
-    def __init__(self, model: LanguageModel, ledger: Ledger, max_usd: float, unsaved: UnsavedCost) -> None:
+    def __init__(self, model: LanguageModel, ledger: Ledger, max_usd: float, memory: Memory) -> None:
         self._model = model
         self._ledger = ledger
         self._max_usd = max_usd
-        self._unsaved = unsaved
+        self._memory = memory
         self._begun = False
 
     async def create(self, **request: Any) -> Any:
         if not self._begun:
-            if self._unsaved.usd:
+            if self._memory.unsaved_usd:
                 await self._save(0.0)
             spent = await asyncio.to_thread(self._ledger.costs.today)
             if spent >= self._max_usd:
-                raise LLMError(f"llm.max_cost_per_day is reached: {spent:.2f} USD since 0:00 UTC", OVER_COST_LIMIT)
+                message = f"llm.max_cost_per_day is reached: {spent:.2f} USD since 0:00 UTC"
+                raise LLMError(message, OVER_COST_LIMIT, outage=True)
             self._begun = True
         answer = await self._model.messages.create(**request)
         name = model_of(answer, request["model"])
@@ -69,11 +62,11 @@ class CostLimitedModel(ModelClient):
         return answer
 
     async def _save(self, cost: float) -> None:
-        due, self._unsaved.usd = self._unsaved.usd + cost, 0.0
+        due, self._memory.unsaved_usd = self._memory.unsaved_usd + cost, 0.0
         try:
             await asyncio.to_thread(self._ledger.costs.add, due)
         except LedgerError:
-            self._unsaved.usd += due
+            self._memory.unsaved_usd += due
             raise
 
 
@@ -93,39 +86,12 @@ def check_price(llm: Llm) -> None:
         )
 
 
-MAX_MAILS: Final = 1000
-"""Those that failed last; a model's answer has some kilobytes."""
+class CachingModel(ModelClient):
+    """A LanguageModel in front of another one, for a mail: what that has answered to the same request is given.
 
-
-class AnswerCache:
-    """Answers that were paid for, by mail, until it has an outcome: while another service is down, it is tried anew.
-
-    Of a process, and in memory alone, since a customer's words may stand in them.
+    Answers of the templates that stand in for a model are not kept: the model may be back.
     """
 
-    def __init__(self) -> None:
-        self._by_mail: OrderedDict[str, dict[str, Any]] = OrderedDict()
-
-    def before(self, model: LanguageModel, mail_key: str) -> LanguageModel:
-        """A LanguageModel in front of another one, for a mail: what that has answered to the same request is given.
-
-        Answers of the templates that stand in for a model are not kept: the model may be back.
-        """
-        cached = self._by_mail.setdefault(mail_key, {})
-        self._by_mail.move_to_end(mail_key)
-        if len(self._by_mail) > MAX_MAILS:
-            self._by_mail.popitem(last=False)
-        return _CachingModel(model, cached)
-
-    def forget(self, mail_key: str) -> None:
-        """The mail came to an outcome, or what the model said of it was of no use."""
-        self._by_mail.pop(mail_key, None)
-
-    def __len__(self) -> int:
-        return len(self._by_mail)
-
-
-class _CachingModel(ModelClient):
     def __init__(self, model: LanguageModel, cached: dict[str, Any]) -> None:
         self._model, self._cached = model, cached
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, cast
 
+from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT
+from guarantee_email_agent.agent.memory import Memory
+from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Claim, Ledger
+from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
 from guarantee_email_agent.ledger.tables import BY_TEMPLATE
 from guarantee_email_agent.services.ports import InboxEntry, Mailbox, MailMark, Outcome
-from guarantee_email_agent.utils.errors import AgentError, IntegrationError
+from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ServiceError
 from guarantee_email_agent.utils.retry import Backoff
 
 logger = logging.getLogger(__name__)
@@ -35,10 +37,15 @@ SUSPECT_RETRY_S: Final = 60.0
 PROBED_AFTER_WAITS: Final = 30
 """After which a mail server that answers is not at fault, although no mail shows it."""
 
-_SUSPECTS_KEPT: Final = 10_000
-
 MAIL_NOT_FOUND: Final = "mail_not_found"
 OVER_BUDGET: Final = "processing_budget"
+TOO_LARGE: Final = "mail_too_large"
+_NO_FAULT_OF_A_MAIL: Final = ("instructions", "proof")
+"""Steps. Instructions that cannot be read are read anew for the next mail."""
+
+_MAY_BE_ITS_OWN: Final = ("_unavailable", "_deferred")
+"""Suffixes of codes that a service has for one request, and for all while it is down: other mails tell which."""
+
 _AMBIGUOUS = (
     "_timeout",
     "_unavailable",
@@ -60,9 +67,10 @@ class WorkResult:
     the ledger; empty where it was not claimed. scenario: empty where it came to none. duration_ms: from its id to its
     mark. tokens, cost_usd: of the language model; None where a price is not known. step_ms: milliseconds by step of the
     processor, those that were needed. error: what kept it from an outcome; of an answer by template, why the model gave
-    none. answered_by: the services that did their part for it, as `agent.outages` names them. succeeded: whether every
-    step of the processor was done. ended: the outcome, where this try wrote it to the ledger, even if its mark could
-    not be set; None where another one did. Whoever counts mails counts these, so that each counts once.
+    none. outage: whether that is a service's fault, which counts as down. answered_by: the services that did their part
+    for it, as `agent.standing` names them. succeeded: whether every step of the processor was done. ended: the outcome,
+    where this try wrote it to the ledger, even if its mark could not be set; None where another one did. Whoever counts
+    mails counts these, so that each counts once.
     """
 
     disposition: Disposition
@@ -76,78 +84,92 @@ class WorkResult:
     ticket_id: str | None = None
     step_ms: Mapping[str, float] = field(default_factory=dict)
     error: AgentError | None = None
+    outage: bool = False
     answered_by: frozenset[str] = frozenset()
     succeeded: bool = False
     ended: Outcome | None = None
 
 
-class Suspects:
-    """The mails that failed at one step, where either they or the service may be at fault.
-
-    A service is at fault where two mails fail and none succeeds between; a mail where others succeeded since its last
-    failure, or where none but it has failed since then. waits: how often in a row a mail was found not to be.
-    """
-
-    def __init__(self) -> None:
-        self._successes = 0
-        self.waits: Counter[str] = Counter()
-        self._failed: dict[str, int] = {}  # how many mails had succeeded when a mail failed
-
-    def succeeded(self) -> None:
-        self._successes += 1
-
-    def is_at_fault(self, mail_key: str, *, outage: bool = False) -> bool:
-        """Whether the failure that this mail just had is its own. outage: a single one tells nothing."""
-        mails = list(self._failed)  # in the order in which they failed last
-        since = mails[mails.index(mail_key) + 1 :] if mail_key in self._failed else mails
-        is_alone = not outage and all(self._failed[each] < self._successes for each in since)
-        before = self._failed.pop(mail_key, self._successes)
-        if len(self._failed) >= _SUSPECTS_KEPT:
-            self._failed.clear()
-            self.waits.clear()
-        self._failed[mail_key] = self._successes
-        if is_own := is_alone or before < self._successes:
-            self.waits.pop(mail_key, None)
-        else:
-            self.waits[mail_key] += 1
-        return is_own
-
-
 @dataclass(frozen=True, slots=True)
 class OutcomeWriter:
-    """Writes down how the work on single mails ended. Methods raise LedgerError, LeaseLostError, IntegrationError.
+    """Writes down how the work on single mails ended. Methods raise LedgerError and LeaseLostError.
 
-    unmarked: the mails whose mark could not be set.
+    lease_s: of a claim.
     """
 
     mailbox: Mailbox
     ledger: Ledger
     settings: AgentSettings
-    unmarked: Suspects = field(default_factory=Suspects)
+    memory: Memory
+    lease_s: float
 
-    async def retry_later(
-        self, entry: InboxEntry, claim: Claim, where: str, error: AgentError, *, counts: bool
+    async def after_error(
+        self,
+        entry: InboxEntry,
+        claim: Claim | None,
+        step: str | None,
+        error: AgentError,
+        ticket_id: str | None = None,
     ) -> WorkResult:
-        """Leave the mail for another try, or for a person after the last one. counts: whether the mail is to blame."""
-        code = error.code
+        """What an error of one mail does, which is decided here and nowhere else.
+
+        step: of the work on the mail. None where ledger or mailbox failed, so that the mail stays as it is; so it does
+        without a claim. ticket_id: of the ticket that is open for it.
+        """
+        code, outage = error.code, _is_outage(error)
+        logger.debug("%s", error.message)
+        if isinstance(error, LeaseLostError):
+            logger.warning("Email %s was taken over by another agent; nothing more is done here", entry.id)
+            return WorkResult("busy", self.lease_s)
+        if claim is None and code == MAIL_NOT_FOUND:
+            logger.info("Email %s is no longer in the inbox", entry.id)
+            return WorkResult("gone")
+        if claim is None or step is None:
+            if claim is not None and isinstance(error, LedgerError) and outage:
+                self.memory.unreleased[claim.mail_key] = claim
+            logger.warning("Email %s is left unprocessed: %s", entry.id, code, extra=outcome_fields("outage", code))
+            return WorkResult("outage", error=error, outage=True)
+        if code == NOT_WAITING:
+            ticket = f"; its ticket {ticket_id} is open" if ticket_id else ""
+            logger.info("Email %s was dealt with by somebody else meanwhile%s", entry.id, ticket)
+            await self.release(claim, code, 0.0, counts=False)
+            return WorkResult("gone")
+        if code == OVER_COST_LIMIT:
+            fields = outcome_fields("handed_over", code)
+            logger.warning("Email %s handed over: llm.max_cost_per_day is reached", entry.id, extra=fields)
+            return await self.finish(entry, claim, "handed_over", code, error)
+        if code == TOO_LARGE:
+            told = "Email %s has %d bytes, too many to be read; it is left for a person"
+            logger.error(told, entry.id, entry.size, extra=outcome_fields("quarantined", code))
+            return await self.finish(entry, claim, "quarantined", code)
+        outage = outage or step in _NO_FAULT_OF_A_MAIL
+        counts, waits = not outage, False
+        if step == "read" or code.endswith(_MAY_BE_ITS_OWN):
+            counts = await self._is_at_fault(step, claim, outage=outage)
+            waits = not counts and not outage
         if counts and claim.attempts >= self.settings.max_attempts:
             return await self.quarantine(entry, claim, code, error)
-        attempts = f"try {claim.attempts} of {self.settings.max_attempts}" if counts else "no fault of the mail"
-        fields = outcome_fields("failed" if counts else "outage", code)
-        logger.warning("Email %s is left unprocessed %s: %s (%s)", entry.id, where, code, attempts, extra=fields)
-        retry_s = _retry_s(claim.attempts, code) if counts else 0.0
-        return replace(await self.release(claim, code, retry_s, counts=counts), error=error)
-
-    async def wait_for_others(self, entry: InboxEntry, claim: Claim, where: str, error: AgentError) -> WorkResult:
-        """Leave the mail until others show whether it is to blame, or a service is; meanwhile they are worked on."""
-        error.details["outage"] = True
+        tries = f"try {claim.attempts} of {self.settings.max_attempts}" if counts else "no fault of the mail"
         logger.warning(
-            "Email %s is left unprocessed %s: %s (others failed, too)",
-            *(entry.id, where, error.code),
-            extra=outcome_fields("outage", error.code),
+            "Email %s is left unprocessed in step %s: %s (%s)",
+            *(entry.id, step, code, "others failed, too" if waits else tries),
+            extra=outcome_fields("failed" if counts else "outage", code),
         )
-        released = await self.release(claim, error.code, SUSPECT_RETRY_S, counts=False, waits=True)
-        return replace(released, error=error)
+        retry_s = SUSPECT_RETRY_S if waits else _retry_s(claim.attempts, code) if counts else 0.0
+        released = await self.release(claim, code, retry_s, counts=counts, waits=waits)
+        return replace(released, error=error, outage=not counts)
+
+    async def _is_at_fault(self, step: str, claim: Claim, *, outage: bool) -> bool:
+        """Whether a failure is this mail's own: as others show, or, where they fail alike, the mail server itself."""
+        suspects = self.memory.suspects[step]
+        if suspects.is_at_fault(claim.mail_key, outage=outage):
+            return True
+        if outage or step not in ("read", "send") or suspects.waits[claim.mail_key] < PROBED_AFTER_WAITS:
+            return False
+        try:
+            return await self.mailbox.test_connection(drafts=self.settings.mode == "drafts")
+        except AgentError:
+            return False
 
     async def release(
         self, claim: Claim, code: str, retry_s: float, *, counts: bool, waits: bool = False
@@ -164,8 +186,9 @@ class OutcomeWriter:
         self, entry: InboxEntry, claim: Claim, code: str, error: AgentError | None = None
     ) -> WorkResult:
         """Leave the mail for a person, unless its reply may have been sent. error: why, for the result."""
+        result = WorkResult("quarantined", reason=code, error=error)
         if self._observes:
-            return await self._finish_observed(claim, code, error)
+            return await self._finish_observed(claim, result)
         try:
             await asyncio.to_thread(self.ledger.finish, claim, "quarantined", _reason(code))
         except LedgerError as refusal:
@@ -177,7 +200,7 @@ class OutcomeWriter:
         told = "Email %s failed %d times (%s); it is left for a person"
         failed = max(claim.attempts - (error is None), claim.crashes)
         logger.error(told, entry.id, failed, code, extra=outcome_fields("quarantined", code))
-        return await self._mark_ended(entry, claim, WorkResult("quarantined", reason=code, error=error))
+        return await self._mark_ended(entry, claim, result)
 
     async def finish(
         self, entry: InboxEntry, claim: Claim, outcome: MailMark, code: str, error: AgentError | None = None
@@ -186,55 +209,49 @@ class OutcomeWriter:
 
         error: what was in the way of a better outcome, for the result.
         """
+        result = WorkResult(outcome, reason=code, error=error, outage=_is_outage(error))
         if self._observes:
-            return await self._finish_observed(claim, code, error)
+            return await self._finish_observed(claim, result)
         await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))
-        return await self._mark_ended(entry, claim, WorkResult(outcome, reason=code, error=error))
+        return await self._mark_ended(entry, claim, result)
 
-    async def _finish_observed(self, claim: Claim, code: str, error: AgentError | None) -> WorkResult:
+    async def _finish_observed(self, claim: Claim, result: WorkResult) -> WorkResult:
         """Nothing is written but the ledger, so that the mail is not observed again."""
-        await asyncio.to_thread(self.ledger.finish, claim, "observed", _reason(code))
-        return WorkResult("observed", reason=code, error=error, ended="observed")
+        await asyncio.to_thread(self.ledger.finish, claim, "observed", _reason(result.reason))
+        return replace(result, disposition="observed", ended="observed")
 
     async def _mark_ended(self, entry: InboxEntry, claim: Claim, result: WorkResult) -> WorkResult:
-        """The result of a mail that this try has ended; an outage where its mark could not be set."""
-        outcome = cast("MailMark", result.disposition)
-        try:
-            await self.mark(entry, claim.location_key, outcome)
-        except AgentError as error:
-            logger.warning("Email %s has ended, and bears no mark yet: %s", entry.id, error.code)
-            logger.debug("%s", error.message)
-            left = not_marked(error)
-            return replace(left, reason=result.reason, ended=outcome)
-        return replace(result, ended=outcome)
+        return await self.mark(entry, claim.location_key, replace(result, ended=cast("MailMark", result.disposition)))
 
-    async def mark(self, entry: InboxEntry, location_key: str, outcome: MailMark) -> None:
-        """Mark a mail that has ended in the ledger.
+    async def mark(self, entry: InboxEntry, location_key: str, result: WorkResult) -> WorkResult:
+        """Mark a mail that has ended in the ledger with its outcome: the result, or why the mark has to wait.
 
         Should the agent crash in here, the next one finds the mail finished in the ledger and sets the mark.
         """
         try:
-            await self.mailbox.mark(entry.id, outcome)
-        except IntegrationError as error:
-            if error.code != MAIL_NOT_FOUND:
-                error.details["mark_waits"] = self.unmarked.is_at_fault(location_key, outage=True)
-                raise
-            logger.info("Email %s is no longer in the inbox; its outcome stands in the ledger", entry.id)
-            return
-        self.unmarked.succeeded()
-        await asyncio.to_thread(self.ledger.marked, location_key)
+            await self.mailbox.mark(entry.id, cast("MailMark", result.disposition))
+            self.memory.suspects["mark"].succeeded()
+            await asyncio.to_thread(self.ledger.marked, location_key)
+        except (IntegrationError, LedgerError) as error:
+            if error.code == MAIL_NOT_FOUND:
+                logger.info("Email %s is no longer in the inbox; its outcome stands in the ledger", entry.id)
+                return result
+            logger.warning("Email %s has ended, and bears no mark yet: %s", entry.id, error.code)
+            logger.debug("%s", error.message)
+            left = WorkResult("outage", error=error, outage=True)
+            fails = self.memory.suspects["mark"]
+            if isinstance(error, IntegrationError) and fails.is_at_fault(location_key, outage=True):
+                left = WorkResult("waiting", RETRY_BACKOFF.longest_s, error=error)  # others get theirs
+            return replace(left, reason=result.reason, ended=result.ended)
+        return result
 
     @property
     def _observes(self) -> bool:
         return self.settings.mode == "observe"
 
 
-def not_marked(error: AgentError) -> WorkResult:
-    """The result of a mail that has ended and bears no mark: an outage, unless others get theirs."""
-    if not error.details.get("mark_waits"):
-        return WorkResult("outage", error=error)
-    error.details["outage"] = False
-    return WorkResult("waiting", RETRY_BACKOFF.longest_s, error=error)
+def _is_outage(error: AgentError | None) -> bool:
+    return isinstance(error, ServiceError) and error.outage
 
 
 def _retry_s(attempts: int, code: str) -> float:

@@ -4,42 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from guarantee_email_agent.agent.identity_key import key_of_location, key_of_mailbox
-from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT, AnswerCache, CostLimitedModel, UnsavedCost
+from guarantee_email_agent.agent.mail_model import CachingModel, CostLimitedModel
 from guarantee_email_agent.agent.mail_outcome import (
     MAIL_NOT_FOUND,
     OVER_BUDGET,
-    PROBED_AFTER_WAITS,
     RETRY_BACKOFF,
+    TOO_LARGE,
     OutcomeWriter,
-    Suspects,
     WorkResult,
     log_processed,
-    not_marked,
     outcome_fields,
 )
-from guarantee_email_agent.agent.outages import MODEL, answered_by
+from guarantee_email_agent.agent.memory import Memory
 from guarantee_email_agent.agent.outbox import NOT_WAITING, LedgerHistory, MailInQueue, OutboxMailbox, OutboxTicketing
 from guarantee_email_agent.agent.process_identity import has_ended, is_on_this_machine
+from guarantee_email_agent.agent.standing import MODEL, answered_by
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES, Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger, OpenMails
 from guarantee_email_agent.ledger.mail_state import Busy, Done, Free, InboxState, Waiting
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.services.ports import DraftState, InboxEntry, Mailbox, MailMark, SentState
 from guarantee_email_agent.utils.clock import counted_waits
-from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
+from guarantee_email_agent.utils.errors import AgentError, IntegrationError, LLMError, ProcessingError
 from guarantee_email_agent.utils.logging import add_log_fields, log_fields
 
 logger = logging.getLogger(__name__)
@@ -53,10 +50,6 @@ LARGE_BYTES = 2_000_000
 _DRAFT_PROOFS: Final[Mapping[DraftState, SentState]] = {"saved": "sent", "not_saved": "not_sent", "unknown": "unknown"}
 _PROVED = "proved"  # its reply was found where it lies
 OTHER_MODE: Final = "other_mode"
-_TOO_LARGE = "mail_too_large"
-_HELD_BACK = "llm_rate_limited"
-_MAY_BE_ITS_OWN = ("_unavailable", "_deferred")
-"""Suffixes of codes that a service has for one request, and for all while it is down: other mails tell which."""
 
 
 def lease_s(mail_budget_s: float, copy_wait_s: float) -> float:
@@ -72,9 +65,7 @@ class MailWorker:
     only, and agents on several may share a ledger. owner: names this process in the ledger. exclusive: held for mails
     that could crash the process, large ones and those that failed. has_live_model: then an answer without it is marked
     as one by template.
-    max_cost_usd: of the language model in a day. answer_cache: of a live model, for mails that are tried again.
-    unsaved_cost, unreleased: what could not be written while the ledger was down: costs, and claims that end.
-    suspects: by step, the mails that failed there.
+    max_cost_usd: of the language model in a day.
     """
 
     mailbox: Mailbox
@@ -87,10 +78,7 @@ class MailWorker:
     exclusive: asyncio.Lock = field(default_factory=asyncio.Lock)
     has_live_model: bool = False
     max_cost_usd: float | None = None
-    answer_cache: AnswerCache = field(default_factory=AnswerCache)
-    unsaved_cost: UnsavedCost = field(default_factory=UnsavedCost)
-    unreleased: dict[str, Claim] = field(default_factory=dict)
-    suspects: defaultdict[str, Suspects] = field(default_factory=lambda: defaultdict(Suspects))
+    memory: Memory = field(default_factory=Memory)
 
     @property
     def lease_s(self) -> float:
@@ -129,27 +117,14 @@ class MailWorker:
             try:
                 result = await work
             except AgentError as error:
-                result = self._failed(entry, error)
+                result = await self._outcomes.after_error(entry, None, None, error)
         return replace(result, duration_ms=round((clock.monotonic() - began) * 1000))
-
-    def _failed(self, entry: InboxEntry, error: AgentError) -> WorkResult:
-        """The result of a mail that is left as it is, for the next try."""
-        if isinstance(error, LeaseLostError):
-            logger.warning("Email %s was taken over by another agent; nothing more is done here", entry.id)
-            return WorkResult("busy", self.lease_s)
-        if error.code == MAIL_NOT_FOUND:
-            logger.info("Email %s is no longer in the inbox", entry.id)
-            return WorkResult("gone")
-        fields = outcome_fields("outage", error.code)
-        logger.warning("Email %s is left unprocessed: %s", entry.id, error.code, extra=fields)
-        logger.debug("%s", error.message)
-        return replace(not_marked(error), mail_key=str(error.details.get("mail_key", "")))
 
     async def _work(self, entry: InboxEntry, listed_at: float, *, is_new: bool) -> WorkResult:
         location_key = key_of_location(self.mailbox_name, entry.id, self.processor.identity_key)
         state = None if is_new else await asyncio.to_thread(self.ledger.state, location_key)
-        if isinstance(state, Busy | Free) and state.mail_key in self.unreleased:
-            await self._release_late(self.unreleased[state.mail_key])
+        if isinstance(state, Busy | Free) and state.mail_key in self.memory.unreleased:
+            await self._release_late(self.memory.unreleased[state.mail_key])
             state = await asyncio.to_thread(self.ledger.state, location_key)
         if isinstance(state, Busy) and await self._free_if_ended(entry, state):
             state = await asyncio.to_thread(self.ledger.state, location_key)
@@ -170,7 +145,7 @@ class MailWorker:
             claim = await self._claim(key, location_key)
             if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
                 return replace(await self._resume(entry, location_key, claim, listed_at), mail_key=key)
-            return await self._holding(claim, self._work_on_claim(entry, claim, mail))
+            return await self._holding(entry, claim, self._work_on_claim(entry, claim, mail))
 
     async def _claim(self, mail_key: str, location_key: str) -> Claim | Busy | Waiting | Done:
         mailbox_key = key_of_mailbox(self.mailbox_name, self.processor.identity_key)
@@ -194,7 +169,7 @@ class MailWorker:
         claim = await self._claim(state.mail_key, location_key)
         if not isinstance(claim, Claim):  # another agent was faster
             return WorkResult("busy", NEIGHBOUR_CHECK_S)
-        return await self._holding(claim, self._settle_claim(entry, claim))
+        return await self._holding(entry, claim, self._settle_claim(entry, claim))
 
     async def _settle_claim(self, entry: InboxEntry, claim: Claim) -> WorkResult:
         if (result := await self._end_of_earlier_reply(entry, claim)) is not None:
@@ -203,30 +178,24 @@ class MailWorker:
         await self._outcomes.release(claim, NOT_WAITING, 0.0, counts=False)
         return WorkResult("gone")
 
-    async def _holding(self, claim: Claim, work: Coroutine[Any, Any, WorkResult]) -> WorkResult:
+    async def _holding(self, entry: InboxEntry, claim: Claim, work: Coroutine[Any, Any, WorkResult]) -> WorkResult:
         """The result of work on a claim, which is given back whatever interrupts it."""
         add_log_fields(mail_key=claim.mail_key)
         try:
             return replace(await work, mail_key=claim.mail_key)
         except AgentError as error:
-            error.details["mail_key"] = claim.mail_key
-            self._keep_unreleased(claim, error)
-            raise
+            return replace(await self._outcomes.after_error(entry, claim, None, error), mail_key=claim.mail_key)
         except asyncio.CancelledError:
             # Not counted, since the agent was stopped; not retried at once, since a reply may be on its way.
             with suppress(AgentError):
                 await self._outcomes.release(claim, "stopped", RETRY_BACKOFF.first_s, counts=False)
             raise
 
-    def _keep_unreleased(self, claim: Claim, error: AgentError) -> None:
-        if isinstance(error, LedgerError) and error.details.get("outage"):
-            self.unreleased[claim.mail_key] = claim
-
     async def _release_late(self, claim: Claim) -> None:
         """End a claim that an outage of the ledger cut short, which is no try of the mail."""
         with suppress(LeaseLostError):
             await self._outcomes.release(claim, "ledger_outage", 0.0, counts=False)
-        self.unreleased.pop(claim.mail_key, None)  # a copy of the mail may be worked on at the same time
+        self.memory.unreleased.pop(claim.mail_key, None)  # a copy of the mail may be worked on at the same time
 
     async def _is_another(self, entry: InboxEntry, state: Free | Done, location_key: str) -> bool:
         """Whether the ledger knows another mail by this id than the one that has it now.
@@ -276,20 +245,19 @@ class MailWorker:
             return WorkResult("observed", reason=state.reason)
         add_log_fields(mail_key=state.mail_key)
         logger.info("Email %s was finished before: %s", entry.id, state.outcome)
-        await self._outcomes.mark(entry, location_key, state.outcome)
-        return WorkResult(state.outcome)
+        return await self._outcomes.mark(entry, location_key, WorkResult(state.outcome))
 
     async def _read(self, entry: InboxEntry) -> bytes | AgentError:
         """The mail, or why it cannot be read although others can."""
         if entry.size > MAX_MAIL_BYTES:
-            return ProcessingError(f"The mail has {entry.size} bytes, too many to be read", _TOO_LARGE)
+            return ProcessingError(f"The mail has {entry.size} bytes, too many to be read", TOO_LARGE)
         try:
             raw = await self.mailbox.read_raw(entry.id, MAX_MAIL_BYTES)
         except IntegrationError as error:
-            if error.code == MAIL_NOT_FOUND or error.details.get("outage"):
+            if error.code == MAIL_NOT_FOUND or error.outage:
                 raise
             return error
-        self.suspects["read"].succeeded()
+        self.memory.suspects["read"].succeeded()
         return raw
 
     def _identify(self, raw: bytes | AgentError, location_key: str) -> tuple[Email | bytes | AgentError, str]:
@@ -308,14 +276,7 @@ class MailWorker:
         if (result := await self._end_of_earlier_reply(entry, claim)) is not None:
             return result
         if isinstance(mail, AgentError):
-            if mail.code != _TOO_LARGE:
-                if await self._is_at_fault("read", claim, outage=False):
-                    return await self._outcomes.retry_later(entry, claim, "in step read", mail, counts=True)
-                return await self._outcomes.wait_for_others(entry, claim, "in step read", mail)
-            fields = outcome_fields("quarantined", _TOO_LARGE)
-            told = "Email %s has %d bytes, too many to be read; it is left for a person"
-            logger.error(told, entry.id, entry.size, extra=fields)
-            return await self._outcomes.finish(entry, claim, "quarantined", _TOO_LARGE)
+            return await self._outcomes.after_error(entry, claim, "read", mail)
         if max(claim.attempts - 1, claim.crashes) >= self.settings.max_attempts:
             return await self._outcomes.quarantine(entry, claim, claim.reason)
         return await self._process(entry, claim, mail)
@@ -334,7 +295,7 @@ class MailWorker:
                 else:
                     proof = await self.mailbox.find_sent(message_id, self.copy_wait_s)
             except IntegrationError as error:
-                return await self._outcomes.retry_later(entry, claim, "in step proof", error, counts=False)
+                return await self._outcomes.after_error(entry, claim, "proof", error)
             if proof == "unknown":
                 logger.error(
                     "Email %s may or may not have been answered, and nobody can tell. Look for its reply, then answer "
@@ -355,12 +316,10 @@ class MailWorker:
     async def _process(self, entry: InboxEntry, claim: Claim, mail: Email | bytes) -> WorkResult:
         live = self.processor.llm
         limited = (
-            live
-            if self.max_cost_usd is None
-            else CostLimitedModel(live, self.ledger, self.max_cost_usd, self.unsaved_cost)
+            live if self.max_cost_usd is None else CostLimitedModel(live, self.ledger, self.max_cost_usd, self.memory)
         )
         model = MeteredModel(limited)
-        asked = self.answer_cache.before(model, claim.mail_key) if self.has_live_model else model
+        asked = CachingModel(model, self.memory.answers_to(claim.mail_key)) if self.has_live_model else model
         queued = MailInQueue(self.mailbox, entry.id, self.settings.skip_seen)
         processor = replace(
             self.processor,
@@ -388,14 +347,14 @@ class MailWorker:
         try:
             if processed is None:
                 # A mail is not to blame for what the model's rate limit took of its time.
-                is_slow = held_back.seconds < budget_s / 2
-                error = ProcessingError("The time for one mail is over", OVER_BUDGET if is_slow else _HELD_BACK)
-                result = await self._outcomes.retry_later(entry, claim, f"after {budget_s:g} s", error, counts=is_slow)
+                error: AgentError = ProcessingError(f"The {budget_s:g} s for one mail are over", OVER_BUDGET)
+                if held_back.seconds >= budget_s / 2:
+                    error = LLMError("The rate limit took the time for one mail", "llm_rate_limited", outage=True)
+                result = await self._outcomes.after_error(entry, claim, next(reversed(step_ms), "parse"), error)
             else:
                 result = await self._conclude(entry, claim, processed, model)
         except AgentError as failure:  # of ledger or mailbox; what the model took is known all the same
-            self._keep_unreleased(claim, failure)
-            result = self._failed(entry, failure)
+            result = await self._outcomes.after_error(entry, claim, None, failure)
         result = replace(result, tokens=model.usage.total, cost_usd=model.cost_usd, step_ms=step_ms)
         if processed is None:
             return result
@@ -404,7 +363,7 @@ class MailWorker:
             or result.disposition not in ("failed", "outage")
             or str(processed.error_code).startswith(f"{MODEL}_")
         ):
-            self.answer_cache.forget(claim.mail_key)
+            self.memory.forget_answers(claim.mail_key)
         return replace(
             result,
             scenario=processed.scenario_used or "",
@@ -418,50 +377,19 @@ class MailWorker:
     ) -> WorkResult:
         """What the ledger and the mailbox are told of a mail that was processed."""
         for step in result.step_ms.keys() - {result.failed_step}:
-            self.suspects[step].succeeded()
+            self.memory.suspects[step].succeeded()
         if result.success:
             by_template = self.has_live_model and model.offline_calls > 0
             outcome, code = log_processed(entry.id, result, observes=self._observes, by_template=by_template)
             reason = model.fallback_reason if by_template else None
             return await self._outcomes.finish(entry, claim, outcome, code, reason)
-        logger.debug("%s", result.error_message)
-        code, step = str(result.error_code), str(result.failed_step)
-        error = AgentError(str(result.error_message), code, {**result.error_details, "step": step})
-        if code == "ledger_lease_lost":
-            raise LeaseLostError(str(result.error_message), code)
-        if code == OVER_COST_LIMIT:
-            fields = outcome_fields("handed_over", code)
-            logger.warning("Email %s handed over: llm.max_cost_per_day is reached", entry.id, extra=fields)
-            error.details["outage"] = True
-            return await self._outcomes.finish(entry, claim, "handed_over", code, error)
-        if code == NOT_WAITING:
-            ticket = f"; its ticket {result.ticket_id} is open" if result.ticket_id else ""
-            logger.info("Email %s was dealt with by somebody else meanwhile%s", entry.id, ticket)
-            await self._outcomes.release(claim, code, 0.0, counts=False)
-            return WorkResult("gone")
-        # Instructions that cannot be read are read anew for the next mail.
-        outage = step == "instructions" or bool(result.error_details.get("outage"))
-        where, may_be_its_own = f"in step {step}", code.endswith(_MAY_BE_ITS_OWN)
-        if may_be_its_own and await self._is_at_fault(step, claim, outage=outage):
-            outage = error.details["outage"] = False
-        elif may_be_its_own and not outage:
-            return await self._outcomes.wait_for_others(entry, claim, where, error)
-        return await self._outcomes.retry_later(entry, claim, where, error, counts=not outage)
-
-    async def _is_at_fault(self, step: str, claim: Claim, *, outage: bool) -> bool:
-        """Whether a failure is this mail's own: as others show, or, where they fail alike, the mail server itself."""
-        if self.suspects[step].is_at_fault(claim.mail_key, outage=outage):
-            return True
-        if outage or step not in ("read", "send") or self.suspects[step].waits[claim.mail_key] < PROBED_AFTER_WAITS:
-            return False
-        try:
-            return await self.mailbox.test_connection(drafts=self.settings.mode == "drafts")
-        except AgentError:
-            return False
+        assert result.error is not None
+        ticket_id = result.ticket_id or claim.ticket_id
+        return await self._outcomes.after_error(entry, claim, str(result.failed_step), result.error, ticket_id)
 
     @property
     def _outcomes(self) -> OutcomeWriter:
-        return OutcomeWriter(self.mailbox, self.ledger, self.settings, self.suspects["mark"])
+        return OutcomeWriter(self.mailbox, self.ledger, self.settings, self.memory, self.lease_s)
 
     @property
     def _observes(self) -> bool:

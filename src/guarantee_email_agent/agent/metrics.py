@@ -6,9 +6,8 @@ id, address or word of a mail is ever one.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, get_args
+from collections.abc import Iterator
+from typing import Final, get_args
 
 from prometheus_client import (
     CollectorRegistry,
@@ -20,21 +19,19 @@ from prometheus_client import (
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from guarantee_email_agent.agent.health import OUTCOMES, Health
+from guarantee_email_agent.agent.health import Health
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.observer import DaemonObserver
-from guarantee_email_agent.agent.outages import Outage, wall_time
-from guarantee_email_agent.config.settings import Config, Mode
-from guarantee_email_agent.instructions.instruction import ScenarioInstruction
-from guarantee_email_agent.services.ports import InboxEntry
-from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitState
+from guarantee_email_agent.agent.standing import Standing, wall_time
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.services.ports import OUTCOMES, InboxEntry
+from guarantee_email_agent.utils.circuit_breaker import CircuitState
 from guarantee_email_agent.utils.version import __version__
 
 PREFIX: Final = "guarantee_email_agent"
 MAX_SCENARIOS: Final = 100
 """Names of scenarios that are told apart; instruction files may be edited, and renamed, while the agent runs."""
 
-REPLIES: Final[Mapping[Mode, str]] = {"answer": "answered", "drafts": "drafted", "observe": "observed"}
+REPLIES: Final = ("answered", "drafted", "observed")
 """The outcomes that are told apart by scenario. The others have one series each, so that the first mail shows as an
 increase: a series that begins with 1 shows none.
 """
@@ -44,22 +41,18 @@ _MAIL_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 6
 _STEP_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
-class WatchedDaemon(Protocol):
-    @property
-    def in_progress(self) -> int:
-        """Mails that are worked on."""
+class Metrics(Collector):
+    """Counts what happens, and reads how the agent stands when somebody asks. registry: what `/metrics` tells.
 
+    A figure that nobody knows yet is left out.
+    """
 
-class Metrics(DaemonObserver):
-    """Counts what happens. registry: what `/metrics` tells."""
-
-    def __init__(self, config: Config, health: Health, now: Callable[[], float] = time.time) -> None:
-        """now: seconds since 1970."""
+    def __init__(self, config: Config, health: Health, standing: Standing) -> None:
         # When each counter began: a second series for every one, which Prometheus ignores.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
-        self._now = now
-        self._live = LiveFigures(config, health)
+        self._config, self._health, self._standing = config, health, standing
+        self._known: set[str] = set()
         self._scenarios: set[str] = set()
         self._mails = Counter(
             "mails", "Mails by what became of them.", ("outcome", "scenario"), PREFIX, registry=registry
@@ -96,16 +89,13 @@ class Metrics(DaemonObserver):
             self._mails.labels(outcome, "")
         for reason in ("failed", "outage"):
             self._unfinished.labels(reason)
-        registry.register(self._live)
+        registry.register(self)
+        standing.listeners.append(self.mail_worked)
         ProcessCollector(registry=registry)
 
-    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:
-        self._live.waiting, self._live.oldest_received = waiting, oldest_received
-        self._live.listed_at = self._now()
-
-    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a DaemonObserver
+    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a MailListener
         if (outcome := result.ended) is not None:
-            scenario = self._scenario(result.scenario) if outcome in REPLIES.values() else ""
+            scenario = self._scenario(result.scenario) if outcome in REPLIES else ""
             self._mails.labels(outcome, scenario).inc()
             self._duration.observe(result.duration_ms / 1000)
         if result.disposition not in OUTCOMES:
@@ -119,20 +109,6 @@ class Metrics(DaemonObserver):
             else:
                 self._cost.inc(result.cost_usd)
 
-    def outages_changed(self, outages: Sequence[Outage]) -> None:
-        self._live.outages_changed(outages)
-
-    def watch(self, daemon: WatchedDaemon, circuits: Callable[[], Mapping[str, CircuitBreaker]]) -> None:
-        """Look at these whenever somebody asks. circuits: by service."""
-        self._live.daemon, self._live.circuits = daemon, circuits
-
-    def expect(self, scenarios: Iterable[ScenarioInstruction]) -> None:
-        """Those in use: series of the replies that they may give begin with 0, so that their first mails show, too."""
-        outcome = REPLIES[self._live.config.agent.mode]
-        for scenario in scenarios:
-            if scenario.templates or outcome == "observed":  # what would be handed over is observed, too
-                self._mails.labels(outcome, self._scenario(scenario.name))
-
     def _scenario(self, name: str) -> str:
         if name not in self._scenarios:
             if len(self._scenarios) >= MAX_SCENARIOS:
@@ -140,37 +116,14 @@ class Metrics(DaemonObserver):
             self._scenarios.add(name)
         return name
 
-
-class LiveFigures(Collector):
-    """What is read at the moment at which somebody asks. A figure that nobody knows yet is left out."""
-
-    def __init__(self, config: Config, health: Health) -> None:
-        self.waiting: int | None = None
-        self.oldest_received: float | None = None
-        self.listed_at: float | None = None
-        self.circuits: Callable[[], Mapping[str, CircuitBreaker]] = dict
-        self.daemon: WatchedDaemon | None = None
-        self.config = config
-        self._health = health
-        self._down: dict[str, float] = {}  # since when, by service, as `Outage.since`
-        self._known: set[str] = set()
-
-    def outages_changed(self, outages: Sequence[Outage]) -> None:
-        longest_last = sorted(outages, key=lambda outage: -outage.since)
-        self._down = {
-            outage.service: outage.since for outage in longest_last
-        }  # at once, for whoever reads it meanwhile
-        self._known = self._known | self._down.keys()
-
     def collect(self) -> Iterator[Metric]:
-        config = self.config
+        config = self._config
         info = GaugeMetricFamily(f"{PREFIX}_info", "Always 1.", labels=("version", "mode", "llm"))
         info.add_metric((__version__, config.agent.mode, config.llm.provider), 1)
         yield info
         yield _gauge("alive", "Whether the main loop gets round, as /healthz says.", self._health.stuck is None)
         yield _gauge("ready", "Whether mail can be answered, as /readyz says.", not self._health.problems)
-        if self.daemon is not None:
-            yield _gauge("mails_in_progress", "Mails that are worked on.", self.daemon.in_progress)
+        yield _gauge("mails_in_progress", "Mails that are worked on.", self._standing.in_progress)
         yield _gauge("concurrency", "Mails that may be worked on at a time.", config.agent.concurrency)
         if (limit := config.llm.max_cost_per_day) is not None:
             yield _gauge("llm_max_cost_per_day_dollars", "The limit of all agents on one ledger.", limit)
@@ -178,26 +131,28 @@ class LiveFigures(Collector):
         yield from self._services()
 
     def _inbox(self) -> Iterator[Metric]:
-        if self.waiting is not None and self.listed_at is not None:
-            yield _gauge("inbox_waiting_mails", "Mails without an outcome when the inbox was listed.", self.waiting)
-            at = "inbox_listed_timestamp_seconds"
-            yield _gauge(at, "When the inbox was last listed, in seconds since 1970.", self.listed_at)
-        if self.oldest_received is not None:
+        standing = self._standing
+        if standing.waiting is not None and standing.listed_at is not None:
+            yield _gauge("inbox_waiting_mails", "Mails without an outcome when the inbox was listed.", standing.waiting)
+            at, listed_at = "inbox_listed_timestamp_seconds", round(wall_time(standing.listed_at), 1)
+            yield _gauge(at, "When the inbox was last listed, in seconds since 1970.", listed_at)
+        if standing.oldest_received is not None:
             at = "inbox_oldest_mail_timestamp_seconds"
-            yield _gauge(at, "When the oldest mail that waits came; nothing where none does.", self.oldest_received)
+            yield _gauge(at, "When the oldest mail that waits came; nothing where none does.", standing.oldest_received)
 
     def _services(self) -> Iterator[Metric]:
-        circuits = self.circuits()
+        circuits, since_of = self._standing.circuits(), {each.service: each.since for each in self._standing.outages}
+        self._known |= since_of.keys()
         down = GaugeMetricFamily(f"{PREFIX}_service_down", "Whether mail waits for a service.", labels=("service",))
         for service in sorted(self._known | {circuit.name for circuit in circuits.values()}):
-            down.add_metric((service,), service in self._down)
+            down.add_metric((service,), service in since_of)
         yield down
         since = GaugeMetricFamily(
             f"{PREFIX}_service_down_since_timestamp_seconds",
             "Since when; nothing of one that is up.",
             labels=("service",),
         )
-        for service, moment in sorted(self._down.items()):
+        for service, moment in sorted(since_of.items()):
             since.add_metric((service,), round(wall_time(moment), 1))
         yield since
         states = GaugeMetricFamily(

@@ -7,27 +7,26 @@ import errno
 import logging
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
-from guarantee_email_agent.agent.observer import DaemonObserver
-from guarantee_email_agent.agent.sd_notify import ServiceNotifier, ServiceStatus
+from guarantee_email_agent.agent.sd_notify import ServiceNotifier, status_line
+from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.config.operation_settings import MetricsSettings
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.instructions.instruction import ScenarioInstruction
-from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.loopback import is_loopback
 
 if TYPE_CHECKING:  # loaded where metrics are wanted: 80 ms, and a package of an extra
-    from guarantee_email_agent.agent.metrics import Metrics, WatchedDaemon
+    from guarantee_email_agent.agent.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
+STATUS_S: Final = 10.0
 _PROBLEMS: Final = {
     errno.EADDRINUSE: "another program has it, perhaps another agent. Name another port, one for each agent",
     errno.EACCES: "this user may not have it. Name one above 1023",
@@ -38,15 +37,15 @@ _PROBLEMS: Final = {
 class Monitoring:
     """Watches a daemon for as long as it runs.
 
-    observers, loop_watchdog: for the daemon and its main loop.
+    standing, loop_watchdog: of the daemon and its main loop.
     """
 
     def __init__(self, config: Config, clock: Clock, notifier: ServiceNotifier, stop: asyncio.Event) -> None:
         """stop: once it is set, no mail is started. Raises ConfigurationError where a package is missing."""
         self.loop_watchdog = LoopWatchdog(clock)
-        self.health = Health(clock, self.loop_watchdog, HealthLimits.of(config), stop.is_set)
+        self.standing = Standing.of(config, clock.monotonic)
+        self.health = Health(clock, self.loop_watchdog, HealthLimits.of(config), self.standing, stop.is_set)
         self.notifier = notifier
-        self.observers: tuple[DaemonObserver, ...] = (self.health, ServiceStatus(notifier))
         self._settings = config.metrics
         self._clock = clock
         self._metrics: Metrics | None = None
@@ -54,18 +53,7 @@ class Monitoring:
             require_packages(config.metrics)
             from guarantee_email_agent.agent.metrics import Metrics
 
-            self._metrics = Metrics(config, self.health)
-            self.observers = (*self.observers, self._metrics)
-
-    def watch(self, daemon: WatchedDaemon, circuits: Callable[[], Mapping[str, CircuitBreaker]]) -> None:
-        """As `Metrics.watch`."""
-        if self._metrics is not None:
-            self._metrics.watch(daemon, circuits)
-
-    def expect(self, scenarios: Iterable[ScenarioInstruction]) -> None:
-        """As `Metrics.expect`, once others are in use."""
-        if self._metrics is not None:
-            self._metrics.expect(scenarios)
+            self._metrics = Metrics(config, self.health, self.standing)
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -89,16 +77,16 @@ class Monitoring:
             await asyncio.to_thread(server.shutdown)
             server.server_close()
 
-    async def keep_watchdog(self) -> None:
-        """Put systemd's watchdog off for as long as the main loop gets round; without one it returns at once."""
-        if self.notifier.watchdog_s is None:
-            return
-        while True:
-            if (problem := self.health.stuck) is None:
+    async def keep_told(self) -> None:
+        """Tell systemd how the agent stands, and put its watchdog off for as long as the main loop gets round."""
+        watchdog_s = self.notifier.watchdog_s
+        while self.notifier.is_listened_to:
+            self.notifier.status(status_line(self.standing))
+            if watchdog_s is not None and (problem := self.health.stuck) is None:
                 self.notifier.alive()
-            else:
+            elif watchdog_s is not None:
                 logger.error("The watchdog will end the agent: %s", problem)
-            await self._clock.sleep(self.notifier.watchdog_s / 2)
+            await self._clock.sleep(STATUS_S if watchdog_s is None else watchdog_s / 2)
 
 
 @asynccontextmanager
@@ -114,7 +102,7 @@ async def open_monitoring(
     async with AsyncExitStack() as stack:
         if listens:
             await stack.enter_async_context(monitoring.listening())
-        watchdog = asyncio.create_task(monitoring.keep_watchdog())
+        watchdog = asyncio.create_task(monitoring.keep_told())
         try:
             yield monitoring
         finally:

@@ -90,7 +90,7 @@ class OutboxMailbox:
         try:
             return await self.mailbox.send(reply)
         except IntegrationError as error:
-            if not error.details.get("uncertain"):
+            if not error.uncertain:
                 await asyncio.to_thread(self.ledger.not_sent, self.claim)
                 raise
             return await self._verify_sent(reply.message_id, error)
@@ -102,7 +102,7 @@ class OutboxMailbox:
         try:
             return await self.mailbox.save_draft(reply)
         except IntegrationError as error:
-            if not error.details.get("uncertain"):
+            if not error.uncertain:
                 await asyncio.to_thread(self.ledger.not_sent, self.claim)
             raise
 
@@ -111,7 +111,8 @@ class OutboxMailbox:
         with suppress(IntegrationError):  # the next try asks again
             if await self.mailbox.find_sent(message_id) == "sent":
                 return {"message_id": message_id, "status": "already_sent"}
-        raise IntegrationError(error.message, error.code, {**error.details, "retryable": False})
+        error.retryable = False
+        raise error
 
 
 @dataclass(frozen=True, slots=True)

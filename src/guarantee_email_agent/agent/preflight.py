@@ -172,8 +172,8 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         # Of a ledger that cannot be read nobody knows whether it is the mailbox's own, nor what it knows of the inbox.
         if ledger_was_read and config.agent.mode != "observe" and isinstance(mail, MailClient):
             with report.checking("Mailbox"):
-                ledger_id = await asyncio.to_thread(ledger.id_if_known) if ledger else None
-                require_owner(await mail.find_owner(), ledger_id or "a new one")
+                ledger_id = await asyncio.to_thread(ledger.id) if ledger else "a new one"
+                require_owner(await mail.find_owner(), ledger_id)
         if ledger_was_read and isinstance(mail, MailClient):
             with report.checking("Clock"):
                 await _check_clock(mail, config, ledger, key, report)
@@ -375,5 +375,5 @@ class _Report:
 
 def _exit_code(error: AgentError) -> int:
     if isinstance(error, LLMError):
-        return EXIT_FAILURE if error.details.get("retryable") else EXIT_CONFIGURATION
+        return EXIT_FAILURE if error.retryable else EXIT_CONFIGURATION
     return EXIT_MCP_CONNECTION if isinstance(error, IntegrationError) else error.exit_code

@@ -5,13 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Mapping, Sequence
-from typing import Final, get_args
+from collections.abc import Mapping
+from typing import Final
 
-from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.observer import DaemonObserver
-from guarantee_email_agent.agent.outages import Outage
-from guarantee_email_agent.services.ports import InboxEntry, MailMark
+from guarantee_email_agent.agent.standing import Standing
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +36,10 @@ class ServiceNotifier:
         is_watched = environ.get("WATCHDOG_PID", str(process_id)) == str(process_id)
         watchdog_s = int(watchdog_usec) / 1e6 if is_watched and watchdog_usec.isdecimal() else None
         return cls(environ.get("NOTIFY_SOCKET") or None, watchdog_s or None)
+
+    @property
+    def is_listened_to(self) -> bool:
+        return self._address is not None
 
     def ready(self) -> None:
         """The agent has started."""
@@ -78,27 +79,9 @@ def _socket_address(name: str) -> str | None:
     return None
 
 
-class ServiceStatus(DaemonObserver):
-    """Keeps the line of `systemctl status`, in counts and names of services."""
-
-    def __init__(self, notifier: ServiceNotifier) -> None:
-        self._notifier = notifier
-        self._waiting = self._finished = 0
-        self._down: tuple[str, ...] = ()
-
-    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:  # noqa: ARG002 - a DaemonObserver
-        self._waiting = waiting
-        self._tell()
-
-    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a DaemonObserver
-        if result.ended in get_args(MailMark):
-            self._finished += 1
-            self._tell()
-
-    def outages_changed(self, outages: Sequence[Outage]) -> None:
-        self._down = tuple(dict.fromkeys(outage.service for outage in outages))
-        self._tell()
-
-    def _tell(self) -> None:
-        down = f"; down: {', '.join(self._down)}" if self._down else ""
-        self._notifier.status(f"Watching the inbox: {self._waiting} waiting, {self._finished} finished{down}")
+def status_line(standing: Standing) -> str:
+    """For `systemctl status`, in counts and names of services."""
+    finished = standing.finished.total() - standing.finished["observed"]
+    down = ", ".join(outage.service for outage in standing.outages)
+    waiting = f"{standing.waiting or 0} waiting, {finished} finished"
+    return f"Watching the inbox: {waiting}{f'; down: {down}' if down else ''}"

@@ -106,4 +106,4 @@ def _as_error_of_the_user(to_correct: Collection[str] = _TO_CORRECT) -> Iterator
     except ToolError as error:
         if error.code in to_correct:
             raise ConfigurationError(error.message, error.code) from None
-        raise IntegrationError(error.message, error.code, {"retryable": error.retryable, "outage": True}) from None
+        raise IntegrationError(error.message, error.code, retryable=error.retryable, outage=True) from None

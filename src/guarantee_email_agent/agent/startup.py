@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
@@ -17,20 +17,11 @@ from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
 from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring
-from guarantee_email_agent.agent.observer import DaemonObserver
-from guarantee_email_agent.agent.outage_log import OutageLog
-from guarantee_email_agent.agent.outages import (
-    MAILS,
-    TICKETING,
-    WARRANTY_SYSTEM,
-    CurrentOutages,
-    service_addresses,
-)
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier
+from guarantee_email_agent.agent.standing import MAILS, TICKETING, WARRANTY_SYSTEM, Standing
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.processor import InstructionSource
-from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
@@ -90,22 +81,17 @@ async def _run(config: Config, *, once: bool, take_over: bool) -> int:
     loop.add_signal_handler(signal.SIGTERM, end)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as by `nohup`
         loop.add_signal_handler(signal.SIGHUP, end)
-    outage_log = OutageLog()
-    outage_log.templates = lambda: config.llm.when_down == "template"
     try:
         async with (
             open_monitoring(config, SystemClock(), notifier, stop, listens=not once) as monitoring,
-            open_daemon(config, stop, (outage_log,), take_over=take_over, monitoring=monitoring) as (daemon, _),
+            open_daemon(config, stop, take_over=take_over, monitoring=monitoring) as (daemon, _),
         ):
             started.set()
             notifier.ready()
-            outage_log.is_proved_back = daemon.outages.is_proved_back
-
             source = daemon.worker.processor.instructions
-            monitoring.expect(source.load().scenarios)
-            async with _in_background(watch_instructions(source, config.agent.poll_interval_s, monitoring.expect)):
+            async with _in_background(watch_instructions(source, config.agent.poll_interval_s)):
                 code = await _watch(daemon, once)
-            outage_log.stopped(once=once)
+            daemon.standing.stopped(once=once)
             return code
     except asyncio.CancelledError:
         if stop.is_set() and not started.is_set():
@@ -113,9 +99,7 @@ async def _run(config: Config, *, once: bool, take_over: bool) -> int:
         raise
 
 
-async def watch_instructions(
-    source: InstructionSource, interval_s: float, expect: Callable[[Iterable[ScenarioInstruction]], None]
-) -> None:
+async def watch_instructions(source: InstructionSource, interval_s: float) -> None:
     """Look at the files between mails, too, so that a mistake in one is told before a customer waits for it."""
     used = source.load()
     while True:
@@ -123,7 +107,6 @@ async def watch_instructions(
         if (found := source.load()) is not used:
             used = found
             logger.info("Changed instruction files are in use from now on")
-            expect(found.scenarios)
 
 
 @asynccontextmanager
@@ -145,8 +128,8 @@ async def _watch(daemon: Daemon, once: bool) -> int:
     complete = True
     try:
         async with (
-            _in_background(prune_each_day(ledger, SystemClock())),
-            _in_background(count_each_hour(daemon, SystemClock())),
+            _in_background(each(SECONDS_PER_DAY, SystemClock(), partial(_prune, ledger))),
+            _in_background(each(_COUNTED_S, SystemClock(), daemon.count_inbox)),
         ):
             if once:
                 complete = await daemon.drain()
@@ -157,19 +140,14 @@ async def _watch(daemon: Daemon, once: bool) -> int:
     return EXIT_SUCCESS if complete else EXIT_FAILURE
 
 
-async def prune_each_day(ledger: Ledger, clock: Clock) -> None:
-    """Until it is cancelled. Looked at more rarely, the clock would not count as steady, and nothing be forgotten."""
+async def each(interval_s: float, clock: Clock, work: Callable[[], Awaitable[object]]) -> None:
+    """Until it is cancelled. Were it looked at more rarely than each day, the ledger's clock would not count as steady,
+    and nothing be forgotten; what is too old is in no list, and people are to see how much of it there is.
+    """
     while True:
-        await clock.sleep(SECONDS_PER_DAY)
-        await _prune(ledger)
-
-
-async def count_each_hour(daemon: Daemon, clock: Clock) -> None:
-    """Until it is cancelled: what is too old is in no list, and people are to see how much of it there is."""
-    while True:
-        await clock.sleep(_COUNTED_S)
+        await clock.sleep(interval_s)
         with suppress(AgentError):  # the list of the inbox says more
-            await daemon.count_inbox()
+            await work()
 
 
 async def _prune(ledger: Ledger) -> None:
@@ -204,7 +182,6 @@ async def _log_inbox(daemon: Daemon) -> None:
 async def open_daemon(
     config: Config,
     stop: asyncio.Event,
-    observers: Sequence[DaemonObserver] = (),
     *,
     take_over: bool = False,
     monitoring: Monitoring | None = None,
@@ -241,19 +218,16 @@ async def open_daemon(
             await _claim_mailbox(services.mail, ledger_id, take_over=take_over)
         first_start = await asyncio.to_thread(ledger.first_start, mailbox_key, earliest)
         since = answer_since(config.agent, first_start if known is None else known)
-        if monitoring is not None:
-            observers = (*observers, *monitoring.observers)
+        standing = monitoring.standing if monitoring else Standing.of(config)
         watchdog = monitoring.loop_watchdog if monitoring else None
         ours = require_ours if answers else None
         silence = monitoring.health.silence if monitoring is not None else None
-        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, silence)
+        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, standing, silence)
         await stack.enter_async_context(heartbeat.beating())
-        observers = (*observers, heartbeat)
-        outages = CurrentOutages(service_addresses(config))
+        standing.listeners.append(heartbeat.mail_worked)
         reread = partial(ledger.first_start, mailbox_key) if by_first_start else None
-        daemon = Daemon(worker, clock, stop, observers, since, ours, outages, watchdog=watchdog, first_start=reread)
-        if monitoring is not None:
-            monitoring.watch(daemon, lambda: services.circuits | _model_circuit(daemon))
+        daemon = Daemon(worker, clock, stop, standing, since, ours, watchdog, reread)
+        standing.circuits = lambda: services.circuits | _model_circuit(daemon)
         yield daemon, services
 
 
@@ -317,10 +291,10 @@ async def connection_problem(test: Awaitable[bool]) -> AgentError | None:
 
 
 def _summary(daemon: Daemon) -> str:
-    counts, busy = daemon.finished, Counter(daemon.unfinished.values())["busy"]
+    counts, left = daemon.standing.finished, Counter(daemon.queue.unfinished.values())
     return (
         f"Emails answered: {counts['answered']}, drafted: {counts['drafted']}, observed: {counts['observed']}, "
         f"handed over: {counts['handed_over']}, not answered: {counts['not_answered']}, quarantined: "
-        f"{counts['quarantined']}, unknown: {counts['unknown']}, left unprocessed: {len(daemon.unfinished) - busy}, "
-        f"with another agent: {busy}"
+        f"{counts['quarantined']}, unknown: {counts['unknown']}, left unprocessed: {left.total() - left['busy']}, "
+        f"with another agent: {left['busy']}"
     )

@@ -104,12 +104,9 @@ async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldM
         # The call may have had its effect. So the mail is open, and one that was unknown keeps what it has to prove.
         ledger.interventions.give_back_later(held, SETTLE_S)
         if isinstance(error, AgentError):
-            raise type(error)(
-                f"{error.message}. Mail {held.mail_key[:12]} may bear its mark still: release it once more "
-                f"in {SETTLE_S:.0f} s",
-                error.code,
-                error.details,
-            ) from None
+            error.message += (
+                f". Mail {held.mail_key[:12]} may bear its mark still: release it once more in {SETTLE_S:.0f} s"
+            )
         raise
     if not ledger.interventions.give_back(freed):
         raise RefusedError(

@@ -48,11 +48,6 @@ class CheckedInstructions:
                 self._last = proved[1]
                 self._tell(error)
 
-    @property
-    def current(self) -> Instructions:
-        """The set that was loaded last."""
-        return self._last
-
     def lexicon(self) -> Lexicon:
         """A LexiconSource."""
         return self._last.lexicon

@@ -82,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.agent.ledger_access import open_reader
     from guarantee_email_agent.agent.mail_history import log_report, print_log, print_summary, read_headings
     from guarantee_email_agent.files.report_files import write_json_report
-    from guarantee_email_agent.ledger.ledger_reader import OUTCOMES
+    from guarantee_email_agent.services.ports import OUTCOMES
     from guarantee_email_agent.utils.local_time import LocalTime
     from guarantee_email_agent.utils.terminal import Terminal
 

@@ -61,7 +61,7 @@ from guarantee_email_agent.services.ports import (
     parse_ticket_id,
 )
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import AgentError, IntegrationError
+from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
 from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
 
 logger = logging.getLogger(__name__)
@@ -121,11 +121,12 @@ class EmailProcessor:
         try:
             await self._process(raw_email, arrived_at, progress)
         except AgentError as error:
-            progress.fail(error.code, error.message, error.details)
+            progress.fail(error)
         except Exception as error:
             logger.debug("Unexpected failure in step %s", progress.step, exc_info=True)
             # The text of an unknown exception may hold the customer's words, so only its type is reported.
-            progress.fail("processing_unexpected", f"Unexpected {type(error).__name__} in step {progress.step}")
+            what = f"Unexpected {type(error).__name__} in step {progress.step}"
+            progress.fail(ProcessingError(what, "processing_unexpected"))
         finally:
             progress.end_step()
         return progress.result(self.clock.monotonic() - started)
@@ -234,7 +235,7 @@ class EmailProcessor:
         try:
             await call_with_retry(lambda: self.ticketing.add_note(ticket_id, note, key), self.retry, self.clock)
         except IntegrationError as error:
-            if error.details.get("outage") or error.details.get("retryable"):
+            if error.outage or error.retryable:
                 raise
             # A ticket that is gone must not keep the mail from a person.
             logger.warning("Ticket %s took no note: %s", ticket_id, error.code)

@@ -13,6 +13,7 @@ from guarantee_email_agent.instructions.router import NUMBER_COUNTS, NumberCount
 from guarantee_email_agent.reading.number_reader import NumberReading
 from guarantee_email_agent.services.ports import Thread
 from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.errors import AgentError
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,7 @@ class ProcessingResult:
 
     `success` means that the mail is done: answered (`email_sent`), drafted, observed, handed over (for
     `hand_over_reasons`), or deliberately not answered (`skip_reason` says why). Otherwise
-    `failed_step` names the step, `error_code` and `error_message` say what was wrong, and the mail stays unprocessed;
-    `error_details` may hold `retryable` (another try can heal it) and `outage` (a service as a whole is down).
+    `failed_step` names the step, `error` says what was wrong, and the mail stays unprocessed.
     step_ms: milliseconds that each step took, by its name, the one that failed included. One with nothing to do is left
     out. doubt: how much of the mail nothing explains, 0 to 100; None where nobody measured it.
     """
@@ -129,13 +129,19 @@ class ProcessingResult:
     hand_over_reasons: tuple[str, ...] = ()
     skip_reason: str | None = None
     failed_step: str | None = None
-    error_code: str | None = None
-    error_message: str | None = None
-    error_details: Mapping[str, Any] = field(default_factory=dict)
+    error: AgentError | None = None
     processing_time_ms: int = 0
     step_ms: Mapping[str, float] = field(default_factory=dict)
     triage: Triage | None = None
     doubt: int | None = None
+
+    @property
+    def error_code(self) -> str | None:
+        return None if self.error is None else self.error.code
+
+    @property
+    def error_message(self) -> str | None:
+        return None if self.error is None else self.error.message
 
 
 class Progress:
@@ -175,8 +181,8 @@ class Progress:
     def ticket_fields(self) -> Mapping[str, str]:
         return cast("Mapping[str, str]", self._known.get("ticket_fields", {}))
 
-    def fail(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
-        self.record(failed_step=self.step, error_code=code, error_message=message, error_details=dict(details or {}))
+    def fail(self, error: AgentError) -> None:
+        self.record(failed_step=self.step, error=error)
 
     def result(self, elapsed_s: float) -> ProcessingResult:
         return ProcessingResult(**self._known, processing_time_ms=round(elapsed_s * 1000), step_ms=self._step_ms)

@@ -160,7 +160,7 @@ async def connected(test: Awaitable[bool]) -> None:
         message = f"A service did not answer within {_CONNECT_TIMEOUT_S:g} s. Check its server"
         raise MCPConnectionError(message, "mcp_timeout") from None
     except IntegrationError as error:
-        raise MCPConnectionError(error.message, error.code, error.details) from None
+        raise MCPConnectionError.of(error) from None
 
 
 def _print_steps(terminal: Terminal, steps: list[Step], run: DryRun) -> None:

@@ -236,7 +236,7 @@ class _ModelOfRun(ModelClient):
         try:
             return await self._model.messages.create(**request)
         except LLMError as error:
-            wait_s = error.details.get("retry_after_s", 0.0)
+            wait_s = error.retry_after_s or 0.0
             if error.code not in _REFUSALS or wait_s <= MAX_WAIT_S:
                 raise
             self._stop(wait_s)

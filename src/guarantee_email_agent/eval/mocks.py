@@ -96,7 +96,7 @@ class _MockService:
         return IntegrationError(
             f"The mocked {self._service} fails as the scenario says: {self._failure}",
             f"{self._service}_{self._failure}",
-            {"retryable": self._failure in _RETRYABLE_FAILURES if retryable is None else retryable},
+            retryable=self._failure in _RETRYABLE_FAILURES if retryable is None else retryable,
         )
 
 
@@ -170,7 +170,7 @@ class MockLookUpClient:
                 raise IntegrationError(str(error), f"{self._name}_{kind}") from None
             if given.error in _RETRYABLE_FAILURES:
                 message = f"The mocked {self._name} fails as the scenario says: {given.error}"
-                raise IntegrationError(message, f"{self._name}_{given.error}", {"retryable": True})
+                raise IntegrationError(message, f"{self._name}_{given.error}", retryable=True)
             if given.is_error:
                 raise service_error(self._name, self._tool, classify_message(str(given.answer)))
             if not isinstance(given.answer, Mapping):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection, Engine, create_engine, event, exc, func, make_url, select, text
 from sqlalchemy.engine import URL
 
-from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+from guarantee_email_agent.utils.errors import ConfigurationError, ServiceError
 from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
 from guarantee_email_agent.utils.text import printable
 
@@ -92,11 +92,11 @@ _POSTGRESQL_MESSAGES: Final = (
 )
 
 
-class LedgerError(AgentError):
+class LedgerError(ServiceError):
     """The ledger refuses a call (`ledger_wrong_stage`, `ledger_invalid_value`) or cannot answer now.
 
-    `details["outage"]` tells the two apart: an outage is no mail's fault, and what was being written may or may not
-    have been. Repeating the call is always safe.
+    `outage` tells the two apart: an outage is no mail's fault, and what was being written may or may not have been.
+    Repeating the call is always safe.
     """
 
 
@@ -163,7 +163,7 @@ class Database:
             detail = type(error).__name__
         if detail and not any(secret in detail for secret in self._secrets):
             problem += f" ({printable(detail.strip().splitlines()[0])[:_MAX_DETAIL_CHARS]})"
-        return LedgerError(f"The ledger {self.name} {problem}", code, {"outage": True})
+        return LedgerError(f"The ledger {self.name} {problem}", code, outage=True)
 
     def lock_for_creation(self, connection: Connection) -> None:
         """Hold off others who would create or change the tables, until the transaction ends."""
@@ -187,7 +187,7 @@ class Database:
             code, problem = _PERMISSION
         else:
             return
-        raise LedgerError(f"The ledger {self.name} {problem}", code, {"outage": True})
+        raise LedgerError(f"The ledger {self.name} {problem}", code, outage=True)
 
     def close(self) -> None:
         """Close every connection, once what was begun has ended or takes too long.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select
 
 from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.tables import by_dialect, current_time, facts
@@ -20,10 +20,6 @@ KEPT_DAYS: Final = 40
 TOO_OLD: Final = "too_old "
 _COST: Final = "model_cost "
 _FORGET: Final = delete(facts).where(facts.c.name >= bindparam("prefix"), facts.c.name < bindparam("oldest"))
-OF_NO_MAILBOX: Final = "first_start"
-"""A fact (seconds since 1970) of a ledger that did not tell mailboxes apart: it goes to the first that asks."""
-
-_TAKE_OVER: Final = update(facts).where(facts.c.name == OF_NO_MAILBOX).values(name=bindparam("new_name"))
 
 
 def _write(insert: Any) -> Any:
@@ -51,11 +47,8 @@ def known_first_start(connection: Connection, mailbox_key: str) -> float | None:
 
     mailbox_key: a keyed hash of the mailbox's name.
     """
-    for name in (_first_start_name(mailbox_key), OF_NO_MAILBOX):
-        value = read_fact(connection, name)
-        if value is not None:
-            return _moment(value)
-    return None
+    value = read_fact(connection, _first_start_name(mailbox_key))
+    return None if value is None else _moment(value)
 
 
 def save_first_start(connection: Connection, mailbox_key: str, earliest: float | None) -> float:
@@ -65,8 +58,6 @@ def save_first_start(connection: Connection, mailbox_key: str, earliest: float |
     the first moment that it can have been at, as it was told when it was saved.
     """
     name = _first_start_name(mailbox_key)
-    if read_fact(connection, name) is None:
-        connection.execute(_TAKE_OVER, {"new_name": name})
     first, now = known_first_start(connection, mailbox_key), current_time(connection)
     if first is None:
         first = now

@@ -306,11 +306,6 @@ class Ledger:
         with self._database.read_transaction() as connection:
             return str(read_fact(connection, LEDGER_ID))
 
-    def id_if_known(self) -> str | None:
-        """The same; None in a ledger of an earlier version that had none."""
-        with self._database.read_transaction() as connection:
-            return read_fact(connection, LEDGER_ID)
-
     def first_start(self, mailbox_key: str, earliest: float | None = None) -> float:
         """When `run` was first started on this mailbox: at the first call now, and at every later one the same.
 
@@ -347,12 +342,6 @@ class Ledger:
         listed = {row.mail_key for row in rows}
         unlisted = frozenset(row.place for row in left if row.mail_key not in listed)
         return InboxState(frozenset(row.place for row in rows), observed, released, crashed, unlisted)
-
-    def observed(self, location_keys: Sequence[str]) -> set[str]:
-        """Those of these locations where a mail lies that was only observed."""
-        with self._database.read_transaction() as connection:
-            rows = _at_places(connection, location_keys)
-        return {row.place for row in rows if row.outcome == "observed"}
 
     def prune(self, older_than_days: int) -> int:
         """Forget mails that ended so long ago, as `pruning.prune` says; returns how many."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from tempfile import TemporaryFile
 from types import TracebackType
-from typing import Any, Final, Self, get_args
+from typing import Any, Final, Self
 
 from sqlalchemy import ColumnElement, Select, func, inspect, select, text
 
@@ -18,10 +18,9 @@ from guarantee_email_agent.ledger.database import LedgerError, open_database, sq
 from guarantee_email_agent.ledger.facts import TOO_OLD, read_fact
 from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, SCHEMA_VERSION, newer_schema, older_schema, require_key
 from guarantee_email_agent.ledger.tables import current_time, facts, locations, mails
-from guarantee_email_agent.services.ports import MailMark, Outcome
+from guarantee_email_agent.services.ports import Outcome
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-OUTCOMES: Final[tuple[Outcome, ...]] = (*get_args(MailMark), "observed")
 UNFINISHED: Final = "unfinished"
 SHORT_KEY: Final = 8
 _TIMEOUT_S: Final = 2.0

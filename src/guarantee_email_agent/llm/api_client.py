@@ -52,7 +52,7 @@ class RefusedError(LLMError):
 
 @dataclass(frozen=True)
 class ApiModel(ModelClient):
-    """A LanguageModel of the port. `create` raises LLMError and nothing else; its `details` hold `retryable`.
+    """A LanguageModel of the port. `create` raises LLMError and nothing else.
 
     A subclass says which SDK it is for, and how that one is asked.
     """
@@ -192,16 +192,16 @@ class ApiModel(ModelClient):
             except RefusedError as error:
                 error.details["attempts"] = attempt
                 over_limit = error.code == "llm_rate_limited"
-                asks_s = error.details.get("retry_after_s")
-                pause_s = self.limiter.refused(permit, error.headers, asks_s, over_limit=over_limit)
+                pause_s = self.limiter.refused(permit, error.headers, error.retry_after_s, over_limit=over_limit)
                 if refused_s + pause_s > self.max_wait_s:
                     raise
                 place, not_before = permit.number, self.clock.monotonic() + min(pause_s, MAX_PAUSE_S)
             except LLMError as error:
                 self.limiter.unanswered()
                 error.details["attempts"] = attempt
-                wait_s = error.details.get("retry_after_s", BACKOFF.delay_s(attempt))
-                if not error.details["retryable"] or attempt == MAX_ATTEMPTS or wait_s > self.max_wait_s:
+                asked_s = error.retry_after_s
+                wait_s = BACKOFF.delay_s(attempt) if asked_s is None else asked_s
+                if not error.retryable or attempt == MAX_ATTEMPTS or wait_s > self.max_wait_s:
                     raise
                 await self.clock.sleep(wait_s)
                 attempt, place, not_before = attempt + 1, None, -inf
@@ -251,16 +251,15 @@ class ApiModel(ModelClient):
         known: dict[str, Any] = {"status": status}
         if error.request_id:
             known["request_id"] = error.request_id
-        if (wait_s := retry_after_s(headers)) is not None:
-            known["retry_after_s"] = wait_s
-            if wait_s > _LONG_WAIT_S:
-                remedy = f"It asks to wait {wait_s:g} s; try again then"
+        wait_s = retry_after_s(headers)
+        if wait_s is not None and wait_s > _LONG_WAIT_S:
+            remedy = f"It asks to wait {wait_s:g} s; try again then"
         problem = api_error(code, f"answered HTTP {status}: {api_message}. {remedy}", retryable=retryable, **known)
-        if not retryable or status not in _REFUSED_STATUSES:
-            return problem
-        refused = RefusedError(problem.message, problem.code, problem.details)
-        refused.headers = headers
-        return refused
+        if retryable and status in _REFUSED_STATUSES:
+            problem = refused = RefusedError.of(problem)
+            refused.headers = headers
+        problem.retry_after_s = wait_s
+        return problem
 
     def _code_and_remedy(
         self, status: int, api_code: object, api_message: str, request: Mapping[str, Any]
@@ -325,4 +324,4 @@ def _http_client(sdk: Any) -> Any:
 
 def api_error(code: str, what: str, *, retryable: bool = False, **details: Any) -> LLMError:
     """What an API did, as its caller is told."""
-    return LLMError(f"The model API {what}", code, {"retryable": retryable, **details})
+    return LLMError(f"The model API {what}", code, details, retryable=retryable)

@@ -32,8 +32,8 @@ class ModelWithFallback(ModelClient):
     An answer of `fallback`, which gives a `Message`, says why in `fallback_reason`.
 
     Five errors of the service in a row open the circuit: for 60 s the model is not asked, then one call probes it.
-    Meanwhile `fallback` answers; where there is none, every call is an error. `details["outage"]` of an error tells
-    whether the mail should wait, since the service is to blame and not perhaps this one request. An error that either
+    Meanwhile `fallback` answers; where there is none, every call is an error. `outage` of an error tells whether
+    the mail should wait, since the service is to blame and not perhaps this one request. An error that either
     may cause is an outage once the service has answered nothing for ten minutes. A rate limit opens no circuit: what
     would have to wait for it too long waits as in an outage. Only one that lasts longer than an open circuit does is
     one for `fallback`, too.
@@ -53,12 +53,12 @@ class ModelWithFallback(ModelClient):
         try:
             answer = await self._breaker.call(lambda: self._model.messages.create(**request))
         except CircuitOpenError as error:
-            left_s = error.details["retry_in_s"]
+            left_s = error.retry_in_s
             when = f"It is asked again in {left_s:.0f} s" if left_s else "One call is finding out whether it is back"
-            problem = LLMError(f"The language model is down: {when}", "llm_circuit_open", error.details)
+            problem = LLMError.of(error, f"The language model is down: {when}")
         except LLMError as error:
-            error.details.setdefault("outage", error.code in _SERVICE_ERRORS | {_RATE_LIMITED})
-            is_used_up = error.code == _RATE_LIMITED and error.details.get("retry_after_s", 0.0) > OPEN_S
+            error.outage = error.outage or error.code in _SERVICE_ERRORS | {_RATE_LIMITED}
+            is_used_up = error.code == _RATE_LIMITED and (error.retry_after_s or 0.0) > OPEN_S
             is_down = is_used_up or (_may_be_outage(error) and self._breaker.is_open)
             if not is_down or self._fallback is None:
                 raise

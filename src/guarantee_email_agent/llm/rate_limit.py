@@ -370,11 +370,10 @@ class RateLimiter:
         why, code = (
             ("It is overloaded", "llm_overloaded") if is_overloaded else ("Its limit is reached", "llm_rate_limited")
         )
-        return LLMError(
-            f"The model API is not asked for another {ceil(wait_s)} s. {why}: run fewer at a time, or try again later",
-            code,
-            {"retryable": True, "retry_after_s": wait_s},
-        )
+        what = f"is not asked for another {ceil(wait_s)} s. {why}: run fewer at a time, or try again later"
+        error = LLMError(f"The model API {what}", code, retryable=True)
+        error.retry_after_s = wait_s
+        return error
 
 
 LimitKind = Literal["requests", "tokens", "input-tokens", "output-tokens"]

@@ -63,15 +63,17 @@ class BlockingService(Generic[_Service]):
     async def open(self) -> _Service:
         """The service. Raises MCPConnectionError: the setting, what is wrong, what to do."""
         if self._closed:
-            raise MCPConnectionError(f"{self.name}: the service is closed", f"{self.name}_unavailable", _NOT_OPEN)
+            raise self._not_open(f"{self.name}: the service is closed")
         opening = self._opening
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
             opening = self._opening = in_daemon_thread(self._open_service)
         try:
             return await asyncio.shield(opening)
         except ToolError as error:
-            message = f"{self._setting}: {error.message}"
-            raise MCPConnectionError(message, f"{self.name}_unavailable", _NOT_OPEN) from None
+            raise self._not_open(f"{self._setting}: {error.message}") from None
+
+    def _not_open(self, message: str) -> MCPConnectionError:
+        return MCPConnectionError(message, f"{self.name}_unavailable", retryable=True, outage=True)
 
     async def call(self, tool: str, work: Callable[[_Service], _Answer]) -> _Answer:
         """The result of `work`. tool: what errors call it.
@@ -124,13 +126,13 @@ class BlockingService(Generic[_Service]):
             yield
             return
         except MCPConnectionError as problem:  # which is for the start of the agent
-            error = IntegrationError(problem.message, problem.code, problem.details)
+            error = IntegrationError.of(problem)
         except IntegrationError as problem:
             error = problem
         except Exception as problem:  # noqa: BLE001 - an error of ours, without its text, which may quote the mail
             place = f"{type(problem).__name__} at {_location(problem)}"
-            details = {"retryable": False, "uncertain": True, "outage": False}
-            error = IntegrationError(f"{self.name}: {tool} failed: {place}", f"{self.name}_internal", details)
+            message = f"{self.name}: {tool} failed: {place}"
+            error = IntegrationError(message, f"{self.name}_internal", uncertain=True)
             logger.error("%s: %s: unexpected %s", self.name, tool, place)
         error.details.setdefault("tool", tool)
         raise error from None
@@ -138,9 +140,6 @@ class BlockingService(Generic[_Service]):
     def _end(self, running: asyncio.Future[Any]) -> None:
         self._running.discard(running)
         self._free.release()
-
-
-_NOT_OPEN: Final = NOT_STARTED.details
 
 
 def in_daemon_thread(work: Callable[[], _Answer]) -> asyncio.Future[_Answer]:

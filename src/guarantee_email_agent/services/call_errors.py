@@ -27,17 +27,13 @@ _CALL_MISMATCH: Final = (-32601, -32602)  # JSON-RPC: method not found, invalid 
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """One kind of failure. `type` ends the error's code; the rest is as in `IntegrationError.details`."""
+    """One kind of failure. `type` ends the error's code; the rest is as of an IntegrationError."""
 
     type: str
     description: str = ""
     retryable: bool = False
     uncertain: bool = False
     outage: bool = False
-
-    @property
-    def details(self) -> dict[str, bool]:
-        return {"retryable": self.retryable, "uncertain": self.uncertain, "outage": self.outage}
 
 
 RATE_LIMITED: Final = ErrorKind("rate_limited", "is asked too often", retryable=True, outage=True)
@@ -46,7 +42,7 @@ TIMEOUT: Final = ErrorKind("timeout", "reports a time-out", retryable=True, unce
 UNAVAILABLE: Final = ErrorKind("unavailable", "reports that what it needs is out of reach", True, True, True)
 INVALID_ARGUMENT: Final = ErrorKind("invalid_argument", "does not take the call as we make it. Check its version")
 FAILED: Final = ErrorKind("failed", "reports an error", uncertain=True)
-MALFORMED: Final = ErrorKind("malformed", uncertain=True)
+MALFORMED_SUFFIX: Final = "_malformed"
 NOT_STARTED: Final = ErrorKind("timeout", retryable=True, outage=True)
 
 # In this order: "401: rate limit exceeded" is about the limit.
@@ -127,16 +123,24 @@ def service_error(name: str, tool: str, kind: ErrorKind) -> IntegrationError:
     return integration_error(name, kind, f"{tool}: the service {kind.description}{hint}")
 
 
-def malformed_error(name: str, tool: str, problem: str) -> IntegrationError:
-    """problem: of the tool's answer, as a verb phrase. It is one of the `details`, as is `tool`."""
-    error = integration_error(name, MALFORMED, f"the answer of {tool} {problem}. Check the server's version")
-    error.details |= {"problem": problem, "tool": tool}
-    return error
+class MalformedAnswerError(IntegrationError):
+    """An answer cannot be read. problem: of the tool's answer, as a verb phrase."""
+
+    def __init__(self, name: str, tool: str, problem: str, message: str = "") -> None:
+        message = message or f"the answer of {tool} {problem}. Check the server's version"
+        super().__init__(f"{name}: {message}", f"{name}{MALFORMED_SUFFIX}", {"tool": tool}, uncertain=True)
+        self.tool, self.problem = tool, problem
 
 
 def integration_error(name: str, kind: ErrorKind, message: str) -> IntegrationError:
     """name: of the service, as error codes begin."""
-    return IntegrationError(f"{name}: {message}", f"{name}_{kind.type}", kind.details)
+    return IntegrationError(
+        f"{name}: {message}",
+        f"{name}_{kind.type}",
+        retryable=kind.retryable,
+        uncertain=kind.uncertain,
+        outage=kind.outage,
+    )
 
 
 def declared_error(name: str, declared: Any) -> IntegrationError | None:
@@ -149,9 +153,13 @@ def declared_error(name: str, declared: Any) -> IntegrationError | None:
     match declared:
         case {"error": {"code": str(code), "message": str(message), **flags}} if _CODE.fullmatch(code):
             code = code if code.startswith(f"{name}_") else f"{name}_{code}"
-            flags.setdefault("outage", is_outage(code))
-            details = {flag: flags.get(flag) is True for flag in ("retryable", "uncertain", "outage")}
-            return IntegrationError(printable(message)[:MAX_MESSAGE_CHARS], code, details)
+            return IntegrationError(
+                printable(message)[:MAX_MESSAGE_CHARS],
+                code,
+                retryable=flags.get("retryable") is True,
+                uncertain=flags.get("uncertain") is True,
+                outage=flags.get("outage", is_outage(code)) is True,
+            )
     return None
 
 
@@ -161,14 +169,13 @@ def forbid_repeat() -> Iterator[None]:
     try:
         yield
     except IntegrationError as error:
-        if error.details.get("uncertain"):
-            error.details["retryable"] = False
+        if error.uncertain:
+            error.retryable = False
         raise
 
 
 logger = logging.getLogger(__name__)
 
-MALFORMED_SUFFIX: Final = "_malformed"
 _Answer = TypeVar("_Answer")
 
 
@@ -200,12 +207,10 @@ class BadAnswers:
         except IntegrationError as error:
             if not error.code.endswith(MALFORMED_SUFFIX):
                 raise
-            problem = str(error.details.get("problem") or "is not as expected")
-            tool = str(error.details.get("tool") or self._tool)
-            bad = malformed_error(self._name, tool, problem)
-            bad.details["outage"] = self._is_services_fault(
-                f"{tool} {problem}", json.dumps(request, sort_keys=True, default=str)
-            )
+            known = error if isinstance(error, MalformedAnswerError) else None
+            tool, problem = (known.tool or self._tool, known.problem) if known else (self._tool, "is not as expected")
+            bad = MalformedAnswerError(self._name, tool, problem)
+            bad.outage = self._is_services_fault(f"{tool} {problem}", json.dumps(request, sort_keys=True, default=str))
             raise bad from None
         if self._confirmed:
             logger.warning("%s: the answers of %s can be read again", self._name, self._tool)

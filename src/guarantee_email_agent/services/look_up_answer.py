@@ -16,6 +16,7 @@ from guarantee_email_agent.instructions.look_up import (
     Fact,
     LookUp,
 )
+from guarantee_email_agent.services.call_errors import MalformedAnswerError
 from guarantee_email_agent.utils.errors import IntegrationError
 from guarantee_email_agent.utils.text import word_key
 
@@ -55,7 +56,7 @@ def parse_look_up_answer(raw: object, look_up: LookUp) -> LookUpAnswer:
     A word or a name that could not be repeated to a customer is left out, and so is what means nothing with the status.
     """
     if not isinstance(raw, Mapping):
-        raise _malformed_error(look_up, "is no mapping")
+        raise _malformed(look_up, "is no mapping")
     status = _status(raw, look_up)
     facts = {fact.name: _value(raw.get(fact.name), fact, look_up) for fact in look_up.facts}
     meant = {fact.name for fact in look_up.facts_with(status)}
@@ -75,7 +76,7 @@ def _status(raw: Mapping[str, object], look_up: LookUp) -> str:
         return next((each for each in look_up.told_statuses if word_key(each) == key), OTHER_STATUS)
     if status is None and look_up.statuses == (FOUND,) and any(raw.get(fact.name) for fact in look_up.facts):
         return FOUND
-    raise _malformed_error(look_up, f"has no {look_up.status_key}")
+    raise _malformed(look_up, f"has no {look_up.status_key}")
 
 
 def _value(value: object, fact: Fact, look_up: LookUp) -> str | None:
@@ -84,9 +85,9 @@ def _value(value: object, fact: Fact, look_up: LookUp) -> str | None:
     if fact.form == "amount" and isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15:
         value = str(value) if isinstance(value, int) else f"{value:.2f}"
     if not isinstance(value, str):
-        raise _malformed_error(look_up, f"has an unusable {fact.name}")
+        raise _malformed(look_up, f"has an unusable {fact.name}")
     if (fact.form == "date" and not is_date(value)) or (fact.form == "amount" and not re.fullmatch(_AMOUNT, value)):
-        raise _malformed_error(look_up, f"has an unusable {fact.name}")
+        raise _malformed(look_up, f"has an unusable {fact.name}")
     if fact.form == "name":
         is_plain = re.fullmatch(_NAME, value) and not re.search(_LINK, value) and not re.search(_STATUS_WORD, value)
         return value if is_plain else None
@@ -105,9 +106,8 @@ def _owner_email(value: object) -> str | None:
     return value if isinstance(value, str) and len(value) <= 254 and re.fullmatch(_ADDRESS, value) else ""
 
 
-def _malformed_error(look_up: LookUp, problem: str) -> IntegrationError:
-    message = f"The answer of {look_up.name} {problem}. Check the service"
-    return IntegrationError(message, f"{look_up.name}_malformed", {"problem": problem})
+def _malformed(look_up: LookUp, problem: str) -> IntegrationError:
+    return MalformedAnswerError(look_up.name, "", problem, f"the answer {problem}. Check the service")
 
 
 _MONTHS: Final = (

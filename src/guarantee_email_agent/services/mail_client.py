@@ -57,8 +57,8 @@ class MailboxConnection(Protocol):
 class MailClient:
     """A Mailbox. name: as error codes begin.
 
-    Inbox and sending have a circuit each: the inbox may work while the SMTP server is down. An error of `send` has
-    `sending` among its `details`.
+    Inbox and sending have a circuit each: the inbox may work while the SMTP server is down. An error of `send` is
+    `sending`.
     """
 
     def __init__(self, name: str, connection: MailboxConnection, clock: Clock) -> None:
@@ -90,7 +90,7 @@ class MailClient:
         try:
             found = await self._call(lambda mailbox: mailbox.list_mails())
         except IntegrationError as error:
-            raise MCPConnectionError(error.message, error.code, error.details) from None
+            raise MCPConnectionError.of(error) from None
         if found is None:
             raise self._unsupported("list every mail of its inbox")
         return found
@@ -114,7 +114,7 @@ class MailClient:
         try:
             return await self._call(lambda mailbox: mailbox.send(reply), self._sending_circuit)
         except IntegrationError as error:
-            error.details["sending"] = True
+            error.sending = True
             raise
 
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:

@@ -1,8 +1,6 @@
 """What the agent needs of the outside world: a mailbox, a warranty system, a ticketing system.
 
-A failure is an IntegrationError with code `{port}_{timeout|unavailable|malformed|...}`. Its `details`: `retryable`,
-another try can heal it; `uncertain`, what the call was to do may have happened all the same; `outage`, the service as a
-whole is down, whatever the call was about.
+A failure is an IntegrationError with code `{port}_{timeout|unavailable|malformed|...}`.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, get_args
 
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -19,6 +17,8 @@ MailMark = Literal["answered", "drafted", "handed_over", "not_answered", "quaran
 
 Outcome = MailMark | Literal["observed"]
 """The same as the ledger keeps it. `observed`: it was only said what would have been done, so the mail has no mark."""
+
+OUTCOMES: Final[tuple[Outcome, ...]] = (*get_args(MailMark), "observed")
 
 SentState = Literal["sent", "not_sent", "unknown"]
 """What can be proved about a reply; `unknown` where the mailbox keeps no proof."""

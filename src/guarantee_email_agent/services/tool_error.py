@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.utils.errors import IntegrationError
 from guarantee_email_agent.utils.sqlite_errors import SqliteErrorKind, sqlite_error_kind
@@ -37,21 +37,11 @@ def is_outage(code: str) -> bool:
 
 
 class ToolError(IntegrationError):
-    """A call that failed, in words for the caller.
-
-    `retryable`: another try can heal it. `uncertain`: what the call was to do may have happened all the same.
-    """
+    """A call that failed, in words for the caller."""
 
     def __init__(self, code: str, message: str, retryable: bool = False, uncertain: bool = False) -> None:
-        details = {"retryable": retryable, "uncertain": uncertain, "outage": is_outage(code)}
-        super().__init__(printable(message)[:MAX_MESSAGE_CHARS], code, details)
-
-    def __reduce__(self) -> tuple[type[IntegrationError], tuple[str, str, dict[str, Any]]]:
-        return IntegrationError, (self.message, self.code, self.details)  # whose arguments these are
-
-    @property
-    def uncertain(self) -> bool:
-        return bool(self.details["uncertain"])
+        text = printable(message)[:MAX_MESSAGE_CHARS]
+        super().__init__(text, code, retryable=retryable, uncertain=uncertain, outage=is_outage(code))
 
 
 def sqlite_tool_error(server: str, file: Path, error: sqlite3.Error, *, uncertain: bool = False) -> ToolError:

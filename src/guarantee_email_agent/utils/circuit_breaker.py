@@ -7,7 +7,7 @@ from math import inf
 from typing import Final, Literal, TypeVar
 
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import AgentError, IntegrationError
+from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ServiceError
 
 FAILURES: Final = 5
 OPEN_S: Final = 60.0
@@ -25,16 +25,22 @@ CircuitState = Literal["closed", "open", "half_open"]
 def is_service_failure(error: Exception) -> bool:
     """Whether a service failed, by a time-out, say; one that refuses a single call (a bad argument) still answers."""
     return isinstance(error, IntegrationError) and (
-        error.retryable or error.details.get("outage") is True or error.code.endswith(_SERVICE_ERRORS)
+        error.retryable or error.outage or error.code.endswith(_SERVICE_ERRORS)
     )
 
 
 class CircuitOpenError(IntegrationError):
     """The service was not called, since it kept failing.
 
-    `code` is `{name}_circuit_open`; `details` hold `outage` (true), `retryable` (false), `cause`, the code of the last
-    failure, and `retry_in_s`, the seconds until the next call may go through: 0 while one is on its way to find out.
+    `code` is `{name}_circuit_open`, `cause` that of the last failure. retry_in_s: seconds until the next call may go
+    through; 0 while one is on its way to find out.
     """
+
+    def __init__(self, name: str, cause: str, retry_in_s: float) -> None:
+        when = f"for another {retry_in_s:.0f} s" if retry_in_s else "until the call that is on its way has answered"
+        message = f"{name} failed {FAILURES} times in a row and is not asked {when}"
+        super().__init__(message, f"{name}_circuit_open", outage=True)
+        self.cause, self.retry_in_s = cause, retry_in_s
 
 
 class CircuitBreaker:
@@ -83,8 +89,8 @@ class CircuitBreaker:
                 self._cause = error.code
             self._record(period, is_failure)
             silent_s = self._clock.monotonic() - self._last_success_at
-            if is_failure and (self.is_open or silent_s > HEALTHY_S) and isinstance(error, AgentError):
-                error.details["outage"] = True
+            if is_failure and (self.is_open or silent_s > HEALTHY_S) and isinstance(error, ServiceError):
+                error.outage = True
             raise
         except BaseException:
             # A call that was cancelled has found out nothing: the next one may try.
@@ -100,12 +106,7 @@ class CircuitBreaker:
             return
         left_s = max(0.0, self._opened_at + OPEN_S - self._clock.monotonic())
         if self._probing or left_s > 0:
-            when = f"for another {left_s:.0f} s" if left_s > 0 else "until the call that is on its way has answered"
-            raise CircuitOpenError(
-                f"{self.name} failed {FAILURES} times in a row and is not asked {when}",
-                f"{self.name}_circuit_open",
-                {"outage": True, "retryable": False, "cause": self._cause, "retry_in_s": left_s},
-            )
+            raise CircuitOpenError(self.name, self._cause, left_s)
         self._change_state(self._opened_at, probing=True)
 
     def _record(self, period: int, is_failure: bool) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 EXIT_SUCCESS = 0
 EXIT_FAILURE = 1
@@ -30,9 +31,9 @@ class AgentError(Exception):
     def __str__(self) -> str:
         return self.message
 
-    def __reduce__(self) -> tuple[type[AgentError], tuple[str, str, dict[str, Any]]]:
-        # Exception's own pickling replays args alone, which would lose code and details between processes.
-        return type(self), (self.message, self.code, self.details)
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exception's own pickling calls the class with args alone, which would lose the rest between processes.
+        return copyreg.__newobj__, (type(self), self.message), vars(self)  # type: ignore[attr-defined]
 
 
 class ConfigurationError(AgentError):
@@ -45,12 +46,41 @@ class InstructionError(ConfigurationError):
     """An instruction file that cannot be used; the message names file, line and remedy."""
 
 
-class IntegrationError(AgentError):
-    """A mail, warranty or ticketing service failed. `details["retryable"]`: whether another try can heal it."""
+class ServiceError(AgentError):
+    """Something failed that the agent needs.
 
-    @property
-    def retryable(self) -> bool:
-        return bool(self.details.get("retryable", False))
+    retryable: another try can heal it. uncertain: what was asked for may have happened all the same. outage: it fails
+    whatever it is asked for, so that no mail is to blame. cause: the code of what opened a circuit.
+    """
+
+    cause = ""
+
+    def __init__(
+        self,
+        message: str,
+        code: str,
+        details: Mapping[str, Any] | None = None,
+        *,
+        retryable: bool = False,
+        uncertain: bool = False,
+        outage: bool = False,
+    ) -> None:
+        super().__init__(message, code, details)
+        self.retryable, self.uncertain, self.outage = retryable, uncertain, outage
+
+    @classmethod
+    def of(cls, error: ServiceError, message: str | None = None) -> Self:
+        """The same failure as an error of this class."""
+        same = cls(error.message if message is None else message, error.code, error.details)
+        same.retryable, same.uncertain, same.outage = error.retryable, error.uncertain, error.outage
+        same.cause = error.cause
+        return same
+
+
+class IntegrationError(ServiceError):
+    """A mail, warranty or ticketing service failed. sending: mail, which another server may do than has the inbox."""
+
+    sending = False
 
 
 class MCPConnectionError(IntegrationError):
@@ -59,8 +89,10 @@ class MCPConnectionError(IntegrationError):
     exit_code = EXIT_MCP_CONNECTION
 
 
-class LLMError(AgentError):
-    """The language model failed or answered in a shape we did not ask for."""
+class LLMError(ServiceError):
+    """The language model failed or answered in a shape we did not ask for. retry_after_s: what it asks to wait."""
+
+    retry_after_s: float | None = None
 
 
 class ProcessingError(AgentError):

@@ -9,7 +9,8 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from guarantee_email_agent.ledger.ledger_reader import OUTCOMES, UNFINISHED, LedgerReader, LedgerRow
+from guarantee_email_agent.ledger.ledger_reader import UNFINISHED, LedgerReader, LedgerRow
+from guarantee_email_agent.services.ports import OUTCOMES
 from guarantee_email_agent.utils.errors import AgentError
 from guarantee_email_agent.viewer.query import Query
 from guarantee_email_agent.viewer.site import Site

@@ -80,7 +80,7 @@ def test_a_mail_that_the_server_withholds_is_the_only_one_that_cannot_be_read(
         if item != b"BODY.PEEK[HEADER":
             with refused("mail_unreadable") as caught:
                 behind.read_raw(listed[1], 10_000)
-            assert not caught.value.details["outage"]
+            assert not caught.value.outage
         behind.mark(listed[1], "quarantined")
         assert ids(behind) == listed[:1] + listed[2:]
         mail_servers.empty()

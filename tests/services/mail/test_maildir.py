@@ -59,7 +59,7 @@ def test_a_mail_whose_file_cannot_be_read_is_the_only_one(mailbox: Maildir, dire
     file.mkdir()  # that not even root may read
     with refused("mail_unreadable") as caught:
         mailbox.read_raw(bad, 10_000)
-    assert not caught.value.details["outage"]
+    assert not caught.value.outage
     assert mailbox.read_raw(good, 10_000) == RAW
 
 

@@ -220,7 +220,7 @@ class TestChangedServer:
     async def expect_outage(self, warranty: LookUpClient, field: str) -> None:
         error = await failure(warranty.check_warranty("SN-2"))
         assert error.code == "warranty_api_tools_changed"
-        assert (error.details["outage"], error.details["tool"]) == (True, "find_device")
+        assert (error.outage, error.details["tool"]) == (True, "find_device")
         assert field in error.message
 
     async def test_refused_call_shows_the_change(self, warranty: LookUpClient, script: Script) -> None:
@@ -288,7 +288,7 @@ class TestTickets:
 
     async def test_field_without_a_place_is_an_outage(self, ticketing: TicketingClient) -> None:
         error = await failure(ticketing.create_ticket({**TICKET, "order_number": "AB-1"}))
-        assert (error.code, error.details["outage"]) == ("ticketing_unmapped", True)
+        assert (error.code, error.outage) == ("ticketing_unmapped", True)
         assert "order_number" in error.message
 
 

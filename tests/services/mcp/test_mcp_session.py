@@ -53,7 +53,7 @@ class TestCall:
         error = await failure(session.call("break_promise", {}, PATIENCE_S))
         assert error.code == "oracle_malformed"
         assert "no number" not in error.message
-        assert error.details["uncertain"]
+        assert error.uncertain
 
     async def test_a_serial_number_in_an_error_is_no_failure_of_the_service(self, session: McpSession) -> None:
         words = {"words": "Device SN-429-77 not found", "serial": "SN-429-77"}
@@ -121,7 +121,7 @@ class TestServerThatDies:
         error = await failure(session.call("die", {"words": "canary\x1b[0m", "code": 9}, PATIENCE_S))
         end = "the server ended (exit code 9); it said last: a line that is in the log at level DEBUG"
         assert (error.code, error.message) == ("oracle_unavailable", f"oracle: die: {end}")
-        assert error.details == {"retryable": True, "uncertain": True, "outage": True, "tool": "die"}
+        assert (error.retryable, error.uncertain, error.outage, error.details) == (True, True, True, {"tool": "die"})
         assert await pid_of(session) != first
         told = [(each.levelno, each.getMessage()) for each in caplog.records]
         assert [message for level, message in told if level > logging.DEBUG] == [f"oracle: {end}. It is started anew"]
@@ -133,7 +133,7 @@ class TestServerThatDies:
         for then, limit_s in (("die", PATIENCE_S), ("sleep", 0.3)):
             with pytest.raises(IntegrationError) as caught, forbid_repeat():
                 await session.call("effect", {"then": then}, limit_s)
-            assert (caught.value.details["uncertain"], caught.value.retryable) == (True, False)
+            assert (caught.value.uncertain, caught.value.retryable) == (True, False)
         assert effects.read_text() == "done\ndone\n"
 
     async def test_one_killed_between_two_calls_is_not_noticed(self, session: McpSession) -> None:
@@ -164,7 +164,12 @@ class TestServerThatDies:
             assert "ended at once (exit code 4)" in error.message
             error = await failure(session.call("echo", {"text": ""}, PATIENCE_S))
             assert error.code == "oracle_unavailable"
-            assert error.details == {"retryable": True, "uncertain": False, "outage": True, "tool": "echo"}
+            assert (error.retryable, error.uncertain, error.outage, error.details) == (
+                True,
+                False,
+                True,
+                {"tool": "echo"},
+            )
             waits.append(float(error.message.partition("started again in ")[2].removesuffix(" s")))
             await servers.clock.sleep(waits[-1] + 0.1)
         assert [round(wait) for wait in waits] == [1, 2, 4, 8]
@@ -188,7 +193,7 @@ class TestServerThatHangs:
         error = await failure(session.call("sleep", {"seconds": 0.6}, 0.2))
         assert error.code == "oracle_timeout"
         assert error.message == "oracle: sleep: no answer within 0.2 s"
-        assert error.details == {"retryable": True, "uncertain": True, "outage": False, "tool": "sleep"}
+        assert (error.retryable, error.uncertain, error.outage, error.details) == (True, True, False, {"tool": "sleep"})
         assert await pid_of(session) == pid
 
     async def test_one_without_a_sign_of_life_is_exchanged_for_another(self, session: McpSession) -> None:
@@ -252,7 +257,7 @@ class TestStart:
     async def message(self, session: McpSession) -> str:
         error = await failure(session.start())
         assert (error.code, error.exit_code) == ("oracle_unavailable", EXIT_MCP_CONNECTION)
-        assert error.details["outage"]
+        assert error.outage
         return error.message
 
     async def test_of_a_program_that_is_not_there(self, servers: Servers) -> None:
@@ -286,7 +291,12 @@ class TestStart:
     async def test_goes_on_where_the_call_that_asked_for_it_cannot_wait(self, session: McpSession) -> None:
         error = await failure(session.call("process", {}, 0.001))
         assert error.code == "oracle_timeout"
-        assert error.details == {"retryable": True, "uncertain": False, "outage": True, "tool": "process"}
+        assert (error.retryable, error.uncertain, error.outage, error.details) == (
+            True,
+            False,
+            True,
+            {"tool": "process"},
+        )
         await session.start()
         assert session.tools
 

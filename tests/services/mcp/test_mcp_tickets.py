@@ -47,4 +47,4 @@ async def test_a_server_without_our_way_of_adding_notes_gets_none(
 
 async def test_a_note_for_a_server_that_does_not_start_is_an_error(servers: Servers) -> None:
     tickets = McpTickets(servers.session(ServerLaunch("mcp.test", "no-such"), "ticketing"), PATIENCE_S)
-    assert (await failure(tickets.add_note(*NOTE))).details["outage"]
+    assert (await failure(tickets.add_note(*NOTE))).outage

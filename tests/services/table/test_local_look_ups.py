@@ -57,4 +57,4 @@ async def test_a_table_that_cannot_be_used_is_told_with_its_setting(orders: Path
         await look_up.test_connection()
     assert caught.value.message.startswith(told)
     error = await failure(look_up.look_up("AB-10001"))
-    assert (error.code, error.details["tool"], error.details["outage"]) == ("orders_unavailable", "find_row", True)
+    assert (error.code, error.details["tool"], error.outage) == ("orders_unavailable", "find_row", True)

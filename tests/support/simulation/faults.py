@@ -110,7 +110,7 @@ def draw_latency_s(random: Random) -> float:
 def draw_error(random: Random, service: str, *, happened: bool, repeatable: bool) -> AgentError:
     """As the ports raise it. happened: whether the call may have had its effect, so that the error may not deny it."""
     if service in (LEDGER, LEDGER_WRITES):
-        return LedgerError("The ledger cannot be reached", "ledger_unreachable", {"outage": True})
+        return LedgerError("The ledger cannot be reached", "ledger_unreachable", outage=True)
     certain = (("rate_limited", True, True), ("invalid_argument", False, False), ("auth", False, True))
     uncertain = (("timeout", True, False), ("unavailable", True, True), ("failed", False, False))
     is_uncertain = happened or random.random() < 0.5
@@ -123,13 +123,13 @@ def draw_error(random: Random, service: str, *, happened: bool, repeatable: bool
 def outage_error(service: str) -> AgentError:
     """Of a service that is down as a whole: nothing reaches it."""
     if service == LEDGER_WRITES:
-        return LedgerError("The ledger cannot be written", "ledger_disk_full", {"outage": True})
+        return LedgerError("The ledger cannot be written", "ledger_disk_full", outage=True)
     if service == LEDGER:
-        return LedgerError("The ledger cannot be reached", "ledger_unreachable", {"outage": True})
+        return LedgerError("The ledger cannot be reached", "ledger_unreachable", outage=True)
     return service_error(f"{service}_unavailable", uncertain=True, outage=True)
 
 
 def service_error(
     code: str, *, retryable: bool = False, uncertain: bool = False, outage: bool = False
 ) -> IntegrationError:
-    return IntegrationError(code, code, {"retryable": retryable, "uncertain": uncertain, "outage": outage})
+    return IntegrationError(code, code, retryable=retryable, uncertain=uncertain, outage=outage)

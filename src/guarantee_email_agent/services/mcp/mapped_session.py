@@ -16,9 +16,9 @@ from guarantee_email_agent.config.own_tools import OwnTool
 from guarantee_email_agent.files.yaml import locate
 from guarantee_email_agent.services.call_errors import (
     FAILED,
+    MalformedAnswerError,
     classify_message,
     declared_error,
-    malformed_error,
     without_arguments,
 )
 from guarantee_email_agent.services.mcp.mapped_call import (
@@ -137,8 +137,8 @@ class MappedSession(McpSession):
             if message not in self._told_unmapped:
                 self._told_unmapped.add(message)
                 logger.error("%s. Mails wait until that is mended", message)
-            details = {"retryable": False, "outage": True, "tool": mapping.tool}
-            raise IntegrationError(message, f"{self.name}_unmapped", details) from None
+            details = {"tool": mapping.tool}
+            raise IntegrationError(message, f"{self.name}_unmapped", details, outage=True) from None
         answer = await self._answer(mapping.tool, theirs, timeout_s, arguments)
         content = answer_content(answer.structured, answer.text)
         told = answer.text if answer.failed else prose(content, answer.text)
@@ -156,7 +156,7 @@ class MappedSession(McpSession):
             return read_answer(mapping, own, content, arguments)
         except UnreadableAnswerError as error:
             self.log_response(mapping.tool, answer.text)
-            raise malformed_error(self.name, mapping.tool, str(error)) from None
+            raise MalformedAnswerError(self.name, mapping.tool, str(error)) from None
 
     async def _verify(self, connection: McpConnection, tool: str, *, called: bool = False) -> None:
         now = self._clock.monotonic()

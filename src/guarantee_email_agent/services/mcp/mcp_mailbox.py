@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final, get_args
 
-from guarantee_email_agent.services.call_errors import forbid_repeat, malformed_error
+from guarantee_email_agent.services.call_errors import MalformedAnswerError, forbid_repeat
 from guarantee_email_agent.services.mcp.mapped_session import MappedSession
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.ports import (
@@ -220,4 +220,4 @@ class McpMailbox:
         return owner
 
     def _malformed(self, tool: str, field: str) -> IntegrationError:
-        return malformed_error(self._session.name, tool, f"has no usable {field}")
+        return MalformedAnswerError(self._session.name, tool, f"has no usable {field}")

@@ -15,15 +15,14 @@ from typing import Any, Final
 
 from guarantee_email_agent.services.call_errors import (
     INVALID_ARGUMENT,
-    MALFORMED,
     NOT_STARTED,
     TIMEOUT,
     ErrorKind,
+    MalformedAnswerError,
     classify_message,
     classify_protocol_error,
     declared_error,
     integration_error,
-    malformed_error,
     service_error,
     without_arguments,
 )
@@ -127,7 +126,7 @@ class McpSession:
         except TimeoutError:
             raise self._timeout_error(None, tool, timeout_s) from None
         except MCPConnectionError as error:
-            raise IntegrationError(error.message, error.code, error.details) from None
+            raise IntegrationError.of(error) from None
         return offered is not None and (offered.parameters is None or arguments <= offered.parameters)
 
     async def start(self) -> None:
@@ -151,7 +150,7 @@ class McpSession:
                 content = json.loads(answer.text)
         if not isinstance(content, dict):
             self.log_response(tool, answer.text)
-            raise malformed_error(self.name, tool, "is no JSON object")
+            raise MalformedAnswerError(self.name, tool, "is no JSON object")
         return content
 
     async def answer(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
@@ -186,7 +185,7 @@ class McpSession:
         except TimeoutError:
             raise self._timeout_error(connection, tool, timeout_s) from None
         except MCPConnectionError as error:  # which is for the start of the agent
-            raise IntegrationError(error.message, error.code, error.details) from None
+            raise IntegrationError.of(error) from None
         except CallFailedError as failure:
             assert connection is not None
             problem = await self._call_error(connection, failure, tool, arguments if given is None else given)
@@ -196,7 +195,7 @@ class McpSession:
         except ValueError as error:
             self.log_response(tool, str(error))
             wrong = str(error) if isinstance(error, BadAnswerError) else "is not as the tool declares it"
-            raise malformed_error(self.name, tool, wrong) from None
+            raise MalformedAnswerError(self.name, tool, wrong) from None
         self._record_answer()
         return answer
 
@@ -213,8 +212,8 @@ class McpSession:
             if changed != self._told_changes:
                 self._told_changes = changed
                 logger.error("%s: %s. Mails wait until that is mended", self.name, changed)
-            details = {"retryable": False, "uncertain": called, "outage": True, "tool": tool}
-            raise IntegrationError(f"{self.name}: {changed}", f"{self.name}_tools_changed", details)
+            message = f"{self.name}: {changed}"
+            raise IntegrationError(message, f"{self.name}_tools_changed", {"tool": tool}, uncertain=called, outage=True)
         self._verified, self._told_changes = connection.tools, ""
 
     async def _list_tools(self, connection: McpConnection) -> None:
@@ -251,9 +250,7 @@ class McpSession:
             return service_error(self.name, tool, kind)
         await connection.ended_within(EXIT_WAIT_S)
         if isinstance(connection.reason, AnswerTooLargeError):
-            error = self._error(MALFORMED, f"{tool}: the server {connection.reason}")
-            error.details["problem"] = "is too large"
-            return error
+            return MalformedAnswerError(self.name, tool, "is too large", f"{tool}: the server {connection.reason}")
         kind = _DIED if failure.was_sent else _NOT_RUNNING
         return self._error(kind, f"{tool}: {self._describe_end(connection)}")
 
@@ -320,7 +317,7 @@ class McpSession:
             f"{self.name}: {self._describe_start_failure(connection, error)}{quoted}. Correct {launch.setting}, "
             f"or what it needs; {'asked' if launch.command is None else 'run'}: {launch}"
         )
-        return MCPConnectionError(message, f"{self.name}_unavailable", _NOT_RUNNING.details)
+        return MCPConnectionError(message, f"{self.name}_unavailable", retryable=True, outage=True)
 
     def _describe_start_failure(self, connection: McpConnection, error: BaseException) -> str:
         match error:

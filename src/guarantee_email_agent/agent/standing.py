@@ -1,0 +1,270 @@
+"""How an agent stands: its inbox, what mails came to, and which services are up or down, which the log tells, too."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from math import inf
+from typing import Final, TypeAlias
+
+from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT
+from guarantee_email_agent.agent.mail_outcome import WorkResult
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.instructions.look_up import WARRANTY
+from guarantee_email_agent.llm.usage import MeteredModel
+from guarantee_email_agent.services.look_up_answer import WITHHELD
+from guarantee_email_agent.services.ports import OUTCOMES, InboxEntry, Outcome
+from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
+from guarantee_email_agent.utils.errors import AgentError, ServiceError
+from guarantee_email_agent.utils.local_time import duration
+from guarantee_email_agent.utils.terminal import pluralize
+
+logger = logging.getLogger(__name__)
+
+MAILS: Final = "mail"
+INBOX: Final = "mail list"
+"""A part of the mail service: the list of the inbox. It may work where single mails cannot be read or marked."""
+
+SENDING: Final = "mail send"
+LEDGER: Final = "ledger"
+LEDGER_LIST: Final = "ledger list"
+MODEL: Final = "llm"
+WARRANTY_SYSTEM: Final = "warranty_api"
+TICKETING: Final = "ticketing"
+_LISTS: Final = {MAILS: INBOX, LEDGER: LEDGER_LIST}
+
+SAME_OUTAGE_S: Final = 600.0
+"""A service that fails again so soon after it answered has been down all the time: it flaps."""
+
+ERROR_AFTER_S: Final = 300.0
+"""Seconds that a service may be down before somebody has to know."""
+
+REMINDER_S: Final = 3600.0
+DAY_S: Final = 86_400.0
+
+MailListener: TypeAlias = Callable[[InboxEntry, WorkResult], None]
+"""Told of each mail that was worked on; it may come again. It must not wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A service that is down.
+
+    service: as its error codes begin, such as `mail`, `llm` or the name of a look-up. since: when it was first noticed,
+    in seconds of `time.monotonic`, whose differences no change of the clock touches; `wall_time` has it as a moment.
+    """
+
+    service: str
+    code: str
+    since: float
+
+
+def wall_time(moment: float) -> float:
+    """Seconds since 1970, as the clock is set now, of a moment in seconds of `time.monotonic`."""
+    return time.time() - (time.monotonic() - moment)
+
+
+@dataclass(slots=True)
+class _Service:
+    """failing: its parts that fail, and whether mails wait for each. ended_at: None while it is down."""
+
+    outage: Outage
+    failing: dict[str, bool] = field(default_factory=dict)
+    ended_at: float | None = None
+    answered: bool = False
+    told_at: float = -inf
+
+
+class Standing:
+    """What the daemon writes and everybody reads.
+
+    look_ups: by name. templates: whether the instructions' own templates answer while the model is down. now: as
+    `time.monotonic`. A service that one mail found down is up again once it has done its part for any mail, or once all
+    was done for that mail; where no mail waits for it any more, nobody knows, and it counts as up.
+
+    waiting: mails without an outcome when the inbox was last listed, those in progress among them; None before.
+    oldest_received: when the one that waits longest came, in seconds since 1970; None where none waits, or nobody
+    knows. listed_at: by `now`. seen_at: when the list or a mark last showed the mailbox. in_progress: mails
+    that are worked on. finished: mails by how this process ended them. circuits: by service.
+    """
+
+    def __init__(
+        self, look_ups: Iterable[str] = (), *, templates: bool = False, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.waiting: int | None = None
+        self.oldest_received: float | None = None
+        self.listed_at: float | None = None
+        self.seen_at: float | None = None
+        self.in_progress = 0
+        self.finished: Counter[Outcome] = Counter()
+        self.circuits: Callable[[], Mapping[str, CircuitBreaker]] = dict
+        self.listeners: list[MailListener] = []
+        self._names = sorted({*look_ups, WARRANTY_SYSTEM}, key=len, reverse=True)
+        self._templates, self._now = templates, now
+        self._services: dict[str, _Service] = {}
+
+    @classmethod
+    def of(cls, config: Config, now: Callable[[], float] = time.monotonic) -> Standing:
+        return cls(config.look_ups, templates=config.llm.when_down == "template", now=now)
+
+    @property
+    def outages(self) -> tuple[Outage, ...]:
+        """The longest first."""
+        return tuple(sorted((each.outage for each in self._down), key=lambda outage: outage.since))
+
+    @property
+    def _down(self) -> list[_Service]:  # at once, for another thread that reads it
+        return [each for each in tuple(self._services.values()) if each.ended_at is None]
+
+    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:
+        self.waiting, self.oldest_received = waiting, oldest_received
+        self.listed_at = self.seen_at = self._now()
+
+    def inbox_answered(self, waited_for: Collection[str], now: float) -> None:
+        """waited_for: by mails. now: seconds since 1970 on the ledger's clock."""
+        self.answered((INBOX, LEDGER_LIST))
+        self.keep(waited_for)
+        model = self._services.get(MODEL)
+        if model is None or model.outage.code != OVER_COST_LIMIT:
+            return
+        if (now - (self._now() - model.outage.since)) // DAY_S < now // DAY_S:  # a new day may cost as much again
+            self._end(model, list(model.failing))
+            del self._services[MODEL]  # one that begins soon after midnight is another one
+
+    def mail_worked(self, entry: InboxEntry, result: WorkResult, waited_for: frozenset[str]) -> frozenset[str]:
+        """What the mail waits for now. waited_for: what it waited for before."""
+        for listener in self.listeners:
+            try:
+                listener(entry, result)
+            except Exception as failure:
+                # Whoever looks on must not keep a mail from being answered.
+                logger.error("%s failed: unexpected %s", listener.__qualname__, type(failure).__name__)
+                logger.debug("Unexpected failure", exc_info=True)
+        if result.ended is not None:
+            self.finished[result.ended] += 1
+        self.answered(result.answered_by)
+        error, waits = result.error, result.disposition in ("outage", "waiting")
+        if result.disposition in OUTCOMES:
+            self.seen_at = self._now()
+            if result.succeeded:  # so whatever it waited for is back
+                is_model = error is not None and error.code.startswith(f"{MODEL}_")
+                self.answered(waited_for - {MODEL} if is_model else waited_for)
+            self.answered((MAILS, LEDGER))
+        if result.disposition in OUTCOMES or result.disposition == "failed":  # by itself
+            waited_for = frozenset()
+        if error is not None and result.outage:
+            part = self.failed(error, waits=waits)
+            return waited_for | {part} if waits else waited_for
+        return waited_for
+
+    def failed(self, error: AgentError, *, listing: bool = False, waits: bool = False) -> str:
+        """The part of a service that failed, by name. error: an outage.
+
+        listing: the inbox, or what the ledger says of it. waits: a mail does; else all is done without it that can be.
+        """
+        code = (isinstance(error, ServiceError) and error.cause) or error.code  # what opened a circuit says more
+        name = next((each for each in self._names if code.startswith(f"{each}_")), code.partition("_")[0])
+        part, now, service = self._part_of(name, error, listing), self._now(), self._services.get(name)
+        if service is None or (service.ended_at is not None and now - service.ended_at > SAME_OUTAGE_S):
+            service = self._services[name] = _Service(Outage(name, code, now))
+        elif not error.code.endswith("_circuit_open"):
+            service.outage = replace(service.outage, code=code)
+        service.ended_at, service.answered = None, False
+        service.failing[part] = waits
+        self._tell_of_those_due()
+        return part
+
+    def answered(self, parts: Iterable[str]) -> None:
+        """These services, or parts of one, have just done their part."""
+        for part in parts:
+            service = self._services.get(part.partition(" ")[0])
+            if service is not None and part in service.failing:
+                service.answered = True
+                self._end(service, [part])
+
+    def keep(self, waited_for: Collection[str]) -> None:
+        """Where no mail waits any more that found a service down, the outage is over as far as is known."""
+        for service in self._down:
+            self._end(service, [part for part, waits in service.failing.items() if waits and part not in waited_for])
+
+    def stopped(self, *, once: bool) -> None:
+        """The agent ends. once: it was to answer what is there, so that an outage nobody was told of is an error."""
+        for service in self._down:
+            is_news = once and service.outage.since > service.told_at
+            is_error = is_news and not (service.outage.service == MODEL and self._templates)
+            self._tell(logging.ERROR if is_error else logging.WARNING, service, "is still down as the agent stops")
+
+    def _end(self, service: _Service, parts: Iterable[str]) -> None:
+        for part in parts:
+            del service.failing[part]
+        if service.failing or service.ended_at is not None:
+            return
+        service.ended_at, outage = self._now(), service.outage
+        what = "is back again" if service.answered else "was down, and nothing shows that it still is"
+        lasted = duration(service.ended_at - outage.since)
+        logger.info("%s %s, after %s", outage.service, what, lasted, extra={"fields": _fields(outage)})
+
+    def _tell_of_those_due(self) -> None:
+        for service in self._down:
+            outage, now = service.outage, self._now()
+            if outage.since <= service.told_at:
+                is_due = now - service.told_at >= REMINDER_S
+            else:
+                is_due = outage.code == OVER_COST_LIMIT or now - outage.since >= ERROR_AFTER_S
+            if is_due:
+                self._tell(logging.ERROR, service, "is down")
+                service.told_at = now
+
+    def _tell(self, level: int, service: _Service, state: str) -> None:
+        outage = service.outage
+        since = datetime.fromtimestamp(wall_time(outage.since)).astimezone()
+        logger.log(
+            level,
+            "%s %s since %s (%s): %s. %s",
+            outage.service,
+            state,
+            since.strftime("%Y-%m-%d %H:%M:%S %z"),
+            duration(self._now() - outage.since),
+            outage.code,
+            self._consequence(service),
+            extra={"fields": _fields(outage) | {"waiting": self.waiting}},
+        )
+
+    def _consequence(self, service: _Service) -> str:
+        if service.outage.code == OVER_COST_LIMIT:
+            return "Mails are handed over until 0:00 UTC, or until llm.max_cost_per_day is raised"
+        if service.outage.service == MODEL and self._templates:
+            return "The instructions' own templates answer meanwhile"
+        if self.waiting is None:
+            return "How many mails wait is not known"
+        if INBOX in service.failing:
+            waited = pluralize(self.waiting, "mail")
+            return f"{waited} waited when the inbox was last listed; what came since is not known"
+        return f"{self.waiting} {'mail waits' if self.waiting == 1 else 'mails wait'}"
+
+    @staticmethod
+    def _part_of(name: str, error: AgentError, listing: bool) -> str:
+        if listing:
+            return _LISTS.get(name, name)
+        return SENDING if name == MAILS and getattr(error, "sending", False) else name
+
+
+def answered_by(result: ProcessingResult, live_model: MeteredModel | None) -> frozenset[str]:
+    """The services that did their part for a mail, whatever came of it. live_model: None where none is asked."""
+    is_told = result.status is not None and result.status != WITHHELD.status
+    services = {
+        MODEL: live_model is not None and live_model.calls > live_model.offline_calls == 0,
+        WARRANTY_SYSTEM if result.look_up == WARRANTY.name else str(result.look_up): is_told,
+        TICKETING: result.ticket_created,
+        SENDING: result.email_sent,
+    }
+    return frozenset(name for name, answered in services.items() if answered)
+
+
+def _fields(outage: Outage) -> dict[str, object]:
+    return {"service": outage.service, "code": outage.code, "since": round(wall_time(outage.since), 1)}

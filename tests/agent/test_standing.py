@@ -1,0 +1,269 @@
+"""Which services count as down, by what mails came to and what answered, and what the log says of it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from mailbox_in_memory import integration_error
+
+from guarantee_email_agent.agent.mail_model import OVER_COST_LIMIT
+from guarantee_email_agent.agent.mail_outcome import Disposition, WorkResult
+from guarantee_email_agent.agent.standing import (
+    ERROR_AFTER_S,
+    INBOX,
+    LEDGER,
+    MAILS,
+    MODEL,
+    REMINDER_S,
+    SAME_OUTAGE_S,
+    SENDING,
+    TICKETING,
+    WARRANTY_SYSTEM,
+    Standing,
+)
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.services.ports import InboxEntry
+from guarantee_email_agent.utils.circuit_breaker import CircuitOpenError
+from guarantee_email_agent.utils.errors import LLMError
+
+
+class Desk:
+    """What is down, on a clock that tests set, and what the log says of it."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture, *, templates: bool = False) -> None:
+        caplog.set_level(logging.INFO)
+        self.began = self.now = 1_800_000_000.0
+        self.standing = Standing(("orders",), templates=templates, now=lambda: self.now)
+        self._caplog = caplog
+
+    def fail(
+        self,
+        code: str,
+        at: float = 0.0,
+        *,
+        sending: bool = False,
+        listing: bool = False,
+        waits: bool = True,
+    ) -> None:
+        error = integration_error(code)
+        error.sending = sending
+        self.now = self.began + at if at else self.now
+        self.standing.failed(error, listing=listing, waits=waits)
+
+    def work(self, disposition: Disposition, *waited_for: str, **result: Any) -> frozenset[str]:
+        return self.standing.mail_worked(
+            InboxEntry("first", 1), WorkResult(disposition, **result), frozenset(waited_for)
+        )
+
+    def down(self) -> list[tuple[str, str]]:
+        return [(outage.service, outage.code) for outage in self.standing.outages]
+
+    def lines(self, level: int = logging.ERROR) -> list[str]:
+        return [record.getMessage() for record in self._caplog.records if record.levelno == level]
+
+
+@pytest.fixture
+def desk(caplog: pytest.LogCaptureFixture) -> Desk:
+    return Desk(caplog)
+
+
+def test_a_look_up_is_a_service_by_its_own_name(desk: Desk) -> None:
+    desk.fail("orders_timeout")
+    desk.fail("warranty_api_timeout")
+    assert desk.down() == [("orders", "orders_timeout"), (WARRANTY_SYSTEM, "warranty_api_timeout")]
+
+
+def test_the_words_of_a_service_are_not_repeated(desk: Desk) -> None:
+    desk.standing.failed(LLMError("HTTP 500: my name is Eve", "llm_unavailable"))
+    desk.standing.failed(LedgerError("the login of postgres at db", "ledger_auth"))
+    assert "Eve" not in repr(desk.standing.outages)
+    assert "postgres" not in repr(desk.standing.outages)
+
+
+def test_it_is_over_once_the_service_did_its_part_for_another_mail(desk: Desk) -> None:
+    desk.fail("warranty_api_unavailable")
+    desk.work("answered", succeeded=True)
+    assert desk.down()
+    desk.work("failed", answered_by=frozenset({WARRANTY_SYSTEM}))
+    assert desk.down() == []
+    assert desk.lines(logging.INFO)[-1].startswith("warranty_api is back again, after ")
+
+
+def test_it_is_over_once_a_mail_that_waited_for_it_came_to_an_end(desk: Desk) -> None:
+    desk.fail("ticketing_unavailable")
+    assert desk.work("answered", TICKETING, succeeded=True) == frozenset()
+    assert desk.down() == []
+
+
+def test_a_mail_waits_for_what_it_found_down(desk: Desk) -> None:
+    error = integration_error("ticketing_unavailable", outage=True)
+    assert desk.work("outage", MAILS, error=error, outage=True) == {MAILS, TICKETING}
+    assert desk.work("waiting", TICKETING) == {TICKETING}
+    assert desk.work("failed", TICKETING, error=error) == frozenset()
+
+
+def test_nobody_says_that_one_is_back_that_no_mail_waits_for_any_more(desk: Desk) -> None:
+    desk.fail("ticketing_unavailable")
+    assert desk.work("quarantined", TICKETING) == frozenset()
+    desk.standing.keep({TICKETING})
+    assert desk.down()
+    desk.now += 60
+    desk.standing.keep(())
+    assert desk.down() == []
+    assert desk.lines(logging.INFO) == ["ticketing was down, and nothing shows that it still is, after 60 s"]
+
+
+def test_what_no_mail_waited_for_is_down_until_it_answers(desk: Desk) -> None:
+    desk.fail("mail_unavailable", listing=True, waits=False)
+    desk.standing.keep(())
+    assert desk.down()
+    desk.standing.inbox_answered((), desk.now)
+    assert desk.down() == []
+
+
+def test_the_cost_limit_is_over_at_midnight_and_begins_anew_soon_after_it(desk: Desk) -> None:
+    midnight = (desk.now // 86_400 + 1) * 86_400
+    desk.now = midnight - 60
+    desk.fail(OVER_COST_LIMIT, waits=False)
+    assert len(desk.lines()) == 1  # at once
+    desk.now = midnight - 1
+    desk.standing.inbox_answered((), desk.now)
+    assert desk.down()
+    desk.now = midnight
+    desk.standing.inbox_answered((), desk.now)
+    assert desk.down() == []
+    assert " was down, and nothing shows that it still is" in desk.lines(logging.INFO)[-1]
+    desk.now = midnight + 60
+    desk.fail(OVER_COST_LIMIT, waits=False)
+    desk.now = midnight + 120
+    desk.standing.inbox_answered((), desk.now)
+    assert desk.down() == [("llm", OVER_COST_LIMIT)]
+
+
+def test_a_model_that_cannot_be_reached_stays_down_over_midnight(desk: Desk) -> None:
+    desk.fail("llm_unreachable", waits=False)
+    desk.standing.inbox_answered((), desk.now + 86_400)
+    assert desk.down()
+
+
+def test_an_answer_by_template_does_not_bring_the_model_back(desk: Desk) -> None:
+    error = LLMError("down", "llm_unreachable", outage=True)
+    assert desk.work("answered", MODEL, succeeded=True, error=error, outage=True) == frozenset()
+    assert desk.down()
+    desk.standing.answered((MODEL,))
+    assert desk.down() == []
+
+
+def test_a_list_of_the_inbox_does_not_prove_that_replies_can_be_sent_or_mails_marked(desk: Desk) -> None:
+    desk.fail("mail_unavailable", sending=True)
+    desk.fail("mail_unavailable")
+    desk.fail("ledger_disk_full")
+    desk.standing.answered((INBOX,))
+    assert len(desk.down()) == 2
+    desk.standing.answered((MAILS, LEDGER))
+    assert desk.down() == [("mail", "mail_unavailable")]
+    desk.standing.answered((SENDING,))
+    assert desk.down() == []
+
+
+def test_one_that_flaps_has_been_down_since_the_beginning_and_is_no_error_with_every_flap(desk: Desk) -> None:
+    began = desk.now
+    for _ in range(5):
+        desk.fail("warranty_api_unavailable")
+        desk.standing.answered((WARRANTY_SYSTEM,))
+        desk.now += SAME_OUTAGE_S - 1
+    desk.fail("warranty_api_unavailable")
+    assert [outage.since for outage in desk.standing.outages] == [began]
+    assert len(desk.lines()) == 1
+    desk.standing.answered((WARRANTY_SYSTEM,))
+    desk.now += SAME_OUTAGE_S + 1
+    desk.fail("warranty_api_unavailable")
+    assert [outage.since for outage in desk.standing.outages] == [desk.now]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_circuit_that_is_open_tells_what_opened_it(desk: Desk, is_known: bool) -> None:
+    if is_known:
+        desk.fail("ticketing_auth")
+    desk.standing.failed(CircuitOpenError("ticketing", "ticketing_timeout", 30.0))
+    assert desk.down() == [(TICKETING, "ticketing_auth" if is_known else "ticketing_timeout")]
+
+
+def test_a_short_outage_is_no_error_and_a_long_one_is_told_once_an_hour(desk: Desk) -> None:
+    desk.standing.waiting = 12
+    desk.fail("mail_unavailable")
+    desk.fail("mail_unavailable", ERROR_AFTER_S - 1)
+    assert desk.lines() == []
+    desk.fail("mail_unavailable", ERROR_AFTER_S)
+    (line,) = desk.lines()
+    assert line.startswith("mail is down since 20")
+    assert line.endswith(" (5 min): mail_unavailable. 12 mails wait")
+    for minute in range(6, 130):
+        desk.fail("mail_unavailable", 60.0 * minute)
+    assert len(desk.lines()) == 3
+
+
+def test_a_new_outage_is_told_however_lately_the_last_one_was(desk: Desk) -> None:
+    desk.fail("mail_unavailable")
+    desk.fail("mail_unavailable", ERROR_AFTER_S)
+    desk.standing.answered((MAILS,))
+    desk.fail("mail_unavailable", 1200)
+    desk.fail("mail_unavailable", 1200 + ERROR_AFTER_S)
+    assert 1200 + ERROR_AFTER_S < REMINDER_S
+    assert len(desk.lines()) == 2
+
+
+def test_two_services_have_a_line_each_and_the_parts_of_one_have_one(desk: Desk) -> None:
+    for at in (0, ERROR_AFTER_S):
+        desk.fail("mail_unavailable", at, listing=True)
+        desk.fail("mail_unavailable", at)
+        desk.fail("llm_overloaded", at)
+    desk.standing.answered((INBOX,))
+    assert [line.split(" is down")[0] for line in desk.lines()] == ["mail", "llm"]
+    assert [service for service, _ in desk.down()] == ["mail", "llm"]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "failure", "says"),
+    [
+        (0, {"code": "llm_overloaded"}, "The instructions' own templates answer meanwhile"),
+        (None, {"code": "mail_unavailable"}, "How many mails wait is not known"),
+        (
+            1,
+            {"code": "mail_unavailable", "listing": True},
+            "1 mail waited when the inbox was last listed; what came since is not known",
+        ),
+        (
+            1,
+            {"code": OVER_COST_LIMIT},
+            "Mails are handed over until 0:00 UTC, or until llm.max_cost_per_day is raised",
+        ),
+    ],
+)
+def test_what_follows_from_it(
+    caplog: pytest.LogCaptureFixture, waiting: int | None, failure: dict[str, Any], says: str
+) -> None:
+    desk = Desk(caplog, templates=True)
+    desk.standing.waiting = waiting
+    for at in (0, ERROR_AFTER_S):
+        desk.fail(**failure, at=at)
+    (line,) = desk.lines()
+    assert line.endswith(says)
+
+
+@pytest.mark.parametrize(("once", "level"), [(True, logging.ERROR), (False, logging.WARNING)])
+def test_what_is_still_down_when_the_agent_stops_is_told(desk: Desk, once: bool, level: int) -> None:
+    desk.fail("mail_unavailable")
+    desk.standing.stopped(once=once)
+    (line,) = desk.lines(level)
+    assert "is still down as the agent stops since" in line
+
+
+def test_what_is_still_down_was_an_error_once(desk: Desk) -> None:
+    desk.fail("mail_unavailable")
+    desk.fail("mail_unavailable", ERROR_AFTER_S)
+    desk.standing.stopped(once=True)
+    assert len(desk.lines()) == 1
+    assert len(desk.lines(logging.WARNING)) == 1
