@@ -286,6 +286,41 @@ class EvalExpectedOutput:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectedTurn:
+    """What must come of one turn."""
+
+    answer: ExpectedAnswer | None = setting(None, "What the agent answers in this turn.")
+    calls: tuple[ExpectedCall, ...] = field(
+        default=(),
+        metadata={"doc": "Calls that must have been made in it, each entry one of its own."} | _FILLED,
+    )
+    ordered: bool = setting(False, "Whether they must have been made in this order.")
+    never_called: tuple[ForbiddenCall, ...] = field(
+        default=(), metadata={"doc": "Calls that must not have been made in it."} | _FILLED
+    )
+
+    def checks(self, actual: Mapping[str, Any]) -> list[Check]:
+        """actual: `answer` and `calls` of this turn alone, as `EvalExpectedOutput.checks` has them."""
+        return run_checks(
+            partial(check_answer, self.answer, actual),
+            partial(check_calls, self.calls, actual, ordered=self.ordered),
+            partial(check_never_called, self.never_called, actual),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is said to the agent once it has answered."""
+
+    says: object = field(metadata={"doc": "What the agent is told next: a text, or any JSON.", "check": check_task})
+    condition: ExpectedAnswer | None = field(
+        default=None,
+        metadata={"key": "if", "doc": "What must hold for the answer before, or nobody says this: the scenario fails."},
+    )
+    expected_output: ExpectedTurn = field(default_factory=ExpectedTurn)
+
+
 def _check_state(
     expected: Mapping[str, ExpectedTable], actual: Mapping[str, Any], *, nothing_else: bool
 ) -> Iterator[Check]:
@@ -320,6 +355,7 @@ class EvalTestCase:
     )
     must: bool = setting(False, "true: where this scenario fails, the gate is failed, whatever the pass rate.")
     at_most: AtMost = field(default=NO_LIMITS, metadata={"doc": "What one run may take; no limit if left out."})
+    turns: tuple[Turn, ...] = setting((), "What an agent of --agent is told next, one after the other.")
     test: str | None = setting(None, "A Python file beside this one that judges the run too.", check_test_file)
     file: str | None = field(default=None, metadata={"key": None})  # the path it was loaded from
     text: str | None = field(default=None, metadata={"key": None}, repr=False, compare=False)  # what stood in it
