@@ -110,10 +110,10 @@ def one_scenario(project: Path, number: int) -> None:
 
 
 def fifty_scenarios(project: Path, number: int) -> None:
-    shipped = sorted((ROOT / "evals/scenarios").glob("valid_warranty_*.yaml"))
-    answered = [path.name for path in shipped if "email_sent: true" in path.read_text(encoding="utf-8")]
+    shipped = sorted((ROOT / "evals/scenarios").rglob("valid_warranty_*.yaml"))
+    answered = [path.relative_to(ROOT) for path in shipped if "email_sent: true" in path.read_text(encoding="utf-8")]
     for name in answered[:FIFTY]:
-        swap(project / "evals/scenarios" / name, number, "email_sent: true", "email_sent: false")
+        swap(project / name, number, "email_sent: true", "email_sent: false")
 
 
 def instruction(project: Path, number: int) -> None:

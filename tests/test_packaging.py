@@ -62,8 +62,8 @@ def test_wheel_carries_every_instruction_and_scenario(wheel: Path) -> None:
     edited = [
         ROOT / "config.yaml",
         *(ROOT / "instructions").rglob("*.md"),
-        *(ROOT / "evals" / "scenarios").glob("*.yaml"),
-        ROOT / "evals" / "scenarios" / "schema.json",
+        *(ROOT / "evals" / "scenarios").rglob("*.yaml"),
+        *(ROOT / "evals" / "scenarios").rglob("schema.json"),
     ]
     wanted = {f"guarantee_email_agent/defaults/{path.relative_to(ROOT).as_posix()}" for path in edited}
     assert wanted <= set(zipfile.ZipFile(wheel).namelist())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from company import ADDRESS, Company
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from mail_servers import MailServers
 
 
-@pytest.mark.parametrize(("item", "how"), [(b"RFC822.SIZE", "NO"), (b"BODY.PEEK[]", "NO"), (b"BODY.PEEK[]", "NIL")])
+@pytest.mark.parametrize(
+    ("item", "how"),
+    [(b"RFC822.SIZE", "NO"), (b"RFC822.SIZE", "break"), (b"BODY.PEEK[]", "NO"), (b"BODY.PEEK[]", "NIL")],
+)
 def test_ten_mails_that_the_server_withholds_keep_no_other_from_its_answer(
     company: Company, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch, item: bytes, how: str
 ) -> None:
@@ -25,8 +28,9 @@ def test_ten_mails_that_the_server_withholds_keep_no_other_from_its_answer(
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("LEDGER_KEY", secrets.token_hex())
     mail_servers.deliver(*(mail(f"mail{number}") for number in range(13)))
-    withheld = WithheldMail(item, how)  # type: ignore[arg-type]
-    with TcpProxy(mail_servers.imap_port, answer=withheld) as proxy:
+    withheld = WithheldMail(item, "NIL" if how == "NIL" else "NO")
+    trouble: Any = {"on_request": lambda request: withheld(request) is None} if how == "break" else {"answer": withheld}
+    with TcpProxy(mail_servers.imap_port, **trouble) as proxy:
         company.configure(
             mailbox={
                 "from_address": ADDRESS,

@@ -43,6 +43,19 @@ def test_a_second_call_adds_only_what_is_missing(tmp_path: Path) -> None:
     assert len(second.same) == len(first.written) - 1
 
 
+def test_a_scenario_that_lies_elsewhere_is_not_written_twice(tmp_path: Path) -> None:
+    suite = tmp_path / "evals" / "scenarios"
+    suite.mkdir(parents=True)
+    shipped = ROOT / "evals" / "scenarios" / "numbers" / "missing_info_002.yaml"
+    (suite / "missing_info_002.yaml").write_bytes(shipped.read_bytes())
+    (suite / "own").mkdir()
+    (suite / "own" / "missing_info_010.yaml").write_text("ours: true\n")
+    filled = fill_starter_folder(tmp_path)
+    assert Path("evals/scenarios/missing_info_002.yaml") in filled.same
+    assert filled.different == (Path("evals/scenarios/own/missing_info_010.yaml"),)
+    assert len(list(suite.rglob("missing_info_002.yaml"))) == 1
+
+
 def test_no_translation_is_written_beside_a_reply_of_the_owners_own(tmp_path: Path) -> None:
     scenarios = tmp_path / "instructions" / "scenarios"
     scenarios.mkdir(parents=True)

@@ -26,7 +26,7 @@ def scenario(mocks: dict[str, Any] | None = None, previous: PreviousReply | None
 
 
 def are_copies(one: EvalTestCase, other: EvalTestCase) -> bool:
-    return mail_fingerprint(one.input) == mail_fingerprint(other.input)
+    return mail_fingerprint(one) == mail_fingerprint(other)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_files_that_cannot_be_used_are_copies_of_none(invalid: EvalResult) -> No
 def test_the_shipped_scenarios_are_all_distinct() -> None:
     files: dict[bytes, str] = {}
     for case in EvalLoader().discover_test_cases(SHIPPED):
-        first = files.setdefault(mail_fingerprint(case.input), case.scenario_id)
+        first = files.setdefault(mail_fingerprint(case), case.scenario_id)
         assert first == case.scenario_id, f"{case.scenario_id} is a copy of {first}"
 
 

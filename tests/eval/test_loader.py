@@ -453,7 +453,7 @@ class TestFields:
         many = "".join(f"  wrong_{'x' * 500}_{number}: 1\n" for number in range(200))
         message = refused(write(TWO_DOCUMENTS + many)).message
         assert message.endswith("; and 190 more")
-        assert len(message) < 4500
+        assert len(message) < 5000
 
     def test_control_characters_in_a_message_are_written_out(self) -> None:
         assert "\\x1b[31m" in problem_with(changed("\x1b[31mred", 1)).message

@@ -19,7 +19,7 @@ ALL = ("eval", "--accept=all", "--reason", "a clearer word")
 def folder(tmp_path: Path, run: Run) -> Path:
     """An agent of one's own with three scenarios that were green."""
     assert run("init", ".").returncode == 0
-    for file in (tmp_path / "evals" / "scenarios").glob("*.*"):
+    for file in (tmp_path / "evals" / "scenarios").rglob("*.*"):
         if file.stem not in ("missing_info_001", "missing_info_631", "valid_warranty_001", "schema"):
             file.unlink()
     assert run("eval").returncode == 0
@@ -60,7 +60,7 @@ def test_a_scenario_that_fails_for_something_else_too_is_left_alone(folder: Path
     file = folder / "evals" / "scenarios" / "missing_info_001.yaml"
     text = file.read_text(encoding="utf-8").replace("ticket_created: false", "ticket_created: true")
     file.write_text(text, encoding="utf-8")
-    (folder / "evals" / "scenarios" / "missing_info_631.yaml").unlink()
+    next((folder / "evals" / "scenarios").rglob("missing_info_631.yaml")).unlink()
     done = run(*ALL)
     assert "No scenario fails by a reworded phrase alone" in done.stdout
     assert "1 scenario newly failing for something else" in done.stdout

@@ -34,6 +34,7 @@ def test_keys_are_those_of_the_files() -> None:
         "review",
         "must",
         "at_most",
+        "turns",
         "test",
     }
     email = schema["properties"]["input"]["properties"]["email"]

@@ -90,7 +90,7 @@ def problems(editor: LanguageServer, folder: Path, text: str) -> list[tuple[int,
 
 
 def test_no_shipped_scenario_is_underlined(editor: LanguageServer) -> None:
-    files = [*sorted(SHIPPED.glob("*_001.yaml")), SHIPPED / "_template.yaml"]
+    files = [*sorted(SHIPPED.rglob("*_001.yaml")), SHIPPED / "_template.yaml"]
     assert {file.name: found for file in files if (found := editor.diagnose(file))} == {}
 
 

@@ -101,6 +101,7 @@ def test_an_opening_shows_cases_counts_and_stays_in_the_log(sealed: ScenarioFold
     [
         ({"only": ("valid_*",)}, "Remove --only"),
         ({"fail_fast": True}, "Remove --fail-fast"),
+        ({"verbose": True}, "Remove --verbose"),
         ({"threshold": 80.0}, "Leave --threshold out"),
         ({"open": True}, "Remove --no-store"),
     ],

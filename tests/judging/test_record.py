@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from guarantee_email_agent.judging.record import (
     check_record_file,
     complete_record,
-    parse_record,
     read_record,
     write_record,
 )
@@ -155,10 +154,6 @@ class TestFiles:
         assert message in caught.value.message
         assert caught.value.message.startswith(f"{path}: ")
         assert len(caught.value.message.splitlines()) == 1
-
-    def test_a_text_that_is_no_file_has_the_name_it_is_given(self) -> None:
-        with pytest.raises(TaskError, match=r"^stdin: no JSON"):
-            parse_record("nonsense", "stdin")
 
     @pytest.mark.parametrize("value", [{(1, 2): 3}, 10**5000], ids=["key", "number"])
     def test_what_json_cannot_hold_leaves_the_former_record(self, tmp_path: Path, value: Any) -> None:

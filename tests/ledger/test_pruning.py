@@ -56,7 +56,7 @@ def test_pruning_takes_more_than_one_batch(ledger: Ledger, ledger_sql: Any) -> N
         "(mail_key, stage, attempts, fence, since, span_s, outcome, reason, created_at, changed_at) "
         "SELECT 'mail' || i, 'sent', 1, 1, 0, 0, 'answered', '', 0, 0 FROM n"
     )
-    ledger_sql.rows("INSERT INTO ledger_places SELECT mail_key, mail_key, 0 FROM ledger_mails")
+    ledger_sql.rows("INSERT INTO ledger_places SELECT mail_key, mail_key, 0, NULL FROM ledger_mails")
     pass_days(ledger, ledger_sql, 31)
     assert ledger.prune(30) == 2500
     assert ledger_sql.rows("SELECT count(*) FROM ledger_places") == [(0,)]

@@ -92,10 +92,6 @@ def test_what_the_sandbox_has_no_room_for_is_said_in_its_words(assets: Path, mak
         make_box(SandboxSettings(SMALL, assets=assets))
 
 
-def test_an_empty_folder_is_there(assets: Path, make_box: MakeBox) -> None:
-    assert make_box(SandboxSettings(assets=assets)).output("ls -A; ls -A assets") == "assets"
-
-
 def test_more_files_than_allowed_are_refused(assets: Path) -> None:
     for number in range(11):
         (assets / str(number)).touch()

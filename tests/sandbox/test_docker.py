@@ -346,15 +346,3 @@ def test_sigterm_while_containers_are_built_ends_the_run(engine: Docker, make_ta
 )
 def test_names_are_what_docker_takes(task_name: str, name: str) -> None:
     assert docker.container_name(task_name, 4711) == f"task-{name}-4711"
-
-
-@pytest.mark.parametrize(
-    ("output", "reason"),
-    [
-        ("docker: Error: port is already allocated.\n\nRun 'docker run --help' for more", "docker: Error: port is a"),
-        ("pulling\nno such image\n", "no such image"),
-        ("", "it said nothing"),
-    ],
-)
-def test_the_reason_is_the_line_that_has_it(output: str, reason: str) -> None:
-    assert docker.failure_reason(output).startswith(reason)

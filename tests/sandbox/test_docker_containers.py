@@ -101,30 +101,6 @@ def test_a_compose_file_runs_confined_and_leaves_nothing(
     assert list(contexts.iterdir()) == []
 
 
-def test_a_container_that_ends_says_why_and_is_removed(real_engine: Engine, make_task: MakeTask) -> None:
-    command = '["/bin/busybox", "sh", "-c", "echo no licence; exit 3"]'
-    task = build_from_nothing(make_task(), f"FROM scratch\nCOPY busybox /bin/busybox\nCMD {command}\n")
-    with (
-        pytest.raises(TaskError, match=r"ended before it answered\. It said last: no licence"),
-        open_sandbox(task, "docker"),
-    ):
-        pass
-    assert real_engine.left() == NOTHING_LEFT
-
-
-def test_a_container_that_stays_silent_is_given_up_when_the_run_is(real_engine: Engine, make_task: MakeTask) -> None:
-    task = build_from_nothing(
-        make_task(), 'FROM scratch\nCOPY busybox /bin/busybox\nCMD ["/bin/busybox", "sleep", "4242"]\n'
-    )
-
-    def runs() -> bool:
-        return real_engine.ask("ps", "--quiet") != ""
-
-    with pytest.raises(TaskError, match="the run was interrupted"), open_sandbox(task, "docker", None, runs):
-        pass
-    assert real_engine.left() == NOTHING_LEFT
-
-
 @contextmanager
 def _waiting_run(task: Task, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """`solve` as a process, whose agent has begun."""

@@ -48,7 +48,7 @@ class ScenarioFolder:
     def take(self, *names: str, origin: Path = TEMPLATES) -> None:
         """With what stands beside them under their name."""
         for name in names:
-            for file in origin.glob(f"{name}.*"):
+            for file in origin.rglob(f"{name}.*"):
                 shutil.copy(file, self.folder)
 
     def evaluate(self, **options: Any) -> tuple[int, str]:

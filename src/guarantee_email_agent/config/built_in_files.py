@@ -53,8 +53,13 @@ def fill_starter_folder(folder: Path) -> StarterFolder:
     same: list[Path] = []
     different: list[Path] = []
     left_out: list[Path] = []
+    suite = EDITED_FILES[-1]
+    places = {path.stem: path.parent for path in (folder / suite).rglob("*_*.yaml")}
     for source, name in _built_in_files():
         content, target = source.read_bytes(), folder / name
+        if name.is_relative_to(suite) and name.stem in places:  # a second file of an id would be a duplicate
+            target = places[name.stem] / name.name
+            name = target.relative_to(folder)
         try:
             if not os.path.lexists(target) and _translates_own_text(source, target):
                 left_out.append(name)

@@ -58,7 +58,7 @@ def as_case_result(result: EvalResult, position: int, repetition: int) -> CaseRe
         trace=None if known is None else {"read": result.reading, **(result.trace or {})},
         judgement=dict(result.judgement) if result.judgement else None,
         step_ms=result.step_ms,
-        mail=None if known is None else mail_fingerprint(known.input),
+        mail=None if known is None else mail_fingerprint(known),
         taken_over=result.taken_over,
     )
 

@@ -70,7 +70,7 @@ class ForbiddenCall:
     """A call of a tool that must not be among them."""
 
     server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
-    tool: str | None = field(default=None, metadata={"doc": "The tool's name; any of the server's if left out."})
+    tool: str | None = setting(None, "The tool's name; any of the server's if left out.")
     arguments: Mapping[str, object] = field(
         default_factory=dict,
         metadata={"doc": "Only calls with these values, however spelled, or as matchers say; others are free."},

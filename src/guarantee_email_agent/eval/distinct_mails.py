@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from guarantee_email_agent.email.no_reply import sender_reason
-from guarantee_email_agent.eval.models import EvalInput
+from guarantee_email_agent.eval.models import EvalInput, EvalTestCase
 from guarantee_email_agent.runlog.distinct_mails import FINGERPRINT_BYTES
 from guarantee_email_agent.utils.addresses import parse_address
 
@@ -24,9 +24,10 @@ _IGNORED_HEADERS: Final = frozenset({"date", "message-id", "received"})
 _MAX_NAME_WORDS: Final = 3
 
 
-def mail_fingerprint(met: EvalInput) -> bytes:
+def mail_fingerprint(case: EvalTestCase) -> bytes:
     """16 bytes that are the same for copies."""
-    facts = repr(_what_the_agent_meets(met)).encode(errors="backslashreplace")
+    said = (_fold(repr([_ordered(turn.says) for turn in case.turns])),) if case.turns else ()
+    facts = repr((*_what_the_agent_meets(case.input), *said)).encode(errors="backslashreplace")
     return hashlib.blake2b(facts, digest_size=FINGERPRINT_BYTES).digest()
 
 
@@ -49,7 +50,7 @@ def _what_the_agent_meets(met: EvalInput) -> tuple[object, ...]:
         _fold(repr(_ordered(met.mock_responses))),
         met.previous_reply and _fold(repr(met.previous_reply)),
         met.agent and _fold(repr(met.agent)),
-        *(() if met.task is None else (_fold(repr(_ordered(met.task))),)),
+        *(() if met.task is None else (_fold(repr(_ordered(met.task))), _fold(repr(_ordered(met.world))))),
     )
 
 

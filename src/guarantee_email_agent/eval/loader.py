@@ -233,7 +233,7 @@ def _find_missing(data: object, any_agent: bool) -> Iterator[Problem]:
     if not any_agent:
         of_others = (("input", met, ("task", "world")), ("expected_output", expected, _OF_OTHERS))
         refused = [(section, name) for section, said, names in of_others for name in names if name in said]
-        for path in refused:
+        for path in [*refused, *([("turns",)] if isinstance(data, dict) and "turns" in data else [])]:
             yield Problem(path, "value", "is for an agent that --agent names: ours gets a mail, and replies")
         if "task" in met and "email" not in met:
             return

@@ -29,6 +29,7 @@ from guarantee_email_agent.eval.scenario import (
     MockWarrantyAnswer,
     PreviousReply,
     ScenarioSettings,
+    Turn,
 )
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.runlog.totals import Outcome
@@ -57,6 +58,7 @@ __all__ = [
     "MockWarrantyAnswer",
     "PreviousReply",
     "ScenarioSettings",
+    "Turn",
 ]
 
 

@@ -82,17 +82,15 @@ class EvalEmail:
     received: str = field(
         metadata={"doc": "When it arrived: 2026-01-18T10:00:00Z.", "check": check_time, "schema": {"pattern": TIME}}
     )
-    to: str | None = field(default=None, metadata={"doc": "The recipient; ours if left out."})
+    to: str | None = setting(None, "The recipient; ours if left out.")
     headers: Mapping[str, str] = field(
         default_factory=dict, metadata={"doc": "Raw headers by name, such as Auto-Submitted: auto-replied."}
     )
     attachments: tuple[str, ...] = field(default=(), metadata={"doc": "File names of attachments."})
-    raw_file: str | None = field(
-        default=None,
-        metadata={
-            "doc": "A mail (.eml) beside this file, which the agent gets as it is; the keys say how it is to be read.",
-            "check": check_raw_file,
-        },
+    raw_file: str | None = setting(
+        None,
+        "A mail (.eml) beside this file, which the agent gets as it is; the keys say how it is to be read.",
+        check_raw_file,
     )
     raw: bytes | None = field(default=None, metadata={"key": None}, repr=False)  # what `raw_file` holds
 
@@ -116,10 +114,10 @@ class MockWarrantyAnswer:
     """What the mocked warranty service answers, whatever serial number it is asked for; further keys are free."""
 
     status: str = field(default="", metadata={"doc": "valid, expired or not_found.", "check": not_blank})
-    expiration_date: str | None = field(default=None, metadata={"doc": "As the service writes it: 2025-12-31."})
-    coverage: str | None = field(default=None, metadata={"doc": "Such as full."})
-    serial_number: str | None = field(default=None, metadata={"doc": "The serial number the answer is about."})
-    owner_email: str | None = field(default=None, metadata={"doc": "Who alone may be told, such as jane@example.com."})
+    expiration_date: str | None = setting(None, "As the service writes it: 2025-12-31.")
+    coverage: str | None = setting(None, "Such as full.")
+    serial_number: str | None = setting(None, "The serial number the answer is about.")
+    owner_email: str | None = setting(None, "Who alone may be told, such as jane@example.com.")
     error: MockFailureKind | None = field(default=None, metadata=_FAILURE)
 
 
@@ -138,7 +136,7 @@ class PreviousReply:
 
     message_id: str = field(metadata={"doc": "Its Message-ID, with angle brackets.", "check": not_blank})
     scenario: str = field(metadata={"doc": "The scenario of the mail that it answered.", "check": not_blank})
-    ticket_id: str | None = field(default=None, metadata={"doc": "The ticket that was opened with it."})
+    ticket_id: str | None = setting(None, "The ticket that was opened with it.")
     seconds_before: float = number(3600.0, "How long before this mail it was sent, in seconds.", minimum=0)
     follow_ups: int = number(0, "Mails that the customer has written since, before this one.", minimum=0)
 
@@ -147,10 +145,10 @@ class PreviousReply:
 class ScenarioSettings:
     """Settings of `agent` that this scenario needs, whatever the configuration says."""
 
-    mode: Mode | None = field(default=None, metadata={"doc": "As `agent.mode`; answer if left out."})
-    sender_check: SenderCheck | None = field(default=None, metadata={"doc": "As `agent.sender_check`."})
-    authserv_id: str | None = field(default=None, metadata={"doc": "As `agent.authserv_id`.", "check": not_blank})
-    trusted_forms: tuple[str, ...] | None = field(default=None, metadata={"doc": "As `agent.trusted_forms`."})
+    mode: Mode | None = setting(None, "As `agent.mode`; answer if left out.")
+    sender_check: SenderCheck | None = setting(None, "As `agent.sender_check`.")
+    authserv_id: str | None = setting(None, "As `agent.authserv_id`.", not_blank)
+    trusted_forms: tuple[str, ...] | None = setting(None, "As `agent.trusted_forms`.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +160,10 @@ class EvalInput:
         default_factory=dict,
         metadata={"doc": "What the mocked services answer; the tools of any other MCP server stand under its name."},
     )
-    previous_reply: PreviousReply | None = field(
-        default=None, metadata={"doc": "What we wrote to the customer before, for a mail that answers it."}
+    previous_reply: PreviousReply | None = setting(
+        None, "What we wrote to the customer before, for a mail that answers it."
     )
-    agent: ScenarioSettings | None = field(default=None, metadata={"doc": "Settings that this scenario needs."})
+    agent: ScenarioSettings | None = setting(None, "Settings that this scenario needs.")
     task: object = setting(None, "What an agent of --agent is to do: a text, or any JSON.", check_task)
     world: Mapping[str, tuple[Mapping[str, object], ...]] = field(
         default_factory=dict, metadata={"doc": "Tables that mocked tools read and change, each a list of rows."}
@@ -196,63 +194,43 @@ class EvalExpectedOutput:
 
     email_sent: bool | None = setting(None, "true: exactly one mail goes out, to the sender. false: none.")
     ticket_created: bool | None = setting(None, "true: exactly one ticket is created. false: none.")
-    scenario_instruction_used: str | None = field(
-        default=None,
-        metadata={
-            "doc": "The scenario instruction, such as valid-warranty; none if none was used. Only for our own agent.",
-            "check": not_blank,
-        },
+    scenario_instruction_used: str | None = setting(
+        None,
+        "The scenario instruction, such as valid-warranty; none if none was used. Only for our own agent.",
+        not_blank,
     )
-    response_body_contains: tuple[str, ...] = field(
-        default=(),
-        metadata={"doc": "Phrases the reply must hold; case and white space do not matter.", "check": check_phrases},
+    response_body_contains: tuple[str, ...] = setting(
+        (), "Phrases the reply must hold; case and white space do not matter.", check_phrases
     )
-    response_body_excludes: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "doc": "Phrases the reply must not hold; case and white space do not matter.",
-            "check": check_phrases,
-        },
+    response_body_excludes: tuple[str, ...] = setting(
+        (), "Phrases the reply must not hold; case and white space do not matter.", check_phrases
     )
-    reply_sentences: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "doc": "Ids of sentences the reply must hold, as its instruction file has them. Only for our own agent.",
-            "check": check_phrases,
-        },
+    reply_sentences: tuple[str, ...] = setting(
+        (),
+        "Ids of sentences the reply must hold, as its instruction file has them. Only for our own agent.",
+        check_phrases,
     )
-    reply_language: str | None = field(
-        default=None,
-        metadata={
-            "doc": "The language of the reply, such as de, read off its words; not judged if left out.",
-            "check": not_blank,
-        },
+    reply_language: str | None = setting(
+        None, "The language of the reply, such as de, read off its words; not judged if left out.", not_blank
     )
     ticket_fields: Mapping[str, str] = field(
         default_factory=dict, metadata={"doc": "Fields the ticket must have, with exactly these values."}
     )
-    sent_to: str | None = field(
-        default=None, metadata={"doc": "Whom the reply goes to; the sender if left out.", "check": not_blank}
+    sent_to: str | None = setting(None, "Whom the reply goes to; the sender if left out.", not_blank)
+    draft_stored: bool | None = setting(
+        None,
+        "true: exactly one draft is stored, to the sender, and it is the reply whose phrases are judged. "
+        "false: none. Not judged if left out.",
     )
-    draft_stored: bool | None = field(
-        default=None,
-        metadata={
-            "doc": "true: exactly one draft is stored, to the sender, and it is the reply whose phrases are judged. "
-            "false: none. Not judged if left out."
-        },
-    )
-    note_added: bool | None = field(
-        default=None, metadata={"doc": "Whether a note was added to the ticket; not judged if left out."}
-    )
-    hand_over_reason: str | None = field(
-        default=None,
-        metadata={"doc": "Why it is left to a person, such as fire; not judged if left out.", "check": not_blank},
+    note_added: bool | None = setting(None, "Whether a note was added to the ticket; not judged if left out.")
+    hand_over_reason: str | None = setting(
+        None, "Why it is left to a person, such as fire; not judged if left out.", not_blank
     )
     answer: ExpectedAnswer | None = setting(None, "What the agent answers. Only for an agent that is not ours.")
     calls: tuple[ExpectedCall, ...] = field(
         default=(), metadata={"doc": "Calls of tools that must have been made, each entry one of its own."} | _FILLED
     )
-    ordered: bool = field(default=False, metadata={"doc": "Whether the calls must have been made in this order."})
+    ordered: bool = setting(False, "Whether the calls must have been made in this order.")
     never_called: tuple[ForbiddenCall, ...] = field(
         default=(), metadata={"doc": "Calls of tools that must not have been made."} | _FILLED
     )
@@ -308,6 +286,41 @@ class EvalExpectedOutput:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectedTurn:
+    """What must come of one turn."""
+
+    answer: ExpectedAnswer | None = setting(None, "What the agent answers in this turn.")
+    calls: tuple[ExpectedCall, ...] = field(
+        default=(),
+        metadata={"doc": "Calls that must have been made in it, each entry one of its own."} | _FILLED,
+    )
+    ordered: bool = setting(False, "Whether they must have been made in this order.")
+    never_called: tuple[ForbiddenCall, ...] = field(
+        default=(), metadata={"doc": "Calls that must not have been made in it."} | _FILLED
+    )
+
+    def checks(self, actual: Mapping[str, Any]) -> list[Check]:
+        """actual: `answer` and `calls` of this turn alone, as `EvalExpectedOutput.checks` has them."""
+        return run_checks(
+            partial(check_answer, self.answer, actual),
+            partial(check_calls, self.calls, actual, ordered=self.ordered),
+            partial(check_never_called, self.never_called, actual),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is said to the agent once it has answered."""
+
+    says: object = field(metadata={"doc": "What the agent is told next: a text, or any JSON.", "check": check_task})
+    condition: ExpectedAnswer | None = field(
+        default=None,
+        metadata={"key": "if", "doc": "What must hold for the answer before, or nobody says this: the scenario fails."},
+    )
+    expected_output: ExpectedTurn = field(default_factory=ExpectedTurn)
+
+
 def _check_state(
     expected: Mapping[str, ExpectedTable], actual: Mapping[str, Any], *, nothing_else: bool
 ) -> Iterator[Check]:
@@ -337,19 +350,13 @@ class EvalTestCase:
     )
     input: EvalInput
     expected_output: EvalExpectedOutput
-    review: bool = field(
-        default=False,
-        metadata={"doc": "true: what is expected was recorded, and nobody has looked at it yet; the run counts these."},
+    review: bool = setting(
+        False, "true: what is expected was recorded, and nobody has looked at it yet; the run counts these."
     )
-    must: bool = field(
-        default=False,
-        metadata={"doc": "true: where this scenario fails, the gate is failed, whatever the pass rate."},
-    )
+    must: bool = setting(False, "true: where this scenario fails, the gate is failed, whatever the pass rate.")
     at_most: AtMost = field(default=NO_LIMITS, metadata={"doc": "What one run may take; no limit if left out."})
-    test: str | None = field(
-        default=None,
-        metadata={"doc": "A Python file beside this one that judges the run too.", "check": check_test_file},
-    )
+    turns: tuple[Turn, ...] = setting((), "What an agent of --agent is told next, one after the other.")
+    test: str | None = setting(None, "A Python file beside this one that judges the run too.", check_test_file)
     file: str | None = field(default=None, metadata={"key": None})  # the path it was loaded from
     text: str | None = field(default=None, metadata={"key": None}, repr=False, compare=False)  # what stood in it
     servers: Mapping[str, DeclaredServer] = field(  # beside it, of those that it mocks

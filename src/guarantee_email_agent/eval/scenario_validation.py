@@ -14,7 +14,7 @@ from guarantee_email_agent.eval.argument_matching import find_argument_problems
 from guarantee_email_agent.eval.checks import ExpectedAnswer, ExpectedCall, ForbiddenCall
 from guarantee_email_agent.eval.declared_servers import find_unknown_arguments
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalTestCase
-from guarantee_email_agent.eval.scenario import NO_LIMITS
+from guarantee_email_agent.eval.scenario import NO_LIMITS, ExpectedTurn
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
 from guarantee_email_agent.instructions.hand_over_lexicon import REASONS_OF_CODE
@@ -112,16 +112,11 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
         yield Problem(("expected_output", "hand_over_reason"), "value", wrong)
     if case.at_most is not NO_LIMITS and not case.at_most.limits():
         yield Problem(("at_most",), "value", "sets no limit; name calls, seconds, tokens or usd, or remove it")
-    if expected.answer == ExpectedAnswer():
-        wrong = "expects nothing; name contains, excludes, equals, json or matches, or remove it"
-        yield Problem(("expected_output", "answer"), "value", wrong)
-    elif expected.answer is not None:
-        yield from find_argument_problems({"equals": expected.answer.equals}, ("expected_output", "answer"))
-        yield from find_argument_problems(expected.answer.json, ("expected_output", "answer", "json"))
+    yield from _find_answer_problems(expected.answer, ("expected_output", "answer"))
     guards = (
         replace(expected, processing_time_ms=1) != EvalExpectedOutput(processing_time_ms=1) or case.test is not None
     )
-    if not (guards or case.input.has_email or case.at_most.limits()):
+    if not (guards or case.input.has_email or case.at_most.limits() or case.turns):
         yield Problem(
             ("expected_output",), "value", "expects nothing, so it guards nothing; add answer, calls or others"
         )
@@ -130,7 +125,14 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
     if isinstance(date, str) and date and not is_date(date) and expected.scenario_instruction_used != _NO_INSTRUCTION:
         wrong = f"must be a date such as 2025-12-31, not {_shown(date)}; the agent stops at any other answer"
         yield Problem((*_STATUS[:-1], "expiration_date"), "value", wrong)
-    yield from _find_unknown_calls(case)
+    yield from _find_unknown_calls(case, expected, ("expected_output",))
+    if case.turns and case.input.task is None:
+        wrong = "go on with input.task, which is missing; an answer to our reply is a scenario of its own"
+        yield Problem(("turns",), "value", wrong)
+    for index, turn in enumerate(case.turns):
+        yield from _find_answer_problems(turn.condition, ("turns", index, "if"))
+        yield from _find_answer_problems(turn.expected_output.answer, ("turns", index, "expected_output", "answer"))
+        yield from _find_unknown_calls(case, turn.expected_output, ("turns", index, "expected_output"))
 
 
 def _find_contradicted_mode(case: EvalTestCase) -> Iterator[Problem]:
@@ -162,18 +164,28 @@ def _find_keys_beside_raw_file(case: EvalTestCase) -> Iterator[Problem]:
             yield Problem(("input", "email", name), "value", f"stands in {email.raw_file} itself; remove it here")
 
 
-def _find_unknown_calls(case: EvalTestCase) -> Iterator[Problem]:
+def _find_answer_problems(expected: ExpectedAnswer | None, path: KeyPath) -> Iterator[Problem]:
+    if expected == ExpectedAnswer():
+        wrong = "expects nothing; name contains, excludes, equals, json or matches, or remove it"
+        yield Problem(path, "value", wrong)
+    elif expected is not None:
+        yield from find_argument_problems({"equals": expected.equals}, path)
+        yield from find_argument_problems(expected.json, (*path, "json"))
+
+
+def _find_unknown_calls(
+    case: EvalTestCase, expected: EvalExpectedOutput | ExpectedTurn, place: KeyPath
+) -> Iterator[Problem]:
     """Calls of tools that this scenario does not have: nobody could make them, so they would guard nothing."""
-    expected = case.expected_output
     if expected.ordered and len(expected.calls) < 2:
-        yield Problem(("expected_output", "ordered"), "value", "needs two calls or more; add them, or remove it")
+        yield Problem((*place, "ordered"), "value", "needs two calls or more; add them, or remove it")
     mocks = case.input.mock_responses
     known = {**OWN_TOOLS, **{name: dict.fromkeys(mocks[name]) for name in mocks if name not in OWN_SERVICES}}
     for name, server in case.servers.items():
         known[name] = {tool.name: tool.arguments for tool in server.tools}
     for key in ("calls", "never_called"):
         for index, call in enumerate(getattr(expected, key)):
-            path = ("expected_output", key, index)
+            path = (*place, key, index)
             yield from _find_unknown_call(call, known, path)
             if call.server in case.servers and (tool := case.servers[call.server].by_name.get(call.tool or "")):
                 yield from tool.find_value_problems(call.arguments, (*path, "arguments"))

@@ -19,19 +19,21 @@ from guarantee_email_agent.utils.text import printable
 
 _OF_PARTS: Final = (
     *("only", "baseline", "no_regressions", "last_failed", "fail_fast", "changed", "resume", "records_dir"),
-    "caution_curve",
+    *("caution_curve", "verbose"),
 )
 
 
 def sealed_options(options: EvalOptions, config: Config) -> tuple[EvalOptions, SuiteManifest]:
     """What a suite's manifest makes of the options, and that manifest, with an opening that is to come.
 
-    Raises ConfigurationError for what would show or leave out cases of a sealed suite, for a part of one, and for a
-    threshold that was not sealed.
+    Raises ConfigurationError for what would show or leave out cases of a sealed suite, for a part of one, for one that
+    is yet to be sealed, and for a threshold that was not sealed.
     """
     if (around := _sealed_around(options.directory)) is not None:
-        raise _refused(around, "is sealed, and runs whole. Name that folder")
+        raise _refused(around, "is sealed, or drawn to be, and runs whole. Name that folder")
     manifest, folder = read_manifest(options.directory), options.directory
+    if manifest.is_closed and manifest.kind != "sealed":
+        raise _refused(folder, "was drawn to be sealed. 'seal' it before anybody sees a result")
     if manifest.kind != "sealed":
         if options.open:
             raise _refused(folder, "is not sealed, or was opened as often as announced. Leave --open out")
@@ -51,7 +53,7 @@ def sealed_options(options: EvalOptions, config: Config) -> tuple[EvalOptions, S
 def refuse_sealed(folder: Path) -> None:
     """Raises ConfigurationError where a folder or a file is, or is in, a sealed suite: only `eval` keeps it closed."""
     if (sealed := _sealed_around(folder / "_")) is not None:
-        raise _refused(sealed, "is sealed, and shows totals alone. Run it with `eval`, and nothing beside it")
+        raise _refused(sealed, "is sealed, or drawn to be, and shows totals alone. Run it with `eval` alone")
 
 
 class BlindCases:
@@ -87,7 +89,7 @@ class BlindCases:
 def _sealed_around(folder: Path) -> Path | None:
     """The sealed suite that a folder lies in; None for none, and for one itself."""
     for place in Path(os.path.abspath(folder)).parents:
-        if (place / MANIFEST).is_file() and read_manifest(place).kind == "sealed":
+        if (place / MANIFEST).is_file() and read_manifest(place).is_closed:
             return place
     return None
 

@@ -18,7 +18,8 @@ from pydantic import ConfigDict
 
 from guarantee_email_agent.eval.mock_stores import MockMailStore, MockTicketStore
 from guarantee_email_agent.eval.mocks import Mocks
-from guarantee_email_agent.eval.models import EvalTestCase
+from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalTestCase
+from guarantee_email_agent.eval.scenario import ExpectedTurn
 from guarantee_email_agent.eval.tool_mocks import (
     MALFORMED_ANSWER,
     RefusedCallError,
@@ -110,7 +111,10 @@ class ServedMocks:
 def _is_named(case: EvalTestCase, server: str) -> bool:
     """Whether an agent is given this server of ours: each for a mail, for a task those that the scenario names."""
     expected = case.expected_output
-    named = {call.server for call in expected.calls} | {call.server for call in expected.never_called}
+    named = set[str]()
+    for part in (expected, *(turn.expected_output for turn in case.turns)):
+        assert isinstance(part, EvalExpectedOutput | ExpectedTurn)
+        named |= {call.server for call in part.calls} | {call.server for call in part.never_called}
     if any(value is not None for value in (expected.email_sent, expected.draft_stored)):
         named.add("mail")
     if any(value is not None for value in (expected.ticket_created, expected.note_added)):

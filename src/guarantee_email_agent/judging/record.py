@@ -127,14 +127,6 @@ def read_json(path: str | Path) -> object:
     return parse_json(text, str(path))
 
 
-def parse_record(text: str, name: str) -> Record:
-    """The record in a JSON text. name: what an error calls the text.
-
-    Raises TaskError(code="task_record_invalid").
-    """
-    return as_record(parse_json(text, name), name)
-
-
 def parse_json(text: str, name: str, *, is_line: bool = False) -> object:
     """The JSON in a text. is_line: `name` has the number of the line that the text is.
 

@@ -18,9 +18,7 @@ from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArgumen
 from guarantee_email_agent.services.mail.compose import MESSAGE_ID
 from guarantee_email_agent.services.mail.mail_store import (
     MailStore,
-    MarkedMailStore,
-    OwnedMailStore,
-    SearchableMailStore,
+    OwnMailStore,
 )
 from guarantee_email_agent.services.ports import DraftState, InboxFilter, MailMark, Reply, SentState
 from guarantee_email_agent.services.tool_error import ToolError
@@ -209,24 +207,17 @@ class MailboxTools:
         self._copy_wait_s = copy_wait_s
 
     def tools(self) -> list[ServerTool]:
-        search = [ServerTool(self.find_mail, read_only=True)] if isinstance(self._store, SearchableMailStore) else []
-        owned = isinstance(self._store, OwnedMailStore)
-        owner = (
-            [ServerTool(self.find_owner, read_only=True), ServerTool(self.claim_mailbox, idempotent=True)]
-            if owned
-            else []
-        )
-        marks = (
-            [ServerTool(self.list_mails, read_only=True), ServerTool(self.unmark, idempotent=True)]
-            if isinstance(self._store, MarkedMailStore)
-            else []
-        )
+        own = [
+            ServerTool(self.find_mail, read_only=True),
+            ServerTool(self.find_owner, read_only=True),
+            ServerTool(self.claim_mailbox, idempotent=True),
+            ServerTool(self.list_mails, read_only=True),
+            ServerTool(self.unmark, idempotent=True),
+        ]
         return [
             ServerTool(self.list_unprocessed, read_only=True),
             ServerTool(self.read_raw, read_only=True),
-            *search,
-            *owner,
-            *marks,
+            *(own if isinstance(self._store, OwnMailStore) else ()),
             ServerTool(self.is_waiting, read_only=True),
             ServerTool(self.send_reply, idempotent=True),
             ServerTool(self.find_sent, read_only=True, interruptible=True),
@@ -237,6 +228,11 @@ class MailboxTools:
             ServerTool(self.wait_for_mail, read_only=True, interruptible=True),
             ServerTool(self.test_connection, read_only=True),
         ]
+
+    @property
+    def _own(self) -> OwnMailStore:
+        assert isinstance(self._store, OwnMailStore)  # else what asks for it is no tool
+        return self._store
 
     async def list_unprocessed(self, arguments: ListUnprocessed) -> UnprocessedMails:
         """The mails to answer, oldest first, and how many there are in all.
@@ -259,18 +255,15 @@ class MailboxTools:
     async def find_mail(self, arguments: FindMail) -> FoundMail:
         """The inbox's mail with this Message-ID, whatever became of it. It stays unread and unmarked."""
         _check_message_id("find_mail", arguments.message_id)
-        assert isinstance(self._store, SearchableMailStore)  # else this is no tool
-        return FoundMail(id=await in_thread(self._store.find_mail, arguments.message_id))
+        return FoundMail(id=await in_thread(self._own.find_mail, arguments.message_id))
 
     async def find_owner(self, arguments: FindOwner) -> MailboxOwner:  # noqa: ARG002 - it takes none
         """Which ledger this mailbox is served with: agents with different ones would answer each mail twice."""
-        assert isinstance(self._store, OwnedMailStore)  # else this is no tool
-        return MailboxOwner(ledger=await in_thread(self._store.find_owner))
+        return MailboxOwner(ledger=await in_thread(self._own.find_owner))
 
     async def claim_mailbox(self, arguments: ClaimMailbox) -> MailboxOwner:
         """Mark this mailbox as served with a ledger, unless another has it; whose it is then."""
-        assert isinstance(self._store, OwnedMailStore)  # else this is no tool
-        owner = await in_thread(self._store.claim_mailbox, arguments.ledger, arguments.take_over)
+        owner = await in_thread(self._own.claim_mailbox, arguments.ledger, arguments.take_over)
         return MailboxOwner(ledger=owner)
 
     async def is_waiting(self, arguments: IsWaiting) -> WaitingMail:
@@ -321,14 +314,12 @@ class MailboxTools:
 
     async def list_mails(self, arguments: ListMails) -> AllMails:  # noqa: ARG002 - it takes none
         """Every mail of the inbox with its mark, whatever became of it, in no order."""
-        assert isinstance(self._store, MarkedMailStore)  # else this is no tool
-        found = await in_thread(self._store.list_mails)
+        found = await in_thread(self._own.list_mails)
         return AllMails(messages=[AnyMail(id=each.id, mark=each.mark) for each in found])
 
     async def unmark(self, arguments: Unmark) -> ToolOutput:
         """Take the mark off a mail: it is listed among those to answer again, unless people took care of it."""
-        assert isinstance(self._store, MarkedMailStore)  # else this is no tool
-        await in_thread(self._store.unmark, arguments.id)
+        await in_thread(self._own.unmark, arguments.id)
         return ToolOutput()
 
     async def tally(self, arguments: Filter) -> Tally:

@@ -52,6 +52,11 @@ class SuiteManifest:
         """As a run keeps it, beside what else is known of it; nothing of a suite without a manifest."""
         return {} if self == DEVELOPMENT else {"manifest": asdict(self)}
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody is to see its cases: it is sealed, or was drawn to be."""
+        return self.kind == "sealed" or (self.kind == "development" and self.drawn_from is not None)
+
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any]) -> SuiteManifest:
         return cls(**facts.get("manifest", {}))

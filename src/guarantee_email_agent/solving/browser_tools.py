@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any, Final
 
+from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.solving.tools import (
     Image,
-    SandboxApi,
     Tool,
     ToolFunction,
     ToolParameter,
@@ -42,8 +42,8 @@ _TEXT_OF: Final = "(e => e ? e.innerText : null)(document.querySelector(%s))"
 _HTML_OF: Final = "(e => e ? e.outerHTML : null)(document.querySelector(%s))"
 
 
-def _post(path: str) -> Callable[[SandboxApi, Mapping[str, Any], float], str]:
-    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+def _post(path: str) -> Callable[[SandboxClient, Mapping[str, Any], float], str]:
+    def run(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
         data = sandbox.call("POST", f"{_PAGE}/{path}", arguments, timeout_s=timeout_s)
         return to_text(data) if data else "Done."
 
@@ -51,7 +51,7 @@ def _post(path: str) -> Callable[[SandboxApi, Mapping[str, Any], float], str]:
 
 
 def _get_content(whole_page: str, expression: str) -> ToolFunction:
-    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+    def run(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
         if "selector" not in arguments:
             return to_text(sandbox.call("GET", f"{_PAGE}/{whole_page}", None, timeout_s=timeout_s))
         selector = arguments["selector"]
@@ -63,25 +63,25 @@ def _get_content(whole_page: str, expression: str) -> ToolFunction:
 def _act(action_type: str) -> ToolFunction:
     """What the API has no address of its own for."""
 
-    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+    def run(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
         sandbox.call("POST", "/v1/browser/actions", {"action_type": action_type, **arguments}, timeout_s=timeout_s)
         return "Done."
 
     return run
 
 
-def _pause(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+def _pause(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
     seconds = max(min(arguments["duration"], MAX_WAIT_S, timeout_s), 0.0)
     _act("WAIT")(sandbox, {"duration": seconds}, timeout_s)
     return f"Waited {seconds:g} s."
 
 
-def _viewport(sandbox: SandboxApi, _: Mapping[str, Any], timeout_s: float) -> str:
+def _viewport(sandbox: SandboxClient, _: Mapping[str, Any], timeout_s: float) -> str:
     information = sandbox.call("GET", "/v1/browser/info", None, timeout_s=timeout_s)
     return to_text(information.get("page_viewport") or information.get("viewport"))
 
 
-def _type_into(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+def _type_into(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
     element = {name: arguments[name] for name in ("selector", "index") if name in arguments}
     if arguments.get("clear_first", True):
         _post("fill")(sandbox, {**element, "text": ""}, timeout_s)
@@ -91,20 +91,20 @@ def _type_into(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: flo
     return _post("type")(sandbox, {"text": arguments["text"]}, timeout_s)
 
 
-def _press_on(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+def _press_on(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
     if "selector" in arguments:
         _of_element(sandbox, _FOCUS % json.dumps(arguments["selector"]), arguments["selector"], timeout_s)
     return _post("press_key")(sandbox, {"key": arguments["key"]}, timeout_s)
 
 
-def _scroll(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+def _scroll(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
     x, y = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}[arguments["direction"]]
     selector, amount = arguments.get("selector"), arguments.get("amount", 500)
     element = "document.scrollingElement" if selector is None else f"document.querySelector({json.dumps(selector)})"
     return to_text(_of_element(sandbox, _SCROLL % (x * amount, y * amount, element), selector, timeout_s))
 
 
-def _of_element(sandbox: SandboxApi, expression: str, selector: object, timeout_s: float) -> Any:
+def _of_element(sandbox: SandboxClient, expression: str, selector: object, timeout_s: float) -> Any:
     """What a script gives for an element. Raises TaskError where there is none."""
     found = _run_script(sandbox, expression, timeout_s)
     if found is None:
@@ -113,26 +113,26 @@ def _of_element(sandbox: SandboxApi, expression: str, selector: object, timeout_
 
 
 def _evaluate(expression: Callable[[Mapping[str, Any]], str]) -> ToolFunction:
-    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+    def run(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
         return to_text(_run_script(sandbox, expression(arguments), timeout_s))
 
     return run
 
 
-def _mark_elements(sandbox: SandboxApi, _: Mapping[str, Any], timeout_s: float) -> str:
+def _mark_elements(sandbox: SandboxClient, _: Mapping[str, Any], timeout_s: float) -> str:
     return to_text(sandbox.call("GET", f"{_PAGE}/elements", timeout_s=timeout_s))
 
 
-def _run_script(sandbox: SandboxApi, expression: str, timeout_s: float) -> Any:
+def _run_script(sandbox: SandboxClient, expression: str, timeout_s: float) -> Any:
     data = sandbox.call("POST", f"{_PAGE}/evaluate", {"expression": expression}, timeout_s=timeout_s)
     return data["result"] if isinstance(data, Mapping) and set(data) == {"result"} else data
 
 
-def _screenshot(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Image:
+def _screenshot(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> Image:
     return Image.parse(sandbox.download(f"{_PAGE}/screenshot", arguments, timeout_s=timeout_s), "the screenshot")
 
 
-def _wait(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+def _wait(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
     request = {"type": "selector", "selector": arguments["selector"], "timeout": 1000 * min(30.0, timeout_s)}
     sandbox.call("POST", f"{_PAGE}/wait", request, timeout_s=timeout_s)
     return "It is there."

@@ -20,7 +20,7 @@ from guarantee_email_agent.solving.run_limits import INTERRUPTED, FailureReason,
 from guarantee_email_agent.solving.task_digests import judge_digest, work_digest
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
 
-MAX_BYTES: Final = 100_000_000
+MAX_OUTPUT_BYTES: Final = 100_000_000
 """What the outputs of one run may take together."""
 
 _NAME: Final = re.compile(r"[0-9]{4,}\.txt")
@@ -32,7 +32,7 @@ class OutputFiles:
     record_file: beside which it stands, with the same name but for its ending.
     """
 
-    def __init__(self, record_file: Path, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, record_file: Path, max_bytes: int = MAX_OUTPUT_BYTES) -> None:
         self._folder = record_file.with_name(f"{record_file.name.removesuffix('.json')}{OUTPUTS_ENDING}")
         self._left = self._max_bytes = max_bytes
 

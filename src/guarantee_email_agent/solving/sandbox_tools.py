@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import Any, Final
 
 from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.solving.browser_tools import BROWSER_TOOLS
 from guarantee_email_agent.solving.tools import (
     TASK_COMPLETE,
     Image,
-    SandboxApi,
     Tool,
     ToolFunction,
     ToolParameter,
@@ -51,7 +51,7 @@ def tools_for(client_type: ClientType) -> tuple[Tool, ...]:
     return (*others, *browser, COMPLETE)
 
 
-def is_alive(sandbox: SandboxApi) -> bool:
+def is_alive(sandbox: SandboxClient) -> bool:
     """Whether a sandbox still answers."""
     try:
         sandbox.call("GET", "/v1/sandbox", timeout_s=REPLY_MARGIN_S)
@@ -63,13 +63,13 @@ def is_alive(sandbox: SandboxApi) -> bool:
 def _post(path: str, format_reply: Callable[[Mapping[str, Any], Mapping[str, Any]], str]) -> ToolFunction:
     """format_reply: what the sandbox replied, and the arguments of the call -> what the agent gets."""
 
-    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+    def run(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
         return format_reply(_as_mapping(sandbox.call("POST", path, arguments, timeout_s=timeout_s)), arguments)
 
     return run
 
 
-def _post_program(path: str, sandbox: SandboxApi, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
+def _post_program(path: str, sandbox: SandboxClient, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
     """The result of a program, also where a sandbox calls its own reply a failure because the program failed."""
     try:
         return _as_mapping(sandbox.call("POST", path, request, timeout_s=timeout_s + REPLY_MARGIN_S))
@@ -84,7 +84,7 @@ def _as_mapping(data: Any) -> Mapping[str, Any]:
     return data if isinstance(data, Mapping) else {"output": data}
 
 
-def _shell(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+def _shell(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
     seconds = min(arguments.get("timeout", timeout_s), timeout_s)
     request = {name: value for name, value in arguments.items() if name != "timeout"}
     # Without the second one, a command that is silent for two minutes would be left running.
@@ -98,7 +98,7 @@ def _shell(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) 
     return _join_lines(output, _exit_code(data))
 
 
-def _code(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+def _code(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
     seconds = int(max(1, min(arguments.get("timeout", timeout_s), timeout_s)))
     data = _post_program("/v1/code/execute", sandbox, {**arguments, "timeout": seconds}, timeout_s)
     traceback = "\n".join(str(line) for line in data.get("traceback") or ())
@@ -137,7 +137,7 @@ def _edited(data: Mapping[str, Any], _: Mapping[str, Any]) -> str:
     return str(data.get("output") or "")
 
 
-def _image(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Image:
+def _image(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> Image:
     content = sandbox.download("/v1/file/download", {"path": arguments["file"]}, timeout_s=timeout_s)
     return Image.parse(content, arguments["file"])
 

@@ -35,7 +35,6 @@ from guarantee_email_agent.solving.agents.script_agent import script_agent_facto
 from guarantee_email_agent.solving.run_limits import Interruption, RunLimits
 from guarantee_email_agent.solving.run_recorder import EarlierRun, OutputFiles
 from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
-from guarantee_email_agent.solving.tools import SandboxApi
 from guarantee_email_agent.utils.clock import utc_now
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.parallel import map_in_order
@@ -45,6 +44,8 @@ from guarantee_email_agent.utils.terminal import TextStream, pluralize
 if TYPE_CHECKING:
     from guarantee_email_agent.judging.grade_recorder import GradeRecorder
     from guarantee_email_agent.runlog.records import KeptRun
+
+logger = logging.getLogger(__name__)
 
 AgentKind = Literal["llm", "script", "command", "human"]
 JUDGE_MARGIN_S: Final = 3600.0
@@ -81,7 +82,7 @@ def task_runner(
     *,
     started: Callable[[], str],
     open_sandbox: OpenSandbox | None = None,
-    connect: Callable[[str], SandboxApi] | None = None,
+    connect: Callable[[str], SandboxClient] | None = None,
 ) -> TaskRunner:
     """Raises ConfigurationError for an agent that cannot be used."""
     return TaskRunner(
@@ -132,9 +133,6 @@ def _agent_factory(options: SolveOptions, load_config: Callable[[], Config]) -> 
             return human_agent_factory(sys.stdin, options.jobs)
 
 
-logger = logging.getLogger(__name__)
-
-
 def solve_command(
     options: SolveOptions,
     stream: TextStream,
@@ -143,7 +141,7 @@ def solve_command(
     load_config: Callable[[], Config],
     started: Callable[[], str],
     open_sandbox: OpenSandbox | None = None,
-    connect: Callable[[str], SandboxApi] | None = None,
+    connect: Callable[[str], SandboxClient] | None = None,
 ) -> int:
     """Work on what the options name, print the outcome to `stream` and progress to `console`; the exit code.
 

@@ -16,6 +16,7 @@ from guarantee_email_agent.judging.record import RECORD_DIR, Record
 from guarantee_email_agent.judging.record_files import Extent, RecordPlace, SingleRecordFile
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.judging.verdict import Graded, Verdict
+from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.sandbox import Sandbox
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.run_limits import INTERRUPTED, Deadline, FailureReason, Interruption, RunLimits
@@ -27,7 +28,7 @@ from guarantee_email_agent.solving.run_recorder import (
     judge_again,
 )
 from guarantee_email_agent.solving.sandbox_tools import ClientType, is_alive, tools_for
-from guarantee_email_agent.solving.tools import TASK_COMPLETE, SandboxApi, ToolResult, Toolset
+from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolResult, Toolset
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import AgentError, TaskError
 from guarantee_email_agent.utils.text import printable
@@ -65,7 +66,7 @@ class TaskRunner:
     out_dir: Path
     _: KW_ONLY
     started: Callable[[], str]
-    connect: Callable[[str], SandboxApi]
+    connect: Callable[[str], SandboxClient]
     sandbox_kind: str = "embedded"
     judge_timeout_s: float | None = None
     allowed: TaskAllowance = NOTHING_MORE

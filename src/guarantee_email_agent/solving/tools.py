@@ -11,8 +11,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.utils.errors import AgentError, TaskError
 from guarantee_email_agent.utils.text import head_and_tail
 
@@ -36,16 +37,6 @@ _IMAGE_TYPES: Final = {
     b"GIF87a": "image/gif",
     b"GIF89a": "image/gif",
 }
-
-
-class SandboxApi(Protocol):
-    """The sandbox's HTTP API. Both raise an AgentError for a call that failed, with the sandbox's own message."""
-
-    def call(self, method: str, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> Any:
-        """The `data` of the reply. payload: JSON of a POST, query of a GET."""
-
-    def download(self, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> bytes:
-        """The bytes that a GET gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +126,7 @@ integer: Final = partial(ToolParameter, "integer")
 boolean: Final = partial(ToolParameter, "boolean", required=False)
 
 # (sandbox, arguments, seconds that are left) -> what the agent gets. Raises AgentError.
-ToolFunction = Callable[[SandboxApi, Mapping[str, Any], float], str | Image]
+ToolFunction = Callable[[SandboxClient, Mapping[str, Any], float], str | Image]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +164,7 @@ class Tool:
 class Toolset:
     """The tools of one task, with the sandbox that they act in."""
 
-    def __init__(self, tools: tuple[Tool, ...], sandbox: SandboxApi) -> None:
+    def __init__(self, tools: tuple[Tool, ...], sandbox: SandboxClient) -> None:
         self.all = tools
         self._by_name = {tool.name: tool for tool in tools}
         self.sandbox = sandbox

@@ -95,7 +95,7 @@ def test_a_deadline_that_is_skipped_has_passed() -> None:
 @pytest.mark.slow
 def test_a_sixth_of_the_shipped_suite_comes_out_the_same(scenarios: ScenarioFolder) -> None:
     """The whole of it takes more than a minute: `eval --agent own` beside `eval`."""
-    names = (file.stem for file in sorted(SHIPPED.glob("*_*.yaml"))[::6] if file.stem[-1].isdigit())
+    names = (file.stem for file in sorted(SHIPPED.rglob("*_*.yaml"))[::6] if file.stem[-1].isdigit())
     scenarios.take(*names, origin=SHIPPED)
     over_mcp, in_process = (
         {result["scenario_id"]: result for result in verdicts(scenarios, **options)}

@@ -24,7 +24,7 @@ from guarantee_email_agent.runlog.records import KeptRun
 def folder(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An agent of one's own with three scenarios."""
     assert run("init", ".").returncode == 0
-    for file in (tmp_path / "evals" / "scenarios").glob("*.yaml"):
+    for file in (tmp_path / "evals" / "scenarios").rglob("*.yaml"):
         if file.stem not in ("missing_info_001", "out_of_scope_001", "valid_warranty_001"):
             file.unlink()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))

@@ -103,6 +103,9 @@ def test_a_label_expects_the_outcome_the_number_and_what_it_is_worth(mails: Path
     draw(mails, folder)
     label_all(folder)
     suite = ScenarioFolder(folder, BUILT_IN)
+    with pytest.raises(ConfigurationError, match="'seal' it before anybody sees a result"):
+        suite.evaluate()
+    (folder / "_manifest.yml").unlink()
     assert suite.evaluate(only=("valid_*",))[0] == 0
     item = next(each for each in MailLabels(folder, BUILT_IN).items() if "SN-" in dict(each.texts)["Mail"])
     assert [field.value for field in item.fields][::2] == ["valid-warranty warranty_api valid", "ordinary"]
@@ -139,3 +142,6 @@ def test_what_cannot_be_drawn_or_sealed_is_refused(mails: Path, tmp_path: Path) 
         seal(tmp_path / "b")
     with pytest.raises(ConfigurationError, match="was not drawn by 'sample'"):
         seal(mails)
+    (tmp_path / "b" / "unlabelled_001.yaml").write_text("input: {email: none}\n", encoding="utf-8")
+    with pytest.raises(AgentError, match=r"unlabelled_001\.yaml was not written by 'sample'"):
+        MailLabels(tmp_path / "b", BUILT_IN).items()

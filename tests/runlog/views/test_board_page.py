@@ -31,6 +31,7 @@ def test_it_says_what_is_done_with_mail_how_rightly_and_on_what_that_rests() -> 
     assert "1 reply that passed every check" in text
     assert text.count("We are sorry that your device") == 1
     assert "It did not pass its test: 3 of 4 cases" in text
+    assert "where 99% were asked for: Eval failed (&lt;99% threshold) ·" in text
 
 
 def test_what_is_not_known_is_called_so() -> None:

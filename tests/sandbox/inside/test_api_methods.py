@@ -51,13 +51,20 @@ def _sections() -> dict[str, list[str]]:
 @cache
 def _table() -> dict[str, tuple[set[str], set[str]]]:
     """Section → methods that work, and methods that are refused, from the documents."""
-    lines = PAGE.read_text(encoding="utf-8").partition("| section | works | 501 |")[2].partition("\n\n")[0].splitlines()
-    rows = [[_names(cell) for cell in line.split("|")[1:4]] for line in lines[2:]]
-    return {section: (works, refused) for (section,), works, refused in rows if section in _sections()}
+    lines = PAGE.read_text(encoding="utf-8").partition("| section | works |")[2].partition("\n\n")[0].splitlines()
+    told = {line.split("|")[1].strip(" `"): line.split("|")[2] for line in lines[2:]}
+    table = {}
+    for section, methods in _sections().items():
+        cell = told.pop(section, "")
+        named = {method for method in methods if any(map(method.startswith, _names(cell)))}
+        works = set(methods) - named if cell.strip().startswith("all") else named
+        table[section] = works, set(methods) - works
+    assert not told, "sections that the client does not have"
+    return table
 
 
 def _names(cell: str) -> set[str]:
-    return set(re.findall(r"`(\w+)`", cell))
+    return set(re.findall(r"`(\w+)…?`", cell))
 
 
 def _methods() -> Iterator[tuple[str, str]]:

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from running_sandbox import Box, refused
 
-from guarantee_email_agent.sandbox.inside.interpreters import MAX_SESSIONS
-
 
 @pytest.fixture
 def session(box: Box) -> str:
@@ -98,14 +96,6 @@ def test_sessions_are_listed_and_ended(box: Box, session: str) -> None:
         box.real.jupyter.delete_session(session)
     box.real.jupyter.delete_sessions()
     assert box.real.jupyter.list_sessions().data.sessions == {}
-
-
-@pytest.mark.slow
-def test_old_sessions_make_room(box: Box) -> None:
-    for number in range(MAX_SESSIONS + 2):
-        _run(box, f"one-{number}", "1")
-    assert len(box.real.jupyter.list_sessions().data.sessions) == MAX_SESSIONS
-    assert "one-0" not in box.real.jupyter.list_sessions().data.sessions
 
 
 def test_a_kernel_that_is_not_there_is_refused(box: Box) -> None:

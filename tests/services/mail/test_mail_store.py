@@ -18,7 +18,7 @@ import pytest
 from mail_stores import REPLY, counts, ids, refused
 
 from guarantee_email_agent.services.mail.imap import ImapMailbox
-from guarantee_email_agent.services.mail.mail_store import KEYWORDS, MailStore, MarkedMailStore, SearchableMailStore
+from guarantee_email_agent.services.mail.mail_store import KEYWORDS, MailStore, OwnMailStore
 from guarantee_email_agent.services.mail.maildir import Maildir
 from guarantee_email_agent.services.ports import InboxFilter, MarkedMail
 
@@ -154,7 +154,7 @@ def test_a_mail_is_found_by_its_message_id_whatever_became_of_it(inbox: Inbox) -
     raw = RAW.replace(b"Subject", b"Message-ID: <one@example.org>\r\nSubject")
     inbox.deliver(raw)
     inbox.deliver(RAW.replace(b"Subject", b"Message-ID: <other@example.org>\r\nSubject"))
-    assert isinstance(inbox.store, SearchableMailStore)
+    assert isinstance(inbox.store, OwnMailStore)
     found = inbox.store.find_mail("<one@example.org>")
     assert found is not None
     inbox.store.mark(found, "answered")
@@ -165,7 +165,7 @@ def test_a_mail_is_found_by_its_message_id_whatever_became_of_it(inbox: Inbox) -
 @pytest.mark.parametrize("message_id", ["<nobody@example.org>", "<ne@example.org>", "<ONE@example.org>"])
 def test_another_message_id_finds_nothing(inbox: Inbox, message_id: str) -> None:
     inbox.deliver(RAW.replace(b"Subject", b"Message-ID: <one@example.org>\r\nSubject"))
-    assert isinstance(inbox.store, SearchableMailStore)
+    assert isinstance(inbox.store, OwnMailStore)
     assert inbox.store.find_mail(message_id) is None
 
 
@@ -174,7 +174,7 @@ def test_every_mail_is_listed_with_its_mark(inbox: Inbox) -> None:
     inbox.deliver(RAW.replace(b"SN12345", b"SN54321"))
     first, second = ids(inbox.store)
     inbox.store.mark(first, "quarantined")
-    assert isinstance(inbox.store, MarkedMailStore)
+    assert isinstance(inbox.store, OwnMailStore)
     assert set(inbox.store.list_mails()) == {MarkedMail(first, "quarantined"), MarkedMail(second, None)}
 
 
@@ -183,7 +183,7 @@ def test_a_mail_whose_mark_is_taken_off_is_listed_again(inbox: Inbox) -> None:
     inbox.add_flag("\\Seen")
     (mail_id,) = ids(inbox.store)
     inbox.store.mark(mail_id, "handed_over")
-    assert isinstance(inbox.store, MarkedMailStore)
+    assert isinstance(inbox.store, OwnMailStore)
     for _ in range(2):
         inbox.store.unmark(mail_id)
         assert ids(inbox.reopen()) == [mail_id]
@@ -194,7 +194,7 @@ def test_a_mail_that_is_gone_has_no_mark_to_take_off(inbox: Inbox) -> None:
     inbox.deliver(RAW)
     (mail_id,) = ids(inbox.store)
     inbox.empty()
-    assert isinstance(inbox.store, MarkedMailStore)
+    assert isinstance(inbox.store, OwnMailStore)
     with refused("mail_not_found"):
         inbox.store.unmark(mail_id)
 

@@ -62,13 +62,6 @@ def test_what_is_typed_is_a_call(person: Person, typed: str, name: str, argument
     assert (call.name, call.arguments) == (name, arguments)
 
 
-def test_lines_typed_ahead_are_read_one_by_one(person: Person) -> None:
-    person.types("ls\npwd\n:done 42\n")
-    agent = person.agent()
-    calls = [agent.next_step(()).calls[0] for _ in range(3)]
-    assert [call.arguments for call in calls] == [{"command": "ls"}, {"command": "pwd"}, {"result": "42"}]
-
-
 def test_slips_are_explained_and_asked_again(person: Person) -> None:
     person.types(":nonesuch\n:file_list {path}\n:file_list [1]\n:tools\n:done 42\n")
     person.agent().next_step(())

@@ -164,15 +164,13 @@ class History:
     def left_open(self) -> list[str]:
         """The mails without an outcome that lie somewhere, and that nobody knows to be with people.
 
-        Who only observes leaves what another agent has begun.
+        Who only observes leaves what another agent has begun, and `status` has those whose release was cut short.
         """
         if self.administration.mode == "observe":
             return []
-        places = set(self.ledger.mail_keys().values())
-        rows = self.ledger.mails()
-        return [
-            row.mail_key for row in rows if not row.outcome and row.reason != NOT_WAITING and row.mail_key in places
-        ]
+        unmarked, rows = self.ledger.unmarked(), self.ledger.mails()
+        waiting = [row for row in rows if row.outcome is None and row.reason != NOT_WAITING]
+        return [row.mail_key for row in waiting if row.mail_key in unmarked]
 
     def _stays_unmarked(self, letter: Letter) -> bool:
         """Whether it was observed, or ended otherwise and only agents run that do no more than observe."""

@@ -74,3 +74,8 @@ class LedgerInMemory:
     def mail_keys(self) -> dict[str, str]:
         """Which mail lies at each location."""
         return dict(self._driver.execute("SELECT place, mail_key FROM ledger_places"))
+
+    def unmarked(self) -> set[str]:
+        """The mails that bear no mark somewhere, as far as the ledger knows."""
+        rows = self._driver.execute("SELECT mail_key FROM ledger_places WHERE marked_at IS NULL")
+        return {key for (key,) in rows}

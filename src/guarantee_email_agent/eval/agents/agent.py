@@ -7,7 +7,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, Self
@@ -27,7 +27,7 @@ _LEAST_SECRET: Final = 6  # characters; what is shorter stands in many a text by
 class AgentTask:
     """One scenario for an agent. urls: of the MCP servers, by name. timeout_s: seconds it has.
 
-    email, task: None for what the scenario has not.
+    email, task: None for what the scenario has not. said: the turns before, each with what it `says` and the `answer`.
 
     environment: where its language model is reached, where that goes through us.
     stopped_by: says why the agent has to stop at once, or None; may be asked from any thread.
@@ -39,6 +39,7 @@ class AgentTask:
     stopped_by: Callable[[], str | None]
     task: object = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    said: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +85,12 @@ class Deadline:
 def task_as_json(task: AgentTask, servers: Mapping[str, Any]) -> str:
     """One line."""
     given = {name: value for name, value in (("email", task.email), ("task", task.task)) if value is not None}
-    environment = {"environment": dict(task.environment)} if task.environment else {}
-    return json.dumps({**given, "mcp_servers": servers, **environment})
+    if task.environment:
+        given["environment"] = dict(task.environment)
+    if task.said:
+        roles = (("user", "says"), ("assistant", "answer"))
+        given["conversation"] = [{"role": role, "content": turn[key]} for turn in task.said for role, key in roles]
+    return json.dumps({**given, "mcp_servers": servers})
 
 
 def http_servers(task: AgentTask) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTra
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.model_gateway import GatewayRun, ModelGateway
 from guarantee_email_agent.eval.agents.own_agent import SkippingEventLoop, services_over_mcp
-from guarantee_email_agent.eval.checks import check_at_most, check_verdict
+from guarantee_email_agent.eval.checks import check_answer, check_at_most, check_verdict
 from guarantee_email_agent.eval.mock_mail import mail_as_json, raw_mail
 from guarantee_email_agent.eval.mocks import Mocks
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
@@ -194,19 +194,21 @@ class AgentEvaluation:
 
         started = time.monotonic()
         try:
-            run = self._agent.run(
-                AgentTask(mail, urls, self._options.timeout_s, stopped_by, case.input.task, environment)
-            )
+            task = AgentTask(mail, urls, self._options.timeout_s, stopped_by, case.input.task, environment)
+            run, said, turn_checks = self._converse(case, task, served.tools)
         finally:
             self._server.withdraw({**urls, **({"": gateway} if gateway else {})})
         elapsed_ms = round((time.monotonic() - started) * 1000)
         failure = served.stopped_by or (None if model is None else model.failure) or run.failure
         actual = observed_output(served.mocks, None) | {"error": failure, "processing_time_ms": elapsed_ms}
-        actual["answer"] = _answer_of(run)
+        actual["answer"] = said[0]["answer"]
+        if case.turns:
+            actual["turns"] = said
         if case.input.world:
             actual["world"] = served.world.as_dict()
         actual |= runner.language_of_reply(case.expected_output, actual)
         checks = _checks(case, served.mocks, actual, failure, None if model is None else model.meter.total)
+        checks += turn_checks
         trace = _trace_of(run, served.tools)
         record = build_record(case, trace, actual, mail)
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
@@ -220,6 +222,26 @@ class AgentEvaluation:
             judgement=None if verdict is None else verdict.as_dict(),
             step_ms=trace.step_ms,
         )
+
+    def _converse(
+        self, case: EvalTestCase, task: AgentTask, tools: ToolMocks
+    ) -> tuple[AgentRun, list[dict[str, Any]], list[Check]]:
+        """The last run, what was said and answered in each turn, and what was judged of the turns after the first."""
+        assert self._agent is not None
+        run = self._agent.run(task)
+        said, checks = [{"says": task.task, "answer": _answer_of(run)}], list[Check]()
+        for number, turn in enumerate(case.turns, 2):
+            unmet = [check for check in check_answer(turn.condition, said[-1]) if not check.passed]
+            if (why := run.failure or (f"the answer before it: {unmet[0].reason}" if unmet else None)) is not None:
+                checks.append(Check("turns", f"turn {number} was never reached: {why}"))
+                break
+            made = len(tools.calls)
+            run = self._agent.run(replace(task, email=None, task=turn.says, said=tuple(said)))
+            said.append({"says": turn.says, "answer": _answer_of(run)})
+            actual = {"answer": said[-1]["answer"], "calls": [call.as_dict() for call in tools.calls[made:]]}
+            judged = turn.expected_output.checks(actual)
+            checks += [check._replace(name=f"turn {number}: {check.name}") for check in judged]
+        return run, said, checks
 
 
 def find_agent(options: AgentOptions) -> AgentUnderTest | None:

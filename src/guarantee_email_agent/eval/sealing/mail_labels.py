@@ -28,7 +28,7 @@ from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.text import printable
 
 _NUMBER_AT_END: Final = re.compile(r"_(\d{1,6})$")
-_MAX_BYTES: Final = 1 << 22
+_MAX_BYTES: Final = 1 << 24
 _SEVERITIES: Final = (
     ("ordinary", "ordinary: counts in the pass rate"),
     ("critical", "critical: where it goes wrong, the gate is failed, whatever the rate"),
@@ -58,7 +58,7 @@ class MailLabels:
     def __init__(self, folder: Path, config: Config) -> None:
         """Raises InstructionError, and EvalError for a folder that is no sample any more."""
         if read_manifest(folder).kind != "development":
-            raise _wrong(f"{folder} is sealed, or was. Its labels stay")
+            raise label_error(f"{folder} is sealed, or was. Its labels stay")
         self.title = f"Mails of {printable(folder.name)}"
         self._folder, self._config = folder, config
         self._instructions = instruction_files(config).load()
@@ -74,16 +74,16 @@ class MailLabels:
         )
         outcome, number = self._outcomes.get(values.get("outcome", "")), values.get("number", "").strip()
         if path is None or outcome is None or values.get("severity") not in dict(_SEVERITIES):
-            raise _wrong("Choose what should become of the mail, and how bad it is where something else does")
-        data = _read(path)
+            raise label_error("Choose what should become of the mail, and how bad it is where something else does")
+        data = read_item(path, "sample", "input/email")
         mail = data["input"]["email"]
         text = f"{mail['subject']}\n{mail['body']}"
         if outcome.look_up is None and number:
-            raise _wrong(
+            raise label_error(
                 f"{outcome.scenario} rests on no single number. Leave the number out, or choose another outcome"
             )
         if outcome.look_up is not None and not (number_key(number) and stands_in(number, text)):
-            raise _wrong("Give the number that is to be looked up, as it stands in the mail")
+            raise label_error("Give the number that is to be looked up, as it stands in the mail")
         scenario_id = f"{outcome.scenario.replace('-', '_')}_{item}"
         target = path.with_name(f"{scenario_id}.yaml")
         changed = self._labelled(data, scenario_id, outcome, number, is_critical=values["severity"] == "critical")
@@ -92,10 +92,10 @@ class MailLabels:
             if target != path:
                 path.unlink()
         except OSError as error:
-            raise _wrong(f"{target} cannot be written ({error.strerror}). Check its folder") from None
+            raise label_error(f"{target} cannot be written ({error.strerror}). Check its folder") from None
 
     def _item(self, number: str, path: Path) -> LabelItem:
-        data = _read(path)
+        data = read_item(path, "sample", "input/email")
         mail = data["input"]["email"]
         names = ("from", "to", "received", "attachments", "headers")
         facts = "\n".join(f"{name}: {mail[name]}" for name in names if mail.get(name))
@@ -183,28 +183,34 @@ def _label_of(data: Mapping[str, Any]) -> dict[str, str]:
 
 def _spelled(number: str) -> str:
     """A pattern of a number, however it is spelled."""
-    between = r"[\W_]*"
+    between = r"[\W_]*+"  # possessive: there is one way to match it
     return f"^(?i:{between}(SN)?{between}{between.join(number_key(number))}{between})$"
 
 
 def _number_of(file: str) -> str:
     match = _NUMBER_AT_END.search(Path(file).stem)
     if match is None:
-        raise _wrong(f"{file} was not drawn by 'sample'. Take it out of the folder")
+        raise label_error(f"{file} was not drawn by 'sample'. Take it out of the folder")
     return match[1]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_item(path: Path, command: str, *paths: str) -> dict[str, Any]:
+    """The mapping in a file that `command` wrote, which holds a mapping at each path. Raises EvalError."""
     try:
         documents = load_documents(read_text(path, _MAX_BYTES))
     except InputFileError as error:
-        raise _wrong(f"{path}: {error.message}") from None
+        raise label_error(f"{path}: {error.message}") from None
     data = documents[0] if len(documents) == 1 else None
-    met = data.get("input") if isinstance(data, dict) else None
-    if not (isinstance(data, dict) and isinstance(met, dict) and isinstance(met.get("email"), dict)):
-        raise _wrong(f"{path} was not drawn by 'sample'. Take it out of the folder")
+    if not (isinstance(data, dict) and all(_holds(data, each) for each in paths)):
+        raise label_error(f"{path} was not written by '{command}'. Take it out of the folder")
     return data
 
 
-def _wrong(problem: str) -> EvalError:
+def _holds(data: object, path: str) -> bool:
+    for name in path.split("/"):
+        data = data.get(name) if isinstance(data, dict) else None
+    return isinstance(data, dict)
+
+
+def label_error(problem: str) -> EvalError:
     return EvalError(printable(problem), "eval_label_invalid")

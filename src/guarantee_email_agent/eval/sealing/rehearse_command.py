@@ -22,16 +22,17 @@ from guarantee_email_agent.eval.capture.scenario_file import anonymous_mail
 from guarantee_email_agent.eval.dry_run import DryRun
 from guarantee_email_agent.eval.look_up_source import LookUpSource
 from guarantee_email_agent.eval.previous_reply import reply_of_thread
+from guarantee_email_agent.eval.sealing.mail_labels import label_error, read_item
 from guarantee_email_agent.eval.sealing.past_mails import Inbox, PastMails, Period, find_mails, past_mails, read_mail
 from guarantee_email_agent.eval.sealing.sample_command import make_new_folder, shaped_anonymizer
 from guarantee_email_agent.files.report_files import write_whole
-from guarantee_email_agent.files.text_file import InputFileError, read_text, write_new_file
-from guarantee_email_agent.files.yaml import dump, load_documents
+from guarantee_email_agent.files.text_file import write_new_file
+from guarantee_email_agent.files.yaml import dump
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.runlog.labelling import LabelField, LabelItem
 from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.services.ports import Thread
-from guarantee_email_agent.utils.errors import EXIT_SUCCESS, EvalError, ProcessingError
+from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ProcessingError
 from guarantee_email_agent.utils.normalize import normalize_phrase
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.text import printable
@@ -45,7 +46,6 @@ _LABELS: Final = (
 )
 _MOST_BYTES: Final = 200_000  # of a mail that was sent: its text stands before what is attached
 _MOST_WORDS: Final = 2_000  # to compare takes the product of both
-_MAX_PAIR_BYTES: Final = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,14 +180,14 @@ class PairLabels:
     def save(self, item: str, values: Mapping[str, str]) -> None:
         path = next((path for path in self._folder.glob(PAIRS) if path.stem == item), None)
         if path is None or values.get("label") not in dict(_LABELS):
-            raise _wrong("Choose what you think of the agent's answer")
+            raise label_error("Choose what you think of the agent's answer")
         try:
-            write_whole(path, dump(_read(path) | {"label": values["label"]}).encode())
+            write_whole(path, dump(read_item(path, "rehearse", "mail", "agent") | {"label": values["label"]}).encode())
         except OSError as error:
-            raise _wrong(f"{path} cannot be written ({error.strerror}). Check its folder") from None
+            raise label_error(f"{path} cannot be written ({error.strerror}). Check its folder") from None
 
     def _item(self, path: Path) -> LabelItem:
-        pair = _read(path)
+        pair = read_item(path, "rehearse", "mail", "agent")
         mail, agent, people = pair["mail"], pair["agent"], pair.get("people") or {}
         told = "\n".join(f"{name}: {agent[name]}" for name in ("outcome", "scenario", "reasons") if name in agent)
         texts = (
@@ -197,18 +197,3 @@ class PairLabels:
         )
         label = str(pair.get("label", ""))
         return LabelItem(path.stem, texts, (LabelField("label", "What the agent does is", _LABELS, label),), label)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        documents = load_documents(read_text(path, _MAX_PAIR_BYTES))
-    except InputFileError as error:
-        raise _wrong(f"{path}: {error.message}") from None
-    data = documents[0] if len(documents) == 1 else None
-    if not (isinstance(data, dict) and all(isinstance(data.get(name), dict) for name in ("mail", "agent"))):
-        raise _wrong(f"{path} was not written by 'rehearse'. Take it out of the folder")
-    return data
-
-
-def _wrong(problem: str) -> EvalError:
-    return EvalError(printable(problem), "eval_label_invalid")

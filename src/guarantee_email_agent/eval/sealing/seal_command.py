@@ -55,7 +55,7 @@ def seal_suite(options: SealOptions, config: Config, stream: TextStream) -> int:
         raise _refused(folder, "has no mail. Draw some with 'sample'")
     place = folder if config.source is None else config.source.parent
     state = GitQuestion(place).answer()
-    revision = f"version {__version__}" if state is None else f"{state[0][:12]}{'+' if state[1] else ''}"
+    revision = __version__ if state is None else f"{state[0][:12]}{'+' if state[1] else ''}"
     sealed = replace(
         manifest,
         kind="sealed",

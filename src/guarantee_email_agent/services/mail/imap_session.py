@@ -43,6 +43,7 @@ _PASSING: Final = re.compile(
 _BACKOFF_MS: Final = re.compile(r"Suggested Backoff Time: (\d{1,9}) milliseconds", re.IGNORECASE)
 _LONGEST_BACKOFF_S: Final = 900.0
 _UNASKED: Final = frozenset({b"SEQ", b"UID", b"FLAGS", b"MODSEQ"})  # what any answer to FETCH may hold as well
+_MAX_BREAKS: Final = 50
 _Result = TypeVar("_Result")
 
 
@@ -54,41 +55,36 @@ class BrokenAtMailsError(IMAPClientAbortError):  # type: ignore[misc]
 class Breaks:
     """The mails of one folder, by UID, that its connection broke at, which outlives it.
 
-    mails: each broke it alone, and others did not. suspects: one of them did.
+    mails: each of these broke it alone, twice. groups: of each of these at least one mail did.
     """
 
     mails: set[int] = field(default_factory=set)
-    suspects: set[int] = field(default_factory=set)
-    _unproved: bool = False
+    groups: list[list[int]] = field(default_factory=list)
+    _in_a_row: int = 0
 
-    def parts(self, uids: Sequence[int]) -> list[Sequence[int]]:
-        """What to ask for, one after the other; where it broke before, half as many."""
-        asked = [uid for uid in uids if uid not in self.mails]
-        parts: list[Sequence[int]] = [clean] if (clean := [uid for uid in asked if uid not in self.suspects]) else []
-        left = [uid for uid in asked if uid in self.suspects]
-        while left:
+    def parts(self, uids: Sequence[int]) -> list[list[int]]:
+        """What to ask for, one after the other: in halves where the connection broke before."""
+        asked = set(uids) - self.mails
+        parts = [[uid for uid in uids if uid in asked.difference(*self.groups)]]
+        for group in self.groups:
+            left = [uid for uid in group if uid in asked]
             half = (len(left) + 1) // 2
-            parts.append(left[:half])
-            left = left[half:]
-        return parts
+            parts += left[:half], left[half:]
+        return [part for part in parts if part]
 
     def passed(self, part: Sequence[int]) -> None:
-        self.suspects.difference_update(part)
-        self._unproved = False
+        self.groups = [left for group in self.groups if (left := [uid for uid in group if uid not in part])]
 
-    def broke(self, part: Sequence[int]) -> bool:
-        """Whether another connection may find out which mail it was. False: it breaks at any."""
-        if len(part) > 1 or not self.suspects.issuperset(part):
-            self.suspects = set(part)
-            return True
-        if self._unproved:
-            self.mails.clear()
-            self.suspects.clear()
-            return False
-        self.mails.update(part)
-        self.suspects.clear()
-        self._unproved = True
-        return True
+    def broke(self, part: list[int]) -> bool:
+        """Whether the next connection is to go on at once. False: the server is given a rest."""
+        is_known = len(part) == 1 and part in self.groups
+        self.passed(part)
+        if is_known:
+            self.mails.update(part)
+        else:
+            self.groups.append(part)
+        self._in_a_row = (self._in_a_row + 1) % _MAX_BREAKS
+        return self._in_a_row > 0
 
 
 class FolderClient(IMAPClient):  # type: ignore[misc]

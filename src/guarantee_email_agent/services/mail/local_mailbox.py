@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import count
 from operator import methodcaller
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from guarantee_email_agent.services.blocking import BlockingService
 from guarantee_email_agent.services.call_errors import forbid_repeat
-from guarantee_email_agent.services.mail.mail_store import (
-    MailStore,
-    MarkedMailStore,
-    OwnedMailStore,
-    SearchableMailStore,
-)
+from guarantee_email_agent.services.mail.mail_store import OwnMailStore
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
     DraftState,
@@ -30,13 +25,6 @@ from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.retry import Backoff
 
 _PROOF_BACKOFF: Final = Backoff(0.25, growth=1.5, longest_s=2.0)
-
-
-class OwnMailStore(MailStore, SearchableMailStore, MarkedMailStore, OwnedMailStore, Protocol):
-    """What a Maildir and an IMAP mailbox both are."""
-
-    def list_sent(self, since: float, most_bytes: int) -> Sequence[bytes]:
-        """The beginning of each mail in the Sent folder since then, in seconds since 1970."""
 
 
 class LocalMailbox:

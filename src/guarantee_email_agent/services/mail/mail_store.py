@@ -96,16 +96,11 @@ class MailStore(Protocol):
 
 
 @runtime_checkable
-class SearchableMailStore(Protocol):
-    """A mailbox in which a mail can be looked for."""
+class OwnMailStore(MailStore, Protocol):
+    """What a Maildir and an IMAP mailbox both are: it can be searched, marks come off, and it names its ledger."""
 
     def find_mail(self, message_id: str) -> str | None:
         """The id of the inbox's mail with exactly this Message-ID, whatever became of it; None where none has it."""
-
-
-@runtime_checkable
-class MarkedMailStore(Protocol):
-    """A mailbox whose marks can be listed and taken off."""
 
     def list_mails(self) -> Sequence[MarkedMail]:
         """Every mail, whatever became of it."""
@@ -113,16 +108,14 @@ class MarkedMailStore(Protocol):
     def unmark(self, mail_id: str) -> None:
         """Take its mark off: it is listed as one to answer again. Raises mail_not_found."""
 
-
-@runtime_checkable
-class OwnedMailStore(Protocol):
-    """A mailbox that bears a mark of the ledger that it is served with."""
-
     def find_owner(self) -> str | None:
         """The ledger's id; None where nobody has claimed the mailbox."""
 
     def claim_mailbox(self, ledger: str, take_over: bool = False) -> str:
         """Claim it unless another ledger has, or `take_over`; whose it is then."""
+
+    def list_sent(self, since: float, most_bytes: int) -> Sequence[bytes]:
+        """The beginning of each mail in the Sent folder since then, in seconds since 1970."""
 
 
 def mail_not_found(mail_id: str) -> ToolError:

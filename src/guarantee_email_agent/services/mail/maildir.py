@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import threading
 import time
 from collections import Counter
@@ -18,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
+from guarantee_email_agent.files.private_file import make_private_folder
 from guarantee_email_agent.services.mail.compose import compose
 from guarantee_email_agent.services.mail.mail_store import (
     INBOX_STATES,
@@ -28,7 +30,7 @@ from guarantee_email_agent.services.mail.mail_store import (
     mail_not_found,
     mail_unreadable,
 )
-from guarantee_email_agent.services.mail.maildir_files import rename_without_replacing
+from guarantee_email_agent.services.mail.maildir_files import rename_without_replacing, sync_directory
 from guarantee_email_agent.services.mail.maildir_folder import (
     PARTS,
     TRIES,
@@ -42,8 +44,7 @@ from guarantee_email_agent.services.mail.maildir_folder import (
 )
 from guarantee_email_agent.services.mail.maildir_keywords import KeywordLetters
 from guarantee_email_agent.services.mail.maildir_listing import MaildirListing, MailFile
-from guarantee_email_agent.services.mail.maildir_owner import MaildirOwner
-from guarantee_email_agent.services.mail.maildir_proofs import MaildirProofs
+from guarantee_email_agent.services.mail.maildir_proofs import AGENT_DIRECTORY, MaildirProofs
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
     DraftState,
@@ -61,10 +62,53 @@ POLL_S: Final = 0.5  # two stat calls each
 _TRASHED: Final = "T"
 _LEFT_ALONE: Final = frozenset("RDTF")  # replied, draft, trashed, flagged
 _SEEN: Final = frozenset("S")
+_LEDGER_ID: Final = re.compile(r"[0-9a-f]{16}")
 _TIME: Final = re.compile(r"(\d{1,12})\.(?:[^.]*M(\d{1,9}))?")
 
 _Renamed: TypeAlias = list[MailFile]
 """Mails whose file was no longer there under its name, to be added to."""
+
+
+class MaildirOwner:
+    """Which ledger a Maildir is served with: a file says so. Raises OSError, and ToolError for one that names none."""
+
+    def __init__(self, maildir: Path) -> None:
+        self._file = maildir / AGENT_DIRECTORY / "ledger"
+
+    def find(self) -> str | None:
+        """The ledger's id; None where nobody has claimed the Maildir."""
+        try:
+            text = self._file.read_text(encoding="ascii", errors="replace").strip()
+        except FileNotFoundError:
+            return None
+        if not _LEDGER_ID.fullmatch(text):
+            raise ToolError(
+                "mail_unsupported",
+                f"{self._file} does not say which ledger this Maildir is served with. Restore it, or remove it once "
+                "all agents but one are stopped",
+            )
+        return text
+
+    def claim(self, ledger: str, *, take_over: bool) -> str:
+        """Claim the Maildir for a ledger unless another has it; whose it is then. take_over: from any other, too."""
+        directory = self._file.parent
+        make_private_folder(directory)
+        temporary = directory / f"ledger.{secrets.token_hex(8)}"
+        try:
+            with open(temporary, "x", encoding="ascii") as file:
+                os.fchmod(file.fileno(), 0o600)
+                file.write(f"{ledger}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            if take_over:
+                os.replace(temporary, self._file)
+            else:
+                with suppress(FileExistsError):  # of two at once, one makes the link
+                    os.link(temporary, self._file)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_directory(directory)
+        return self.find() or ledger
 
 
 class Maildir:

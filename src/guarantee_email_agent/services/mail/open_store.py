@@ -18,8 +18,8 @@ from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.loopback import is_loopback
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.services.mail.local_mailbox import OwnMailStore
     from guarantee_email_agent.services.mail.mail_server import TokenSource
+    from guarantee_email_agent.services.mail.mail_store import OwnMailStore
     from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
 
 _MAX_SECRET_BYTES: Final = 4_000_000
