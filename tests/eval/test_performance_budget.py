@@ -44,7 +44,7 @@ def _counted(folder: Path, *, every: int) -> tuple[int, int, int]:
     """Calls, scenarios and modules of a run of some of the shipped scenarios, so of the real mix of mails."""
     folder.mkdir()
     suite = SHIPPED.parent / "evals" / "scenarios"
-    for file in (*sorted(suite.glob("*.yaml"))[::every], *suite.glob("*.eml")):
+    for file in (*sorted(suite.rglob("*_[0-9]*.yaml"))[::every], *suite.rglob("*.eml")):
         shutil.copy(file, folder)
     done = subprocess.run(
         [sys.executable, "-c", _COUNTED, "eval", "--no-store", "--eval-dir", folder],
