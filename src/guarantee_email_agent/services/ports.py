@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, get_args
 
-from guarantee_email_agent.utils.errors import IntegrationError
+from guarantee_email_agent.services.call_errors import MalformedAnswerError
 
 MailMark = Literal["answered", "drafted", "handed_over", "not_answered", "quarantined", "unknown"]
 """What became of a mail, as the mailbox keeps it. `drafted`: a reply to it waits for a person to send it."""
@@ -231,8 +231,5 @@ def parse_ticket_id(raw: object) -> str:
     """Raises IntegrationError `ticketing_malformed` for an answer without a usable ticket number."""
     value = raw.get("ticket_id") if isinstance(raw, Mapping) else None
     if not isinstance(value, str) or not TICKET_ID.fullmatch(value):
-        problem = "has no usable ticket_id"
-        raise IntegrationError(
-            f"The answer of ticketing {problem}. Check the service", "ticketing_malformed", {"problem": problem}
-        )
+        raise MalformedAnswerError("ticketing", "create_ticket", "has no usable ticket_id")
     return value
