@@ -106,14 +106,14 @@ BUGS = (
     Bug(
         "a mail that is given back forgets how far it was",
         "ledger/tables.py",
-        "    _STAGES, owner=None, attempts=",
-        '    _STAGES, stage="claimed", owner=None, attempts=',
+        "    owner=None,\n    attempts=mails.c.attempts - ",
+        '    stage="claimed",\n    owner=None,\n    attempts=mails.c.attempts - ',
     ),
     Bug(
         "a mail that fails for ever never uses up its tries",
-        "agent/memory.py",
-        "is_own := is_alone or before < self._successes",
-        "is_own := False",
+        "agent/mail_outcome.py",
+        "counts = await self._is_at_fault(step, claim, outage=outage)",
+        "counts = False",
     ),
     Bug(
         "an altered copy of a mail is answered as well",
