@@ -106,8 +106,8 @@ BUGS = (
     Bug(
         "a mail that is given back forgets how far it was",
         "ledger/tables.py",
-        "    owner=None,\n    attempts=mails.c.attempts - ",
-        '    stage="claimed",\n    owner=None,\n    attempts=mails.c.attempts - ',
+        "    _STAGES,\n    owner=None,\n    attempts=",
+        '    _STAGES,\n    stage="claimed",\n    owner=None,\n    attempts=',
     ),
     Bug(
         "a mail that fails for ever never uses up its tries",

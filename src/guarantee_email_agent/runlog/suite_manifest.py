@@ -13,7 +13,6 @@ from typing import Any, Final, Literal
 
 from guarantee_email_agent.files.fields import number, setting
 from guarantee_email_agent.files.problems import ProblemsError
-from guarantee_email_agent.files.report_files import write_whole
 from guarantee_email_agent.files.text_file import InputFileError, read_bytes, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
@@ -150,6 +149,8 @@ def keep_opening(folder: Path, opened: int, first: DistinctMails | None = None) 
     text += f"\nopened: {opened}\n"
     if first is not None:
         text += f"first_passed: {first.passed}\nfirst_total: {first.total}\n"
+    from guarantee_email_agent.files.report_files import write_whole  # every run reads one, few write it
+
     write_whole(path, text.encode())
 
 
