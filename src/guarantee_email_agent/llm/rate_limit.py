@@ -261,13 +261,13 @@ class RateLimiter:
             is_for_all = over_limit or self._overload.add_refusal(now)
             if permit.at >= self._paused_until:  # else it had been sent before the pause that holds already
                 self._refusals += 1
-            pause_s = _BACKOFF.delay_s(max(1, self._refusals)) if retry_after_s is None else retry_after_s
-            pause_s *= 1 + JITTER_SHARE * self._jitter()
+            asked_s = _BACKOFF.delay_s(max(1, self._refusals)) if retry_after_s is None else retry_after_s
+            pause_s = asked_s * (1 + JITTER_SHARE * self._jitter())
             if is_for_all and now + pause_s > self._paused_until:
                 logger.info("The model API refuses requests for now: none is sent for %.3g s", pause_s)
                 self._paused_until = now + min(pause_s, MAX_PAUSE_S)
                 self._is_overloaded = not over_limit
-        return pause_s
+        return asked_s
 
     def held_back_s(self) -> float:
         """Seconds until the next of the calls that wait may be sent; 0 where none waits."""
