@@ -87,7 +87,8 @@ def started(script: str, location: str, name: object) -> Iterator[subprocess.Pop
 def test_of_many_processes_one_wins_each_mail_and_one_takes_it_over(ledger_location: str, ledger_sql: Any) -> None:
     assert sorted(race(RACER, ledger_location, 8)) == [f"{number:032x} 1 1" for number in range(100)]
     ledger_sql.pass_time(LEASE_S + 1)
-    assert sorted(race(RACER, ledger_location, 3)) == [f"{number:032x} 2 2" for number in range(100)]
+    # A try that a crash cut short is none of the mail's own.
+    assert sorted(race(RACER, ledger_location, 3)) == [f"{number:032x} 2 1" for number in range(100)]
 
 
 def test_many_processes_that_admit_at_once_never_exceed_a_limit(ledger_location: str) -> None:
