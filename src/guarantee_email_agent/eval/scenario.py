@@ -266,6 +266,7 @@ class EvalExpectedOutput:
             checks = self.checks(reported_output(actual))
             return [*checks, *run_checks(partial(check_completed, actual, any(not each.passed for each in checks)))]
         body = actual.get("response_body")
+        has_state = self.state or self.nothing_else_changed
         return run_checks(
             partial(check_happened, "email_sent", self.email_sent, actual),
             partial(check_body_contains, self.response_body_contains, body),
@@ -281,7 +282,11 @@ class EvalExpectedOutput:
             partial(check_answer, self.answer, actual),
             partial(check_calls, self.calls, actual, ordered=self.ordered),
             partial(check_never_called, self.never_called, actual),
-            partial(_check_state, self.state, actual, nothing_else=self.nothing_else_changed),
+            *(
+                (partial(_check_state, self.state, actual, nothing_else=self.nothing_else_changed),)
+                if has_state
+                else ()
+            ),
             partial(check_processing_time, self.processing_time_ms, actual.get("processing_time_ms", 0)),
         )
 
@@ -324,10 +329,9 @@ class Turn:
 def _check_state(
     expected: Mapping[str, ExpectedTable], actual: Mapping[str, Any], *, nothing_else: bool
 ) -> Iterator[Check]:
-    if expected or nothing_else:
-        from guarantee_email_agent.eval.world import check_state  # few scenarios have a world
+    from guarantee_email_agent.eval.world import check_state  # few scenarios have a world
 
-        yield from check_state(expected, actual, nothing_else=nothing_else)
+    yield from check_state(expected, actual, nothing_else=nothing_else)
 
 
 @dataclass(frozen=True, slots=True)

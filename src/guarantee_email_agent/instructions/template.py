@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 TICKET_PLACEHOLDER = "{ticket_number}"
@@ -144,8 +144,10 @@ class ReplyTemplate(Conditional):
         pieces, spans = list[Piece](), dict[str, tuple[int, int]]()
         _gather(self.parts, facts, chosen, pieces, spans)
         values = _values(pieces, facts)
-        sentences = {name: _tidied("".join(values[first:end])) for name, (first, end) in spans.items()}
-        return _tidied("".join(values)) + "\n", sentences
+        joined = "".join(values)
+        text = _tidied(joined)
+        tidy = str.strip if len(text) == len(joined.strip()) else _tidied  # mostly there is nothing to tidy
+        return text + "\n", {name: tidy("".join(values[first:end])) for name, (first, end) in spans.items()}
 
     def pieces(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> list[Piece]:
         """Texts and placeholders of the reply, in order."""
@@ -165,11 +167,11 @@ class ReplyTemplate(Conditional):
                 offered.extend(OfferedSentence(sentence, group) for sentence in allowed)
         return tuple(offered)
 
-    def open_parts(self, facts: Mapping[str, str | None]) -> Iterator[ChoosableSentence | Choice]:
+    def open_parts(self, facts: Mapping[str, str | None]) -> list[ChoosableSentence | Choice]:
         """What the facts allow of optional sentences and of choices, in order."""
         return _open_parts(self.parts, facts)
 
-    def all_parts(self) -> Iterator[Part]:
+    def all_parts(self) -> list[Part]:
         """Every part at any depth, whatever the facts."""
         return _all_parts(self.parts)
 
@@ -216,24 +218,29 @@ def _gather(
             pieces.append(said.gap)
 
 
-def _open_parts(parts: Sequence[Part], facts: Mapping[str, str | None]) -> Iterator[ChoosableSentence | Choice]:
-    for part in parts:
+def _open_parts(parts: Sequence[Part], facts: Mapping[str, str | None]) -> list[ChoosableSentence | Choice]:
+    found, waiting = list[ChoosableSentence | Choice](), list(reversed(parts))
+    while waiting:
+        part = waiting.pop()
         if isinstance(part, Choice):
-            yield part
-        elif isinstance(part, Conditional) and part.holds(facts):
+            found.append(part)
+        elif isinstance(part, Conditional) and (not part.conditions or part.holds(facts)):
             if isinstance(part, ChoosableSentence):
-                yield part
+                found.append(part)
             else:
-                yield from _open_parts(part.parts, facts)
+                waiting += reversed(part.parts)
+    return found
 
 
-def _all_parts(parts: Sequence[Part]) -> Iterator[Part]:
-    for part in parts:
-        yield part
+def _all_parts(parts: Sequence[Part]) -> list[Part]:
+    found, waiting = list[Part](), list(reversed(parts))
+    while waiting:
+        found.append(part := waiting.pop())
         if isinstance(part, Choice):
-            yield from _all_parts(part.sentences)
+            waiting += reversed(part.sentences)
         elif isinstance(part, Conditional):
-            yield from _all_parts(part.parts)
+            waiting += reversed(part.parts)
+    return found
 
 
 def _values(pieces: Sequence[Piece], facts: Mapping[str, str | None]) -> list[str]:

@@ -26,7 +26,7 @@ def scenario_names(folder: str) -> Iterator[str]:
         within = waiting.pop()
         with os.scandir(os.path.join(folder, within) if within else folder) as scanned:
             found = list(scanned)
-            if within and any(entry.name == MANIFEST for entry in found):
+            if within and MANIFEST in [entry.name for entry in found]:
                 continue  # a suite of its own
             for entry in found:
                 if entry.name[0] in "._":
