@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -51,7 +52,7 @@ class RefusedError(LLMError):
 
 
 @dataclass(frozen=True)
-class ApiModel(ModelClient):
+class ApiModel(ModelClient, ABC):
     """A LanguageModel of the port. `create` raises LLMError and nothing else.
 
     A subclass says which SDK it is for, and how that one is asked.
@@ -151,16 +152,16 @@ class ApiModel(ModelClient):
         return url
 
     @classmethod
+    @abstractmethod
     def _connect(cls, sdk: Any, **options: Any) -> Any:
         """The SDK's client."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _send(self, request: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
         """The answer in the port's shape and its headers. request: one of the port, as it is to be sent.
 
         The answer is None where it is none. Raises what the SDK raises.
         """
-        raise NotImplementedError
 
     async def create(self, **request: Any) -> Any:
         """The API's answer. Raises LLMError once no attempt is left, or where another one could not help."""
