@@ -78,7 +78,7 @@ class Api:
         path = request.path.rstrip("/")
         if (request.method, path) == ("POST", "/v1/file/upload") and "path" in request.query:
             return success(*self._files.upload_entry(request.query, request.body))
-        if path.startswith(("/v1/browser", "/json/")):
+        if path.startswith("/v1/browser"):
             return await self._browse(request)
         if (handler := self._routes.get((request.method, path))) is not None:
             return await handler(request.arguments())
@@ -115,8 +115,7 @@ class Api:
         if self._browser is None:
             from .browser_driver import BrowserProcess, BrowserSettings  # most sandboxes need none
 
-            settings = BrowserSettings(relay=self._config["relay"], **self._config["browser"])
-            self._browser = BrowserProcess(self._starter, settings)
+            self._browser = BrowserProcess(self._starter, BrowserSettings(**self._config["browser"]))
         reply: Reply = await self._browser.reply(request)
         return reply
 
