@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
@@ -29,7 +28,6 @@ from guarantee_email_agent.sandbox import require_sandbox
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.sandbox import SandboxKind, usual_limits
 from guarantee_email_agent.solving.agents.agent import AgentFactory
-from guarantee_email_agent.solving.agents.human_agent import human_agent_factory
 from guarantee_email_agent.solving.agents.program_agent import program_agent_factory
 from guarantee_email_agent.solving.agents.script_agent import script_agent_factory
 from guarantee_email_agent.solving.run_limits import Interruption, RunLimits
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-AgentKind = Literal["llm", "script", "command", "human"]
+AgentKind = Literal["llm", "script", "command"]
 JUDGE_MARGIN_S: Final = 3600.0
 """Seconds that a sandbox may live on for its judge."""
 
@@ -129,8 +127,6 @@ def _agent_factory(options: SolveOptions, load_config: Callable[[], Config]) -> 
             return script_agent_factory(options.script)
         case "command":
             return program_agent_factory(options.command)
-        case "human":
-            return human_agent_factory(sys.stdin, options.jobs)
 
 
 def solve_command(
@@ -152,9 +148,6 @@ def solve_command(
     refuse_misplaced_reports(options.report_files.values(), folder=options.output_dir, tasks=options.directory)
     tasks = [to_work_on(task) for task in load_tasks(options.directory, options.output_dir)]
     is_local = options.executor == LOCAL
-    if not is_local and options.agent == "human":
-        problem = f"--agent human works at this terminal. Remove --executor {options.executor}"
-        raise ConfigurationError(problem, "cli_bad_usage")
     interruption = Interruption()
     runner = task_runner(
         options, load_config, interruption, started=started, open_sandbox=open_sandbox, connect=connect
