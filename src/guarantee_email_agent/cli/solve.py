@@ -68,7 +68,6 @@ def add_solve(commands: arguments.Commands) -> None:
         metavar="SECONDS",
         help="for each judge (default: as task.yaml says, else 60)",
     )
-    arguments.add_executor_option(parser)
     arguments.add_allow_option(parser)
     arguments.add_report_options(parser, "verdict")
     parser.add_argument(
