@@ -22,7 +22,6 @@ from guarantee_email_agent.runlog.records import CaseResult
 from guarantee_email_agent.utils.errors import AgentError, TaskError
 from guarantee_email_agent.utils.text import printable
 
-INSPECT: Final = "inspect"
 _LARGE: Final = 4_000_000
 _SAID_LATER: Final = frozenset({"eval", "digests", "timings", RECORD_DIR})
 """What a later judge adds, or whoever reads the file; the rest is what the agent did."""
@@ -112,29 +111,19 @@ def _reference(kept: object) -> RecordReference | None:
 
 def _place(reference: RecordReference) -> RecordPlace:
     path, extent = Path(reference.file), Extent(reference.number, reference.start, reference.length)
-    if reference.form == INSPECT:
-        from guarantee_email_agent.judging.inspect_log import inspect_log
-
-        log = inspect_log(path)
-        list(log.scan())  # a log in a zip file knows its samples by then
-        return RecordPlace(log, extent)
     convert = converter(reference.form)
     file: RecordFile = JsonLinesFile(path, None, convert) if extent.number else SingleRecordFile(path, "", convert)
     return RecordPlace(file, extent)
 
 
 def converter(form: str | None) -> Convert | None:
-    """What makes a record of a transcript; None where it is one. form: as `--from` has it, but for `inspect`."""
+    """What makes a record of a transcript; None where it is one. form: as `--from` has it."""
     if not form:
         return None
     if form == "openai":
         from guarantee_email_agent.judging.openai_transcript import record_from_openai
 
         return record_from_openai
-    if form == "langchain":
-        from guarantee_email_agent.judging.langchain_transcript import record_from_langchain
+    from guarantee_email_agent.judging.langchain_transcript import record_from_langchain
 
-        return record_from_langchain
-    from guarantee_email_agent.judging.inspect_log import record_from_inspect
-
-    return record_from_inspect
+    return record_from_langchain
