@@ -59,9 +59,6 @@ class TestLines:
     def test_an_interrupted_run(self) -> None:
         assert printed(PASSED, FAILED, planned=5).endswith("Interrupted: 2 of 5 were judged\n")
 
-    def test_a_pass_without_a_word(self) -> None:
-        assert format_graded(as_case(Graded("six", Verdict("passed")))) == "✓ six"
-
     def test_a_pass_is_one_line(self) -> None:
         assert format_graded(as_case(Graded("six", Verdict("passed", "one\n  two\n")))) == "✓ six: one two"
 

@@ -35,10 +35,6 @@ def test_what_a_judge_returns_is_its_verdict(tmp_path: Path, returned: dict[str,
     assert verdict.duration_ms > 0
 
 
-def test_a_judge_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
-    assert judge_source(tmp_path, f"\ufeffdef test(result): return {FINE}\n").verdict == "passed"
-
-
 def test_helpers_of_one_judge_are_not_those_of_another(tmp_path: Path) -> None:
     source = "import helper\ndef test(result): return {'passed': True, 'feedback': helper.WORD}\n"
     for name in ("one", "two"):

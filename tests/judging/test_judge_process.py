@@ -46,9 +46,6 @@ class TestRecordAndOutput:
         )
         assert verdict.output == "one\ntwo\nthree\nvier\\udc80 …\n"
 
-    def test_prints_without_a_line_end(self, ask: Ask) -> None:
-        assert ask('print("no end", end="")', OK).output == "no end"
-
 
 WRONG_SHAPES = {
     "return True": "returned True (bool), not a dict",
@@ -165,9 +162,6 @@ class TestValuesThatJsonLacks:
         assert verdict.verdict == "error"
         assert "returned details" in str(verdict.error)
 
-    def test_a_long_feedback(self, ask: Ask) -> None:
-        assert "1,000,000 are the most" in str(ask('return {"passed": True, "feedback": "x" * 10 ** 7}').error)
-
 
 class TestImports:
     def test_a_module_named_test_is_not_the_judge_itself(self, ask: Ask) -> None:
@@ -179,9 +173,6 @@ class TestImports:
         (folder / "test").mkdir()
         (folder / "test" / "__init__.py").write_text("WORD = 'package'\n", encoding="utf-8")
         assert ask("import test", 'return {"passed": True, "feedback": test.WORD}').feedback == "package"
-
-    def test_its_own_name_is_no_name_of_ours(self, ask: Ask) -> None:
-        assert ask('return {"passed": True, "feedback": __name__}').feedback == "judge_under_test"
 
     def test_a_compiled_file_beside_it_is_not_believed(self, ask: Ask, folder: Path) -> None:
         other = folder / "other.py"
@@ -290,12 +281,4 @@ class TestWhatAJudgeLeavesBehindInItsOwnProcess:
         verdict = ask(
             "threading.Thread(target=os._exit, args=(0,)).start(); time.sleep(600)", head="import os, threading, time"
         )
-        assert verdict.error == "ended its process with exit code 0 and without a verdict"
-
-    def test_a_judge_that_stops_itself(self, ask: Ask) -> None:
-        verdict = ask("os.kill(os.getpid(), signal.SIGSTOP)", OK, head="import os, signal", timeout_s=0.5)
-        assert verdict.error == "gave no verdict within 0.5 s"
-
-    def test_a_fork_whose_parent_goes(self, ask: Ask) -> None:
-        verdict = ask("if os.fork(): os._exit(0)", "time.sleep(0.1)", OK, head="import os, time")
         assert verdict.error == "ended its process with exit code 0 and without a verdict"

@@ -118,19 +118,6 @@ def test_no_mark_for_the_next_judge(ask: Ask, leave: str, find: str) -> None:
     assert ask(f"assert not ({find})", OK, head=head).error is None
 
 
-@pytest.mark.parametrize("pool", ["forked", "fresh", "plain-user"], indirect=True, scope="module")
-def test_with_namespaces_times_are_new_for_each_judge(ask: Ask, pool: JudgePool) -> None:
-    if not pool.isolation().namespaces:
-        pytest.skip(f"this machine has no namespaces for judges: {pool.isolation().why}")
-    look = (
-        "places = ('/proc/1', '/dev/pts', '/dev/shm', os.environ['TMPDIR'])",
-        "seen = [getattr(os.stat(place), f'st_{time}time_ns') for place in places for time in 'mc']",
-        'return {"passed": True, "feedback": "", "details": {"seen": seen}}',
-    )
-    first, second = (ask(*look, head="import os").details["seen"] for _ in range(2))
-    assert set(first) & set(second) == set()
-
-
 def test_nothing_of_ours_is_open_in_its_process(ask: Ask) -> None:
     look = (
         "opened = set()",

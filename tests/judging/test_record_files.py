@@ -113,12 +113,6 @@ class TestLines:
         [problem] = answers(index, None)
         assert said in str(problem)
 
-    def test_a_key_twice_is_an_error_of_its_task(self, tmp_path: Path) -> None:
-        index = find_in_lines(tmp_path, b'{"task_name": "six", "task_result": "1", "task_result": "2"}\n')
-        assert answers(index, "six") == [
-            '1: has the key "task_result" twice in one object. Remove one of them',
-        ]
-
     @pytest.mark.parametrize("at_end", [b"", b'\n{"task_name": "six", "task_result": "1"}'])
     def test_a_line_that_is_too_long_is_not_kept(
         self, tmp_path: Path, at_end: bytes, monkeypatch: pytest.MonkeyPatch

@@ -120,9 +120,6 @@ class TestAnswer:
         assert complete_record({"task_result": "5", **raw}, None)["status"] == "failed"
         assert complete_record({"task_result": "5", **raw, "status": "success"}, None)["status"] == "success"
 
-    def test_how_often_the_model_was_asked(self) -> None:
-        assert record_of_messages([ASKED, LOOKED, FOUND, Message("assistant", "5.00")])["iterations"] == 2
-
     def test_no_messages_at_all(self) -> None:
         with pytest.raises(TaskError, match="the transcript has no messages"):
             record_of_messages([])

@@ -19,7 +19,6 @@ from docker_engines import COMPOSE, NOTHING_LEFT, Engine, build_from_nothing
 from tasks_and_sandboxes import MakeTask
 from waiting import wait_until
 
-from guarantee_email_agent import cli
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.sandbox import SandboxLimits, docker, open_sandbox
 from guarantee_email_agent.sandbox.docker import compose_program
@@ -70,16 +69,6 @@ def test_a_dockerfile_is_built_run_limited_and_removed(
         assert docker.LABEL in container["Config"]["Labels"]
     assert real_engine.left() == NOTHING_LEFT
     assert list(contexts.iterdir()) == []
-
-
-def test_two_tasks_at_a_time_are_solved_and_judged(
-    real_engine: Engine, make_task: MakeTask, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("one", "two"):
-        task = build_from_nothing(make_task(name))
-    assert cli.run([*_arguments(task.directory.parent, tmp_path / "results", "echo 42"), "--jobs", "2"]) == 0
-    assert "✓ Passed: 2" in capsys.readouterr().out
-    assert real_engine.left() == NOTHING_LEFT
 
 
 def test_a_compose_file_runs_confined_and_leaves_nothing(
