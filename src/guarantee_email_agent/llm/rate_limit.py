@@ -5,11 +5,9 @@ answer that says so: calls that were begun meanwhile are not in it. So an answer
 level only when it is made; after that only a refusal corrects the level, since a bucket is known to be empty then.
 
 Where nothing is known of the limits, one call goes first, at the start as after a refusal, and each answer lets two
-more go: all at once would mostly be refused. Two refusals tell a limit: the bucket was empty at both, so what was let
-through in between is what came in. That grows a little with each answer, until the next refusal measures it anew.
+more go: all at once would mostly be refused.
 
-An API that is overloaded (HTTP 529) refuses some requests and answers others. While it answers most, only those wait
-that were refused; where it refuses one in five, or has answered nobody lately, nobody asks until the pause is over.
+An API that is overloaded (HTTP 529) refuses some requests and answers others: only those wait that were refused.
 """
 
 from __future__ import annotations
@@ -43,16 +41,11 @@ MAX_PAUSE_S: Final = 3600.0
 RECHECK_S: Final = 0.25
 """How soon one who waits notices that it need not, or is not to, wait any longer."""
 
-OVERLOADED_SHARE: Final = 0.2
-"""Of what came back lately: from this share of overloaded answers on all calls pause, and not the refused one alone."""
-
-_LATELY_S: Final = 5.0  # after which an answer counts half
 _UNANSWERED_S: Final = 30.0  # after which a call that was released alone is no longer waited for
 _BACKOFF: Final = Backoff(1.0, longest_s=30.0)
 _TOKENS_PER_CHARACTER: Final = 0.3
 _USUAL_OUTPUT: Final = 256
 JITTER_SHARE: Final = 0.1  # of a pause, by which several processes part
-_GROWTH: Final = 5e-4  # of a measured limit, with the first answer after a refusal; with the tenth ten times that
 _NOTHING_S: Final = 1e-6  # less than a clock tells
 
 
@@ -87,29 +80,6 @@ class Permit:
     characters: int
     at: float
     sent: Cost
-
-
-@dataclass(slots=True)
-class _Overload:
-    """How many calls were answered lately, and how many found the API overloaded; what is longer ago counts less."""
-
-    answered: float = 0.0
-    refused: float = 0.0
-    at: float = -inf
-
-    def fade(self, now: float) -> None:
-        faded = 0.5 ** ((now - self.at) / _LATELY_S)
-        self.answered, self.refused, self.at = self.answered * faded, self.refused * faded, now
-
-    def add_answer(self, now: float) -> None:
-        self.fade(now)
-        self.answered += 1
-
-    def add_refusal(self, now: float) -> bool:
-        """Whether so many are refused that nobody should ask."""
-        self.fade(now)
-        self.refused += 1
-        return self.refused > OVERLOADED_SHARE * (self.refused + self.answered)
 
 
 @dataclass(slots=True)
@@ -156,26 +126,19 @@ class RateLimiter:
         self._lock = threading.Lock()
         self._numbers = count()
         self._queue: list[tuple[int, Cost]] = []
-        self._closed = self._is_overloaded = False
+        self._closed = False
         self.reported: dict[LimitKind, int] = {}
         """The limits that the API has told, a minute."""
-        self._began_at: float | None = None
         self._paused_until = self._learnt_at = -inf
         self._refusals = 0
         self._releasable, self._released_at = inf if self._buckets else 1, -inf
-        self._is_measured, self._answers = False, 0
-        self._emptied_at, self._sent_when_emptied, self._refused_calls = -inf, 0.0, 0
-        self._measured_from: tuple[float, float] = (-inf, 0.0)  # when, and how many calls were let through until then
-        self._overload = _Overload()
         self._sent, self._answered = Cost(), Cost()
         self._answered_characters = 0
 
     @classmethod
-    def of(
-        cls, llm: Llm, clock: Clock, *, max_wait_s: float = inf, jitter: Callable[[], float] = random
-    ) -> RateLimiter:
+    def of(cls, llm: Llm, clock: Clock, *, max_wait_s: float = inf) -> RateLimiter:
         """With the limits of a configuration."""
-        return cls(clock, requests_per_minute=llm.requests_per_minute, max_wait_s=max_wait_s, jitter=jitter)
+        return cls(clock, requests_per_minute=llm.requests_per_minute, max_wait_s=max_wait_s)
 
     async def acquire(
         self, characters: int, max_tokens: int, number: int | None = None, *, not_before: float = -inf
@@ -227,10 +190,6 @@ class RateLimiter:
                 self._answered_characters += permit.characters
             self._refusals = 0
             self._releasable += 2
-            if self._is_measured:
-                self._answers += 1
-                self._buckets["requests"].per_minute *= 1 + _GROWTH * self._answers
-            self._overload.add_answer(now)
             self._learn(permit, headers, now)
             if self._buckets:
                 self._releasable = inf
@@ -245,28 +204,24 @@ class RateLimiter:
     ) -> float:
         """The API refused a call for now. The seconds of the pause that the call is to make, as the API asks for it.
 
-        Nobody sends anything meanwhile, unless the API is overloaded and answers most calls all the same.
-        retry_after_s: None where it does not say. over_limit: whether the call was over a limit (HTTP 429).
+        Where it was over a limit (HTTP 429), nobody sends anything meanwhile. retry_after_s: None where it does not
+        say.
         """
         with self._lock:
             now = self.clock.monotonic()
             self._change_levels(now, permit.cost)
             self._releasable = max(self._releasable, 1)
-            if over_limit:
-                self._learn(permit, headers, now)
-                if self._is_measured or not self._buckets:
-                    self._measure(permit, now)
-                self._empty_buckets(permit, headers, now)
-                self._releasable = inf if self._buckets else 1
-            is_for_all = over_limit or self._overload.add_refusal(now)
             if permit.at >= self._paused_until:  # else it had been sent before the pause that holds already
                 self._refusals += 1
             asked_s = _BACKOFF.delay_s(max(1, self._refusals)) if retry_after_s is None else retry_after_s
-            pause_s = asked_s * (1 + JITTER_SHARE * self._jitter())
-            if is_for_all and now + pause_s > self._paused_until:
-                logger.info("The model API refuses requests for now: none is sent for %.3g s", pause_s)
-                self._paused_until = now + min(pause_s, MAX_PAUSE_S)
-                self._is_overloaded = not over_limit
+            if over_limit:
+                self._learn(permit, headers, now)
+                self._empty_buckets(permit, headers, now)
+                self._releasable = inf if self._buckets else 1
+                pause_s = asked_s * (1 + JITTER_SHARE * self._jitter())
+                if now + pause_s > self._paused_until:
+                    logger.info("The model API refuses requests for now: none is sent for %.3g s", pause_s)
+                    self._paused_until = now + min(pause_s, MAX_PAUSE_S)
         return asked_s
 
     def held_back_s(self) -> float:
@@ -277,11 +232,6 @@ class RateLimiter:
     def close(self) -> None:
         """Nobody is to wait any more: whoever does, or would have to later, gets CancelledError."""
         self._closed = True
-
-    def limits(self) -> Mapping[LimitKind, float]:
-        """A minute's worth of each limit that is known."""
-        with self._lock:
-            return {kind: bucket.per_minute for kind, bucket in self._buckets.items()}
 
     def _estimate(self, characters: int, max_tokens: int) -> Cost:
         """By what the answers until now took for each character, and for each answer."""
@@ -308,7 +258,6 @@ class RateLimiter:
 
     def _take(self, entry: tuple[int, Cost], characters: int) -> Permit:
         now = self.clock.monotonic()
-        self._began_at = now if self._began_at is None else self._began_at
         self._queue.remove(entry)
         self._change_levels(now, entry[1], -1)
         self._releasable, self._released_at = max(self._releasable - 1, 0), now
@@ -325,34 +274,16 @@ class RateLimiter:
             return  # what was asked later knows better
         self._learnt_at = permit.at
         for kind, reported, remaining in reported_limits(headers):
-            if self._is_measured:
-                self._buckets.clear()
-                self._is_measured = False
             self.reported[kind] = reported
             limit = min(float(reported), self._configured.get(kind, inf))
             bucket = self._buckets.get(kind)
             if bucket is not None:
                 bucket.refill(now)
                 bucket.per_minute, bucket.level = limit, min(bucket.level, limit)
-            elif remaining is not None:  # of which the calls since then have taken more
+            else:  # of what is left the calls since then have taken more
                 since = self._sent.plus(permit.sent, -1).of(kind)
-                self._buckets[kind] = _Bucket(limit, min(remaining, limit) - since, permit.at)
-            else:  # as if it had been there from the first request on
-                began_at = permit.at if self._began_at is None else self._began_at
-                self._buckets[kind] = _Bucket(limit, limit - self._sent.of(kind), began_at)
-
-    def _measure(self, permit: Permit, now: float) -> None:
-        """A limit that nobody tells, from what was let through between this refusal and the one before."""
-        if permit.at > self._emptied_at:  # else it had been sent before that was known
-            self._measured_from = self._emptied_at, self._sent_when_emptied - self._refused_calls
-            self._emptied_at, self._sent_when_emptied, self._answers = now, self._sent.requests, 0
-        self._refused_calls += 1
-        began_at, before = self._measured_from
-        let_through = self._sent_when_emptied - self._refused_calls - before
-        if let_through > 0 and now > began_at > -inf:
-            limit = let_through * 60 / (self._emptied_at - began_at)
-            self._buckets["requests"] = _Bucket(limit, limit, now)
-            self._is_measured = True
+                left = limit if remaining is None else min(remaining, limit)
+                self._buckets[kind] = _Bucket(limit, left - since, permit.at)
 
     def _empty_buckets(self, permit: Permit, headers: Mapping[str, str], now: float) -> None:
         """Those that refused the call were empty when it came; where none is named, it may have been any."""
@@ -364,9 +295,8 @@ class RateLimiter:
                 bucket.level = min(bucket.level, (now - permit.at) * bucket.per_minute / 60)
 
     def _held_back_error(self, wait_s: float, not_before: float) -> LLMError:
-        now = self.clock.monotonic()
         # Of a call that waits alone the API said that it is overloaded.
-        is_overloaded = self._paused_until <= now < not_before or (self._is_overloaded and self._paused_until > now)
+        is_overloaded = self._paused_until <= self.clock.monotonic() < not_before
         why, code = (
             ("It is overloaded", "llm_overloaded") if is_overloaded else ("Its limit is reached", "llm_rate_limited")
         )
