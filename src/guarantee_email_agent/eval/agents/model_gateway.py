@@ -29,8 +29,7 @@ from guarantee_email_agent.llm.api_client import ApiModel
 from guarantee_email_agent.llm.openai_client import OpenAiModel, chat_usage
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage, request_digest
 from guarantee_email_agent.llm.rate_limit import Permit, RateLimiter, retry_after_s
-from guarantee_email_agent.llm.recording import Recordings
-from guarantee_email_agent.llm.recording_file import Exchange, RecordingName
+from guarantee_email_agent.llm.recording import Exchange, RecordingName, Recordings
 from guarantee_email_agent.llm.usage import ModelUsage, UsageMeter, cost_usd, usage_of
 from guarantee_email_agent.runlog.records import Usage
 from guarantee_email_agent.runlog.views.suite_report import describe_usage
@@ -151,11 +150,7 @@ class CaseModel:
         """Called once after the last run; what went wrong with the recording."""
         if self._recordings is None or self._gateway.replays or any(run.is_incomplete for run in self._runs):
             return None
-        try:
-            self._recordings.write([run.exchanges for run in self._runs])
-        except LLMError as error:
-            return error.message
-        return None
+        return self._recordings.write([run.exchanges for run in self._runs])
 
 
 class GatewayRun:
