@@ -309,17 +309,10 @@ def _http_client(sdk: Any) -> Any:
 
     try:
         return sdk.DefaultAsyncHttpxClient()
-    except OSError as error:
-        reason = getattr(error, "reason", None) or error.strerror or type(error).__name__
+    except (OSError, httpx2.InvalidURL, ValueError, ImportError) as error:
+        names = "SSL_CERT_FILE, SSL_CERT_DIR" if isinstance(error, OSError) else "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY"
         raise ConfigurationError(
-            f"SSL_CERT_FILE or SSL_CERT_DIR names no certificates that can be read ({reason}). Correct it, or "
-            "remove it",
-            "llm_bad_certificates",
-        ) from None
-    except (httpx2.InvalidURL, ValueError, ImportError):
-        raise ConfigurationError(
-            "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY or NO_PROXY names no proxy that can be used. Correct it, or remove it",
-            "llm_bad_proxy",
+            f"The environment lets nobody connect. Correct {names}, or remove them", "llm_bad_environment"
         ) from None
 
 
