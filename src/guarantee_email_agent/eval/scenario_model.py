@@ -12,7 +12,7 @@ from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.recording import RecordingClient, Recordings, ReplayClient
 from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage
-from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
 LlmMode = Literal["offline", "live", "record", "replay"]
@@ -73,11 +73,7 @@ class RecordedModel:
         """Where the API failed the scenario has failed, too, and what was recorded before stays."""
         if any(run.failed for run in self._runs):
             return None
-        try:
-            self._recordings.write([run.exchanges for run in self._runs])
-        except LLMError as error:
-            return error.message
-        return None
+        return self._recordings.write([run.exchanges for run in self._runs])
 
 
 class ReplayedModel:
