@@ -16,14 +16,13 @@ from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
-from guarantee_email_agent.runlog.database import StoreError
+from guarantee_email_agent.runlog.database import StoreError, temporary_store
 from guarantee_email_agent.runlog.distinct_mails import MailCounter
 from guarantee_email_agent.runlog.proof import suite_name
-from guarantee_email_agent.runlog.records import Case, CaseResult, InputSet, KeptRun, NewRun
+from guarantee_email_agent.runlog.records import Case, CaseResult, InputSet, KeptRun, NewRun, Outcome
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.runlog.stored_records import SuiteKey
-from guarantee_email_agent.runlog.temporary import temporary_store
-from guarantee_email_agent.runlog.views.run_report import RunOptions, RunOutcome
+from guarantee_email_agent.runlog.views.run_report import RunOptions
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.git_state import GitQuestion
 from guarantee_email_agent.utils.terminal import warn_on_stderr
@@ -96,7 +95,7 @@ class EvalRecorder:
         if time.monotonic() - self._checked_at >= _CHECK_S:
             self._pass_on()
 
-    def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
+    def finish(self, outcome: Outcome, exit_code: int, duration_s: float) -> None:
         self._pass_on()
         mails = None if self._mails is None else self._mails.count()
         counts = None if mails is None else (mails.total, mails.passed)

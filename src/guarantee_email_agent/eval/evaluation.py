@@ -24,10 +24,9 @@ from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidS
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.selection import select_scenarios
-from guarantee_email_agent.runlog.gate import GateOutcome
+from guarantee_email_agent.runlog.gate import GateOutcome, Totals
 from guarantee_email_agent.runlog.statistics import threshold_fraction
 from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, read_manifest
-from guarantee_email_agent.runlog.totals import Totals
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
 from guarantee_email_agent.utils.extras import require_extra
 

@@ -29,8 +29,7 @@ from guarantee_email_agent.eval.scenario import (
     PreviousReply,
     ScenarioSettings,
 )
-from guarantee_email_agent.runlog.records import Check
-from guarantee_email_agent.runlog.totals import Outcome
+from guarantee_email_agent.runlog.records import Check, Verdict
 from guarantee_email_agent.utils.terminal import format_outcome
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ class EvalResult:
         return isinstance(self.test_case, EvalTestCase) and self.test_case.review
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> Verdict:
         return "passed" if self.passed else "invalid" if self.invalid else "failed"
 
     @classmethod

@@ -12,13 +12,12 @@ from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.failure_details import explain
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.runlog.distinct_mails import MailCounter
-from guarantee_email_agent.runlog.gate import GateDecision, GateOutcome, decide_gate
+from guarantee_email_agent.runlog.gate import GateDecision, GateOutcome, Totals, decide_gate
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.shared_causes import SharedCauses
 from guarantee_email_agent.runlog.statistics import Threshold
 from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest
 from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
-from guarantee_email_agent.runlog.totals import Totals
 from guarantee_email_agent.runlog.views.run_report import RunReporter
 from guarantee_email_agent.runlog.views.word_diff import paint_changes
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, format_outcome, pluralize

@@ -203,7 +203,7 @@ def _last_places(store: RunStore, key: SuiteKey, files: ScenarioFiles, repeat: i
             continue
         following = enumerate(files)
         index, path = next(following, (0, ""))
-        for name, position, repetitions in store.places(run):
+        for name, position, repetitions, _ in store.places(run):
             # Mostly the next file; to search for each would take as long as to read it.
             is_next = os.path.basename(path).rpartition(".")[0] == name
             found = index if is_next else files.position_of_name(name) - 1

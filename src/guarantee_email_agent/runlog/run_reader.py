@@ -18,9 +18,7 @@ from guarantee_email_agent.runlog.owners import RunOwners
 from guarantee_email_agent.runlog.records import INCOMPLETE, PARTS, Case, CaseResult, Check, Input, Nearest, Usage
 from guarantee_email_agent.runlog.schema import RUN_COUNTS
 from guarantee_email_agent.runlog.stored_records import (
-    ALL_RESULTS,
     CaseOutcome,
-    ResultFilter,
     StoredResult,
     StoredRun,
     SuiteKey,
@@ -52,6 +50,16 @@ _CASE_TABLES: Final = " ".join(
     [_RESULT_TABLES, "LEFT JOIN mails ON mails.source = results.source"]
     + [f"LEFT JOIN blobs AS {part} ON {part}.id = results.{part}" for part in PARTS]
 )
+
+
+# Of all repetitions of a case, beside a `min` of what tells the first one: a case is as good as the worst of them, and
+# has the rest of the first, from whose row SQLite takes it (https://sqlite.org/lang_select.html#bareagg).
+CASE_OUTCOME: Final = """cases.name, cases.description,
+        CASE WHEN sum(verdict = 'error') THEN 'error' WHEN sum(verdict = 'invalid') THEN 'invalid'
+            WHEN sum(verdict = 'failed') THEN 'failed' ELSE 'passed' END,
+        sum(verdict = 'passed'), count(*), sum(duration_ms),
+        CASE WHEN count(*) = count(cost_usd) THEN sum(cost_usd) END,
+        results.id, input_set, source, response, judgement"""
 
 
 class RunStore:
@@ -182,26 +190,11 @@ class RunStore:
 
     # Results ---------------------------------------------------------------------------------------------------------
 
-    def results(
-        self,
-        run: StoredRun,
-        which: ResultFilter = ALL_RESULTS,
-        *,
-        after: tuple[int, int] = (0, 0),
-        limit: int | None = None,
-    ) -> Iterator[StoredResult]:
-        """In the order of the run, read page by page. after: position and repetition of the last one of a page."""
-        filters, wanted = result_conditions(which)
-        conditions = ["results.run = ?", "(results.position, results.repetition) > (?, ?)", *filters]
-        order = "ORDER BY results.position, results.repetition LIMIT ?"
-        while limit is None or limit > 0:
-            size = _PAGE if limit is None else min(limit, _PAGE)
-            page = self._results(" AND ".join(conditions), order, (run.number, *after, *wanted, size))
-            yield from page
-            if len(page) < size:
-                return
-            after = (page[-1].position, page[-1].repetition)
-            limit = None if limit is None else limit - size
+    def results(self, run: StoredRun) -> Iterator[StoredResult]:
+        """In the order of the run, read page by page."""
+        condition = "results.run = ? AND results.position BETWEEN ? AND ?"
+        for page in self._pages(run, _PAGE):
+            yield from self._results(condition, "ORDER BY results.position, results.repetition", (run.number, *page))
 
     def results_of_case(self, run: StoredRun, name: str) -> list[StoredResult]:
         """Every repetition of one case of a run."""
@@ -210,44 +203,23 @@ class RunStore:
 
     def case_outcomes(self, run: StoredRun, *, failed_only: bool = False) -> Iterator[CaseOutcome]:
         """What each case of a run came to, in the order of the run, read page by page. failed_only: no passed ones."""
-        wanted = "AND verdict != 'passed'" if failed_only else ""
-        after = 0
-        while True:
-            condition = f"run = ? AND position > ? {wanted} ORDER BY 1 LIMIT {_PAGE}"
-            query = f"SELECT DISTINCT position FROM results WHERE {condition}"  # noqa: S608 - our own words
-            positions = [position for (position,) in self.rows(query, (run.number, after))]
-            if not positions:
-                return
-            for position, outcome in self._outcomes(run, positions):
-                after = position
-                yield outcome
-
-    def _outcomes(self, run: StoredRun, positions: Sequence[int]) -> Iterator[tuple[int, CaseOutcome]]:
-        query = f"""SELECT position, cases.name, cases.description, verdict, verdict = 'passed', 1, duration_ms,
-            cost_usd, results.id, input_set, source, response, judgement
-            FROM results JOIN cases ON cases.id = results.case_id
-            WHERE run = ? AND position IN ({", ".join(map(str, positions))}) ORDER BY position, repetition"""  # noqa: S608
-        for position, rows in groupby(self.rows(query, (run.number,)), key=itemgetter(0)):
-            first, *others = (CaseOutcome(*row[1:]) for row in rows)
-            for other in others:
-                first = first.with_repetition(other)
-            yield position, first
+        failed = "HAVING sum(verdict != 'passed')" if failed_only else ""
+        query = f"""SELECT {CASE_OUTCOME}, min(repetition) FROM results JOIN cases ON cases.id = results.case_id
+            WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position {failed} ORDER BY position"""  # noqa: S608
+        for page in self._pages(run, _PAGE):
+            yield from (CaseOutcome(*row[:-1]) for row in self.rows(query, (run.number, *page)))
 
     def passed_by_name(self, run: StoredRun) -> dict[str, bool]:
         """Whether each case of a run passed, in every repetition, in the order of the run."""
-        query = """SELECT name, min(verdict = 'passed') FROM results JOIN cases ON cases.id = results.case_id
-            WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position ORDER BY position"""
-        found: dict[str, bool] = {}
-        for first, last in self._pages(run, _PAGE):
-            found.update((name, bool(passed)) for name, passed in self.rows(query, (run.number, first, last)))
-        return found
+        return {name: bool(passed) for name, _, _, passed in self.places(run)}
 
-    def places(self, run: StoredRun) -> Iterator[tuple[str, int, int]]:
-        """Name, position and repetitions of each case of a run, in its order, read page by page."""
-        query = """SELECT name, position, count(*) FROM results JOIN cases ON cases.id = results.case_id
+    def places(self, run: StoredRun) -> Iterator[tuple[str, int, int, int]]:
+        """Name, position and repetitions of each case of a run, and whether all passed, in its order."""
+        query = """SELECT name, position, count(*), min(verdict = 'passed') FROM results
+            JOIN cases ON cases.id = results.case_id
             WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position ORDER BY position"""
-        for first, last in self._pages(run, _PAGE):
-            yield from self.rows(query, (run.number, first, last))
+        for page in self._pages(run, _PAGE):
+            yield from self.rows(query, (run.number, *page))
 
     def _pages(self, run: StoredRun, size: int) -> Iterator[tuple[int, int]]:
         """The first and last position of each page of so many cases."""
@@ -438,23 +410,6 @@ class RunStore:
         with self._database.transaction("DEFERRED") as connection:
             for statement, values in statements:
                 connection.execute(statement, values)
-
-
-def result_conditions(which: ResultFilter) -> tuple[list[str], list[Any]]:
-    """A filter as conditions on the tables `results` and `cases`, and the values that they have open."""
-    conditions: list[str] = []
-    values: list[Any] = []
-    if which.verdicts is not None:
-        conditions.append(f"results.verdict IN ({', '.join('?' * len(which.verdicts))})")
-        values += which.verdicts
-    for column, wanted in (("category", which.category), ("language", which.language)):
-        if wanted is not None:
-            conditions.append(f"cases.{column} = ?")
-            values.append(wanted)
-    if which.text is not None:
-        conditions.append("(instr(lower(cases.name), lower(?)) OR instr(lower(cases.description), lower(?)))")
-        values += [which.text, which.text]
-    return conditions, values
 
 
 def _conditions(key: SuiteKey | None) -> tuple[list[str], list[Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple, Self
 
-from guarantee_email_agent.runlog.records import WORSE, Outcome, Usage, Verdict
+from guarantee_email_agent.runlog.records import Outcome, Usage, Verdict
 
 
 class SuiteKey(NamedTuple):
@@ -134,17 +134,6 @@ class CaseOutcome(NamedTuple):
     source: int | None
     response: int | None
     judgement: int | None
-
-    def with_repetition(self, other: CaseOutcome) -> CaseOutcome:
-        """The same with one more repetition."""
-        costs = (self.cost_usd, other.cost_usd)
-        return self._replace(
-            verdict=max(self.verdict, other.verdict, key=WORSE.index),
-            passed=self.passed + other.passed,
-            runs=self.runs + 1,
-            duration_ms=self.duration_ms + other.duration_ms,
-            cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
-        )
 
 
 class GroupCounts(NamedTuple):

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from guarantee_email_agent.runlog.comparison import (
+    CaseChange,
     Changes,
     Comparison,
     ContentChange,
@@ -16,7 +17,6 @@ from guarantee_email_agent.runlog.comparison import (
     compare_runs,
     find_pair,
 )
-from guarantee_email_agent.runlog.paired_cases import CaseChange
 from guarantee_email_agent.runlog.run_reader import GREEN, LAST
 from guarantee_email_agent.runlog.run_search import MAX_SCANNED
 from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun

@@ -14,7 +14,7 @@ from guarantee_email_agent.runlog.records import Check, Outcome, Verdict
 from guarantee_email_agent.runlog.run_search import GOING_ON, MAX_SCANNED, RunFilter, RunSearch
 from guarantee_email_agent.runlog.stored_records import ResultFilter, StoredResult, StoredRun
 from guarantee_email_agent.runlog.views.board_page import board_page
-from guarantee_email_agent.runlog.views.history_chart import HistoryChart
+from guarantee_email_agent.runlog.views.html_report import HistoryChart
 from guarantee_email_agent.runlog.views.stored_report import stored_report
 from guarantee_email_agent.viewer.query import Query
 from guarantee_email_agent.viewer.site import Site

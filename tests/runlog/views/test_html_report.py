@@ -12,7 +12,7 @@ import pytest
 import sample_reports
 from lxml import etree
 
-from guarantee_email_agent.runlog.totals import Totals
+from guarantee_email_agent.runlog.gate import Totals
 from guarantee_email_agent.runlog.views.html_report import MAX_CASES_BYTES, as_html
 from guarantee_email_agent.runlog.views.transcript import MAX_TEXT
 

@@ -8,43 +8,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
-from guarantee_email_agent.runlog.records import Case, Check
-from guarantee_email_agent.runlog.stored_records import GroupCounts
-from guarantee_email_agent.runlog.totals import Outcome, Totals
+from guarantee_email_agent.runlog.gate import Totals
+from guarantee_email_agent.runlog.records import Case, Check, Verdict
+from guarantee_email_agent.runlog.stored_records import GroupCounts, StoredRun
 
 Gate = Literal["passed", "failed", "inconclusive", "undecided"]
 """inconclusive: only a proof that was asked for is missing. undecided: the run was stopped before its end."""
 
-WORDS: Final[Mapping[Outcome, str]] = {
+WORDS: Final[Mapping[Verdict, str]] = {
     "passed": "Passed",
     "failed": "Failed",
     "error": "Error",
     "invalid": "Invalid file",
 }
-SIGNS: Final[Mapping[Outcome, str]] = {"passed": "✓", "failed": "✗", "error": "✗", "invalid": "✗"}
-
-
-class PastRun(Protocol):
-    """A run of the same suite from before, or this one, as it is kept."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def started(self) -> str:
-        """ISO 8601."""
-
-    @property
-    def passed(self) -> int: ...
-
-    @property
-    def total(self) -> int: ...
-
-    @property
-    def outcome(self) -> str | None:
-        """`passed` where it passed its gate; None while it goes on."""
+SIGNS: Final[Mapping[Verdict, str]] = {"passed": "✓", "failed": "✗", "error": "✗", "invalid": "✗"}
 
 
 class GroupCounter:
@@ -93,7 +72,7 @@ class Report:
     facts: Sequence[tuple[str, str]] = ()
     causes: Sequence[tuple[str, Sequence[str]]] = ()
     groups: Sequence[GroupCounts] = ()
-    history: Sequence[PastRun] = ()
+    history: Sequence[StoredRun] = ()
     commit: str = ""
     ran_by: str = ""
     summary: Mapping[str, Any] = field(default_factory=dict)

@@ -7,16 +7,15 @@ from typing import Any, Final, cast
 
 from guarantee_email_agent.runlog.comparison import Comparison
 from guarantee_email_agent.runlog.distinct_mails import MailCounter
-from guarantee_email_agent.runlog.gate import GateOutcome, decide_gate
+from guarantee_email_agent.runlog.gate import GateOutcome, Totals, decide_gate
 from guarantee_email_agent.runlog.records import NO_USAGE, Case, Usage
 from guarantee_email_agent.runlog.shared_causes import SharedCauses
 from guarantee_email_agent.runlog.statistics import format_percentage, rounded_percentage, threshold_text
 from guarantee_email_agent.runlog.stored_records import StoredRun
 from guarantee_email_agent.runlog.suite_manifest import SuiteManifest
 from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
-from guarantee_email_agent.runlog.totals import Totals
 from guarantee_email_agent.runlog.views.comparison_report import json_comparison
-from guarantee_email_agent.runlog.views.report import GroupCounter, PastRun, Report
+from guarantee_email_agent.runlog.views.report import GroupCounter, Report
 from guarantee_email_agent.utils.terminal import pluralize
 
 SCHEMA_VERSION: Final = 1
@@ -26,7 +25,7 @@ _MAX_CHANGES: Final = 20
 def suite_report(
     run: StoredRun,
     cases: Iterable[Case],
-    history: Sequence[PastRun] = (),
+    history: Sequence[StoredRun] = (),
     comparison: Comparison | None = None,
     counted: Iterable[Case] | None = None,
 ) -> Report:

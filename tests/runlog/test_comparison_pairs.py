@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from stored_runs import StoredRuns, result
 
-from guarantee_email_agent.runlog.paired_cases import PairedCases
+from guarantee_email_agent.runlog.comparison import PairedCases
 from guarantee_email_agent.runlog.records import Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
 
