@@ -12,7 +12,7 @@ import pytest
 from scenario_folder import BUILT_IN, SHIPPED, ScenarioFolder, broken, failing
 
 from guarantee_email_agent.eval import EvalLoader, EvalReporter, EvalRunner
-from guarantee_email_agent.eval.offline_run import MAX_CHUNK
+from guarantee_email_agent.eval.execution import MAX_CHUNK
 
 
 @pytest.fixture

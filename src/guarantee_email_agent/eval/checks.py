@@ -29,7 +29,7 @@ from guarantee_email_agent.utils.field_path import (
 )
 from guarantee_email_agent.utils.normalize import has_phrase, normalize_phrase
 from guarantee_email_agent.utils.terminal import pluralize
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.utils.text import and_more, printable, truncate
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Mode
@@ -351,8 +351,7 @@ def _format_calls(made: Sequence[Mapping[str, Any]], nearest: ExpectedCall | Non
         f"{call['server']}.{call['tool']}{_format_arguments(call['arguments']) if same else ''}{_format_refusal(call)}"
         for call in same or made
     ]
-    more = f" and {len(texts) - _MAX_CALLS} more" if len(texts) > _MAX_CALLS else ""
-    return ", ".join(texts[:_MAX_CALLS]) + more if texts else "(no call)"
+    return and_more(texts, _MAX_CALLS) or "(no call)"
 
 
 def _format_refusal(call: Mapping[str, Any]) -> str:

@@ -17,16 +17,16 @@ from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
 from guarantee_email_agent.runlog.database import StoreError, temporary_store
-from guarantee_email_agent.runlog.distinct_mails import MailCounter
 from guarantee_email_agent.runlog.proof import suite_name
 from guarantee_email_agent.runlog.records import Case, CaseResult, InputSet, KeptRun, NewRun, Outcome
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.runlog.stored_records import SuiteKey
+from guarantee_email_agent.runlog.suite_statistics import MailCounter
 from guarantee_email_agent.runlog.views.run_report import RunOptions
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.git_state import GitQuestion
 from guarantee_email_agent.utils.terminal import warn_on_stderr
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import and_more, printable
 from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
@@ -176,11 +176,9 @@ def begin_log(
             from guarantee_email_agent.eval.resume import find_unchanged
 
             if reasons := inputs.set.incomplete:
-                more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-                problem = (
-                    f"--changed takes nothing over, since what verdicts depend on is incomplete: {reasons[0]}{more}"
-                )
-                raise ConfigurationError(f"{printable(problem)}. Remove --changed", "eval_inputs_incomplete")
+                problem = "--changed takes nothing over, since what verdicts depend on is incomplete"
+                shown = printable(and_more(reasons, 1))
+                raise ConfigurationError(f"{problem}: {shown}. Remove --changed", "eval_inputs_incomplete")
             earlier = find_unchanged(options.kept.file, run.id, key, files, inputs.set, loader, options.repeat)
         return begin(options.kept, earlier=earlier), earlier
     except AgentError as error:

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_usage
-from guarantee_email_agent.eval.cost_limit import CostLimit
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult
 from guarantee_email_agent.eval.scenario_model import LiveModel, RecordedModel, ScenarioModelFactory, SuiteRecordings
@@ -21,12 +20,12 @@ from guarantee_email_agent.llm.anthropic_client import MAX_WAIT_S
 from guarantee_email_agent.llm.port import LanguageModel, ModelClient
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.rate_limit import RECHECK_S, RateLimiter
-from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage
+from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage, price_of
 from guarantee_email_agent.runlog.records import Usage
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
 from guarantee_email_agent.runlog.views.suite_report import describe_usage
 from guarantee_email_agent.utils.clock import SystemClock
-from guarantee_email_agent.utils.errors import LLMError
+from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.progress import Progress, duration
 from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import printable
@@ -39,6 +38,64 @@ _QUEUED_PER_JOB: Final = 16
 """Scenarios begun or waiting for each job, so that a slow one at the head does not hold up the others."""
 _SHOWN_WAIT_S: Final = 1.0
 _REFUSALS: Final = ("llm_rate_limited", "llm_overloaded")
+
+
+class CostLimit:
+    """What is paid, and at the price of the dearest run so far what is under way, must leave room for one more.
+
+    Until a price is known, scenarios go one at a time. Used in one event loop.
+    """
+
+    def __init__(self, meter: MeteredModel, max_usd: float | None, repeat: int, model: str) -> None:
+        """meter: of all that is paid. max_usd: US dollars; None for no limit. repeat: the runs of a scenario.
+
+        Raises ConfigurationError for a limit on a model whose price is not known.
+        """
+        if max_usd is not None and price_of(model) is None:
+            problem = f"--max-cost: the price of {printable(model)} is not known. Remove --max-cost, or name another"
+            raise ConfigurationError(f"{problem} model", "cli_no_price")
+        self._meter, self._max_usd, self._repeat = meter, max_usd, repeat
+        self._dearest_usd = 0.0
+        self._under_way = 0
+        self._ended = asyncio.Event()
+        self.stop_reason: str | None = None
+        """Why no scenario may begin any more, for people; None while one may."""
+
+    async def may_begin(self) -> bool:
+        """Whether one more scenario may begin; waits where that rests on what is under way. Call `end` after it."""
+        while self._max_usd is not None and self.stop_reason is None:
+            paid_usd = self._meter.cost_usd
+            if paid_usd is None:
+                self.stop_reason = "what the model costs is no longer known, and --max-cost is set"
+                break
+            is_known = self._dearest_usd > 0
+            after_usd = paid_usd + (self._under_way + 1) * self._repeat * self._dearest_usd
+            if after_usd <= self._max_usd and (is_known or not self._under_way):
+                break
+            if not self._under_way:
+                next_usd = self._repeat * self._dearest_usd
+                self.stop_reason = (
+                    f"${paid_usd:.4f} is paid, and the next scenario (up to ${next_usd:.4f}) could pass "
+                    f"--max-cost {self._max_usd:g}"
+                )
+                break
+            self._ended.clear()
+            await self._ended.wait()
+        if self.stop_reason is not None:
+            return False
+        self._under_way += 1
+        return True
+
+    def end(self) -> None:
+        """A scenario that had begun is over."""
+        self._under_way -= 1
+        self._ended.set()
+
+    def learn(self, *usages: ModelUsage | None) -> None:
+        """What runs of a scenario have cost."""
+        for usage in usages:
+            if usage is not None and usage.cost_usd is not None:
+                self._dearest_usd = max(self._dearest_usd, usage.cost_usd)
 
 
 class LiveEvaluation:

@@ -20,9 +20,9 @@ from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
-from guarantee_email_agent.runlog.distinct_mails import MailCounter
 from guarantee_email_agent.runlog.records import Case
-from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, read_manifest
+from guarantee_email_agent.runlog.suite_manifest import SuiteManifest, read_manifest
+from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
 from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.progress import Progress
@@ -83,33 +83,27 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream, on_result
 
 @dataclass(slots=True)
 class _Suite:
-    """A suite that is ready to run. earlier: what an earlier run has already. mails: those of its cases, counted."""
+    """A suite that is ready to run. earlier: what an earlier run has already."""
 
     options: EvalOptions
     execution: Execution
     files: ScenarioFiles
-    mails: MailCounter
+    manifest: SuiteManifest
+    statistics: SuiteStatistics
     baseline: Baseline | None = None
     recorder: EvalRecorder | None = None
     earlier: EarlierResults | None = None
-    manifest: SuiteManifest = DEVELOPMENT
 
     def reporter(self, stream: TextStream) -> EvalReporter:
         options, live = self.options, self.execution.live
         return EvalReporter(
             stream,
             threshold=options.threshold,
-            cost=None if live is None else live.cost,
-            require_proof=options.require_proof,
-            quiet=options.quiet,
+            options=options,
+            statistics=self.statistics,
             lists_passed=options.verbose or len(self.files) <= SMALL_SUITE,
-            fail_fast=options.fail_fast,
-            deterministic=options.is_deterministic,
+            cost=None if live is None else live.cost,
             baseline=self.baseline,
-            no_regressions=options.no_regressions,
-            mails=self.mails,
-            manifest=self.manifest,
-            is_whole=not options.only,
         )
 
     def progress(self) -> Progress:
@@ -193,7 +187,9 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
         chosen, only = select_last_failed(options, key, files)
         files, options = ScenarioFiles.of(chosen), replace(options, only=only)
     logger.info("Discovered %d eval test cases", len(files))
-    suite = _Suite(options, execution, files, MailCounter(), baseline, manifest=read_manifest(options.directory))
+    manifest = read_manifest(options.directory)
+    statistics = SuiteStatistics(deterministic=options.is_deterministic, manifest=manifest, is_whole=not options.only)
+    suite = _Suite(options, execution, files, manifest, statistics, baseline)
     if options.kept is not None or options.wants_reports:
         from guarantee_email_agent.eval.eval_recorder import begin_log
 
@@ -202,7 +198,7 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
             options,
             files,
             execution.loader,
-            suite.mails,
+            statistics.mails,
             suite.facts,
             resources,
             at_once=execution.is_paid_or_slow,
@@ -280,15 +276,14 @@ def keep_results(
     from guarantee_email_agent.eval.eval_recorder import begin_log
 
     files = ScenarioFiles.of(result.test_case.file or "" for result in results)
-    mails, reporter = MailCounter(), EvalReporter(io.StringIO(), threshold=options.threshold)
+    statistics = SuiteStatistics(deterministic=options.is_deterministic)
     facts = read_manifest(options.directory).as_facts
-    recorder, _ = begin_log(config, options, files, EvalLoader(), mails, facts, resources, at_once=False)
+    recorder, _ = begin_log(config, options, files, EvalLoader(), statistics.mails, facts, resources, at_once=False)
     assert recorder is not None
     for position, result in enumerate(results, 1):
         case = as_case(result, position)
-        mails.add(case)
-        reporter.add(case)
+        statistics.add(case)
         recorder.add(case)
-    code = EXIT_SUCCESS if reporter.gate() == "passed" else EXIT_EVALUATION
-    recorder.finish(reporter.gate(), code, duration_s)
+    gate = statistics.decide_gate(options.threshold, require_proof=False).gate
+    recorder.finish(gate, EXIT_SUCCESS if gate == "passed" else EXIT_EVALUATION, duration_s)
     return recorder

@@ -18,15 +18,17 @@ from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.eval.suite import evaluate, keep_results, run_again
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs
-from guarantee_email_agent.eval.watch.affected import affected_files, changed_phrases, likely_first
 from guarantee_email_agent.eval.watch.difference import Difference
 from guarantee_email_agent.eval.watch.watched_files import (
     Files,
     ProgramFiles,
     Watch,
     WatchedFile,
+    affected_files,
     changed_files,
+    changed_phrases,
     find_files,
+    likely_first,
 )
 from guarantee_email_agent.files.report_files import is_stdout
 from guarantee_email_agent.runlog.database import StoreError
@@ -35,7 +37,7 @@ from guarantee_email_agent.runlog.views.report import relative_to
 from guarantee_email_agent.utils.errors import EXIT_INTERRUPTED, AgentError, ConfigurationError
 from guarantee_email_agent.utils.progress import Progress
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize, warn_on_stderr
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import and_more, printable
 
 _FIRST_PART_S: Final = 0.1
 _NEXT_PART_S: Final = 5.0
@@ -131,10 +133,8 @@ class _WatchedSuite:
         """Run what depends on the files that are not as they were, print what is different, and wait for the next."""
         changed = changed_files(self.files, files)
         self.files = files
-        names = [relative_to(path) for path in changed]
-        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
         self._terminal.line("")
-        self._terminal.line(f"Changed: {printable(', '.join(names[:_MAX_NAMES]))}{more}")
+        self._terminal.line(f"Changed: {printable(and_more([relative_to(path) for path in changed], _MAX_NAMES))}")
         self._terminal.flush()
         try:
             if any(file.kind == "configuration" for file in changed.values()):
@@ -149,8 +149,7 @@ class _WatchedSuite:
 
     def tell_program_change(self, names: list[str]) -> None:
         """names: of the changed files, relative to the package."""
-        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-        what = f"Changed: the program itself ({printable(', '.join(names[:_MAX_NAMES]))}{more})."
+        what = f"Changed: the program itself ({printable(and_more(names, _MAX_NAMES))})."
         self._terminal.line("")
         self._terminal.line(f"{what} What runs here is as it was: stop it with Ctrl-C, and start it again")
         self._terminal.flush()

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from guarantee_email_agent.runlog.records import Case
-from guarantee_email_agent.runlog.shared_causes import SharedCauses
 from guarantee_email_agent.runlog.stored_records import StoredRun
+from guarantee_email_agent.runlog.suite_statistics import SharedCauses
 from guarantee_email_agent.runlog.views.report import SIGNS, WORDS, Report, relative_to
 from guarantee_email_agent.runlog.views.transcript import Section, cut, sections
 from guarantee_email_agent.utils.text import printable, visible

@@ -26,22 +26,6 @@ WORDS: Final[Mapping[Verdict, str]] = {
 SIGNS: Final[Mapping[Verdict, str]] = {"passed": "✓", "failed": "✗", "error": "✗", "invalid": "✗"}
 
 
-class GroupCounter:
-    """Counts cases by category and language as they come."""
-
-    def __init__(self) -> None:
-        self._counts: dict[tuple[str, str], list[int]] = {}
-
-    def add(self, case: Case) -> None:
-        count = self._counts.setdefault((case.shown.category, case.shown.language), [0, 0])
-        count[0] += case.passed
-        count[1] += 1
-
-    def rows(self) -> list[GroupCounts]:
-        """In the order of their names."""
-        return [GroupCounts(*key, *self._counts[key]) for key in sorted(self._counts)]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A run as a whole.

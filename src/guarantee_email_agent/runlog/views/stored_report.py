@@ -15,7 +15,8 @@ from guarantee_email_agent.runlog.records import COUNTED, PARTS, Case, CaseResul
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.stored_records import StoredRun
-from guarantee_email_agent.runlog.views.report import GroupCounter, Report, relative_to
+from guarantee_email_agent.runlog.suite_statistics import GroupCounter
+from guarantee_email_agent.runlog.views.report import Report, relative_to
 from guarantee_email_agent.runlog.views.run_report import RunOptions
 from guarantee_email_agent.runlog.views.suite_report import suite_report
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
-from guarantee_email_agent.eval.watch.affected import affected_files, changed_phrases, likely_first
-from guarantee_email_agent.eval.watch.watched_files import WatchedFile
+from guarantee_email_agent.eval.watch.watched_files import WatchedFile, affected_files, changed_phrases, likely_first
 from guarantee_email_agent.runlog.records import Input
 
 FILES = ["s/a_1.yaml", "s/a_2.yaml", "s/a_3.yaml", "s/a_4.yaml"]
