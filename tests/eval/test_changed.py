@@ -20,8 +20,7 @@ from guarantee_email_agent.eval import verdict_inputs
 from guarantee_email_agent.eval.stale import find_stale, print_stale
 from guarantee_email_agent.runlog.records import Input
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.views.result_view import json_result
-from guarantee_email_agent.runlog.views.run_view import json_run_report, print_run
+from guarantee_email_agent.runlog.views.result_view import json_result, json_run_report, print_run
 from guarantee_email_agent.utils.errors import AgentError
 from guarantee_email_agent.utils.terminal import Terminal
 

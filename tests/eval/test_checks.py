@@ -315,13 +315,18 @@ class TestCheck:
 
 class TestWhatHoldsForEveryScenario:
     def test_recipients(self) -> None:
-        assert list(check_recipients("jane@example.com", ["Jane@Example.com"])) == []
-        assert list(check_recipients(None, ["anybody@example.net"])) == []
-        assert [check.reason for check in check_recipients("jane@example.com", ["a@example.net"] * 2)] == [
-            "2 mails were sent",
-            "a mail went to somebody else",
-            "a mail went to somebody else",
-        ]
+        assert list(check_recipients("email_sent", "jane@example.com", ["Jane@Example.com"])) == []
+        assert list(check_recipients("email_sent", None, ["anybody@example.net"])) == []
+        found = check_recipients("email_sent", "jane@example.com", ["a@example.net"] * 2)
+        assert (
+            [check.reason for check in found]
+            == [check.reason for check in check_recipients("email_sent", "jane@example.com", ["a@example.net"] * 2)]
+            == [
+                "2 mails were sent",
+                "a mail went to somebody else",
+                "a mail went to somebody else",
+            ]
+        )
 
     def test_a_report_that_differs(self) -> None:
         report = ProcessingResult(True, "m", email_sent=True, response_body="Hello")

@@ -47,6 +47,10 @@ _HAPPENED: Final = {
     "draft_stored": ("no draft was stored", "a draft was stored"),
     "note_added": ("no note was added", "a note was added"),
 }
+_RECEIVED: Final = {
+    "email_sent": ("mails were sent", "a mail went to somebody else"),
+    "draft_stored": ("drafts were stored", "a draft is for somebody else"),
+}
 _ABSENT: Final = object()
 
 
@@ -56,9 +60,8 @@ class ExpectedCall:
 
     server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
     tool: str = field(metadata={"doc": "The tool's name, such as send_reply."})
-    arguments: Mapping[str, object] = field(
-        default_factory=dict,
-        metadata={"doc": "Arguments with exactly these values, or as matchers say; others are free."},
+    arguments: Mapping[str, object] = setting(
+        {}, "Arguments with exactly these values, or as matchers say; others are free."
     )
     times: int | None = number(None, "How often exactly; at least once if left out.", minimum=0)
 
@@ -68,10 +71,9 @@ class ForbiddenCall:
     """A call of a tool that must not be among them."""
 
     server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
-    tool: str | None = field(default=None, metadata={"doc": "The tool's name; any of the server's if left out."})
-    arguments: Mapping[str, object] = field(
-        default_factory=dict,
-        metadata={"doc": "Only calls with these values, however spelled, or as matchers say; others are free."},
+    tool: str | None = setting(None, "The tool's name; any of the server's if left out.")
+    arguments: Mapping[str, object] = setting(
+        {}, "Only calls with these values, however spelled, or as matchers say; others are free."
     )
 
 
@@ -104,9 +106,8 @@ class ExpectedAnswer:
     contains: tuple[str, ...] = setting((), "Phrases that it must hold, compared as those of a reply.", check_phrases)
     excludes: tuple[str, ...] = setting((), "Phrases that it must not hold.", check_phrases)
     equals: object = setting(None, "All of it: a text, without white space around it, or JSON.")
-    json: Mapping[str, object] = field(
-        default_factory=dict,
-        metadata={"doc": 'Values in it by their paths, such as slots[0].start: "10:00".', "check": check_paths},
+    json: Mapping[str, object] = setting(
+        {}, 'Values in it by their paths, such as slots[0].start: "10:00".', check_paths
     )
     matches: str | None = setting(None, "A regular expression of Python's that is found in it.", check_pattern)
 
@@ -414,24 +415,21 @@ def unobservable_output(report: ProcessingResult | None) -> dict[str, Any]:
 # What holds for every scenario ----------------------------------------------------------------------------------------
 
 
-def check_recipients(sender: str | None, recipients: Sequence[str]) -> Iterator[Check]:
-    """`email_sent: true` means exactly one mail, to the sender of the input. sender: the bare address; None for any."""
-    if len(recipients) > 1:
-        yield Check("email_sent", f"{len(recipients)} mails were sent", "1", str(len(recipients)))
-    yield from _check_addresses("email_sent", "a mail went to somebody else", sender, recipients)
+def check_recipients(check: str, sender: str | None, recipients: Sequence[str]) -> Iterator[Check]:
+    """`email_sent: true` means exactly one mail, to the sender of the input, and `draft_stored: true` one such draft.
 
-
-def check_draft_recipients(sender: str | None, recipients: Sequence[str]) -> Iterator[Check]:
-    """The same of `draft_stored: true`."""
-    if len(recipients) > 1:
-        yield Check("draft_stored", f"{len(recipients)} drafts were stored", "1", str(len(recipients)))
-    yield from _check_addresses("draft_stored", "a draft is for somebody else", sender, recipients)
-
-
-def _check_addresses(check: str, reason: str, sender: str | None, recipients: Sequence[str]) -> Iterator[Check]:
+    sender: the bare address; None for any.
+    """
+    many, reason = _RECEIVED[check]
+    yield from check_single(check, many, len(recipients))
     for recipient in recipients:
         if sender is not None and recipient.casefold() != sender.casefold():
             yield Check(check, reason, repr(sender), repr(recipient))
+
+
+def check_single(check: str, many: str, count: int) -> Iterator[Check]:
+    if count > 1:
+        yield Check(check, f"{count} {many}", "1", str(count))
 
 
 def check_mode(mode: Mode | None, calls: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
@@ -442,15 +440,9 @@ def check_mode(mode: Mode | None, calls: Sequence[Mapping[str, Any]]) -> Iterato
             yield Check("mode", f"{name} was called in mode {mode}")
 
 
-def check_ticket_count(tickets: int) -> Iterator[Check]:
-    if tickets > 1:
-        yield Check("ticket_created", f"{tickets} tickets were created", "1", str(tickets))
-
-
 def check_notes(ticket_id: str | None, noted: Sequence[str]) -> Iterator[Check]:
     """`note_added: true` means exactly one note, on the conversation's ticket. noted: the ticket of each note."""
-    if len(noted) > 1:
-        yield Check("note_added", f"{len(noted)} notes were added", "1", str(len(noted)))
+    yield from check_single("note_added", "notes were added", len(noted))
     for other in noted:
         if other != ticket_id:
             yield Check("note_added", "a note went to another ticket", format_value(ticket_id), repr(other))
@@ -466,23 +458,13 @@ def check_previous_reply(scenario: str, known: Sequence[str]) -> Iterator[Check]
         yield Check("previous_reply", reason)
 
 
-def check_known_calls(unknown: Sequence[str]) -> Iterator[Check]:
-    """Calls that no mock knows. unknown: what is wrong with each."""
-    for problem in unknown:
-        yield Check("calls", problem)
-
-
 def check_agent_report(report: ProcessingResult, actual: Mapping[str, Any]) -> Iterator[Check]:
     """Where the agent's own report differs from what the mocks captured."""
-    reports = {
-        "email_sent": report.email_sent,
-        "draft_stored": report.drafted,
-        "ticket_created": report.ticket_created,
-    }
-    for name, reported in reports.items():
-        if reported != actual[name]:
+    reported = reported_output(report)
+    for name in ("email_sent", "draft_stored", "ticket_created"):
+        if reported[name] != actual[name]:
             reason = f"the agent reports another {name}"
-            yield Check("agent_report", reason, str(actual[name]), str(reported))
+            yield Check("agent_report", reason, str(actual[name]), str(reported[name]))
     if report.response_body != actual["response_body"] and actual["response_body"] is not None:
         yield Check("agent_report", "the agent reports another reply than the one that was sent or stored")
 
