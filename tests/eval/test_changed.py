@@ -165,6 +165,14 @@ def test_an_invalid_file_is_read_again(suite: KeptSuite) -> None:
     ]
 
 
+def test_a_file_whose_name_another_folder_got_too_is_not_taken_over(suite: KeptSuite) -> None:
+    copy = suite.folder / "more" / "valid_warranty_001.yaml"
+    copy.parent.mkdir()
+    copy.write_bytes((suite.folder / copy.name).read_bytes())
+    assert suite.run(changed=True) == 4
+    assert [each.name for each in suite.results() if each.verdict == "invalid"] == ["valid_warranty_001"] * 2
+
+
 def test_more_repetitions_than_there_were_run_anew(suite: KeptSuite) -> None:
     suite.run(repeat=2, changed=True)
     assert origins(suite) == [None] * 6

@@ -162,24 +162,23 @@ def begin_log(
     if options.kept is None:
         return begin(temporary_store(resources), is_temporary=True), None
     try:
-        if options.resume is not None:
-            from guarantee_email_agent.eval.resume import find_earlier_results
+        if options.resume is not None or options.changed:
+            from guarantee_email_agent.eval.resume import SuiteNow, find_earlier_results, find_unchanged
 
-            earlier = find_earlier_results(
-                options.kept.file, options.resume, key, files, inputs.set, loader, options.repeat
-            )
-            nothing = "Nothing to resume: no run of this suite was interrupted last. A new run begins"
-            sys.stderr.write(f"{nothing if earlier is None else earlier.sentence}\n")
-            if earlier is not None and earlier.kept_ids:
-                sys.stderr.write("".join(f"incomplete: {printable(reason)}\n" for reason in inputs.set.incomplete))
-        elif options.changed:
-            from guarantee_email_agent.eval.resume import find_unchanged
-
-            if reasons := inputs.set.incomplete:
+            now = SuiteNow(options.kept.file, key, files, inputs.set, loader, options.repeat)
+            reasons = inputs.set.incomplete
+            if options.resume is not None:
+                earlier = find_earlier_results(now, options.resume)
+                nothing = "Nothing to resume: no run of this suite was interrupted last. A new run begins"
+                sys.stderr.write(f"{nothing if earlier is None else earlier.sentence}\n")
+                if earlier is not None and earlier.kept_ids:
+                    sys.stderr.write("".join(f"incomplete: {printable(reason)}\n" for reason in reasons))
+            elif reasons:
                 problem = "--changed takes nothing over, since what verdicts depend on is incomplete"
                 shown = printable(and_more(reasons, 1))
                 raise ConfigurationError(f"{problem}: {shown}. Remove --changed", "eval_inputs_incomplete")
-            earlier = find_unchanged(options.kept.file, run.id, key, files, inputs.set, loader, options.repeat)
+            else:
+                earlier = find_unchanged(now, run.id)
         return begin(options.kept, earlier=earlier), earlier
     except AgentError as error:
         if options.resume is not None or options.changed or not isinstance(error, StoreError):

@@ -35,35 +35,17 @@ ScenarioModelFactory = Callable[[EvalTestCase], ScenarioModel]
 
 
 class LiveModel:
-    """The API."""
+    """The API, with every exchange kept where `recordings` are wanted."""
 
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
-        self._meter = MeteredModel(model)
-
-    def begin(self, _run: int) -> LanguageModel:
-        self._meter = MeteredModel(self._model)
-        return self._meter
-
-    def usage(self) -> ModelUsage:
-        return self._meter.total
-
-    def finish(self) -> None:
-        """Nothing is kept."""
-
-
-class RecordedModel:
-    """The API, with every exchange kept."""
-
-    def __init__(self, model: LanguageModel, recordings: Recordings, force_tool: bool) -> None:
-        self._model = model
-        self._recordings = recordings
-        self._force_tool = force_tool
+    def __init__(self, model: LanguageModel, recordings: Recordings | None = None, *, force_tool: bool = True) -> None:
+        self._model, self._meter = model, MeteredModel(model)
+        self._recordings, self._force_tool = recordings, force_tool
         self._runs: list[RecordingClient] = []
-        self._meter = MeteredModel(model)
 
     def begin(self, _run: int) -> LanguageModel:
         self._meter = MeteredModel(self._model)
+        if self._recordings is None:
+            return self._meter
         self._runs.append(RecordingClient(self._meter, force_tool=self._force_tool))
         return self._runs[-1]
 
@@ -72,12 +54,11 @@ class RecordedModel:
 
     def finish(self) -> str | None:
         """Where the API failed the scenario has failed, too, and what was recorded before stays."""
-        if any(run.failed for run in self._runs):
-            return None
-        try:
-            self._recordings.write([run.exchanges for run in self._runs])
-        except LLMError as error:
-            return error.message
+        if self._recordings is not None and not any(run.failed for run in self._runs):
+            try:
+                self._recordings.write([run.exchanges for run in self._runs])
+            except LLMError as error:
+                return error.message
         return None
 
 

@@ -25,9 +25,8 @@ _MAX_WAITING: Final = 10_000
 _RETRY_S: Final = 5.0
 _MAX_CACHED: Final = 10_000
 
-_INSERT_RUN: Final = """INSERT INTO runs (id, command, suite, selection, agent, llm, model, parameters, options, repeat,
-    threshold, require_proof, package_version, planned, started)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_INSERT_RUN: Final = f"INSERT INTO runs ({', '.join(NewRun._fields)}) VALUES ({', '.join('?' * len(NewRun._fields))})"
+_MAPPINGS: Final = ("parameters", "options")
 # What an interrupted flush wrote is there already.
 _INSERT_RESULT: Final = f"INSERT OR IGNORE INTO results VALUES (NULL{', ?' * 19})"  # noqa: S608 - no values
 _COPIED: Final = "repetition, case_id, verdict, duration_ms, calls, input_tokens, output_tokens, cache_read_tokens, "
@@ -288,26 +287,11 @@ def mark_killed_runs(connection: sqlite3.Connection, owners: RunOwners) -> None:
 
 
 def _begin(connection: sqlite3.Connection, run: NewRun) -> int:
-    cursor = connection.execute(
-        _INSERT_RUN,
-        (
-            run.id,
-            run.command,
-            *storable((run.suite, json.dumps(run.selection), run.agent)),
-            run.llm,
-            run.model,
-            json.dumps(dict(run.parameters), sort_keys=True, default=str),
-            json.dumps(dict(run.options), sort_keys=True, default=str),
-            run.repeat,
-            run.threshold,
-            run.require_proof,
-            run.package_version,
-            run.planned,
-            run.started,
-        ),
-    )
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
+    lists = {name: json.dumps(dict(getattr(run, name)), sort_keys=True, default=str) for name in _MAPPINGS}
+    values = run._replace(selection=json.dumps(run.selection), **lists)  # type: ignore[arg-type]  # as a row has them
+    number = connection.execute(_INSERT_RUN, storable(values)).lastrowid
+    assert number is not None
+    return number
 
 
 def _go_on(connection: sqlite3.Connection, number: int, kept: Iterable[tuple[int, int]], run: NewRun) -> int:
