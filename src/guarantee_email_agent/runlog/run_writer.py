@@ -25,7 +25,8 @@ _MAX_WAITING: Final = 10_000
 _RETRY_S: Final = 5.0
 _MAX_CACHED: Final = 10_000
 
-_INSERT_RUN: Final = f"INSERT INTO runs ({', '.join(NewRun._fields)}) VALUES ({', '.join('?' * len(NewRun._fields))})"
+_COLUMNS, _VALUES = ", ".join(NewRun._fields), ", ".join("?" * len(NewRun._fields))
+_INSERT_RUN: Final = f"INSERT INTO runs ({_COLUMNS}) VALUES ({_VALUES})"  # noqa: S608 - no values
 _MAPPINGS: Final = ("parameters", "options")
 # What an interrupted flush wrote is there already.
 _INSERT_RESULT: Final = f"INSERT OR IGNORE INTO results VALUES (NULL{', ?' * 19})"  # noqa: S608 - no values
