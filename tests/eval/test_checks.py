@@ -318,15 +318,7 @@ class TestWhatHoldsForEveryScenario:
         assert list(check_recipients("email_sent", "jane@example.com", ["Jane@Example.com"])) == []
         assert list(check_recipients("email_sent", None, ["anybody@example.net"])) == []
         found = check_recipients("email_sent", "jane@example.com", ["a@example.net"] * 2)
-        assert (
-            [check.reason for check in found]
-            == [check.reason for check in check_recipients("email_sent", "jane@example.com", ["a@example.net"] * 2)]
-            == [
-                "2 mails were sent",
-                "a mail went to somebody else",
-                "a mail went to somebody else",
-            ]
-        )
+        assert [check.reason for check in found] == ["2 mails were sent", *["a mail went to somebody else"] * 2]
 
     def test_a_report_that_differs(self) -> None:
         report = ProcessingResult(True, "m", email_sent=True, response_body="Hello")
