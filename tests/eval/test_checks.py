@@ -38,14 +38,6 @@ def expected(**changes: Any) -> EvalExpectedOutput:
 
 
 class TestMatches:
-    def test_what_is_expected_passes(self) -> None:
-        wanted = expected(
-            response_body_contains=["warranty is valid", "2025-12-31"],
-            response_body_excludes=["expired"],
-            ticket_fields={"serial_number": "SN12345"},
-        )
-        assert wanted.matches(GOOD) == (True, [])
-
     def test_lists_and_tuples_serve_alike(self) -> None:
         for phrases in (["valid"], ("valid",)):
             (failure,) = expected(response_body_contains=phrases, response_body_excludes=phrases).matches(GOOD)[1]
@@ -120,15 +112,6 @@ class TestMatches:
             "scenario_instruction_used: another instruction was used",
             "processing_time_ms: took too long",
         ]
-
-    def test_a_failure_says_what_was_expected_and_what_came(self) -> None:
-        actual = {**GOOD, "response_body": "Thank you for your message."}
-        (failure,) = expected(response_body_contains=["serial number"]).matches(actual)[1]
-        assert failure == (
-            "response_body_contains: missing phrase 'serial number'\n"
-            "  expected: 'serial number'\n"
-            "  actual:   'Thank you for your message.'"
-        )
 
     def test_a_long_reply_is_cut(self) -> None:
         (failure,) = expected(response_body_contains=["absent"]).matches({**GOOD, "response_body": "word " * 999})[1]
@@ -228,14 +211,19 @@ class TestMatches:
 
     @pytest.mark.parametrize(
         ("found", "passes"),
-        [("5", True), (5, True), ("5\u200b", True), ("5 ", False), ("05", False), (None, False), (True, False)],
+        [
+            ("5", True),
+            (5, True),
+            ("5\u200b", True),
+            ("**5**", True),
+            ("5 ", False),
+            ("05", False),
+            (None, False),
+            (True, False),
+        ],
     )
     def test_ticket_fields_are_compared_as_text(self, found: object, passes: bool) -> None:
         assert expected(ticket_fields={"count": "5"}).matches({**GOOD, "ticket_fields": {"count": found}})[0] is passes
-
-    def test_spelling_of_a_ticket_field_does_not_matter(self) -> None:
-        ticket = {"subject": "It\u2019s  **broken** \u2013 again"}
-        assert expected(ticket_fields={"subject": "it's broken - again"}).matches({**GOOD, "ticket_fields": ticket})[0]
 
     @pytest.mark.parametrize("fields", [None, "text", []])
     def test_a_ticket_that_is_no_mapping_has_no_fields(self, fields: object) -> None:
@@ -274,23 +262,6 @@ class TestPassedChecks:
         ]
 
     @pytest.mark.parametrize(
-        ("change", "name"),
-        [
-            ({"email_sent": False}, "email_sent"),
-            ({"response_body": "It expired"}, "response_body_contains"),
-            ({"ticket_created": False}, "ticket_created"),
-            ({"ticket_fields": {}}, "ticket_fields"),
-            ({"scenario_used": None}, "scenario_instruction_used"),
-        ],
-    )
-    def test_a_failed_one_stands_in_its_place_with_its_reason(self, change: dict[str, Any], name: str) -> None:
-        found = self.WANTED.checks(GOOD | change)
-        assert [each.name for each in found] == [each.name for each in self.WANTED.checks(GOOD)]
-        failed = [each for each in found if not each.passed]
-        assert name in {each.name for each in failed}
-        assert all(each.reason for each in failed)
-
-    @pytest.mark.parametrize(
         ("body", "shown"),
         [
             (
@@ -305,12 +276,6 @@ class TestPassedChecks:
         assert found.passed
         assert str(found.actual).startswith(shown[:20])
         assert "warranty is valid" in str(found.actual)
-
-
-class TestCheck:
-    def test_text_with_and_without_a_comparison(self) -> None:
-        assert str(Check("agent", "stopped")) == "agent: stopped"
-        assert str(Check("email_sent", "2 mails", "1", "2")) == "email_sent: 2 mails\n  expected: 1\n  actual:   2"
 
 
 class TestWhatHoldsForEveryScenario:
