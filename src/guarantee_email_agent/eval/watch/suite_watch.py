@@ -26,7 +26,6 @@ from guarantee_email_agent.eval.watch.watched_files import (
     WatchedFile,
     affected_files,
     changed_files,
-    changed_phrases,
     find_files,
     likely_first,
 )
@@ -163,7 +162,6 @@ class _WatchedSuite:
     def _run(self, changed: Mapping[str, WatchedFile]) -> None:
         inputs = self._read_inputs()
         differences = list(changed_inputs(self._inputs, inputs))
-        phrases = changed_phrases(self._inputs, inputs)
         self._inputs = inputs
         files = self._scenario_files()
         gone = self._results.keys() - set(files)
@@ -172,7 +170,7 @@ class _WatchedSuite:
         difference = Difference(self._terminal)
         difference.add_removed([self._results.pop(file) for file in sorted(gone)])
         difference.print_rest()
-        order = likely_first(self._waiting, files, changed, differences, self._results, phrases)
+        order = likely_first(self._waiting, files, changed, differences, self._results)
         self._run_waiting(files, order, difference)
 
     def _run_waiting(self, files: list[str], order: list[str], difference: Difference) -> None:

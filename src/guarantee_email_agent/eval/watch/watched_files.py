@@ -7,11 +7,10 @@ comes back and one on another machine are seen like any other, and a look at 800
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, permutations
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
@@ -22,7 +21,6 @@ from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.scenario_model import recordings_folder
 from guarantee_email_agent.eval.verdict_inputs import input_files, suite_folders
 from guarantee_email_agent.files.text_file import FileSignature, file_signature
-from guarantee_email_agent.runlog.records import Input
 
 LOOK_S: Final = 0.1
 SETTLE_S: Final = 0.03
@@ -31,9 +29,6 @@ _MAX_SETTLE_S: Final = 1.0
 _SHARE: Final = 10
 """To look takes at most one part in so many of the time, however many files there are."""
 _PROGRAM_S: Final = 1.0
-_BETWEEN_PHRASES: Final = re.compile(r"[,;:\n]")
-_WORDS: Final = re.compile(r"[^\W_]+")
-_MAX_PHRASES: Final = 100
 
 
 class WatchedFile(NamedTuple):
@@ -188,43 +183,16 @@ def _depends(result: EvalResult, beside: Collection[str], *, judges: bool) -> bo
     return any(name in case.problem for name in beside)  # it is missing, unreadable, or bears the id of this one
 
 
-def changed_phrases(before: Iterable[Input], after: Iterable[Input]) -> set[str]:
-    """The words of the lexicon files that came or went, without the signs for any beginning and ending.
-
-    Empty where there are too many for a hint, as of a new file.
-    """
-    old, new = (_phrases(inputs) for inputs in (before, after))
-    nothing: Counter[str] = Counter()
-    changed = [
-        phrase
-        for name in old.keys() | new.keys()
-        for one, other in permutations((old.get(name, nothing), new.get(name, nothing)))
-        for phrase in one - other
-    ]
-    words = {" ".join(_WORDS.findall(phrase)).casefold() for phrase in changed}
-    return words - {""} if len(words) <= _MAX_PHRASES else set()
-
-
-def _phrases(inputs: Iterable[Input]) -> dict[str, Counter[str]]:
-    """By file, how often each stands in it: an entry of several lists may leave one of them."""
-    return {
-        each.name: Counter(map(str.strip, _BETWEEN_PHRASES.split((each.content or b"").decode(errors="replace"))))
-        for each in inputs
-        if each.kind == "lexicon"
-    }
-
-
 def likely_first(
     waiting: Collection[str],
     files: Iterable[str],
     changed: Collection[str],
     inputs: Iterable[tuple[str, str, str]],
     results: Mapping[str, EvalResult],
-    phrases: Collection[str] = (),
 ) -> list[str]:
-    """The files that wait, as they are to run: what was saved itself, what failed, what holds one of the lexicon's
-    changed `phrases`, what used the instruction or language that changed, and then the rest; in each part one of every
-    instruction in turn, since what one save breaks mostly has one in common.
+    """The files that wait, as they are to run: what was saved itself, what failed, what used the instruction or
+    language that changed, and then the rest; in each part one of every instruction in turn, since what one save breaks
+    mostly has one in common.
     """
     names = {PurePath(name).name.partition(".")[0] for _, kind, name in inputs if kind in ("instruction", "lexicon")}
 
@@ -234,9 +202,7 @@ def likely_first(
             return 0
         if not result.passed:
             return 1
-        if phrases and _holds_any(result, phrases):
-            return 2
-        return 3 if result.actual_output.get("scenario_used") in names or result.language in names else 4
+        return 2 if result.actual_output.get("scenario_used") in names or result.language in names else 3
 
     seen: Counter[tuple[int, str]] = Counter()
     places: dict[str, tuple[int, int]] = {}
@@ -247,12 +213,3 @@ def likely_first(
             places[file] = part[0], seen[part]
             seen[part] += 1
     return sorted(places, key=places.__getitem__)
-
-
-def _holds_any(result: EvalResult, phrases: Collection[str]) -> bool:
-    """Whether the mail has one of the phrases, as far as its letters show: what is read of it takes longer to find."""
-    if not isinstance(case := result.test_case, EvalTestCase):
-        return False
-    email = case.input.email
-    text = " ".join(_WORDS.findall(f"{email.subject} {email.body}")).casefold()
-    return any(phrase in text for phrase in phrases)
