@@ -151,9 +151,8 @@ def begin_log(
     ConfigurationError where none can be.
     """
     git = GitQuestion(config.source.parent if config.source is not None else options.directory)
-    values = {name: getattr(options, name) for name in options.__dataclass_fields__}
-    inputs = VerdictInputs(config, options.directory, options.llm, options.agent, values)
-    run = new_run(config, inputs, len(files), values)
+    inputs = inputs_of(config, options)
+    run = _new_run(config, inputs, len(files), options)
     key = suite_key(config, options)
     earlier = None
     begin = partial(
@@ -188,29 +187,29 @@ def begin_log(
         return (begin(temporary_store(resources), is_temporary=True) if options.wants_reports else None), None
 
 
-def new_run(
-    config: Config,
-    inputs: VerdictInputs,
-    planned: int,
-    options: Mapping[str, Any],
-) -> NewRun:
-    """A run of `eval`. options: the fields of `EvalOptions`."""
+def inputs_of(config: Config, options: EvalOptions) -> VerdictInputs:
+    """What the verdicts of a run with these options depend on."""
+    of_agent = {name: getattr(options, name) for name in AGENT_OPTIONS}
+    return VerdictInputs(config, options.directory, options.llm, options.agent, of_agent)
+
+
+def _new_run(config: Config, inputs: VerdictInputs, planned: int, options: EvalOptions) -> NewRun:
     return NewRun(
-        id=options["run_id"],
+        id=options.run_id,
         command="eval",
-        suite=suite_name(options["directory"], config),
-        started=options["started"],
+        suite=suite_name(options.directory, config),
+        started=options.started,
         planned=planned,
         package_version=__version__,
-        selection=options["only"],
-        agent=without_password(options["agent"] or ""),
-        llm=options["llm"],
+        selection=options.only,
+        agent=without_password(options.agent or ""),
+        llm=options.llm,
         model=inputs.model,
         parameters=inputs.parameters,
-        options={name: options[name] for name in ("jobs", *AGENT_OPTIONS)},
-        repeat=options["repeat"],
-        threshold=options["threshold"],
-        require_proof=options["require_proof"],
+        options={name: getattr(options, name) for name in ("jobs", *AGENT_OPTIONS)},
+        repeat=options.repeat,
+        threshold=options.threshold,
+        require_proof=options.require_proof,
     )
 
 

@@ -19,7 +19,7 @@ from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import COUNTED, Case, Check, InputSet
+from guarantee_email_agent.runlog.records import COUNTED, Case, InputSet
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.stored_records import StoredRun, SuiteKey
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -27,7 +27,6 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 LAST_INTERRUPTED = ""
 """What `--resume` asks for without a run."""
 
-_MAX_RUNS: Final = 200
 _PAGE: Final = 500
 _RAW_FILE: Final = re.compile(rb"raw_file[\"']?:\s*[\"']?([^\s\"',}]+)")
 
@@ -120,9 +119,7 @@ def find_unchanged(now: SuiteNow, run_id: str) -> EarlierResults:
         nothing = bytearray(len(now.files))
         return EarlierResults(None, EarlierCases(now.store, run_id, nothing), nothing, {}, array("q"), array("q"), 0)
     with store:
-        key = now.key._replace(selection=())
-        runs = store.runs(command=key.command, limit=_MAX_RUNS)
-        return _results_that_hold(store, now, [run for run in runs if run.key._replace(selection=()) == key], run_id)
+        return _results_that_hold(store, now, store.runs_up_to_a_whole_one(now.key), run_id)
 
 
 def _results_that_hold(
@@ -168,10 +165,7 @@ def _results_that_hold(
 
 
 def _last_places(store: RunStore, runs: Iterable[StoredRun], files: ScenarioFiles) -> tuple[array[int], array[int]]:
-    """Of each file the number of the last run that has its result, and the position there; 0 for none.
-
-    runs: the newest first; what comes before a whole run of the suite is not looked at.
-    """
+    """Of each file the number of the last run that has its result, and the position there; 0 for none."""
     numbers, places = (array("q", bytes(8 * len(files))) for _ in range(2))
     for run in runs:
         following = enumerate(files)
@@ -184,8 +178,6 @@ def _last_places(store: RunStore, runs: Iterable[StoredRun], files: ScenarioFile
                 numbers[found], places[found] = run.number, position
             while path and index <= found:
                 index, path = next(following, (0, ""))
-        if not run.selection and run.total >= run.planned:
-            break
     return numbers, places
 
 
@@ -249,19 +241,17 @@ def has_source(file: str, content: bytes, digest: bytes | None, loader: EvalLoad
 
 
 def _restored(store: RunStore, number: int, case: EvalTestCase) -> EvalResult:
-    stored = store.result(number)
-    transcript = store.transcript(stored)
-    checks = tuple(Check.of_dict(row) for row in (transcript.judgement or {}).get("checks", ()))
-    elapsed_ms = round(stored.duration_ms)
+    kept = store.transcript(store.result(number))
+    elapsed_ms = round(kept.duration_ms)
     return EvalResult(
         case,
-        stored.verdict == "passed",
-        [str(check) for check in checks if not check.passed],
-        {**transcript.response, "processing_time_ms": elapsed_ms},
+        kept.passed,
+        list(map(str, kept.failed_checks)),
+        {**kept.response, "processing_time_ms": elapsed_ms},
         elapsed_ms,
-        usage=as_model_usage(stored.usage),
-        reading=(transcript.trace or {}).get("read"),
-        trace=transcript.trace,
-        judgement=transcript.judgement,
-        checks=checks,
+        usage=as_model_usage(kept.usage),
+        reading=kept.reading,
+        trace=kept.trace,
+        judgement=kept.judgement,
+        checks=kept.checks,
     )

@@ -22,7 +22,6 @@ from guarantee_email_agent.runlog.stored_records import (
     StoredResult,
     StoredRun,
     SuiteKey,
-    Transcript,
 )
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -35,6 +34,7 @@ _PAGE_OF_CASES: Final = 200
 _MAX_BLOB: Final = 256 << 20
 """Bytes of one text; nothing that we write comes near."""
 _MAX_SUGGESTED: Final = 20_000
+_MAX_LOOKED_AT: Final = 200
 _RUN_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 _USAGE: Final = ", ".join(f"results.{name}" for name in Usage._fields)
 _RUN_COLUMNS: Final = ", ".join(field.name for field in fields(StoredRun))
@@ -93,6 +93,15 @@ class RunStore:
             conditions.append("number < ?")
             values.append(before)
         return self._runs(conditions, values, limit)
+
+    def runs_up_to_a_whole_one(self, key: SuiteKey) -> Iterator[StoredRun]:
+        """The newest first, of whatever part of the suite; what comes before a run of all of it counts no more."""
+        of_suite = key._replace(selection=())
+        for run in self.runs(command=key.command, limit=_MAX_LOOKED_AT):
+            if run.key._replace(selection=()) == of_suite:
+                yield run
+                if not run.selection and run.total >= run.planned:
+                    return
 
     def find_run(self, name: str, key: SuiteKey | None = None) -> StoredRun:
         """By its id or the unique beginning of one; `last` for the newest, `green` for the newest that passed its gate.
@@ -247,16 +256,20 @@ class RunStore:
             yield from self._cases_at(run, first, last, parts)
 
     def _cases_at(self, run: StoredRun, first: int, last: int, parts: Collection[str] = PARTS) -> Iterator[Case]:
-        columns = ", ".join(f"{part}.data" if part in parts else "NULL" for part in PARTS)
-        query = f"""SELECT {_RESULT_COLUMNS}, mails.digest, {columns} FROM {_CASE_TABLES}
-            WHERE results.run = ? AND results.position BETWEEN ? AND ?
-            ORDER BY results.position, results.repetition"""  # noqa: S608 - our own words
-        for _, rows in groupby(self.rows(query, (run.number, first, last)), key=itemgetter(7)):
+        condition = "results.run = ? AND results.position BETWEEN ? AND ?"
+        found = self._whole_rows(condition, (run.number, first, last), parts)
+        for _, rows in groupby(found, key=itemgetter(7)):
             results = tuple(self._made(self._case_result, rows))
             if run.command == "eval":
                 yield Case(results)
             else:  # several records of a task are judged one by one; earlier versions kept no count of them
                 yield from (Case((each._replace(of=max(each.of, len(results))),)) for each in results)
+
+    def _whole_rows(self, condition: str, values: Sequence[int], parts: Collection[str]) -> list[tuple[Any, ...]]:
+        columns = ", ".join(f"{part}.data" if part in parts else "NULL" for part in PARTS)
+        query = f"""SELECT {_RESULT_COLUMNS}, mails.digest, {columns} FROM {_CASE_TABLES}
+            WHERE {condition} ORDER BY results.position, results.repetition"""  # noqa: S608 - our own words
+        return self.rows(query, values)
 
     def _case_result(self, row: Sequence[Any]) -> CaseResult:
         stored = StoredResult.of_row(row[: -1 - len(PARTS)])
@@ -337,13 +350,9 @@ class RunStore:
         query = "SELECT name, reason, expected, actual FROM checks WHERE result = ? ORDER BY number"
         return [Check(*row) for row in self.rows(query, (result.id,))]
 
-    def transcript(self, result: StoredResult) -> Transcript:
-        """What happened."""
-        selected = ", ".join(f"(SELECT data FROM blobs WHERE id = {part})" for part in PARTS)  # noqa: S608 - our own words
-        query = f"SELECT {selected} FROM results WHERE id = ?"  # noqa: S608 - our own words
-        (row,) = self.rows(query, (result.id,))
-        source = None if row[0] is None else self._decompress(row[0])
-        return self._made(lambda parts: Transcript(source, *map(self._from_json, parts)), [row[1:]])[0]
+    def transcript(self, result: StoredResult) -> CaseResult:
+        """The result with what happened."""
+        return self._made(self._case_result, self._whole_rows("results.id = ?", (result.id,), PARTS))[0]
 
     def inputs(self, input_set: int) -> list[Input]:
         """What results depended on, by kind and name; with their content where it is kept."""

@@ -1,4 +1,4 @@
-"""What the run store gives: a run, a result, what a case came to, a transcript; and what can be asked for."""
+"""What the run store gives beside cases: a run, a result, what a case came to; and what can be asked for."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class StoredRun:
 
 
 class StoredResult(NamedTuple):
-    """A result without its transcript. `CaseResult` explains it. input_set: of `RunStore.inputs`.
+    """A result without what happened. `CaseResult` explains it. input_set: of `RunStore.inputs`.
 
     step_ms: None where the times of its steps are not known. taken_over: the id of the run that gave it, where that is
     another one.
@@ -147,16 +147,6 @@ class GroupCounts(NamedTuple):
     @property
     def failed(self) -> int:
         return self.total - self.passed
-
-
-class Transcript(NamedTuple):
-    """What happened in one result; the parts of `CaseResult`."""
-
-    source: bytes | None
-    request: Any
-    response: Any
-    trace: Any
-    judgement: Any
 
 
 class ResultFilter(NamedTuple):

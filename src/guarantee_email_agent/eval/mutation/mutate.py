@@ -16,12 +16,11 @@ from typing import Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import stored_source
-from guarantee_email_agent.eval.eval_recorder import suite_key
+from guarantee_email_agent.eval.eval_recorder import inputs_of, suite_key
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.mutation.instruction_faults import DANGEROUS, REWORDING, Fault
 from guarantee_email_agent.eval.mutation.trial import Noticed, Outcome, Trial
 from guarantee_email_agent.eval.options import EvalOptions
-from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
 from guarantee_email_agent.files.report_files import as_json, write_whole
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import Input, changed_inputs
@@ -72,7 +71,7 @@ def mutate(
             terminal.line(f"The gate is closed without any fault: {count} failed. Mend them first")
             terminal.flush()
             return EXIT_EVALUATION
-        inputs = VerdictInputs(config, options.directory, options.llm, options.agent).set
+        inputs = inputs_of(config, options).set
         changed = _changed(config, options, inputs.inputs, trial.paths)
         faults = trial.faults(seed, changed)
         state = _State(options, repr((inputs.digest, options.threshold, seed)), trial)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.eval_recorder import inputs_of
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.eval.suite import evaluate, keep_results, run_again
-from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs
 from guarantee_email_agent.eval.watch.difference import Difference
 from guarantee_email_agent.eval.watch.watched_files import (
     Files,
@@ -232,9 +232,7 @@ class _WatchedSuite:
         return select_scenarios(files, options.only, options.directory, none_is_fine=True) if options.only else files
 
     def _read_inputs(self) -> Iterable[Input]:
-        options = self._options
-        values = {name: getattr(options, name) for name in AGENT_OPTIONS}
-        return VerdictInputs(self._config, options.directory, options.llm, options.agent, values).set.inputs
+        return inputs_of(self._config, self._options).set.inputs
 
     def _keep(self, file: str, result: EvalResult) -> None:
         self._results[file] = result if self._options.report_files else replace(result, trace=None)
