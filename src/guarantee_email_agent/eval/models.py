@@ -7,13 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from guarantee_email_agent.eval.checks import (
-    AtMost,
-    ExpectedAnswer,
-    ExpectedCall,
-    ForbiddenCall,
-    crash_of,
-)
+from guarantee_email_agent.eval.call_checks import ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.checks import AtMost, ExpectedAnswer, crash_of
 from guarantee_email_agent.eval.harm import find_harm
 from guarantee_email_agent.eval.scenario import (
     INVALID_FILE,

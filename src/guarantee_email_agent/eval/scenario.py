@@ -16,19 +16,16 @@ from typing import Any, Final, Literal
 
 from guarantee_email_agent.config.settings import Mode, SenderCheck
 from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.eval.call_checks import ExpectedCall, ForbiddenCall, check_calls, check_never_called
 from guarantee_email_agent.eval.checks import (
     AtMost,
     ExpectedAnswer,
-    ExpectedCall,
-    ForbiddenCall,
     check_answer,
     check_body_contains,
     check_body_excludes,
-    check_calls,
     check_completed,
     check_hand_over,
     check_happened,
-    check_never_called,
     check_phrases,
     check_processing_time,
     check_reply_language,
