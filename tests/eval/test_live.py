@@ -501,11 +501,6 @@ def test_a_damaged_recording_is_one_failure_that_names_the_file(suite: LiveSuite
     assert second["passed"]
 
 
-def test_a_recording_that_is_no_longer_asked_for_does_no_harm(suite: LiveSuite) -> None:
-    suite.evaluate("record", repeat=2)
-    assert suite.evaluate("replay")[0] == 0
-
-
 def test_who_answers_is_told_in_the_log(suite: LiveSuite, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         suite.evaluate("record")

@@ -25,6 +25,23 @@ def test_pages_of_runs_know_whether_there_are_more(runs: StoredRuns) -> None:
         assert store.suites() == [("eval", "a"), ("eval", "b")]
 
 
+def test_results_by_filter(runs: StoredRuns) -> None:
+    results = [result(1), result(2, "failed"), result(3, "failed", category="hand-over"), result(4, language="de")]
+    runs.write(1, results)
+    with RunSearch(runs.file) as store:
+        run = store.find_run("last")
+
+        def found(which: ResultFilter) -> list[int]:
+            return [each.position for each in store.page_of_results(run, which).results]
+
+        assert found(ResultFilter()) == [1, 2, 3, 4]
+        assert found(ResultFilter(verdicts=("failed", "error"))) == [2, 3]
+        assert found(ResultFilter(category="hand-over")) == [3]
+        assert found(ResultFilter(language="de")) == [4]
+        assert found(ResultFilter(text="CUSTOMER 4")) == [4]
+        assert found(ResultFilter(text="%")) == []
+
+
 def test_groups_count_cases_and_not_repetitions(runs: StoredRuns) -> None:
     kept = [
         result(1, repetition=1, language="en"),

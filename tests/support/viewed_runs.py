@@ -10,8 +10,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from guarantee_email_agent.viewer.application import create_application
-from guarantee_email_agent.viewer.guard import RequestGuard
+from guarantee_email_agent.viewer.server import RequestGuard, create_application
 from guarantee_email_agent.viewer.site import Site
 
 PORT = 8420

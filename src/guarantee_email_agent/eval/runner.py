@@ -18,13 +18,11 @@ from guarantee_email_agent.eval.checks import (
     check_agent_report,
     check_at_most,
     check_completed,
-    check_draft_recipients,
-    check_known_calls,
     check_mode,
     check_notes,
     check_previous_reply,
     check_recipients,
-    check_ticket_count,
+    check_single,
     check_verdict,
     lacks_model,
     reported_output,
@@ -330,9 +328,9 @@ def judge_output(
     return [
         *expected.checks(actual),
         *run_checks(
-            partial(check_recipients, sender, actual.get("recipients", ())),
-            partial(check_draft_recipients, sender, actual.get("draft_recipients", ())),
-            partial(check_ticket_count, actual.get("tickets", 0)),
+            partial(check_recipients, "email_sent", sender, actual.get("recipients", ())),
+            partial(check_recipients, "draft_stored", sender, actual.get("draft_recipients", ())),
+            partial(check_single, "ticket_created", "tickets were created", actual.get("tickets", 0)),
             *more,
         ),
     ]
@@ -344,7 +342,7 @@ def check_captured(test_case: EvalTestCase, mocks: Mocks) -> Iterator[Check]:
     """
     previous = test_case.input.previous_reply
     yield from check_notes(previous.ticket_id if previous else None, _noted(mocks))
-    yield from check_known_calls(mocks.tools.unknown)
+    yield from (Check("calls", problem) for problem in mocks.tools.unknown)
     settings = test_case.input.agent
     yield from check_mode(settings.mode if settings else None, [call.as_dict() for call in mocks.tools.calls])
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from guarantee_email_agent.files.private_file import make_private_folder
 from guarantee_email_agent.files.text_file import kind_of_file
+from guarantee_email_agent.runlog.records import KeptRun
 from guarantee_email_agent.runlog.schema import SCHEMA_VERSION, bring_up_to_date, is_crafted, is_foreign, schema_version
-from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, AgentError
+from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, AgentError, ConfigurationError
 from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
 from guarantee_email_agent.utils.text import printable
 
@@ -222,3 +223,20 @@ def _open(place: str, busy_s: float, *, uri: bool = False) -> sqlite3.Connection
     return sqlite3.connect(
         place, uri=uri, timeout=busy_s, isolation_level=None, check_same_thread=False, cached_statements=64
     )
+
+
+def temporary_store(resources: ExitStack) -> KeptRun:
+    """A store in a folder that goes with `resources`. Raises ConfigurationError where there can be none."""
+    import tempfile  # few runs need it
+
+    try:
+        folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="runs-", ignore_cleanup_errors=True))
+    except OSError as error:
+        raise not_kept(error.strerror or str(error)) from None
+    return KeptRun(Path(folder) / "runs.sqlite3", None, lambda: "")
+
+
+def not_kept(reason: str) -> ConfigurationError:
+    """There is nothing to make the reports of a run of."""
+    problem = f"The results of this run cannot be kept for its reports ({reason})"
+    return ConfigurationError(f"{problem}. Make room, or name another temporary folder in TMPDIR", "report_no_room")

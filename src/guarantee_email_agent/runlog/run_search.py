@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.runlog.records import Check
-from guarantee_email_agent.runlog.run_reader import RunStore, result_conditions
+from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.stored_records import ALL_RESULTS, GroupCounts, ResultFilter, StoredResult, StoredRun
 
 GOING_ON: Final = "going on"
@@ -124,7 +124,7 @@ class RunSearch(RunStore):
         limit: int = 50,
     ) -> ResultPage:
         """The results after a place, or those right before one. At most MAX_SCANNED cases are looked at."""
-        filters, wanted = result_conditions(which)
+        filters, wanted = _result_conditions(which)
         ((last_position,),) = self.rows("SELECT max(position) FROM results WHERE run = ?", (run.number,))
         last = last_position or 0
         if before is None:
@@ -188,3 +188,20 @@ def _place(result: StoredResult) -> Place:
 
 def _just_before(place: Place) -> Place:
     return place[0], place[1] - 1
+
+
+def _result_conditions(which: ResultFilter) -> tuple[list[str], list[Any]]:
+    """A filter as conditions on the tables `results` and `cases`, and the values that they have open."""
+    conditions: list[str] = []
+    values: list[Any] = []
+    if which.verdicts is not None:
+        conditions.append(f"results.verdict IN ({', '.join('?' * len(which.verdicts))})")
+        values += which.verdicts
+    for column, wanted in (("category", which.category), ("language", which.language)):
+        if wanted is not None:
+            conditions.append(f"cases.{column} = ?")
+            values.append(wanted)
+    if which.text is not None:
+        conditions.append("(instr(lower(cases.name), lower(?)) OR instr(lower(cases.description), lower(?)))")
+        values += [which.text, which.text]
+    return conditions, values

@@ -12,8 +12,7 @@ from starlette.responses import Response
 from guarantee_email_agent.ledger.ledger_reader import UNFINISHED, LedgerReader, LedgerRow
 from guarantee_email_agent.services.ports import OUTCOMES
 from guarantee_email_agent.utils.errors import AgentError
-from guarantee_email_agent.viewer.query import Query
-from guarantee_email_agent.viewer.site import Site
+from guarantee_email_agent.viewer.site import Query, Site
 
 _PAGE: Final = 50
 _MAX_PAGE: Final = 100_000

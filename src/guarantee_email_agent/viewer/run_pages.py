@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,10 +14,9 @@ from guarantee_email_agent.runlog.records import Check, Outcome, Verdict
 from guarantee_email_agent.runlog.run_search import GOING_ON, MAX_SCANNED, RunFilter, RunSearch
 from guarantee_email_agent.runlog.stored_records import ResultFilter, StoredResult, StoredRun
 from guarantee_email_agent.runlog.views.board_page import board_page
-from guarantee_email_agent.runlog.views.history_chart import HistoryChart
+from guarantee_email_agent.runlog.views.html_report import HistoryChart
 from guarantee_email_agent.runlog.views.stored_report import stored_report
-from guarantee_email_agent.viewer.query import Query
-from guarantee_email_agent.viewer.site import Site
+from guarantee_email_agent.viewer.site import Query, Site, has_board_page
 
 _RUNS: Final = 30
 _RESULTS: Final = 50
@@ -28,41 +27,11 @@ _VERDICTS: Final = (NOT_PASSED, *get_args(Verdict))
 _OUTCOMES: Final = (GOING_ON, *get_args(Outcome))
 
 
-class RunRow(NamedTuple):
-    """A run with its outcome in a word, and what of it passed."""
-
-    run: StoredRun
-    word: str
-
-    @classmethod
-    def of(cls, store: RunSearch, run: StoredRun) -> RunRow:
-        counted = store.with_counts(run)
-        return cls(counted, counted.outcome or GOING_ON)
-
-    @property
-    def is_going_on(self) -> bool:
-        return self.word == GOING_ON
-
-    @property
-    def has_board_page(self) -> bool:
-        return self.run.command == "eval" and self.run.planned * self.run.repeat <= MAX_SCANNED
-
-
 class ResultRow(NamedTuple):
     """A result with the first check that it failed."""
 
     result: StoredResult
     check: Check | None
-
-
-class Progress(NamedTuple):
-    """How far a run is. done, planned: results. elapsed_ms: since it began."""
-
-    row: RunRow
-    done: int
-    planned: int
-    elapsed_ms: float
-    newest: Sequence[ResultRow]
 
 
 def runs_page(request: Request) -> Response:
@@ -73,12 +42,11 @@ def runs_page(request: Request) -> Response:
     below, above = query.number("below"), query.number("above")
     with site.open_store() as store:
         page = store.page_of_runs(which, below=below, above=above, limit=_RUNS)
-        rows = [RunRow.of(store, run) for run in page.runs]
+        page = page._replace(runs=[store.with_counts(run) for run in page.runs])
         suites = store.suites()
         chart = _chart(store, page.runs)
     return site.page(
         "runs.html.jinja",
-        rows=rows,
         which=which,
         page=page,
         chart=chart,
@@ -97,19 +65,18 @@ def run_page(request: Request) -> Response:
     which = ResultFilter(_verdicts(verdict), query.text("category"), query.text("language"), query.text("text"))
     after, before = query.place("after") or (0, 0), query.place("before")
     with site.open_store() as store:
-        run = store.find_run(request.path_params["run"])
-        row = RunRow.of(store, run)
+        run = store.with_counts(store.find_run(request.path_params["run"]))
         page = store.page_of_results(run, which, after=after, before=before, limit=_RESULTS)
         results = [_with_check(store, result) for result in page.results]
         is_filtered = any(value is not None for value in which)
         failed: list[ResultRow] = []
-        if not is_filtered and (after, before) == ((0, 0), None) and row.run.total > row.run.passed:
+        if not is_filtered and (after, before) == ((0, 0), None) and run.total > run.passed:
             first = store.page_of_results(run, ResultFilter(_verdicts(NOT_PASSED)), limit=_RESULTS)
             failed = [_with_check(store, result) for result in first.results]
         is_large = run.planned * run.repeat > MAX_SCANNED
         return site.page(
             "run.html.jinja",
-            row=row,
+            run=run,
             page=page,
             results=results,
             which=which,
@@ -121,7 +88,7 @@ def run_page(request: Request) -> Response:
             failed=failed,
             causes=store.causes(run) if failed else [],
             chart=_chart(store, [run]),
-            progress=_progress(site, store, row) if row.is_going_on else None,
+            progress=_progress(site, store, run) if run.outcome is None else None,
             is_filtered=is_filtered,
         )
 
@@ -131,8 +98,7 @@ def groups_page(request: Request) -> Response:
     site: Site = request.app.state.site
     with site.open_store() as store:
         run = store.find_run(request.path_params["run"])
-        row = RunRow.of(store, run)
-        return site.page("groups.html.jinja", row=row, groups=store.group_counts(run))
+        return site.page("groups.html.jinja", run=run, groups=store.group_counts(run))
 
 
 def board(request: Request) -> Response:
@@ -140,7 +106,7 @@ def board(request: Request) -> Response:
     site: Site = request.app.state.site
     with site.open_store() as store:
         run = store.find_run(request.path_params["run"])
-        if not RunRow.of(store, run).has_board_page:
+        if not has_board_page(run):
             message = "Only a run of eval has it, and of a large one it takes a while: show RUN --html FILE --for board"
             return site.page("error.html.jinja", 404, title="There is no such page", message=message)
         page = board_page(stored_report(store, run))
@@ -151,15 +117,15 @@ def progress_part(request: Request) -> Response:
     """`/runs/RUN/progress`: the part of a run's page that is asked for again while the run goes on."""
     site: Site = request.app.state.site
     with site.open_store() as store:
-        row = RunRow.of(store, store.find_run(request.path_params["run"]))
-        return site.page("progress.html.jinja", progress=_progress(site, store, row))
+        run = store.with_counts(store.find_run(request.path_params["run"]))
+        return site.page("progress.html.jinja", progress=_progress(site, store, run))
 
 
-def _progress(site: Site, store: RunSearch, row: RunRow) -> Progress:
-    newest = store.newest_results(row.run, _NEWEST)
-    done = row.run.total  # of several repetitions a case counts once it has one
-    elapsed_ms = 1000 * max(0.0, (site.now() - datetime.fromisoformat(row.run.started)).total_seconds())
-    return Progress(row, done, row.run.planned, elapsed_ms, [_with_check(store, each) for each in newest])
+def _progress(site: Site, store: RunSearch, run: StoredRun) -> dict[str, Any]:
+    """How far a run is: how long it takes, and what came last."""
+    newest = [_with_check(store, each) for each in store.newest_results(run, _NEWEST)]
+    elapsed_ms = 1000 * max(0.0, (site.now() - datetime.fromisoformat(run.started)).total_seconds())
+    return {"run": run, "elapsed_ms": elapsed_ms, "newest": newest}
 
 
 def _chart(store: RunSearch, runs: Sequence[StoredRun]) -> HistoryChart | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.resources import files
@@ -12,12 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
+from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from guarantee_email_agent.runlog.run_search import RunSearch
+from guarantee_email_agent.runlog.run_search import MAX_SCANNED, RunSearch
 from guarantee_email_agent.runlog.statistics import format_percentage
+from guarantee_email_agent.runlog.stored_records import StoredRun
 from guarantee_email_agent.runlog.views.html_report import template_environment, template_source
 from guarantee_email_agent.runlog.views.word_diff import split_changes
+from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.text import printable, truncate
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -30,6 +35,9 @@ _BUSY_S: Final = 2.0
 _TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _HTML: Final = "text/html"
 _MARKS: Final = {" ": Markup("{}"), "-": Markup("<del>{}</del>"), "+": Markup("<ins>{}</ins>")}
+_MAX_TEXT: Final = 200
+_NUMBER: Final = re.compile("[0-9]{1,15}")
+_PLACE: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,7 @@ class Site:
             "history_url": history_url,
             "with_query": with_query,
             "rate": format_percentage,
+            "has_board_page": has_board_page,
         }
         for name in environment.list_templates(extensions=["jinja"]):
             environment.get_template(name)  # compiled now, and not for the first who asks
@@ -81,6 +90,10 @@ class Site:
         """A whole page, or a part of one."""
         text = self.environment.get_template(template).render(**values)
         return Response(text.encode(errors="backslashreplace"), status, media_type=_HTML)
+
+
+def has_board_page(run: StoredRun) -> bool:
+    return run.command == "eval" and run.planned * run.repeat <= MAX_SCANNED
 
 
 def run_url(run: str) -> str:
@@ -143,3 +156,47 @@ def _static_files(environment: Environment) -> dict[str, StaticFile]:
         name: StaticFile(content, _TYPES[name.rpartition(".")[2]], hashlib.sha256(content).hexdigest()[:16])
         for name, content in contents.items()
     }
+
+
+class QueryError(AgentError):
+    """The address asks for what there is not."""
+
+
+class Query:
+    """Values that are missing or empty are None. Every method raises QueryError."""
+
+    def __init__(self, values: QueryParams) -> None:
+        self._values = values
+
+    def text(self, name: str) -> str | None:
+        value = self._values.get(name, "")
+        if len(value) > _MAX_TEXT:
+            raise _wrong(name, value, f"at most {_MAX_TEXT} characters")
+        return value or None
+
+    def choice(self, name: str, choices: Iterable[str]) -> str | None:
+        value = self.text(name)
+        if value is not None and value not in (known := list(choices)):
+            raise _wrong(name, value, f"one of {', '.join(known)}")
+        return value
+
+    def number(self, name: str) -> int | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        if not _NUMBER.fullmatch(value):
+            raise _wrong(name, value, "a whole number")
+        return int(value)
+
+    def place(self, name: str) -> tuple[int, int] | None:
+        """Of a result in its run: position and repetition, such as `12.1`."""
+        value = self.text(name)
+        if value is None:
+            return None
+        if (found := _PLACE.fullmatch(value)) is None:
+            raise _wrong(name, value, "a place such as 12.1")
+        return int(found[1]), int(found[2])
+
+
+def _wrong(name: str, value: str, wanted: str) -> QueryError:
+    return QueryError(f"{name}='{printable(truncate(value, 60))}' in the address is not {wanted}", "viewer_bad_query")

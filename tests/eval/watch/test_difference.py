@@ -25,11 +25,6 @@ def difference(stream: io.StringIO) -> Difference:
     return Difference(Terminal(stream, color=False, ascii_only=False))
 
 
-def test_what_fails_newly_is_printed_at_once(difference: Difference, stream: io.StringIO, outcome: Outcome) -> None:
-    difference.add(outcome(), outcome("email_sent: no mail was sent"))
-    assert stream.getvalue().startswith("Newly failing:\n✗ valid_warranty_001: Customer asks - FAILED\n    email_sent")
-
-
 def test_of_many_failures_the_first_are_explained_and_all_are_counted(
     difference: Difference, stream: io.StringIO, outcome: Outcome
 ) -> None:
@@ -53,15 +48,6 @@ def test_a_failure_makes_the_line_bad_even_above_the_threshold(
     difference.add(outcome(), outcome("email_sent: no mail was sent"))
     difference.print_total([outcome("email_sent: no mail was sent"), outcome()], 50.0, 1, 0.01)
     assert stream.getvalue().endswith("✗ 1 newly failing. Pass rate: 1/2 (50.0%); 1 scenario ran in 0.01s\n")
-
-
-def test_the_same_failure_and_the_same_reply_are_no_difference(
-    difference: Difference, stream: io.StringIO, outcome: Outcome
-) -> None:
-    difference.add(outcome("a: b"), outcome("a: b"))
-    difference.add(outcome(took_ms=1), outcome(took_ms=9))
-    assert not difference.print_rest()
-    assert stream.getvalue() == ""
 
 
 def test_control_characters_of_a_reply_are_written_out(

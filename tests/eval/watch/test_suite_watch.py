@@ -19,7 +19,7 @@ from guarantee_email_agent.eval.watch.suite_watch import refuse_unwatchable, wat
 from guarantee_email_agent.eval.watch.watched_files import SETTLE_S
 from guarantee_email_agent.runlog.records import KeptRun
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.utils.errors import ConfigurationError, InstructionError
+from guarantee_email_agent.utils.errors import ConfigurationError
 
 Save = Callable[[], object]
 INSTRUCTIONS = "instructions: {main: instructions/main.md, scenarios_dir: instructions/scenarios}\n"
@@ -175,23 +175,6 @@ def test_a_folder_that_is_gone_is_told_and_runs_whole_once_it_is_back(project: W
     assert last_line(back) == "✓ No difference. Pass rate: 2/2 (100%); 2 scenarios ran"
 
 
-def test_an_unreadable_file_is_a_failure_until_it_can_be_read(project: WatchedProject) -> None:
-    path = project.folder / "valid_warranty_001.yaml"
-    text = path.read_text()
-
-    def in_the_way() -> None:
-        path.unlink()
-        path.mkdir()
-
-    def away() -> None:
-        path.rmdir()
-        path.write_text(text)
-
-    _, wrong, mended = project.watch(in_the_way, away)
-    assert "Invalid eval file: valid_warranty_001.yaml - " in wrong
-    assert last_line(mended) == "✓ 1 newly passing. Pass rate: 2/2 (100%); 1 scenario ran"
-
-
 def test_an_edited_configuration_counts_from_then_on(project: WatchedProject) -> None:
     (project.root / "others").mkdir()
     shutil.copy(project.folder / "valid_warranty_001.yaml", project.root / "others")
@@ -205,28 +188,6 @@ def test_an_edited_configuration_counts_from_then_on(project: WatchedProject) ->
     assert "unknown key 'evall' – did you mean 'eval'?" in wrong
     assert "Removed: 2" in other
     assert last_line(other) == "✓ 2 removed, 1 new. Pass rate: 1/1 (100%); 1 scenario ran"
-
-
-def test_a_judge_runs_again_for_those_that_have_one(project: WatchedProject) -> None:
-    judge = project.folder / "check_politeness.py"
-    judge.write_text("def test(result):\n    return {'passed': True, 'feedback': 'fine'}\n")
-    project.write(3, lambda text: text.replace("\ncategory:", f"\ntest: {judge.name}\ncategory:"))
-    strict = "def test(result):\n    return {'passed': False, 'feedback': 'not polite enough'}\n"
-    _, failed, gone, back = project.watch(
-        lambda: judge.write_text(strict), judge.unlink, lambda: judge.write_text(strict.replace("False", "True"))
-    )
-    assert "not polite enough" in failed
-    assert last_line(failed).endswith("; 1 scenario ran")
-    assert "Test not found: check_politeness.py is not beside this file" in gone
-    assert last_line(back) == "✓ 1 newly passing. Pass rate: 3/3 (100%); 1 scenario ran"
-
-
-def test_a_raw_mail_counts_for_the_scenario_that_has_it(project: WatchedProject) -> None:
-    project.take("missing_info_1031")
-    mail = project.folder / "missing_info_1031.eml"
-    _, block = project.watch(lambda: mail.write_bytes(mail.read_bytes().replace(b"toaster", b"kettle")))
-    assert last_line(block).endswith("; 1 scenario ran")
-    assert "Newly failing:" in block
 
 
 def test_what_is_saved_while_the_first_run_goes_on_runs_again(
@@ -332,17 +293,6 @@ def test_other_options_hold_for_what_runs_again(project: WatchedProject, options
         lambda: project.edit(MISSING_INFO, "next to the bar code", "beside the bar code"), **options
     )
     assert last_line(block) == "✓ 1 changed reply. Pass rate: 3/3 (100%); 3 scenarios ran"
-
-
-def test_it_ends_where_nobody_reads_any_more(project: WatchedProject) -> None:
-    assert project.watch(is_over=lambda: True) == []
-    assert project.code == 130
-
-
-def test_bad_instructions_at_the_beginning_end_it_as_they_end_eval(project: WatchedProject) -> None:
-    project.edit(MISSING_INFO, "trigger:", "triger:")
-    with pytest.raises(InstructionError):
-        project.watch()
 
 
 @pytest.mark.parametrize(

@@ -87,12 +87,6 @@ def test_rights_and_the_file_that_a_link_leads_to_are_changes(find: Callable[[],
     assert list(changed_files(now, find())) == [str(scenario)]
 
 
-def test_a_folder_that_is_gone_has_no_files(find: Callable[[], Files], tmp_path: Path) -> None:
-    (tmp_path / "scenarios").rename(tmp_path / "away")
-    kinds = {file.kind for file in find().values()}
-    assert kinds == {"configuration", "instruction", "lexicon", "recording"}
-
-
 def test_a_configuration_that_comes_later_is_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     options = EvalOptions(directory=tmp_path / "scenarios", threshold=99.0)

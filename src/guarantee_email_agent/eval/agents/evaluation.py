@@ -22,7 +22,7 @@ from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.model_gateway import GatewayRun, ModelGateway
 from guarantee_email_agent.eval.agents.own_agent import SkippingEventLoop, services_over_mcp
 from guarantee_email_agent.eval.checks import check_answer, check_at_most, check_verdict
-from guarantee_email_agent.eval.mock_mail import mail_as_json, raw_mail
+from guarantee_email_agent.eval.mock_stores import mail_as_json, raw_mail
 from guarantee_email_agent.eval.mocks import Mocks
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult, check_captured, judge_output, observed_output

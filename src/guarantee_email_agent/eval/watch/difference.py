@@ -9,14 +9,14 @@ from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.reporter import describe_failure
 from guarantee_email_agent.runlog.comparison import Changes, ReplyChange
-from guarantee_email_agent.runlog.shared_causes import SharedCauses
+from guarantee_email_agent.runlog.gate import Totals
 from guarantee_email_agent.runlog.statistics import (
     Threshold,
     format_percentage,
     meets_threshold,
     threshold_text,
 )
-from guarantee_email_agent.runlog.totals import Totals
+from guarantee_email_agent.runlog.suite_statistics import SharedCauses
 from guarantee_email_agent.runlog.views.comparison_report import print_replies
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import printable

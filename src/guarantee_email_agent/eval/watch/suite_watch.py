@@ -12,21 +12,22 @@ from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.eval_recorder import inputs_of
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.eval.suite import evaluate, keep_results, run_again
-from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs
-from guarantee_email_agent.eval.watch.affected import affected_files, changed_phrases, likely_first
 from guarantee_email_agent.eval.watch.difference import Difference
 from guarantee_email_agent.eval.watch.watched_files import (
     Files,
     ProgramFiles,
     Watch,
     WatchedFile,
+    affected_files,
     changed_files,
     find_files,
+    likely_first,
 )
 from guarantee_email_agent.files.report_files import is_stdout
 from guarantee_email_agent.runlog.database import StoreError
@@ -35,7 +36,7 @@ from guarantee_email_agent.runlog.views.report import relative_to
 from guarantee_email_agent.utils.errors import EXIT_INTERRUPTED, AgentError, ConfigurationError
 from guarantee_email_agent.utils.progress import Progress
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize, warn_on_stderr
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import and_more, printable
 
 _FIRST_PART_S: Final = 0.1
 _NEXT_PART_S: Final = 5.0
@@ -131,10 +132,8 @@ class _WatchedSuite:
         """Run what depends on the files that are not as they were, print what is different, and wait for the next."""
         changed = changed_files(self.files, files)
         self.files = files
-        names = [relative_to(path) for path in changed]
-        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
         self._terminal.line("")
-        self._terminal.line(f"Changed: {printable(', '.join(names[:_MAX_NAMES]))}{more}")
+        self._terminal.line(f"Changed: {printable(and_more([relative_to(path) for path in changed], _MAX_NAMES))}")
         self._terminal.flush()
         try:
             if any(file.kind == "configuration" for file in changed.values()):
@@ -149,8 +148,7 @@ class _WatchedSuite:
 
     def tell_program_change(self, names: list[str]) -> None:
         """names: of the changed files, relative to the package."""
-        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-        what = f"Changed: the program itself ({printable(', '.join(names[:_MAX_NAMES]))}{more})."
+        what = f"Changed: the program itself ({printable(and_more(names, _MAX_NAMES))})."
         self._terminal.line("")
         self._terminal.line(f"{what} What runs here is as it was: stop it with Ctrl-C, and start it again")
         self._terminal.flush()
@@ -164,7 +162,6 @@ class _WatchedSuite:
     def _run(self, changed: Mapping[str, WatchedFile]) -> None:
         inputs = self._read_inputs()
         differences = list(changed_inputs(self._inputs, inputs))
-        phrases = changed_phrases(self._inputs, inputs)
         self._inputs = inputs
         files = self._scenario_files()
         gone = self._results.keys() - set(files)
@@ -173,7 +170,7 @@ class _WatchedSuite:
         difference = Difference(self._terminal)
         difference.add_removed([self._results.pop(file) for file in sorted(gone)])
         difference.print_rest()
-        order = likely_first(self._waiting, files, changed, differences, self._results, phrases)
+        order = likely_first(self._waiting, files, changed, differences, self._results)
         self._run_waiting(files, order, difference)
 
     def _run_waiting(self, files: list[str], order: list[str], difference: Difference) -> None:
@@ -235,9 +232,7 @@ class _WatchedSuite:
         return select_scenarios(files, options.only, options.directory, none_is_fine=True) if options.only else files
 
     def _read_inputs(self) -> Iterable[Input]:
-        options = self._options
-        values = {name: getattr(options, name) for name in AGENT_OPTIONS}
-        return VerdictInputs(self._config, options.directory, options.llm, options.agent, values).set.inputs
+        return inputs_of(self._config, self._options).set.inputs
 
     def _keep(self, file: str, result: EvalResult) -> None:
         self._results[file] = result if self._options.report_files else replace(result, trace=None)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
 import guarantee_email_agent
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.scenario_model import recordings_folder
 from guarantee_email_agent.eval.verdict_inputs import input_files, suite_folders
@@ -144,3 +146,70 @@ def _kind_in_suite(name: str) -> str | None:
     """What a file of the suite's folder is; None for judges, which `input_files` has, and for what nobody reads."""
     lower = name.lower()
     return "scenario" if lower.endswith((".yaml", ".yml")) else "mail" if lower.endswith(".eml") else None
+
+
+def affected_files(
+    changed: Mapping[str, WatchedFile],
+    inputs: Iterable[tuple[str, str, str]],
+    files: Sequence[str],
+    results: Mapping[str, EvalResult],
+) -> set[str]:
+    """The scenario files whose verdicts may not hold any more.
+
+    changed: by their paths. inputs: as `changed_inputs` has them. files: of the suite now. results: by their files.
+    An instruction or lexicon file, a setting and the agent count for every scenario: a trigger in any file can route
+    any mail. A judge counts for all that have one, since judges import each other.
+    """
+    kinds = {kind for _, kind, _ in inputs}
+    if kinds - {"judge"}:
+        return set(files)
+    beside = {file.name for file in changed.values()}
+    folders = {file.name for file in changed.values() if file.kind == "recording"}
+    return {
+        file
+        for file in files
+        if file in changed
+        or file not in results
+        or PurePath(file).stem in folders
+        or _depends(results[file], beside, judges="judge" in kinds)
+    }
+
+
+def _depends(result: EvalResult, beside: Collection[str], *, judges: bool) -> bool:
+    """beside: names of changed files in the suite's folder."""
+    case = result.test_case
+    if isinstance(case, EvalTestCase):
+        return case.input.email.raw_file in beside or (judges and case.test is not None)
+    return any(name in case.problem for name in beside)  # it is missing, unreadable, or bears the id of this one
+
+
+def likely_first(
+    waiting: Collection[str],
+    files: Iterable[str],
+    changed: Collection[str],
+    inputs: Iterable[tuple[str, str, str]],
+    results: Mapping[str, EvalResult],
+) -> list[str]:
+    """The files that wait, as they are to run: what was saved itself, what failed, what used the instruction or
+    language that changed, and then the rest; in each part one of every instruction in turn, since what one save breaks
+    mostly has one in common.
+    """
+    names = {PurePath(name).name.partition(".")[0] for _, kind, name in inputs if kind in ("instruction", "lexicon")}
+
+    def rank(file: str) -> int:
+        result = results.get(file)
+        if file in changed or result is None:
+            return 0
+        if not result.passed:
+            return 1
+        return 2 if result.actual_output.get("scenario_used") in names or result.language in names else 3
+
+    seen: Counter[tuple[int, str]] = Counter()
+    places: dict[str, tuple[int, int]] = {}
+    for file in files:
+        if file in waiting:
+            result = results.get(file)
+            part = rank(file), str(result and result.actual_output.get("scenario_used"))
+            places[file] = part[0], seen[part]
+            seen[part] += 1
+    return sorted(places, key=places.__getitem__)

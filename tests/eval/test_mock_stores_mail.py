@@ -8,7 +8,7 @@ from email.policy import default
 import pytest
 
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.eval.mock_mail import mail_as_json, raw_mail
+from guarantee_email_agent.eval.mock_stores import mail_as_json, raw_mail
 from guarantee_email_agent.eval.models import EvalEmail, EvalInput, EvalTestCase
 
 EMAIL = EvalEmail(

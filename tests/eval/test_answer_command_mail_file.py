@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.eval.mail_file import read_mail_file
+from guarantee_email_agent.eval.answer_command import read_mail_file
 from guarantee_email_agent.utils.errors import ProcessingError
 
 MAIL = b"From: ada@example.com\nSubject: Hi\n\nIs SN12345 covered?\n"

@@ -8,9 +8,7 @@ from dataclasses import replace
 import pytest
 
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
-from guarantee_email_agent.eval.watch.affected import affected_files, changed_phrases, likely_first
-from guarantee_email_agent.eval.watch.watched_files import WatchedFile
-from guarantee_email_agent.runlog.records import Input
+from guarantee_email_agent.eval.watch.watched_files import WatchedFile, affected_files, likely_first
 
 FILES = ["s/a_1.yaml", "s/a_2.yaml", "s/a_3.yaml", "s/a_4.yaml"]
 
@@ -77,34 +75,3 @@ def test_what_failed_and_what_used_the_file_runs_first(
 ) -> None:
     assert likely_first(set(FILES), FILES, {}, inputs, results) == [FILES[index] for index in order]
     assert likely_first({FILES[3]}, FILES, {}, inputs, results) == [FILES[3]]
-
-
-def lexicon(text: str, name: str = "en.md") -> list[Input]:
-    return [Input.of("lexicon", name, text.encode()), Input.of("instruction", "main.md", text.encode())]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "phrases"),
-    [
-        ("serial num, serial number*\nunit", "serial num\nunit", {"serial number"}),
-        ("2: *warranty*, fault", "3: *warranty*, fault", {"2", "3"}),
-        ("same", "same", set()),
-        ("fax, order number\norder number, lot", "fax\norder number, lot", {"order number"}),
-        ("a", "a, B-2 c", {"b 2 c"}),
-        ("", ",".join(map(str, range(1_000))), set()),
-    ],
-)
-def test_the_phrases_that_came_or_went(before: str, after: str, phrases: set[str]) -> None:
-    assert changed_phrases(lexicon(before), lexicon(after)) == phrases
-
-
-def test_mails_that_hold_a_changed_phrase_run_before_others_of_the_language(
-    results: dict[str, EvalResult], scenario: Callable[..., EvalTestCase]
-) -> None:
-    case = scenario()
-    email = replace(case.input.email, subject="My fan", body="Its SERIAL\n  Number: SN12345")
-    holds = EvalResult(replace(case, input=replace(case.input, email=email)), passed=True)
-    results = {**results, FILES[0]: holds, FILES[1]: replace(results[FILES[1]], reading={"language": "en"})}
-    inputs = [("changed", "lexicon", "en.md")]
-    order = likely_first(set(FILES), FILES, {}, inputs, results, {"serial number"})
-    assert order == [FILES[2], FILES[0], FILES[1], FILES[3]]

@@ -6,7 +6,7 @@ import pytest
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.capture.mailbox_mail import MESSAGE_ID, read_mailbox_mail
+from guarantee_email_agent.eval.capture.capture_command import MESSAGE_ID, read_mailbox_mail
 from guarantee_email_agent.utils.errors import MCPConnectionError, ProcessingError
 
 MAIL = b"From: ida@firm.de\nMessage-ID: <one@firm.de>\nSubject: Dryer\n\nIs SN48213 covered?\n"

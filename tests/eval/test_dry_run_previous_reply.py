@@ -4,8 +4,8 @@ import pytest
 
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.eval.dry_run import MADE_UP_ID, UNKNOWN_SCENARIO, reply_of_thread, with_previous_reply
 from guarantee_email_agent.eval.models import PreviousReply
-from guarantee_email_agent.eval.previous_reply import MADE_UP_ID, UNKNOWN_SCENARIO, reply_of_thread, with_previous_reply
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.services.ports import Thread
 from guarantee_email_agent.utils.errors import ConfigurationError

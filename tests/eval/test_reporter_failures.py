@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scenario_folder import TEMPLATES
 
 from guarantee_email_agent.eval.case_result import as_case
-from guarantee_email_agent.eval.failure_details import explain
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult
+from guarantee_email_agent.eval.reporter import explain
 from guarantee_email_agent.runlog.records import Case
-from guarantee_email_agent.runlog.shared_causes import SharedCauses
+from guarantee_email_agent.runlog.suite_statistics import SharedCauses
 
 SCENARIO = EvalLoader().load_eval_test_case(TEMPLATES / "valid_warranty_001.yaml")
 REPLY = """\

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenario_folder import SHIPPED, TEMPLATES
 
-from guarantee_email_agent.eval.case_result import as_case
-from guarantee_email_agent.eval.distinct_mails import mail_fingerprint
+from guarantee_email_agent.eval.case_result import as_case, mail_fingerprint
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, PreviousReply
-from guarantee_email_agent.runlog.distinct_mails import DistinctMails, MailCounter
+from guarantee_email_agent.runlog.suite_statistics import DistinctMails, MailCounter
 
 FIRST = EvalLoader().load_eval_test_case(TEMPLATES / "valid_warranty_001.yaml")
 BODY = "Hello,\n\nmy washer SN12345 leaks. Is it covered?\n\nRegards\nKim Larsen\n"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from sample_reports import Past
 
-from guarantee_email_agent.runlog.views.history_chart import HEIGHT, WIDTH, HistoryChart
+from guarantee_email_agent.runlog.views.html_report import HEIGHT, WIDTH, HistoryChart
 
 
 def chart(*runs: Past, threshold: float | None = 99) -> HistoryChart:

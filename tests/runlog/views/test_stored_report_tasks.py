@@ -9,7 +9,7 @@ from guarantee_email_agent.judging.grade_report import as_cases
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.views.report import Report
-from guarantee_email_agent.runlog.views.task_report import task_report
+from guarantee_email_agent.runlog.views.stored_report import task_report
 
 PASSED = Graded("six", Verdict("passed", "That is 42.", {"said": 42}, output="hello", duration_ms=5))
 FAILED = Graded("seven", Verdict("failed", "41 is wrong.\nIt is 42.", output="a\nb\n", duration_ms=6))

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from scenario_folder import TEMPLATES
 
-from guarantee_email_agent.eval.cost_limit import CostLimit
+from guarantee_email_agent.eval.live import CostLimit
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.llm.port import NO_TOKENS, ToolUseBlock

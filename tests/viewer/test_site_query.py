@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.datastructures import QueryParams
 
-from guarantee_email_agent.viewer.query import Query, QueryError
+from guarantee_email_agent.viewer.site import Query, QueryError
 
 
 def test_values_are_read_and_missing_or_empty_ones_are_none() -> None:

@@ -12,7 +12,7 @@ from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import RunEnd
 from guarantee_email_agent.runlog.views.comparison_report import describe_run
-from guarantee_email_agent.runlog.views.run_view import json_run_report, print_run, print_runs
+from guarantee_email_agent.runlog.views.result_view import json_run_report, print_run, print_runs
 from guarantee_email_agent.utils.terminal import Terminal
 
 
