@@ -22,7 +22,7 @@ from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.sealed import BlindCases, sealed_options
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
 from guarantee_email_agent.runlog.records import Case
-from guarantee_email_agent.runlog.suite_manifest import SuiteManifest, keep_opening, read_manifest
+from guarantee_email_agent.runlog.suite_manifest import SuiteManifest, keep_opening
 from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
 from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, ConfigurationError
@@ -284,23 +284,3 @@ def run_again(config: Config, options: EvalOptions, files: Sequence[str]) -> Gen
     Raises InstructionError for bad instruction files.
     """
     yield from Execution.of(config, replace(options, kept=None)).results(files)
-
-
-def keep_results(
-    config: Config, options: EvalOptions, results: Sequence[EvalResult], duration_s: float, resources: ExitStack
-) -> EvalRecorder:
-    """Who has kept a whole run of these results in a temporary store, for its reports. Raises StoreError."""
-    from guarantee_email_agent.eval.eval_recorder import begin_log
-
-    files = ScenarioFiles.of(result.test_case.file or "" for result in results)
-    statistics = SuiteStatistics(deterministic=options.is_deterministic)
-    facts = read_manifest(options.directory).as_facts
-    recorder, _ = begin_log(config, options, files, EvalLoader(), statistics.mails, facts, resources, at_once=False)
-    assert recorder is not None
-    for position, result in enumerate(results, 1):
-        case = as_case(result, position)
-        statistics.add(case)
-        recorder.add(case)
-    gate = statistics.decide_gate(options.threshold, require_proof=False).gate
-    recorder.finish(gate, EXIT_SUCCESS if gate == "passed" else EXIT_EVALUATION, duration_s)
-    return recorder

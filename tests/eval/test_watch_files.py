@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.config.settings import Config, InstructionSettings
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.options import EvalOptions
-from guarantee_email_agent.eval.watch.watched_files import (
+from guarantee_email_agent.eval.watch import (
     LOOK_S,
     SETTLE_S,
     Files,
-    ProgramFiles,
-    Watch,
     WatchedFile,
+    affected_files,
     changed_files,
     find_files,
+    wait_for_change,
 )
 
 
@@ -95,60 +96,56 @@ def test_a_configuration_that_comes_later_is_a_change(tmp_path: Path, monkeypatc
     assert list(changed_files(before, find_files(Config(), options))) == [str(tmp_path / "config.yaml")]
 
 
-class Moments:
-    """States of the files, one for each look, and how long was waited between them."""
+@pytest.mark.parametrize(
+    ("versions", "step_s", "found", "pauses"),
+    [
+        ([1, 1, 2, 3, 4, 4], 0.0, 4, [LOOK_S, LOOK_S, SETTLE_S, SETTLE_S]),
+        ([2, *range(2, 99)], 0.3, 5, [SETTLE_S] * 3),  # one that is written all the time does not hold it up
+        ([2, 1, 1], 0.0, None, [SETTLE_S, LOOK_S]),  # undone at once
+        ([1], 0.2, None, [2.0]),  # the longer a look takes, the longer it waits
+    ],
+)
+def test_a_change_counts_once_nothing_changes_any_more(
+    versions: list[int], step_s: float, found: int | None, pauses: list[float]
+) -> None:
+    seconds, paused, left = count(), list[float](), iter(versions)
 
-    def __init__(self, *versions: int) -> None:
-        self._versions: Iterator[int] = iter(versions)
-        self.paused: list[float] = []
-        self.told: list[list[str]] = []
+    def state(version: int) -> Files:
+        return {"a.yaml": WatchedFile("scenario", "a.yaml", ("a.yaml", version, 0, 0, 0))}
 
-    def find(self) -> Files:
-        return state(next(self._versions))
+    def is_over() -> bool:
+        return found is None and bool(paused)
 
-    def watch(self, program: Path, over_after: int = 1_000, step_s: float = 0.0) -> Watch:
-        looks, seconds = count(), count()
-        return Watch(
-            ProgramFiles(program),
-            self.told.append,
-            lambda: next(looks) >= over_after,
-            self.paused.append,
-            lambda: next(seconds) * step_s,
-        )
-
-
-def state(version: int) -> Files:
-    return {"a.yaml": WatchedFile("scenario", "a.yaml", ("a.yaml", version, 0, 0, 0))}
-
-
-def test_a_change_counts_once_nothing_changes_any_more(tmp_path: Path) -> None:
-    moments = Moments(1, 1, 2, 3, 4, 4)
-    assert moments.watch(tmp_path).wait(state(1), moments.find) == state(4)
-    assert moments.paused == [LOOK_S, LOOK_S, SETTLE_S, SETTLE_S]
+    now = wait_for_change(state(1), lambda: state(next(left)), is_over, paused.append, lambda: next(seconds) * step_s)
+    assert now == (None if found is None else state(found))
+    assert paused == pytest.approx(pauses)
 
 
-def test_a_file_that_is_written_all_the_time_does_not_hold_it_up(tmp_path: Path) -> None:
-    moments = Moments(*range(1, 100))
-    assert moments.watch(tmp_path, step_s=0.3).wait(state(0), moments.find) is not None
+FILES = ["s/a_1.yaml", "s/a_2.yaml", "s/a_3.yaml", "s/a_4.yaml"]
 
 
-def test_what_is_undone_at_once_is_no_change(tmp_path: Path) -> None:
-    moments = Moments(2, 1, 1, 1, 1)
-    assert moments.watch(tmp_path, over_after=2).wait(state(1), moments.find) is None
-
-
-def test_the_longer_a_look_takes_the_longer_it_waits(tmp_path: Path) -> None:
-    moments = Moments(1, 1)
-    moments.watch(tmp_path, over_after=1, step_s=0.2).wait(state(1), moments.find)
-    assert moments.paused[0] > 1
-
-
-def test_a_change_of_the_program_itself_is_told_once(tmp_path: Path) -> None:
-    (tmp_path / "eval").mkdir()
-    (tmp_path / "eval" / "checks.py").write_text("before = 1\n")
-    moments = Moments(*[1] * 9)
-    watch = moments.watch(tmp_path, over_after=3, step_s=1.0)
-    (tmp_path / "eval" / "checks.py").write_text("after = 22\n")
-    (tmp_path / "notes.txt").write_text("no code")
-    watch.wait(state(1), moments.find)
-    assert moments.told == [["eval/checks.py"]]
+@pytest.mark.parametrize(
+    ("kind", "name", "affected"),
+    [
+        ("scenario", "a_4.yaml", {4}),
+        ("mail", "mail.eml", {2}),
+        ("mail", "gone.eml", {3}),
+        ("mail", "of_nobody.eml", set()),
+        ("recording", "a_2", {2}),
+        ("judge", "check.py", {1, 2, 3, 4}),
+        ("server", "orders.yaml", {1, 2, 3, 4}),
+        ("configuration", "config.yaml", {1, 2, 3, 4}),
+    ],
+)
+def test_what_depends_on_a_file_is_affected_by_it(
+    scenario: Callable[..., EvalTestCase], kind: str, name: str, affected: set[int]
+) -> None:
+    case = scenario()
+    with_mail = replace(case, input=replace(case.input, email=replace(case.input.email, raw_file="mail.eml")))
+    invalid = InvalidScenario("a_3.yaml", FILES[2], "Mail not found: gone.eml is not beside this file", "code")
+    results = dict(
+        zip(FILES, [EvalResult(each, passed=True) for each in (case, with_mail, invalid, case)], strict=True)
+    )
+    changed = {f"s/{name}": WatchedFile(kind, name, ("", 0, 0, 0, 0))}
+    assert affected_files(changed, FILES, results) == [f"s/a_{number}.yaml" for number in sorted(affected)]
+    assert affected_files({}, FILES, {FILES[0]: results[FILES[0]]}) == FILES[1:]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,13 @@ import pytest
 from scenario_folder import ROOT, ScenarioFolder, broken, failing
 
 from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
-from guarantee_email_agent.eval.watch.suite_watch import refuse_unwatchable, watch_suite
-from guarantee_email_agent.eval.watch.watched_files import SETTLE_S
+from guarantee_email_agent.eval.watch import SETTLE_S, print_difference, refuse_unwatchable, watch_suite
 from guarantee_email_agent.runlog.records import KeptRun
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.terminal import Terminal
 
 Save = Callable[[], object]
 INSTRUCTIONS = "instructions: {main: instructions/main.md, scenarios_dir: instructions/scenarios}\n"
@@ -92,17 +92,6 @@ def test_a_saved_scenario_runs_alone_and_says_why_it_fails_now(project: WatchedP
     assert last_line(block) == ("✗ 1 newly failing. Pass rate: 1/2 (50.0%), below the threshold of 99%; 1 scenario ran")
 
 
-def test_a_scenario_that_is_mended_passes_newly_and_another_reason_to_fail_is_told(project: WatchedProject) -> None:
-    def fail_otherwise(text: str) -> str:
-        return text.replace('"warranty is valid"', '"another phrase"')
-
-    project.write(1, failing)
-    _, other, mended = project.watch(lambda: project.write(1, fail_otherwise), lambda: project.write(1))
-    assert "Still failing, for another reason:\n✗ valid_warranty_001" in other
-    assert "Newly passing: 1\n    valid_warranty_001" in mended
-    assert last_line(mended) == "✓ 1 newly passing. Pass rate: 2/2 (100%); 1 scenario ran"
-
-
 def test_a_save_that_changes_nothing_is_one_line(project: WatchedProject) -> None:
     _, block = project.watch(
         lambda: project.edit("scenarios/valid_warranty_002.yaml", "scenario_id", "# noted\nscenario_id")
@@ -121,11 +110,6 @@ def test_an_instruction_counts_for_every_scenario_and_shows_the_replies_word_by_
     assert "Changed replies: 1\n    missing_info_001:" in block
     assert "original box, [-next to-] {+beside+} the bar code" in block
     assert block.splitlines()[-1].partition(" in ")[0].endswith("; 3 scenarios ran")
-
-
-def test_a_file_that_is_touched_and_not_changed_runs_nothing(project: WatchedProject) -> None:
-    _, block = project.watch((project.root / MISSING_INFO).touch)
-    assert last_line(block) == "✓ No difference. Pass rate: 2/2 (100%); 0 scenarios ran"
 
 
 def test_a_broken_instruction_is_told_and_once_mended_everything_runs(project: WatchedProject) -> None:
@@ -193,37 +177,18 @@ def test_an_edited_configuration_counts_from_then_on(project: WatchedProject) ->
 def test_what_is_saved_while_the_first_run_goes_on_runs_again(
     project: WatchedProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from guarantee_email_agent.eval.watch import suite_watch
+    from guarantee_email_agent.eval import watch
 
-    whole = suite_watch.evaluate
+    whole = watch.evaluate
 
     def evaluate_and_save(*arguments: Any) -> int:
         code = whole(*arguments)
         project.write(1, failing)
         return code
 
-    monkeypatch.setattr(suite_watch, "evaluate", evaluate_and_save)
+    monkeypatch.setattr(watch, "evaluate", evaluate_and_save)
     (text,) = project.watch()
     assert "Newly failing:\n✗ valid_warranty_001" in text
-
-
-def test_a_save_while_scenarios_run_again_joins_them(project: WatchedProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    from guarantee_email_agent.eval.watch import suite_watch
-
-    monkeypatch.setattr(suite_watch, "_LOOK_AGAIN_S", 0.0)
-    project.take("missing_info_001")
-    again, saves = suite_watch.run_again, [lambda: project.write(2, failing)]
-
-    def run_and_save(*arguments: Any) -> Iterator[Any]:
-        for result in again(*arguments):
-            if saves:
-                saves.pop()()
-            yield result
-
-    monkeypatch.setattr(suite_watch, "run_again", run_and_save)
-    _, block = project.watch(lambda: project.edit(MISSING_INFO, "next to the bar code", "beside the bar code"))
-    assert "Saved again: 2 of 3 still have to run" in block
-    assert last_line(block).startswith("✗ 1 newly failing. Pass rate: 2/3")
 
 
 def test_only_the_first_run_is_kept(project: WatchedProject) -> None:
@@ -232,40 +197,6 @@ def test_only_the_first_run_is_kept(project: WatchedProject) -> None:
     with RunStore(kept.file) as store:
         (run,) = store.runs()
     assert (run.id, run.outcome, run.passed, run.total) == ("run-1", "passed", 2, 2)
-
-
-def test_reports_are_written_again_as_the_suite_is_now(project: WatchedProject) -> None:
-    file = project.root / "report.json"
-    project.watch(lambda: project.write(1, failing), json_file=file, run_id="run", started="2026-01-18T10:00:00Z")
-    report = json.loads(file.read_bytes())
-    assert (report["run_id"], report["totals"]["failed"], report["totals"]["total"]) == ("run-1", 1, 2)
-
-
-def test_a_report_that_cannot_be_written_any_more_is_told_and_ends_nothing(
-    project: WatchedProject, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = project.root / "reports"
-    folder.mkdir()
-
-    def fail_and_remove() -> None:
-        shutil.rmtree(folder)
-        project.write(1, failing)
-
-    blocks = project.watch(fail_and_remove, lambda: project.write(1), json_file=folder / "report.json")
-    assert "report.json" in capsys.readouterr().err
-    assert last_line(blocks[2]).startswith("✓ 1 newly passing")
-
-
-def test_a_selection_is_watched_as_such(project: WatchedProject) -> None:
-    _, other, chosen, none = project.watch(
-        lambda: project.write(2, failing),
-        lambda: project.write(1, failing),
-        (project.folder / "valid_warranty_001.yaml").unlink,
-        only=("valid_warranty_001",),
-    )
-    assert last_line(other) == "✓ No difference. Pass rate: 1/1 (100%); 0 scenarios ran"
-    assert last_line(chosen).startswith("✗ 1 newly failing. Pass rate: 0/1")
-    assert "1 removed. Pass rate: 0/0" in none
 
 
 def test_what_failed_last_time_is_watched_alone(project: WatchedProject) -> None:
@@ -305,7 +236,7 @@ def test_other_options_hold_for_what_runs_again(project: WatchedProject, options
         ("caution_curve", True, "--caution-curve is of one whole run"),
         ("require_proof", True, "--require-proof decides how a run ends"),
         ("executor", "ray", "--executor ray is for long runs"),
-        ("json_file", Path("-"), "no report can go there"),
+        ("json_file", Path("report.json"), "--watch prints differences, and writes no report"),
     ],
 )
 def test_what_makes_no_sense_is_refused(option: str, value: Any, problem: str) -> None:
@@ -314,3 +245,46 @@ def test_what_makes_no_sense_is_refused(option: str, value: Any, problem: str) -
     with pytest.raises(ConfigurationError, match=problem) as refused:
         refuse_unwatchable(replace(options, **{option: value}))
     assert (refused.value.exit_code, refused.value.message.count("\n")) == (2, 0)
+
+
+Outcome = Callable[..., EvalResult]
+
+
+def difference(pairs: list[tuple[EvalResult, EvalResult]], threshold: float = 99.0) -> str:
+    stream = io.StringIO()
+    before, after = ({str(number): pair[side] for number, pair in enumerate(pairs)} for side in (0, 1))
+    print_difference(before, after, threshold, 0.5, Terminal(stream, color=False, ascii_only=False))
+    return stream.getvalue()
+
+
+def test_of_many_failures_the_first_are_explained_and_all_are_counted(outcome: Outcome) -> None:
+    failed = [outcome("email_sent: no mail was sent", scenario_id=f"a_{number}") for number in range(30)]
+    text = difference([(outcome(), result) for result in failed])
+    assert text.count("Newly failing:") == 1
+    assert text.count(" - FAILED") == 20
+    assert "… and 10 more that fail\n" in text
+    assert "Same cause in 30 scenarios: email_sent: no mail was sent\n" in text
+    assert "✗ 30 newly failing. Pass rate: 0/30 (0.0%), below the threshold of 99%; 30 scenarios ran in 0.50s\n" in text
+
+
+def test_a_failure_makes_the_line_bad_even_above_the_threshold(outcome: Outcome) -> None:
+    text = difference([(outcome(), outcome("email_sent: no mail was sent")), (same := outcome(), same)], 50.0)
+    assert text.endswith("✗ 1 newly failing. Pass rate: 1/2 (50.0%); 1 scenario ran in 0.50s\n")
+
+
+def test_control_characters_of_a_reply_are_written_out(outcome: Outcome) -> None:
+    before, after = (replace(outcome(), actual_output={"response_body": text}) for text in ("Hello", "\x1b[2J Hello"))
+    text = difference([(before, after)])
+    assert "\x1b" not in text
+    assert "Changed replies: 1" in text
+
+
+def test_a_reply_of_an_invalid_file_did_not_change(outcome: Outcome, invalid: EvalResult) -> None:
+    text = difference([(invalid, replace(outcome(), actual_output={"response_body": "Hello"}))])
+    assert "Changed replies" not in text
+    assert "Newly passing: 1" in text
+
+
+def test_another_reason_to_fail_is_told(outcome: Outcome) -> None:
+    text = difference([(outcome("email_sent: no mail was sent"), outcome("crash: it raised KeyError"))])
+    assert "Still failing, for another reason:\n" in text
