@@ -129,7 +129,8 @@ def test_a_caution_curve_is_of_a_run_without_caution(suite: ScenarioFolder, monk
 
 
 @pytest.mark.parametrize(
-    "option", [{"agent": "own"}, {"baseline": "last"}, {"resume": ""}, {"last_failed": True}, {"fail_fast": True}]
+    "option",
+    [{"agent": "command:true"}, {"baseline": "last"}, {"resume": ""}, {"last_failed": True}, {"fail_fast": True}],
 )
 def test_a_caution_curve_is_of_a_whole_run(suite: ScenarioFolder, option: dict[str, Any]) -> None:
     suite.write(1)

@@ -108,7 +108,7 @@ def add_eval(commands: arguments.Commands) -> None:
         "--agent",
         metavar="AGENT",
         help="judge another agent, through mocks behind real MCP servers: command:'PROGRAM ARGS', "
-        "http://127.0.0.1:PORT/path or python:module:function; own is ours, reached the same way",
+        "http://127.0.0.1:PORT/path or python:module:function",
     )
     parser.add_argument(
         "--agent-mcp",

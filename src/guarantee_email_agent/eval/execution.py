@@ -172,7 +172,7 @@ class Execution:
             recordings.check_recorded()
         models = _model_gateway(config, options, recordings)
         outside = _agent_evaluation(config, options, agent, stopping, models)
-        instructions = EvalRunner(config).check_instructions() if outside is None or outside.is_own else None
+        instructions = EvalRunner(config).check_instructions() if outside is None else None
         loader = EvalLoader(any_agent=True) if instructions is None else EvalLoader(known=KnownNames.of(instructions))
         cluster = None if resources is None else _cluster(options, resources)
         live: LiveEvaluation | ModelGateway | None = models
@@ -246,9 +246,6 @@ def _model_gateway(config: Config, options: EvalOptions, recordings: SuiteRecord
     """Through which an agent from outside reaches its model; None where nobody looks."""
     if options.agent is None or options.llm == "offline":
         return None
-    if options.agent.partition(":")[0] == "own":
-        problem = "--agent own has no model behind --llm: it is for our own agent in this process. Remove one"
-        raise ConfigurationError(problem, "cli_bad_usage")
     require_extra("mcp", "--agent", "mcp", "pydantic")
     from guarantee_email_agent.eval.agents.model_gateway import ModelGateway
 
