@@ -9,22 +9,16 @@ from guarantee_email_agent.viewer.site import Query, QueryError
 
 
 def test_values_are_read_and_missing_or_empty_ones_are_none() -> None:
-    query = Query(QueryParams("text=a+b&number=12&place=3.1&choice=x&empty="))
-    assert (query.text("text"), query.number("number"), query.place("place")) == ("a b", 12, (3, 1))
+    query = Query(QueryParams("text=a+b&number=12&choice=x&empty="))
+    assert (query.text("text"), query.number("number")) == ("a b", 12)
     assert query.choice("choice", ("x", "y")) == "x"
-    assert query.text("empty") is query.number("empty") is query.place("none") is query.choice("none", ()) is None
+    assert query.text("empty") is query.number("empty") is query.choice("none", ()) is None
 
 
 @pytest.mark.parametrize("number", ["-1", "1.5", "x", "9" * 16, "١"])
 def test_what_is_no_number(number: str) -> None:
     with pytest.raises(QueryError, match="is not a whole number"):
         Query(QueryParams({"n": number})).number("n")
-
-
-@pytest.mark.parametrize("place", ["1", "1.", ".1", "1.1.1", "a.b", "-1.1"])
-def test_what_is_no_place(place: str) -> None:
-    with pytest.raises(QueryError, match=r"is not a place such as 12\.1"):
-        Query(QueryParams({"p": place})).place("p")
 
 
 def test_what_is_no_choice_and_what_is_too_long() -> None:

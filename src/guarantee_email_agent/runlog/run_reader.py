@@ -179,12 +179,11 @@ class RunStore:
             conditions.append("outcome = 'passed'")
         return next(iter(self._runs(conditions, values, 1)), None)
 
-    def _runs(
-        self, conditions: Sequence[str], values: Sequence[Any], limit: int, *, order: str = "DESC"
-    ) -> list[StoredRun]:
+    def _runs(self, conditions: Sequence[str], values: Sequence[Any], limit: int, *, skip: int = 0) -> list[StoredRun]:
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        query = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {where} ORDER BY number {order} LIMIT ?"  # noqa: S608 - our own words
-        found = self._made(StoredRun.of_row, self.rows(query, (*values, limit)))
+        order = "ORDER BY number DESC LIMIT ? OFFSET ?"
+        query = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {where} {order}"  # noqa: S608 - our own words
+        found = self._made(StoredRun.of_row, self.rows(query, (*values, limit, skip)))
         return [self._ended_if_killed(run) for run in found]
 
     def _ended_if_killed(self, run: StoredRun) -> StoredRun:

@@ -18,7 +18,6 @@ from guarantee_email_agent.runlog.comparison import (
     find_pair,
 )
 from guarantee_email_agent.runlog.run_reader import GREEN, LAST
-from guarantee_email_agent.runlog.run_search import MAX_SCANNED
 from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
 from guarantee_email_agent.runlog.views.comparison_report import alike_replies, shown_setting, verb_of_change
 from guarantee_email_agent.runlog.views.word_diff import diff_lines
@@ -79,8 +78,6 @@ def comparison_page(request: Request) -> Response:
             first = GREEN if _has_green_before(choices, second) else choices[1].id
         baseline, run = find_pair(store, first, second or LAST)
         baseline, run = store.with_counts(baseline), store.with_counts(run)
-        if max(baseline.planned * baseline.repeat, run.planned * run.repeat) > MAX_SCANNED:
-            return site.page("compare_large.html.jinja", baseline=baseline, run=run)
         comparison = compare_runs(store, baseline, run, max_details=_MAX_REPLIES, counts_all=False)
     return site.page(
         "compare.html.jinja",

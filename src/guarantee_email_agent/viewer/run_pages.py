@@ -11,12 +11,12 @@ from starlette.responses import Response
 
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import Check, Outcome, Verdict
-from guarantee_email_agent.runlog.run_search import GOING_ON, MAX_SCANNED, RunFilter, RunSearch
+from guarantee_email_agent.runlog.run_search import GOING_ON, RunFilter, RunSearch
 from guarantee_email_agent.runlog.stored_records import ResultFilter, StoredResult, StoredRun
 from guarantee_email_agent.runlog.views.board_page import board_page
 from guarantee_email_agent.runlog.views.html_report import HistoryChart
 from guarantee_email_agent.runlog.views.stored_report import stored_report
-from guarantee_email_agent.viewer.site import Query, Site, has_board_page
+from guarantee_email_agent.viewer.site import Query, Site
 
 _RUNS: Final = 30
 _RESULTS: Final = 50
@@ -39,18 +39,19 @@ def runs_page(request: Request) -> Response:
     site: Site = request.app.state.site
     query = Query(request.query_params)
     which = RunFilter(query.text("command"), query.text("suite"), query.choice("outcome", _OUTCOMES))
-    below, above = query.number("below"), query.number("above")
+    page = query.number("page") or 1
     with site.open_store() as store:
-        page = store.page_of_runs(which, below=below, above=above, limit=_RUNS)
-        page = page._replace(runs=[store.with_counts(run) for run in page.runs])
+        found, has_more = store.page_of_runs(which, page, _RUNS)
+        runs = [store.with_counts(run) for run in found]
         suites = store.suites()
-        chart = _chart(store, page.runs)
+        chart = _chart(store, runs)
     return site.page(
         "runs.html.jinja",
         which=which,
+        runs=runs,
         page=page,
+        has_more=has_more,
         chart=chart,
-        chart_run=page.runs[0] if page.runs else None,
         commands=sorted({command for command, _ in suites}),
         suites=sorted({suite for _, suite in suites}),
         outcomes=_OUTCOMES,
@@ -63,26 +64,26 @@ def run_page(request: Request) -> Response:
     query = Query(request.query_params)
     verdict = query.choice("verdict", _VERDICTS)
     which = ResultFilter(_verdicts(verdict), query.text("category"), query.text("language"), query.text("text"))
-    after, before = query.place("after") or (0, 0), query.place("before")
+    page = query.number("page") or 1
     with site.open_store() as store:
         run = store.with_counts(store.find_run(request.path_params["run"]))
-        page = store.page_of_results(run, which, after=after, before=before, limit=_RESULTS)
-        results = [_with_check(store, result) for result in page.results]
+        found, matching = store.page_of_results(run, which, page, _RESULTS)
         is_filtered = any(value is not None for value in which)
         failed: list[ResultRow] = []
-        if not is_filtered and (after, before) == ((0, 0), None) and run.total > run.passed:
-            first = store.page_of_results(run, ResultFilter(_verdicts(NOT_PASSED)), limit=_RESULTS)
-            failed = [_with_check(store, result) for result in first.results]
-        is_large = run.planned * run.repeat > MAX_SCANNED
+        if not is_filtered and page == 1 and run.total > run.passed:
+            first, _ = store.page_of_results(run, ResultFilter(_verdicts(NOT_PASSED)), limit=_RESULTS)
+            failed = [_with_check(store, result) for result in first]
         return site.page(
             "run.html.jinja",
             run=run,
             page=page,
-            results=results,
+            has_more=page * _RESULTS < matching,
+            matching=matching,
+            results=[_with_check(store, result) for result in found],
             which=which,
             verdict=verdict,
             verdicts=_VERDICTS,
-            groups=None if is_large else store.group_counts(run),
+            groups=store.group_counts(run),
             others=[other for other in store.runs(run.key, limit=20) if other.number != run.number],
             green=_green_before(store, run),
             failed=failed,
@@ -93,22 +94,15 @@ def run_page(request: Request) -> Response:
         )
 
 
-def groups_page(request: Request) -> Response:
-    """`/runs/RUN/groups`: the table of a run that is too large to have it on its own page."""
-    site: Site = request.app.state.site
-    with site.open_store() as store:
-        run = store.find_run(request.path_params["run"])
-        return site.page("groups.html.jinja", run=run, groups=store.group_counts(run))
-
-
 def board(request: Request) -> Response:
     """`/runs/RUN/board`: a run of `eval` for those who decide, as `show --html FILE --for board` writes it."""
     site: Site = request.app.state.site
     with site.open_store() as store:
         run = store.find_run(request.path_params["run"])
-        if not has_board_page(run):
-            message = "Only a run of eval has it, and of a large one it takes a while: show RUN --html FILE --for board"
-            return site.page("error.html.jinja", 404, title="There is no such page", message=message)
+        if run.command != "eval":
+            return site.page(
+                "error.html.jinja", 404, title="There is no such page", message="Only a run of eval has it."
+            )
         page = board_page(stored_report(store, run))
     return Response(page.content, media_type="text/html", headers={"content-security-policy": page.policy})
 

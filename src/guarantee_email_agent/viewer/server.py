@@ -28,7 +28,7 @@ from guarantee_email_agent.viewer.comparison_page import comparison_page
 from guarantee_email_agent.viewer.inbox_page import inbox_page
 from guarantee_email_agent.viewer.label_pages import label_page, labels_page, save_label
 from guarantee_email_agent.viewer.result_pages import history_page, result_page, text_page
-from guarantee_email_agent.viewer.run_pages import board, groups_page, progress_part, run_page, runs_page
+from guarantee_email_agent.viewer.run_pages import board, progress_part, run_page, runs_page
 from guarantee_email_agent.viewer.site import QueryError, Site
 
 _NOT_FOUND: Final = ("store_no_such_run", "store_no_such_case", "store_ambiguous_run", "viewer_no_such_text")
@@ -71,7 +71,6 @@ def create_application(site: Site) -> Starlette:
         routes=[
             Route("/", runs_page),
             Route("/runs/{run}", run_page),
-            Route("/runs/{run}/groups", groups_page),
             Route("/runs/{run}/board", board),
             Route("/runs/{run}/progress", progress_part),
             Route("/runs/{run}/results/{name:name}", result_page),

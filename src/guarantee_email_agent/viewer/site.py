@@ -16,9 +16,8 @@ from markupsafe import Markup
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from guarantee_email_agent.runlog.run_search import MAX_SCANNED, RunSearch
+from guarantee_email_agent.runlog.run_search import RunSearch
 from guarantee_email_agent.runlog.statistics import format_percentage
-from guarantee_email_agent.runlog.stored_records import StoredRun
 from guarantee_email_agent.runlog.views.html_report import template_environment, template_source
 from guarantee_email_agent.runlog.views.word_diff import split_changes
 from guarantee_email_agent.utils.errors import AgentError
@@ -37,7 +36,6 @@ _HTML: Final = "text/html"
 _MARKS: Final = {" ": Markup("{}"), "-": Markup("<del>{}</del>"), "+": Markup("<ins>{}</ins>")}
 _MAX_TEXT: Final = 200
 _NUMBER: Final = re.compile("[0-9]{1,15}")
-_PLACE: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,6 @@ class Site:
             "history_url": history_url,
             "with_query": with_query,
             "rate": format_percentage,
-            "has_board_page": has_board_page,
         }
         for name in environment.list_templates(extensions=["jinja"]):
             environment.get_template(name)  # compiled now, and not for the first who asks
@@ -90,10 +87,6 @@ class Site:
         """A whole page, or a part of one."""
         text = self.environment.get_template(template).render(**values)
         return Response(text.encode(errors="backslashreplace"), status, media_type=_HTML)
-
-
-def has_board_page(run: StoredRun) -> bool:
-    return run.command == "eval" and run.planned * run.repeat <= MAX_SCANNED
 
 
 def run_url(run: str) -> str:
@@ -187,15 +180,6 @@ class Query:
         if not _NUMBER.fullmatch(value):
             raise _wrong(name, value, "a whole number")
         return int(value)
-
-    def place(self, name: str) -> tuple[int, int] | None:
-        """Of a result in its run: position and repetition, such as `12.1`."""
-        value = self.text(name)
-        if value is None:
-            return None
-        if (found := _PLACE.fullmatch(value)) is None:
-            raise _wrong(name, value, "a place such as 12.1")
-        return int(found[1]), int(found[2])
 
 
 def _wrong(name: str, value: str, wanted: str) -> QueryError:
