@@ -53,14 +53,6 @@ def test_groups_count_cases_and_not_repetitions(runs: StoredRuns) -> None:
     assert [each.failed for each in groups] == [0, 1]
 
 
-def test_the_newest_results_come_first(runs: StoredRuns) -> None:
-    runs.begin(1, at_once=True).add(result(1), result(2), result(3))
-    with RunSearch(runs.file) as store:
-        ((run,), _) = store.page_of_runs(RunFilter(outcome="going on"))
-        assert [each.position for each in store.newest_results(run, 2)] == [3, 2]
-        assert store.page_of_runs(RunFilter(outcome="interrupted")) == ([], False)
-
-
 def test_pages_of_results_and_how_many_fit(runs: StoredRuns) -> None:
     runs.write(1, [result(each, "failed" if each % 2 else "passed") for each in range(1, 8)])
     failed = ResultFilter(verdicts=("failed",))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -39,7 +38,7 @@ def sheet() -> Sheet:
 
 @pytest.fixture
 def client(sheet: Sheet, tmp_path: Path) -> TestClient:
-    site = Site(tmp_path / "none.db", "ledger.db", lambda: datetime(2026, 1, 18, tzinfo=UTC), sheet)
+    site = Site(tmp_path / "none.db", sheet)
     guard = RequestGuard(create_application(site), PORT, has_forms=True)
     return TestClient(guard, base_url=OWN, follow_redirects=False)
 
@@ -70,7 +69,7 @@ def test_only_a_form_of_ours_is_taken(client: TestClient, sheet: Sheet, origin: 
 
 
 def test_without_labels_nothing_is_there_to_be_sent(tmp_path: Path) -> None:
-    site = Site(tmp_path / "none.db", "ledger.db", lambda: datetime(2026, 1, 18, tzinfo=UTC))
+    site = Site(tmp_path / "none.db")
     client = TestClient(RequestGuard(create_application(site), PORT), base_url=OWN)
     assert client.get("/label").status_code == 404
     assert client.post("/label/1", data={"outcome": "good"}, headers={"origin": OWN}).status_code == 405

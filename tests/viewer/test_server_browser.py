@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browser_pages import Browser, browser_program, running_browser
-from ledgers import KEY, claimed
 from running_view import RunningView, running_view
 from stored_runs import StoredRuns, result
 
-from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.runlog.records import Check, Input, InputSet
-from guarantee_email_agent.runlog.run_writer import RunEnd
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
@@ -30,7 +26,6 @@ PAGES = (
     "runs/last/results/valid_warranty_002",
     "history/valid_warranty_001",
     "compare",
-    "inbox",
     "nothing",
 )
 
@@ -76,8 +71,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> StoredRuns:
     folder = tmp_path_factory.mktemp("viewed")
     (folder / "config.yaml").write_text("{}\n")
     runs = StoredRuns(folder / "runs.db")
-    with closing(open_ledger(str(folder / "ledger.db"), key=KEY)) as ledger:
-        ledger.finish(claimed(ledger), "observed", "missing-info")
     old, new = (InputSet([Input.of("instruction", "main.md", text)]) for text in (b"be kind\n", b"be short\n"))
     for number in range(1, 4):
         runs.write(number, [scenario(each, inputs=old) for each in range(1, 71)], planned=70)
@@ -207,20 +200,3 @@ def test_without_scripts_the_filters_work_by_their_button(page: Any) -> None:
         )
     )
     assert names(browser) == ["valid_warranty_002"]
-
-
-def test_a_run_that_goes_on_is_followed_to_its_end(browser: Browser, tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("{}\n")
-    runs = StoredRuns(tmp_path / "runs.db")
-    writer = runs.begin(1, at_once=True, planned=3)
-    writer.add(scenario(1))
-    with running_view(tmp_path) as view:
-        browser.open(f"{view.address}runs/last")
-        wait_for(browser, "document.getElementById('progress').textContent.includes('1 of 3')")
-        writer.add(scenario(2, "failed"))
-        wait_for(browser, "document.getElementById('progress').textContent.includes('1 not passed')")
-        writer.add(scenario(3))
-        writer.finish(RunEnd("failed", 4, "2026-01-18T10:00:01Z", 1.0))
-        wait_for(browser, "document.getElementById('progress').textContent.includes('This run is over: failed')")
-        assert browser.evaluate("document.getElementById('progress').hasAttribute('hx-get')") is False
-        assert browser.complaints == []

@@ -49,10 +49,6 @@ class RunSearch(RunStore):
         rows = self.rows("SELECT DISTINCT command, suite FROM runs ORDER BY command, suite", ())
         return [(command, suite) for command, suite in rows]
 
-    def newest_results(self, run: StoredRun, limit: int) -> list[StoredResult]:
-        """The last ones that were written, the newest first."""
-        return self._results("results.run = ?", "ORDER BY results.id DESC LIMIT ?", (run.number, limit))
-
     def group_counts(self, run: StoredRun) -> list[GroupCounts]:
         """By category and language, in the order of their names."""
         return [GroupCounts(*row) for row in self.rows(_GROUPS, (run.number,))]

@@ -1,10 +1,9 @@
-"""The list of runs, one run, and what a run has so far that is not over."""
+"""The list of runs, and one run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, Final, NamedTuple, get_args
+from typing import Final, NamedTuple, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,7 +20,6 @@ from guarantee_email_agent.viewer.site import Query, Site
 _RUNS: Final = 30
 _RESULTS: Final = 50
 _CHART_RUNS: Final = 30
-_NEWEST: Final = 8
 NOT_PASSED: Final = "not passed"
 _VERDICTS: Final = (NOT_PASSED, *get_args(Verdict))
 _OUTCOMES: Final = (GOING_ON, *get_args(Outcome))
@@ -89,7 +87,6 @@ def run_page(request: Request) -> Response:
             failed=failed,
             causes=store.causes(run) if failed else [],
             chart=_chart(store, [run]),
-            progress=_progress(site, store, run) if run.outcome is None else None,
             is_filtered=is_filtered,
         )
 
@@ -105,21 +102,6 @@ def board(request: Request) -> Response:
             )
         page = board_page(stored_report(store, run))
     return Response(page.content, media_type="text/html", headers={"content-security-policy": page.policy})
-
-
-def progress_part(request: Request) -> Response:
-    """`/runs/RUN/progress`: the part of a run's page that is asked for again while the run goes on."""
-    site: Site = request.app.state.site
-    with site.open_store() as store:
-        run = store.with_counts(store.find_run(request.path_params["run"]))
-        return site.page("progress.html.jinja", progress=_progress(site, store, run))
-
-
-def _progress(site: Site, store: RunSearch, run: StoredRun) -> dict[str, Any]:
-    """How far a run is: how long it takes, and what came last."""
-    newest = [_with_check(store, each) for each in store.newest_results(run, _NEWEST)]
-    elapsed_ms = 1000 * max(0.0, (site.now() - datetime.fromisoformat(run.started)).total_seconds())
-    return {"run": run, "elapsed_ms": elapsed_ms, "newest": newest}
 
 
 def _chart(store: RunSearch, runs: Sequence[StoredRun]) -> HistoryChart | None:

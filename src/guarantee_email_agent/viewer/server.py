@@ -25,10 +25,9 @@ from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
 from guarantee_email_agent.viewer.comparison_page import comparison_page
-from guarantee_email_agent.viewer.inbox_page import inbox_page
 from guarantee_email_agent.viewer.label_pages import label_page, labels_page, save_label
 from guarantee_email_agent.viewer.result_pages import history_page, result_page, text_page
-from guarantee_email_agent.viewer.run_pages import board, progress_part, run_page, runs_page
+from guarantee_email_agent.viewer.run_pages import board, run_page, runs_page
 from guarantee_email_agent.viewer.site import QueryError, Site
 
 _NOT_FOUND: Final = ("store_no_such_run", "store_no_such_case", "store_ambiguous_run", "viewer_no_such_text")
@@ -72,12 +71,10 @@ def create_application(site: Site) -> Starlette:
             Route("/", runs_page),
             Route("/runs/{run}", run_page),
             Route("/runs/{run}/board", board),
-            Route("/runs/{run}/progress", progress_part),
             Route("/runs/{run}/results/{name:name}", result_page),
             Route("/runs/{run}/texts/{part}/{name:name}", text_page),
             Route("/history/{name:name}", history_page),
             Route("/compare", comparison_page),
-            Route("/inbox", inbox_page),
             Route("/label", labels_page),
             Route("/label/{item}", label_page),
             Route("/label/{item}", save_label, methods=["POST"]),

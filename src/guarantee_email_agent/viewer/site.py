@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -49,14 +48,9 @@ class StaticFile:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """store: the file of the runs. ledger: where `run` keeps its ledger. now: the time, in UTC.
-
-    labels: what a person labels here; None for nothing, so that pages only read.
-    """
+    """store: the file of the runs. labels: what a person labels here; None for nothing, so that pages only read."""
 
     store: Path
-    ledger: str
-    now: Callable[[], datetime]
     labels: LabelSheet | None = None
     environment: Environment = field(init=False)
     static: Mapping[str, StaticFile] = field(init=False)
