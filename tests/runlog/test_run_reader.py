@@ -187,17 +187,6 @@ def test_a_store_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_store_in_a_folder_that_nobody_writes_can_be_read(runs: StoredRuns) -> None:
-    runs.write(1, [result(1)])
-    runs.file.chmod(0o400)
-    runs.file.parent.chmod(0o500)
-    try:
-        with RunStore(runs.file) as store:
-            assert store.find_run("last").total == 1
-    finally:
-        runs.file.parent.chmod(0o700)
-
-
 def test_a_case_whose_name_two_places_bear_is_found_without_what_lies_between(runs: StoredRuns) -> None:
     same = "valid_warranty_001"
     runs.write(1, [result(1, name=same), result(2), result(3, name=same)], planned=3)
