@@ -286,7 +286,6 @@ def test_limits_of_a_case_and_of_the_run_hold(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--agent", "own", "--llm", "live"), "--agent own has no model behind --llm"),
         (("--agent", "command:true", "--max-cost", "1"), "what --agent costs nobody sees. Add --llm live or record"),
         (("--agent", "command:true", "--llm", "replay"), "nothing is recorded of this suite"),
     ],
