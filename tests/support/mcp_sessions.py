@@ -87,7 +87,7 @@ class Servers:
         return self.launch(str(script.file), script="scripted_tools.py")
 
     def mail_client(self, session: McpSession, *, read_only: bool = False) -> MailClient:
-        connection = McpMailbox(session, self.clock, PATIENCE_S, read_only=read_only)
+        connection = McpMailbox(session, PATIENCE_S, read_only=read_only)
         return MailClient(session.name, connection, self.clock)
 
     def keep(self, session: Session) -> Session:

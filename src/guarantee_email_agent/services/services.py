@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL, MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
+from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.services.blocking import BlockingService, interrupted
@@ -190,10 +190,9 @@ def create_mail_client(config: Config, clock: Clock, environ: Mapping[str, str],
         mailbox = LocalMailbox(service, clock, config.mailbox.copy_wait_s, read_only=read_only)
         return MailClient("mail", mailbox, clock)
     from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
-    from guarantee_email_agent.services.mcp.mcp_session import MAX_ANSWER_BYTES
 
-    session = _session("mail", config.mailbox_server_key, server, MAIL_TOOLS, config, clock, environ, MAX_ANSWER_BYTES)
-    return MailClient("mail", McpMailbox(session, clock, timeout_s, read_only=read_only), clock)
+    session = _session("mail", config.mailbox_server_key, server, {}, config, clock, environ)
+    return MailClient("mail", McpMailbox(session, timeout_s, read_only=read_only), clock)
 
 
 def create_warranty_client(config: Config, clock: Clock, environ: Mapping[str, str]) -> LookUpClient:
@@ -245,16 +244,14 @@ def _session(
     config: Config,
     clock: Clock,
     environ: Mapping[str, str],
-    answer_bytes: int | None = None,
 ) -> McpSession:
-    """answer_bytes: the most that an answer may have, if not what is usual."""
     from guarantee_email_agent.services.mcp.mapped_session import MappedSession
-    from guarantee_email_agent.services.mcp.mcp_session import MAX_ANSWER_BYTES, McpSession
+    from guarantee_email_agent.services.mcp.mcp_session import McpSession
     from guarantee_email_agent.services.mcp.server_launch import configured_launch
 
     launch = configured_launch(setting, server, config.secrets.mcp_environment, environ)
     if not server.tools:
-        return McpSession(name, launch, clock, max_answer_bytes=answer_bytes or MAX_ANSWER_BYTES)
+        return McpSession(name, launch, clock)
     return MappedSession(
         name,
         launch,
@@ -262,5 +259,5 @@ def _session(
         server.tools,
         own_tools,
         config.source,
-        max_answer_bytes=answer_bytes or MAX_MAPPED_ANSWER_BYTES,
+        max_answer_bytes=MAX_MAPPED_ANSWER_BYTES,
     )

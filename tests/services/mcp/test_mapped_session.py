@@ -10,14 +10,13 @@ from mcp_sessions import TICKET, Script, Servers, failure, prose, tool
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, NotFound, ToolMapping
-from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
+from guarantee_email_agent.config.own_tools import TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.services.mcp.mapped_session import TOOLS_FRESH_S, MappedSession
 from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
 from guarantee_email_agent.services.mcp.mcp_tickets import MappedTickets
-from guarantee_email_agent.services.ports import InboxEntry, InboxFilter
 from guarantee_email_agent.services.services import LookUpClient, TicketingClient
-from guarantee_email_agent.utils.errors import ConfigurationError, MCPConnectionError
+from guarantee_email_agent.utils.errors import MCPConnectionError
 
 pytestmark = pytest.mark.anyio
 
@@ -290,42 +289,3 @@ class TestTickets:
         error = await failure(ticketing.create_ticket({**TICKET, "order_number": "AB-1"}))
         assert (error.code, error.outage) == ("ticketing_unmapped", True)
         assert "order_number" in error.message
-
-
-class TestMail:
-    LIST = ToolMapping(
-        "get_mails",
-        {
-            "received_since": ArgumentTarget("since", form="date-time"),
-            "skip_seen": ArgumentTarget("seen", values={"true": "no", "false": "any"}),
-            "limit": ArgumentTarget("most", form="text"),
-        },
-        result={"messages": AnswerSource("mails", each={"id": "uid", "received": "date"})},
-    )
-    READ = ToolMapping("get_source", {"id": "uid", "max_bytes": None}, result={"raw": "base64"})
-
-    async def test_inbox_is_read_by_a_mapping(
-        self, servers: Servers, make_session: MakeSession, script: Script
-    ) -> None:
-        mails = {"mails": [{"uid": 9, "date": "2026-11-22T10:00:00Z"}]}
-        script.write(
-            tool("get_mails", "since", "seen", "most"),
-            tool("get_source", "uid"),
-            get_mails=prose(json.dumps(mails)),
-            get_source=prose('{"base64": "SGVsbG8="}'),
-        )
-        session = make_session({"list_unprocessed": self.LIST, "read_raw": self.READ}, MAIL_TOOLS, "mail")
-        mail = servers.mail_client(session, read_only=True)
-        await mail.test_connection()
-        assert await mail.list_unprocessed(5, InboxFilter(60.0)) == [InboxEntry("9", 0, 1795341600.0)]
-        assert await mail.read_raw("9", 1000) == b"Hello"
-        assert script.calls[1] == ["get_mails", {"since": "1970-01-01T00:01:00+00:00", "seen": "any", "most": "5"}]
-
-    async def test_server_that_can_prove_nothing_is_refused(
-        self, servers: Servers, make_session: MakeSession, script: Script
-    ) -> None:
-        session = make_session({"list_unprocessed": self.LIST, "read_raw": self.READ}, MAIL_TOOLS, "mail")
-        mail = servers.mail_client(session)
-        with pytest.raises(ConfigurationError) as caught:
-            await mail.test_connection()
-        assert "maps no send_reply and no find_sent and no mark" in caught.value.message

@@ -63,7 +63,7 @@ def services_over_mcp(server: LoopbackServer) -> OpenServices:
         def session(name: str, key: str) -> McpSession:
             return McpSession(name, ServerLaunch("--agent own", url=urls[key]), clock)
 
-        mail = MailClient("mail", McpMailbox(session("mail", "mail"), clock, _CALL_S), clock)
+        mail = MailClient("mail", McpMailbox(session("mail", "mail"), _CALL_S), clock)
         warranty = LookUpClient(warranty_over_mcp(session("warranty_api", "warranty"), _CALL_S), clock, WARRANTY)
         ticketing = TicketingClient(McpTickets(session("ticketing", "ticketing"), _CALL_S), clock)
         try:

@@ -49,14 +49,6 @@ MAX_SHOWN_MISFITS: Final = 3
 _CALL_REFUSED: Final = r"(?i:-326\d\d|unknown tool|\btool\b.{0,80}\bnot found)"
 """What a server says of a tool or an argument that it does not have, which is no answer to the question."""
 
-NOTHING_FOUND: Final[Mapping[str, Mapping[str, Any]]] = {
-    "find_ticket": {"tickets": []},
-    "is_waiting": {"waiting": False},
-    "find_sent": {"state": "not_sent"},
-    "find_draft": {"state": "not_saved"},
-}
-"""What our tools answer where there is no such thing, beside a look-up's status and a mail's error."""
-
 
 class MappedSession(McpSession):
     """An McpSession in the names of our tools. Those that the mapping does not name are not offered."""
@@ -129,7 +121,7 @@ class MappedSession(McpSession):
         """
         mapping, own = self._mappings[tool], self._own_tools[tool]
         if cannot_exist(mapping, own, arguments):
-            return self._nothing_found(tool)
+            return _nothing_found(tool)
         try:
             theirs = build_arguments(mapping, own, arguments)
         except UnmappedArgumentError as error:
@@ -145,14 +137,14 @@ class MappedSession(McpSession):
         if told is not None:
             told = without_arguments(told, arguments)
             if self._is_not_found(mapping, answer, told):
-                return self._nothing_found(tool)
+                return _nothing_found(tool)
             if answer.failed or _is_failure(told, expects_json=content is MISSING and bool(mapping.result)):
                 raise self._tool_error(answer, mapping.tool, arguments)
         try:
             if content is MISSING and mapping.result:
                 raise UnreadableAnswerError("is no JSON")
             if is_empty(mapping, content):
-                return self._nothing_found(tool)
+                return _nothing_found(tool)
             return read_answer(mapping, own, content, arguments)
         except UnreadableAnswerError as error:
             self.log_response(mapping.tool, answer.text)
@@ -181,13 +173,6 @@ class MappedSession(McpSession):
             return False
         return classify_message(told) is FAILED and says_not_found(mapping, told)
 
-    def _nothing_found(self, tool: str) -> dict[str, Any]:
-        if tool in ("read_raw", "mark"):
-            raise IntegrationError(
-                f"{self.name}: there is no such mail in the inbox any more", f"{self.name}_not_found"
-            )
-        return dict(NOTHING_FOUND.get(tool, {"status": "not_found"}))
-
     def _describe(self, misfit: Misfit) -> str:
         return f"{self._place(('tools', *misfit.path))}: {misfit.message}"
 
@@ -200,6 +185,11 @@ class MappedSession(McpSession):
                 line = next((line for end in range(len(whole), 0, -1) if (line := locate(text, whole[:end]))), None)
                 return f"{self._source.name}:{line}: {'.'.join(whole)}"
         return ".".join(whole)
+
+
+def _nothing_found(tool: str) -> dict[str, Any]:
+    """What our tool answers where there is no such thing."""
+    return {"tickets": []} if tool == "find_ticket" else {"status": "not_found"}
 
 
 def _is_failure(told: str, *, expects_json: bool) -> bool:

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import Any, Final, get_args
 
 from guarantee_email_agent.services.call_errors import MalformedAnswerError, forbid_repeat
-from guarantee_email_agent.services.mcp.mapped_session import MappedSession
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
@@ -21,10 +20,8 @@ from guarantee_email_agent.services.ports import (
     Reply,
     SentState,
 )
-from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError
 
-MAX_COUNTED: Final = 1000
 _REPLY_ARGUMENTS: Final = frozenset({"to", "subject", "body", "message_id", "in_reply_to", "references", "headers"})
 READ_CALLS: Final = {
     "list_unprocessed": frozenset({"limit", "received_since", "skip_seen"}),
@@ -38,9 +35,6 @@ CALLS: Final = {
     "find_sent": frozenset({"message_id", "wait_s"}),
     "mark": frozenset({"id", "outcome"}),
 }
-WITHOUT: Final = ("tally", "wait_for_mail")
-"""Of `READ_CALLS`, what somebody else's server need not have: mails are counted by listing them, and looked for."""
-
 DRAFT_CALLS: Final = {"save_draft": _REPLY_ARGUMENTS, "find_draft": frozenset({"message_id"})}
 
 
@@ -51,9 +45,8 @@ class McpMailbox:
     only read from need not offer more.
     """
 
-    def __init__(self, session: McpSession, clock: Clock, timeout_s: float, *, read_only: bool = False) -> None:
+    def __init__(self, session: McpSession, timeout_s: float, *, read_only: bool = False) -> None:
         self._session = session
-        self._clock = clock
         self._timeout_s = timeout_s
         self._read_only = read_only
         self._is_connected = False
@@ -61,10 +54,7 @@ class McpMailbox:
     async def connected(self) -> McpMailbox:
         """Raises MCPConnectionError where the server lacks a tool, or an argument of one."""
         if not self._is_connected:
-            calls = READ_CALLS if self._read_only else CALLS
-            if isinstance(self._session, MappedSession):
-                calls = {tool: arguments for tool, arguments in calls.items() if tool not in WITHOUT}
-            await self._session.require(calls)
+            await self._session.require(READ_CALLS if self._read_only else CALLS)
             self._is_connected = True
         return self
 
@@ -129,7 +119,7 @@ class McpMailbox:
 
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
         """True for a server without this tool."""
-        if await self._lacks("is_waiting"):
+        if not await self._session.offers("is_waiting", frozenset(), self._timeout_s):
             return True
         waiting = (await self._call("is_waiting", {"id": mail_id, "skip_seen": skip_seen})).get("waiting")
         if not isinstance(waiting, bool):
@@ -162,15 +152,10 @@ class McpMailbox:
         await self._call("mark", {"id": mail_id, "outcome": outcome})
 
     async def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> dict[str, int]:
-        if await self._lacks("tally"):
-            return {"unprocessed": len(await self.list_unprocessed(MAX_COUNTED, inbox_filter))}
         answer = await self._call("tally", asdict(inbox_filter))
         return {name: count for name, count in answer.items() if isinstance(count, int)}
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
-        if await self._lacks("wait_for_mail"):
-            await self._clock.sleep(timeout_s)
-            return True
         return (await self._call("wait_for_mail", {"timeout_s": timeout_s}, timeout_s)).get("changed") is True
 
     async def test_connection(self, drafts: bool = False) -> bool:
@@ -185,10 +170,6 @@ class McpMailbox:
         else:
             await self.count_by_outcome()
         return True
-
-    async def _lacks(self, tool: str) -> bool:
-        await self._session.start()  # one that ended has no tools to show
-        return tool not in self._session.tools
 
     async def _call_with_reply(self, tool: str, reply: Reply) -> dict[str, Any]:
         arguments = asdict(reply)

@@ -109,8 +109,8 @@ class McpSession:
         if lacking := _lacking(calls, offered):
             raise MCPConnectionError(
                 f"{self.name}: the server does not offer {', '.join(lacking)}; it offers "
-                f"{', '.join(sorted(offered)) or 'nothing'}. Set {self.launch.setting} to a server with these tools, "
-                f"or map its own under {self.launch.setting}.tools (docs/mcp-servers.md){self.launch.other_remedy}",
+                f"{', '.join(sorted(offered)) or 'nothing'}. Set {self.launch.setting} to a server with these tools"
+                f"{self.launch.other_remedy} (docs/mcp-servers.md)",
                 f"{self.name}_tools_missing",
             )
         self._required = {**self._required, **calls}
