@@ -94,7 +94,7 @@ class ImapMailbox:
             ),
             sender,
             self._inbox,
-            SentFolder(settings.server, settings.sent_folder, replaces_ids=settings.replaces_ids),
+            SentFolder(settings.server, settings.sent_folder),
             DraftsFolder(settings.server, settings.drafts_folder),
             lambda: self._marks.unmarked(),
         )
@@ -175,7 +175,7 @@ class ImapMailbox:
     def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> Mapping[str, int]:
         def work(client: IMAPClient) -> dict[str, int]:
             unprocessed = set(self._unprocessed(client, inbox_filter))
-            left = set(client.search(self._marks.present(client)))
+            left = set(client.search([b"ALL"]))
             marked = self._marks.count(client, left)
             untouched = left.intersection(client.search(self._untouched(inbox_filter.skip_seen)))
             return {
@@ -295,6 +295,9 @@ class ImapMailbox:
         elif kind == "auto":
             kind = "keywords" if KeywordMarks.are_kept(selected) else "folders"
         if kind == "folders":
+            if not self._settings.read_only and not client.has_capability("MOVE"):
+                text = f"the {self._settings.server.name} cannot move mails (RFC 6851) into the folder of their mark"
+                raise ToolError("mail_unsupported", f"{text}. Take a server that can, or that keeps custom keywords")
             return self._folders
         if not self._settings.read_only and not KeywordMarks.are_kept(selected):
             text = f"the {self._settings.server.name} keeps no keywords in folder {self._settings.folder}"

@@ -34,9 +34,6 @@ class ImapMarks(Protocol):
     def unmarked(self) -> list[bytes]:
         """The criteria of mails in the inbox that bear no mark."""
 
-    def present(self, client: IMAPClient) -> list[bytes]:
-        """The criteria of the mails that count as being in the inbox."""
-
     def ids(self, client: IMAPClient, uids: Sequence[int]) -> dict[int, str]:
         """The id of each mail that is there still; two of the same id are copies of one mail."""
 
@@ -93,9 +90,6 @@ class KeywordMarks:
 
     def unmarked(self) -> list[bytes]:
         return _UNMARKED
-
-    def present(self, client: IMAPClient) -> list[bytes]:  # noqa: ARG002 - every mail is
-        return [b"ALL"]
 
     def ids(self, client: IMAPClient, uids: Sequence[int]) -> dict[int, str]:  # noqa: ARG002 - needs no server
         return {uid: keyword_id(self._validity, uid) for uid in uids}

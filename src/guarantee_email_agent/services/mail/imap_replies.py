@@ -98,7 +98,8 @@ class ReplySettings:
     """address: what replies come from. key: of the proofs, any length. copy_wait_s: after it no copy will come.
 
     files_copies: whether copies are moved out of the inbox, which may be one that is only looked at. replaces_ids: the
-    SMTP server gives a reply a Message-ID of its own; so the reply names its own one in References, too.
+    SMTP server gives a reply a Message-ID of its own: so the reply names ours in References, for answers to be known
+    by, and that no copy is found proves nothing.
     """
 
     folder: str
@@ -167,7 +168,7 @@ class ImapReplies:
             found = self._sent.is_elsewhere(message_id, self._settings.address)
             if found is not False:
                 return "sent" if found else "unknown"
-        if self._settings.sent_copy == "append":
+        if self._settings.sent_copy == "append" or self._settings.replaces_ids:
             return "not_sent" if self._attempts.state(message_id) == "refused" else "unknown"
         return "unknown" if self._is_pending(message_id) else "not_sent"
 
@@ -252,11 +253,10 @@ class ImapReplies:
         return self._attempts.state(message_id) in ("accepted", "filed")
 
     def _has_unfiled_copy(self, message_id: str) -> bool:
-        """Whether a copy is where it came in, not filed: rewritten on its way, of another key, or taken for junk."""
+        """Whether a copy is where it came in, not filed: rewritten on its way, or of another key."""
         address = self._settings.address
-        return self._settings.sent_copy == "self" and (
-            self._inbox.run(lambda client: has_copy(client, message_id, address))
-            or self._sent.is_in_junk(message_id, address)
+        return self._settings.sent_copy == "self" and self._inbox.run(
+            lambda client: has_copy(client, message_id, address)
         )
 
     def _file_new_copies(self, client: IMAPClient) -> None:
