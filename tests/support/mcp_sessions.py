@@ -87,8 +87,7 @@ class Servers:
         return self.launch(str(script.file), script="scripted_tools.py")
 
     def mail_client(self, session: McpSession, *, read_only: bool = False) -> MailClient:
-        connection = McpMailbox(session, PATIENCE_S, read_only=read_only)
-        return MailClient(session.name, connection, self.clock)
+        return McpMailbox(session, self.clock, PATIENCE_S, read_only=read_only)
 
     def keep(self, session: Session) -> Session:
         """Closed with the others."""

@@ -187,12 +187,11 @@ def create_mail_client(config: Config, clock: Clock, environ: Mapping[str, str],
         check_mailbox(config)
         setting = "mailbox.maildir" if config.mailbox.imap.host is None else "mailbox"
         service = BlockingService("mail", setting, lambda: open_configured_store(config, key), timeout_s)
-        mailbox = LocalMailbox(service, clock, config.mailbox.copy_wait_s, read_only=read_only)
-        return MailClient("mail", mailbox, clock)
+        return LocalMailbox(service, clock, config.mailbox.copy_wait_s, read_only=read_only)
     from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
 
     session = _session("mail", config.mailbox_server_key, server, {}, config, clock, environ)
-    return MailClient("mail", McpMailbox(session, timeout_s, read_only=read_only), clock)
+    return McpMailbox(session, clock, timeout_s, read_only=read_only)
 
 
 def create_warranty_client(config: Config, clock: Clock, environ: Mapping[str, str]) -> LookUpClient:

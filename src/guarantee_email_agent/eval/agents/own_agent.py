@@ -15,7 +15,6 @@ from guarantee_email_agent.eval.served_mocks import ServedMocks
 from guarantee_email_agent.instructions.lexicon import LexiconSource
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
-from guarantee_email_agent.services.mail_client import MailClient
 from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
 from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
@@ -63,7 +62,7 @@ def services_over_mcp(server: LoopbackServer) -> OpenServices:
         def session(name: str, key: str) -> McpSession:
             return McpSession(name, ServerLaunch("--agent own", url=urls[key]), clock)
 
-        mail = MailClient("mail", McpMailbox(session("mail", "mail"), _CALL_S), clock)
+        mail = McpMailbox(session("mail", "mail"), clock, _CALL_S)
         warranty = LookUpClient(warranty_over_mcp(session("warranty_api", "warranty"), _CALL_S), clock, WARRANTY)
         ticketing = TicketingClient(McpTickets(session("ticketing", "ticketing"), _CALL_S), clock)
         try:

@@ -228,7 +228,7 @@ class ImapReplies:
         )
 
     def close(self) -> None:
-        for part in (self._sent, self._drafts, self._sender):
+        for part in (self._sent, self._drafts):
             part.close()
 
     def _file_copies(self, client: IMAPClient, uids: Sequence[int]) -> None:

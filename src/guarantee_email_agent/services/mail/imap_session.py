@@ -23,7 +23,7 @@ from guarantee_email_agent.services.mail.mail_server import (
     format_response,
     tls_context,
 )
-from guarantee_email_agent.services.mail.sasl import TokenLogin, choose_mechanism
+from guarantee_email_agent.services.mail.sasl import MECHANISM, TokenLogin
 from guarantee_email_agent.services.tool_error import ToolError
 
 # A search may answer with every UID of the folder on one line: room for millions (imaplib's own limit: 150,000).
@@ -276,9 +276,9 @@ def _connect(server: MailServer, token: str | None) -> FolderClient:
 def _log_in_with_token(client: IMAPClient, server: MailServer, token: str) -> None:
     methods = [item.decode("ascii", "replace").upper() for item in client.capabilities()]
     offered = [name.removeprefix("AUTH=") for name in methods if name.startswith("AUTH=")]
-    login = TokenLogin(choose_mechanism(offered, server), server, token)
+    login = TokenLogin(server, token, offered)
     try:
-        client.sasl_login(login.mechanism, login.answer)
+        client.sasl_login(MECHANISM, login.answer)
     except binascii.Error:
         raise server.unavailable("asks for something in the login that cannot be read") from None
     except LoginError as error:
