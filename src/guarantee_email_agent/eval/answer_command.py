@@ -26,7 +26,7 @@ from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.services.services import LookUpClient
+    from guarantee_email_agent.services.clients import LookUpClient
     from guarantee_email_agent.utils.clock import Clock
 
 _CONNECT_TIMEOUT_S = 30.0

@@ -11,11 +11,10 @@ from waiting import PATIENCE_S
 
 from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, NotFound, ToolMapping
 from guarantee_email_agent.config.own_tools import TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
-from guarantee_email_agent.instructions.look_up import WARRANTY
+from guarantee_email_agent.services.clients import LookUpClient, TicketingClient
 from guarantee_email_agent.services.mcp.mapped_session import TOOLS_FRESH_S, MappedSession
 from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
 from guarantee_email_agent.services.mcp.mcp_tickets import MappedTickets
-from guarantee_email_agent.services.services import LookUpClient, TicketingClient
 from guarantee_email_agent.utils.errors import MCPConnectionError
 
 pytestmark = pytest.mark.anyio
@@ -68,8 +67,7 @@ def make_session(servers: Servers, script: Script) -> MakeSession:
 @pytest.fixture
 def make_warranty(servers: Servers, make_session: MakeSession) -> MakeWarranty:
     def make(check: ToolMapping) -> LookUpClient:
-        source = warranty_over_mcp(make_session({"check_warranty": check}, WARRANTY_TOOLS), PATIENCE_S)
-        return LookUpClient(source, servers.clock, WARRANTY)
+        return warranty_over_mcp(make_session({"check_warranty": check}, WARRANTY_TOOLS), PATIENCE_S, servers.clock)
 
     return make
 
@@ -258,7 +256,7 @@ class TestTickets:
         )
         mappings = {"create_ticket": CREATE, "find_ticket": FIND}
         session = make_session(mappings, TICKETING_TOOLS, "ticketing")
-        return TicketingClient(MappedTickets(session, PATIENCE_S, mappings), servers.clock)
+        return MappedTickets(session, PATIENCE_S, servers.clock, mappings)
 
     async def test_ticket_is_searched_for_before_it_is_opened(self, ticketing: TicketingClient, script: Script) -> None:
         await ticketing.test_connection()

@@ -13,14 +13,12 @@ from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import OpenServices
 from guarantee_email_agent.eval.served_mocks import ServedMocks
 from guarantee_email_agent.instructions.lexicon import LexiconSource
-from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
 from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.mcp_tickets import McpTickets
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
-from guarantee_email_agent.services.services import LookUpClient, TicketingClient
 from guarantee_email_agent.utils.clock import SkippingClock
 
 _CALL_S: Final = 30.0
@@ -63,8 +61,8 @@ def services_over_mcp(server: LoopbackServer) -> OpenServices:
             return McpSession(name, ServerLaunch("--agent own", url=urls[key]), clock)
 
         mail = McpMailbox(session("mail", "mail"), clock, _CALL_S)
-        warranty = LookUpClient(warranty_over_mcp(session("warranty_api", "warranty"), _CALL_S), clock, WARRANTY)
-        ticketing = TicketingClient(McpTickets(session("ticketing", "ticketing"), _CALL_S), clock)
+        warranty = warranty_over_mcp(session("warranty_api", "warranty"), _CALL_S, clock)
+        ticketing = McpTickets(session("ticketing", "ticketing"), _CALL_S, clock)
         try:
             yield served.mocks, MockedServices(mail, warranty, ticketing, MockAnthropicClient(lexicon=lexicon))
         finally:

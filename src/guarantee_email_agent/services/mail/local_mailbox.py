@@ -10,8 +10,8 @@ from typing import Any, Final, TypeVar
 
 from guarantee_email_agent.services.blocking import BlockingService
 from guarantee_email_agent.services.call_errors import forbid_repeat
+from guarantee_email_agent.services.clients import MailClient
 from guarantee_email_agent.services.mail.mail_store import OwnMailStore
-from guarantee_email_agent.services.mail_client import MailClient
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
     DraftState,

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, Final, get_args
 
 from guarantee_email_agent.services.call_errors import MalformedAnswerError, forbid_repeat
-from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.clients import MailClient
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
