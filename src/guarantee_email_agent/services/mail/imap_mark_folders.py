@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError
 
-from guarantee_email_agent.services.mail.imap_marks import fetch_body, keyword_id, uid_of_keyword_id, uid_set
+from guarantee_email_agent.services.mail.imap_marks import ImapMarks, fetch_body, keyword_id, uid_of_keyword_id, uid_set
 from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS, check_size, mail_not_found
@@ -125,8 +125,8 @@ class MailIds:
             known.clear()
 
 
-class FolderMarks:
-    """An `ImapMarks`. What lies in the folders is asked for on a connection of its own, made when first needed."""
+class FolderMarks(ImapMarks):
+    """What lies in the folders is asked for on a connection of its own, made when first needed."""
 
     def __init__(self, server: MailServer, inbox: str, parent: str) -> None:
         self._session = ImapSession(server, lambda _: None)

@@ -19,7 +19,6 @@ from guarantee_email_agent.services.mail.mail_server import (
     CONNECT_S,
     STEP_S,
     MailServer,
-    TokenRefusedError,
     format_response,
     tls_context,
 )
@@ -233,19 +232,8 @@ def _fetch_halves(client: IMAPClient, uids: Sequence[int], items: Sequence[bytes
 
 
 def connect(server: MailServer) -> FolderClient:
-    """A connection that is logged in; where the server refuses an access token, once more with another.
-
-    Raises ToolError.
-    """
-    if server.tokens is None:
-        return _connect(server, None)
-    token = server.tokens.get()
-    try:
-        return _connect(server, token)
-    except TokenRefusedError:
-        if (other := server.tokens.get_other(token)) is None:
-            raise
-        return _connect(server, other)
+    """A connection that is logged in. Raises ToolError."""
+    return server.with_token(lambda token: _connect(server, token))
 
 
 def _connect(server: MailServer, token: str | None) -> FolderClient:

@@ -18,7 +18,6 @@ from typing import Any, Final
 from guarantee_email_agent.services.mail.mail_server import (
     CONNECT_S,
     MailServer,
-    TokenRefusedError,
     format_response,
     tls_context,
 )
@@ -68,17 +67,8 @@ class SmtpSender:
         _quit(self._connect(time.monotonic() + SEND_S))
 
     def _connect(self, deadline: float) -> smtplib.SMTP:
-        """Logged in; where the server refuses an access token, once more with another."""
-        tokens = self._server.tokens if self._server.user is not None else None
-        if tokens is None:
-            return self._connect_with(None, deadline)
-        token = tokens.get()
-        try:
-            return self._connect_with(token, deadline)
-        except TokenRefusedError:
-            if (other := tokens.get_other(token)) is None:
-                raise
-            return self._connect_with(other, deadline)
+        """Logged in."""
+        return self._server.with_token(lambda token: self._connect_with(token, deadline))
 
     def _connect_with(self, token: str | None, deadline: float) -> smtplib.SMTP:
         server = self._server
