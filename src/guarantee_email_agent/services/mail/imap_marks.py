@@ -59,7 +59,7 @@ class ImapMarks(Protocol):
         """The whole mail where its mark took it out of the inbox. Raises mail_too_large."""
         return None
 
-    def test(self, client: IMAPClient) -> None:
+    def test(self, client: IMAPClient) -> None:  # noqa: ARG002 - keywords need no folder
         """Raises ToolError where no mail could be marked."""
         return
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
-from operator import methodcaller
 from typing import Any, Final, TypeVar
 
 from guarantee_email_agent.services.blocking import BlockingService
@@ -84,15 +83,11 @@ class LocalMailbox(MailClient):
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         """The proof may take a while after the reply itself."""
         lags = await self._call("find_sent", lambda store: store.proof_lags)
-        deadline = self._clock.monotonic() + (min(wait_s, self._copy_wait_s) if lags else 0)
-        for attempt in count(1):
-            everywhere = self._clock.monotonic() >= deadline
-            state: SentState = await self._call("find_sent", methodcaller("find_sent", message_id, everywhere))
-            if state == "sent" or everywhere:
-                return state
-            left_s = deadline - self._clock.monotonic()
-            await self._clock.sleep(max(0.0, min(_PROOF_BACKOFF.delay_s(attempt), left_s)))
-        raise AssertionError("a deadline passes")
+
+        async def look(everywhere: bool) -> SentState:
+            return await self._call("find_sent", lambda store: store.find_sent(message_id, everywhere))
+
+        return await wait_for_proof(look, min(wait_s, self._copy_wait_s) if lags else 0, self._clock)
 
     async def find_draft(self, message_id: str) -> DraftState:
         return await self._call("find_draft", lambda store: store.find_draft(message_id))
@@ -124,3 +119,15 @@ class LocalMailbox(MailClient):
         self, tool: str, work: Callable[[OwnMailStore], _Answer], circuit: CircuitBreaker | None = None
     ) -> _Answer:
         return await self._guarded(lambda: self._service.call(tool, work), circuit)
+
+
+async def wait_for_proof(look: Callable[[bool], Awaitable[SentState]], wait_s: float, clock: Clock) -> SentState:
+    """What is found within so many seconds. look: whether to look everywhere, which takes a while, at the last try."""
+    deadline = clock.monotonic() + wait_s
+    for attempt in count(1):
+        is_last = clock.monotonic() >= deadline
+        state = await look(is_last)
+        if state == "sent" or is_last:
+            return state
+        await clock.sleep(max(0.0, min(_PROOF_BACKOFF.delay_s(attempt), deadline - clock.monotonic())))
+    raise AssertionError("a deadline passes")

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +32,7 @@ from guarantee_email_agent.services.mcp.mapped_call import (
     says_not_found,
 )
 from guarantee_email_agent.services.mcp.mapping_check import Misfit, find_misfits
-from guarantee_email_agent.services.mcp.mcp_connection import McpConnection, OfferedTool, ToolAnswer
+from guarantee_email_agent.services.mcp.mcp_connection import OfferedTool, ToolAnswer
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.utils.clock import Clock
@@ -41,9 +40,6 @@ from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationEr
 from guarantee_email_agent.utils.field_path import MISSING
 
 logger = logging.getLogger(__name__)
-
-TOOLS_FRESH_S: Final = 60.0
-"""After which a list of tools is asked for anew: not every server says that its tools changed."""
 
 MAX_SHOWN_MISFITS: Final = 3
 _CALL_REFUSED: Final = r"(?i:-326\d\d|unknown tool|\btool\b.{0,80}\bnot found)"
@@ -68,8 +64,6 @@ class MappedSession(McpSession):
         self._mappings = mappings
         self._own_tools = own_tools
         self._source = source
-        self._listed: Mapping[str, OfferedTool] = {}
-        self._listed_at = -inf
         self._told_unmapped: set[str] = set()
 
     @property
@@ -90,8 +84,7 @@ class MappedSession(McpSession):
         offered = (await self._connected()).tools
         if misfits := find_misfits(self._mappings, self._own_tools, offered):
             raise MCPConnectionError("\n".join(map(self._describe, misfits)), f"{self.name}_mapping_misfit")
-        self._verified = self._listed = offered
-        self._listed_at = self._clock.monotonic()
+        self._verified = offered
 
     async def offers(self, tool: str, arguments: AbstractSet[str], timeout_s: float) -> bool:  # noqa: ARG002
         return tool in self._mappings and (
@@ -149,15 +142,6 @@ class MappedSession(McpSession):
         except UnreadableAnswerError as error:
             self.log_response(mapping.tool, answer.text)
             raise MalformedAnswerError(self.name, mapping.tool, str(error)) from None
-
-    async def _verify(self, connection: McpConnection, tool: str, *, called: bool = False) -> None:
-        now = self._clock.monotonic()
-        if connection.tools is not self._listed:
-            self._listed, self._listed_at = connection.tools, now
-        if connection.tools_changed or now - self._listed_at > TOOLS_FRESH_S:
-            self._listed_at = now
-            await self._list_tools(connection)
-        await super()._verify(connection, tool, called=called)
 
     def _describe_changes(self, offered: Mapping[str, OfferedTool]) -> str:
         misfits = find_misfits(self._mappings, self._own_tools, offered)
