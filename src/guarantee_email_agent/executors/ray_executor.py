@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from guarantee_email_agent.executors.executor import RAY, Executor, WorkersLostError
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable, truncate
 
 Item = TypeVar("Item")
@@ -60,11 +61,9 @@ class RayExecutor:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # Begun by `uv run`, Ray would have every worker install our project anew, which travels with the work anyway.
         os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-        try:
-            import ray  # half a second
-        except ImportError:
-            problem = "--executor ray needs Ray: pip install 'guarantee-email-agent[ray]'"
-            raise ConfigurationError(problem, "executor_no_ray") from None
+        require_extra("ray", "--executor ray", "ray")
+        import ray  # half a second
+
         self._ray: Any = ray
         place = address if address != RAY else os.environ.get("RAY_ADDRESS", "")
         if place not in ("", "auto"):
