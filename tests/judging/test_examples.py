@@ -60,14 +60,6 @@ def test_an_answer_counts_wherever_the_agent_gave_it(name: str) -> None:
     assert grade(TASKS / name, {"conversation": [heard]}).verdict == "failed"
 
 
-@pytest.mark.parametrize("name", ["inventory_file", "status_page"])
-def test_without_a_sandbox_the_judge_says_so(name: str) -> None:
-    record = record_of("correct", name) | {"sandbox": {}}
-    verdict = grade(TASKS / name, record)
-    assert verdict.verdict == "failed"
-    assert "no sandbox" in verdict.feedback
-
-
 class TestLiveSandbox:
     """Judges that look into a sandbox, with a server on loopback that answers as its HTTP API does."""
 

@@ -137,11 +137,6 @@ def test_several_records_of_a_task_are_its_repetitions(grading: KeptGrading) -> 
     ]
 
 
-def test_a_check_of_the_judges_is_no_run(grading: KeptGrading) -> None:
-    grading.grade(results=None, validate=True)
-    assert not grading.file.exists()
-
-
 def test_a_store_that_cannot_be_used_is_a_warning(grading: KeptGrading, capsys: pytest.CaptureFixture[str]) -> None:
     grading.file.mkdir()
     assert grading.grade() == 4

@@ -249,11 +249,7 @@ class TestValidation:
                 "found = re.search('<answer>(.*)</answer>', result['task_result']); passed = found and found[1] == '3'",
                 "<answer>3</answer>",
             ),
-            ("passed = result['task_result'] == 3", 3),
-            ("passed = result['task_result'] == ['a', 'b']", ["a", "b"]),
             ("passed = isinstance(result['task_result'], (int, float)) and abs(result['task_result']) < 1e-9", 0),
-            ("passed = isinstance(result['task_result'], (int, float)) and result['task_result'] < 0.05", 0.01),
-            ("passed = isinstance(result['task_result'], (int, float)) and result['task_result'] > 1000", 1001),
             ("passed = isinstance(result['task_result'], list) and sorted(result['task_result']) == [1, 2]", [2, 1]),
             (
                 "found = re.search('[{].*}', result['task_result']); passed = found and json.loads(found[0])['n'] == 3",
@@ -267,13 +263,6 @@ class TestValidation:
         )
         verdict = validated(make_task(tmp_path / "six", judge), correct)
         assert (verdict.verdict, verdict.error) == ("passed", None), verdict.feedback
-
-    def test_a_judge_that_passes_all_but_what_it_crashes_on(self, tmp_path: Path) -> None:
-        judge = "def test(result):\n    return {'passed': len(result['task_result'] + '') >= 0, 'feedback': ''}\n"
-        verdict = validated(make_task(tmp_path / "six", judge))
-        assert verdict.verdict == "failed"
-        assert verdict.feedback.startswith("an empty record, an empty answer, a fluent answer that says nothing, ")
-        assert verdict.feedback.endswith(": passes, but must not")
 
 
 class TestTheSandboxOfARecord:

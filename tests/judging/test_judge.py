@@ -59,9 +59,3 @@ def test_a_judge_does_not_see_our_modules(tmp_path: Path) -> None:
     )
     verdict = judge_source(tmp_path, source)
     assert (verdict.verdict, verdict.feedback) == ("passed", "[]")
-
-
-def test_a_judge_leaves_no_compiled_files(tmp_path: Path) -> None:
-    (tmp_path / "helper.py").write_text("", encoding="utf-8")
-    assert judge_source(tmp_path, f"import helper\ndef test(result): return {FINE}\n").verdict == "passed"
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["helper.py", "test.py"]

@@ -91,16 +91,6 @@ def test_other_processes_keep(ask: Ask, pool: JudgePool, what: str) -> None:
     assert os.getpriority(os.PRIO_PROCESS, caller) == before
 
 
-def test_its_own_process_is_its_to_change(ask: Ask) -> None:
-    change = (
-        "resource.setrlimit(resource.RLIMIT_NOFILE, (50, 60))",
-        "os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0))",
-        "os.sched_setaffinity(0, os.sched_getaffinity(0))",
-        "call(251, 30, 1, 0, 3 << 13)",
-    )
-    assert ask(*change, OK, head=CALL).error is None
-
-
 @pytest.mark.parametrize(
     ("leave", "find"),
     [

@@ -125,10 +125,6 @@ def test_what_goes_wrong_is_said(page: Any, shop: Box) -> None:
         assert words in str(refusal.value.body)
 
 
-def test_a_dialog_holds_nothing_up(page: Any) -> None:
-    assert page.evaluate(expression="(alert('hello'), 5)").data == 5
-
-
 def test_a_browser_that_was_killed_is_started_again(page: Any, shop: Box) -> None:
     shop.output("pkill -9 -f chrom[i]um")
     with refused(502):

@@ -153,13 +153,6 @@ def _value(command: list[str], option: str) -> str:
     return command[command.index(option) + 1]
 
 
-@pytest.mark.parametrize("answer", [{"output": "Cannot connect to the Docker daemon", "code": 1}, {"code": 1}])
-def test_without_an_engine_too(engine: Docker, answer: dict[str, Any]) -> None:
-    engine.set_answers(version=answer)
-    with pytest.raises(TaskError, match="no Docker engine runs on this machine"):
-        docker.require_engine()
-
-
 def test_without_an_engine_no_task_is_begun(
     engine: Docker, make_task: MakeTask, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -107,13 +106,6 @@ def _waiting_run(task: Task, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]
     finally:
         process.kill()
         process.wait()
-
-
-def test_ctrl_c_removes_the_container(real_engine: Engine, make_task: MakeTask, tmp_path: Path) -> None:
-    with _waiting_run(build_from_nothing(make_task()), tmp_path) as process:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-    assert real_engine.left() == NOTHING_LEFT
 
 
 def test_what_a_killed_run_leaves_is_found_by_its_label(

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.text_file import kind_of_file
@@ -44,25 +44,6 @@ class Extent(NamedTuple):
     number: int = 0
     start: int = 0
     length: int = 0
-
-
-class RecordFile(Protocol):
-    """A file with one record or many."""
-
-    @property
-    def path(self) -> Path: ...
-
-    def scan(self) -> Iterator[tuple[str | None, Extent]]:
-        """Where each record lies, and the name of its task; None where it has none. Raises TaskError for the file."""
-        ...
-
-    def read(self, extent: Extent) -> Record:
-        """Raises TaskError for a record that cannot be used."""
-        ...
-
-    def describe(self, extent: Extent) -> str:
-        """What an error calls the record."""
-        ...
 
 
 class RecordPlace(NamedTuple):
@@ -121,12 +102,15 @@ class SingleRecordFile:
     convert: Convert | None = None
 
     def scan(self) -> Iterator[tuple[str | None, Extent]]:
+        """Where each record lies, and the name of its task; None where it has none. Raises TaskError for the file."""
         yield self.task_name, Extent()
 
     def read(self, extent: Extent) -> Record:
+        """Raises TaskError for a record that cannot be used."""
         return converted(read_json(self.path), self.convert, self.describe(extent))
 
     def describe(self, extent: Extent) -> str:  # noqa: ARG002 - there is one record
+        """What an error calls the record."""
         return str(self.path)
 
 
@@ -206,6 +190,9 @@ class JsonLinesFile:
             return None
         stated = record.get("task_name")
         return self.task_name if stated is None else stated if isinstance(stated, str) and stated else None
+
+
+RecordFile = SingleRecordFile | JsonLinesFile
 
 
 def find_records(place: Path, task_names: Collection[str], convert: Convert | None = None) -> RecordIndex:

@@ -115,12 +115,6 @@ def test_what_it_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     assert gone(int(file.read_text()))
 
 
-def test_interruption_ends_it() -> None:
-    interruption = Interruption()
-    interruption.request()
-    assert run("sleep", "300", interruption=interruption).failure is not None
-
-
 @pytest.mark.parametrize("where", ["", ">&2"])
 def test_endless_output_ends_it(where: str) -> None:
     step = run("sh", "-c", f"yes {where}")
