@@ -120,8 +120,7 @@ def _recorder(options: GradeOptions, planned: int, resources: ExitStack) -> Grad
     from guarantee_email_agent.judging.grade_recorder import grade_recorder  # SQLite
 
     shown: dict[str, Any] = {"transcript": options.transcript, "timeout_s": options.timeout_s, "jobs": options.jobs}
-    if options.validate:
-        shown["validate"] = True
+    shown |= {"validate": True} if options.validate else {}
     return grade_recorder(kept, options, resources, command="grade", planned=planned, options=shown)
 
 
