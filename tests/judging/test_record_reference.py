@@ -50,6 +50,12 @@ def test_what_the_agent_did_is_read_from_its_record(file: Path) -> None:
     assert shown.judgement == {"verdict": "passed"}
 
 
+def test_another_verdict_on_the_same_work_changes_nothing(file: Path) -> None:
+    before = kept(single(file))
+    file.write_text(json.dumps({**RECORD, "eval": {"passed": True}, "digests": {"judge": "1"}}, indent=4))
+    assert with_record(before).response == "42"
+
+
 def test_other_work_is_not_shown_for_what_was_judged(file: Path) -> None:
     before = kept(single(file))
     assert with_record(before).response == "42"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from guarantee_email_agent.llm.port import TokenUsage
@@ -36,3 +38,26 @@ def test_time_runs_down_to_nothing_and_not_below() -> None:
     assert 59 < deadline.remaining_s() <= 60
     clock._skipped += 100
     assert (deadline.remaining_s(), deadline.is_over()) == (0, True)
+
+
+def test_interruption_waits_for_work_but_for_no_part_that_nobody_awaits() -> None:
+    interruption = Interruption()
+    in_part, go_on, done = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        with interruption.awaited():
+            with interruption.not_awaited():
+                in_part.set()
+                go_on.wait(30)
+            done.set()
+
+    thread = threading.Thread(target=work)
+    with interruption.awaited():
+        thread.start()
+        in_part.wait(30)
+    interruption.wait(30)
+    assert not done.is_set()
+    go_on.set()
+    thread.join()
+    interruption.wait(30)
+    assert done.is_set()

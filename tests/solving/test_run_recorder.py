@@ -45,3 +45,11 @@ def test_conversation_of_a_program_has_the_call_before_its_result(recorder: RunR
     assert record["conversation"][0]["content"] == "40 + 2?"
     assert record["conversation"][1]["tool_calls"][0]["id"] == record["conversation"][2]["tool_call_id"]
     assert record["notes"] == "mine"
+
+
+def test_program_that_names_its_status_does_not_pass_for_done_if_its_run_is_cut_short(
+    recorder: RunRecorder, file: Path
+) -> None:
+    recorder.add_step(Step(calls=(complete(),), record={"status": "success", "finished": True, "reason": None}))
+    record = read_json(file)
+    assert (record["status"], record["finished"], record["reason"]["code"]) == ("failed", False, "interrupted")

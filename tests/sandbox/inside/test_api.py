@@ -77,7 +77,6 @@ def _exchange(box: Box, *parts: bytes) -> bytes:
 
 
 HEAD = b"POST /v1/file/read HTTP/1.1\r\nHost: localhost\r\n"
-GOOD = b"GET /v1/sandbox HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @pytest.mark.parametrize(
