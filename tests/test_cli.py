@@ -65,7 +65,7 @@ def test_help_lists_the_exit_codes(arguments: list[str], run: Run) -> None:
         assert re.search(rf"^  {code} +\w", done.stdout, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", ["status", "log", "health", "release", "retry", "hand-over", "check"])
+@pytest.mark.parametrize("command", ["status", "log", "release", "retry", "hand-over", "check"])
 def test_help_says_what_an_output_that_cannot_be_written_ends_with(command: str, run: Run) -> None:
     (of_failure,) = re.findall(r"^  1 (.*?)^  2 ", run(command, "--help").stdout, re.MULTILINE | re.DOTALL)
     assert "output could not be written" in " ".join(of_failure.split())

@@ -18,7 +18,6 @@ from guarantee_email_agent.agent.metrics import MAX_SCENARIOS, Metrics
 from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.config.settings import Config, Llm
 from guarantee_email_agent.services.ports import InboxEntry, Outcome
-from guarantee_email_agent.utils.circuit_breaker import FAILURES, CircuitBreaker
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -161,34 +160,15 @@ class TestInbox:
 
 class TestServices:
     def test_one_that_is_down_and_comes_back(self, observed: Observed) -> None:
+        services = {("ledger",): 0, ("llm",): 0, ("mail",): 0, ("ticketing",): 0, ("warranty_api",): 0}
+        assert observed.series("service_down") == services
         observed.standing.failed(integration_error("mail_auth"))
-        assert observed.series("service_down") == {("mail",): 1}
+        assert observed.series("service_down") == services | {("mail",): 1}
         since = observed.series("service_down_since_timestamp_seconds")
         assert since == {("mail",): pytest.approx(time.time(), abs=60)}
         observed.standing.answered(("mail",))
-        assert observed.series("service_down") == {("mail",): 0}
+        assert observed.series("service_down") == services
         assert observed.series("service_down_since_timestamp_seconds") == {}
-
-    async def _fail(self) -> None:
-        raise IntegrationError("no answer", "warranty_api_timeout", retryable=True)
-
-    def test_the_state_of_a_circuit(self, observed: Observed) -> None:
-        circuit = CircuitBreaker("warranty_api", VirtualClock())
-        observed.standing.circuits = lambda: {"warranty_api": circuit}
-        assert observed.series("circuit_state")["warranty_api", "closed"] == 1
-        for _ in range(FAILURES):
-            with pytest.raises(IntegrationError):
-                circuit.call(self._fail).send(None)
-        assert observed.series("circuit_state") == {
-            ("warranty_api", "closed"): 0,
-            ("warranty_api", "open"): 1,
-            ("warranty_api", "half_open"): 0,
-        }
-
-    def test_the_services_of_circuits_are_told_before_they_fail(self, observed: Observed) -> None:
-        circuit = CircuitBreaker("mail", VirtualClock())
-        observed.standing.circuits = lambda: {"mail": circuit, "mail_sending": circuit}
-        assert observed.series("service_down") == {("mail",): 0}
 
 
 def test_readiness_is_a_figure_too(observed: Observed) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import inf
@@ -19,7 +19,6 @@ from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.services.look_up_answer import WITHHELD
 from guarantee_email_agent.services.ports import OUTCOMES, InboxEntry, Outcome
-from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.errors import AgentError, ServiceError
 from guarantee_email_agent.utils.local_time import duration
 from guarantee_email_agent.utils.terminal import pluralize
@@ -90,7 +89,7 @@ class Standing:
     waiting: mails without an outcome when the inbox was last listed, those in progress among them; None before.
     oldest_received: when the one that waits longest came, in seconds since 1970; None where none waits, or nobody
     knows. listed_at: by `now`. seen_at: when the list or a mark last showed the mailbox. in_progress: mails
-    that are worked on. finished: mails by how this process ended them. circuits: by service.
+    that are worked on. finished: mails by how this process ended them.
     """
 
     def __init__(
@@ -102,7 +101,6 @@ class Standing:
         self.seen_at: float | None = None
         self.in_progress = 0
         self.finished: Counter[Outcome] = Counter()
-        self.circuits: Callable[[], Mapping[str, CircuitBreaker]] = dict
         self.listeners: list[MailListener] = []
         self._names = sorted({*look_ups, WARRANTY_SYSTEM}, key=len, reverse=True)
         self._templates, self._now = templates, now

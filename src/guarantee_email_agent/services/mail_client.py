@@ -68,11 +68,6 @@ class MailClient:
         self._sending_circuit = CircuitBreaker(name, clock)
         self._told_refusals: dict[CircuitBreaker, str] = {}
 
-    @property
-    def circuits(self) -> dict[str, CircuitBreaker]:
-        """That of the inbox, and that of sending."""
-        return {self._name: self._inbox_circuit, f"{self._name}_sending": self._sending_circuit}
-
     async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
         return await self._call(lambda mailbox: mailbox.list_unprocessed(limit, inbox_filter))
 

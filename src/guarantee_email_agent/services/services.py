@@ -76,10 +76,6 @@ class LookUpClient:
         self._circuit = CircuitBreaker(source.name, clock)
         self._bad_answers = BadAnswers(source.name, source.tool)
 
-    @property
-    def circuits(self) -> dict[str, CircuitBreaker]:
-        return {self._source.name: self._circuit}
-
     async def test_connection(self) -> bool:
         return await self._source.test_connection()
 
@@ -111,10 +107,6 @@ class TicketingClient:
         self._source = source
         self._circuit = CircuitBreaker(source.name, clock)
         self._bad_answers = BadAnswers(source.name, source.tool)
-
-    @property
-    def circuits(self) -> dict[str, CircuitBreaker]:
-        return {self._source.name: self._circuit}
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Mapping[str, Any]:
         """`{"ticket_id", "status": "created"|"existing"}`. Harmless to repeat: the key in the data sees to that.
@@ -148,14 +140,6 @@ class Services:
     ticketing: TicketingClient
     look_ups: Mapping[str, LookUpClient] = field(default_factory=dict)
     """The configured ones, by name."""
-
-    @property
-    def circuits(self) -> dict[str, CircuitBreaker]:
-        """By the name of the service."""
-        circuits = self.mail.circuits | self.warranty.circuits | self.ticketing.circuits
-        for client in self.look_ups.values():
-            circuits |= client.circuits
-        return circuits
 
     async def close(self) -> None:
         """Returns once servers that were started are gone, and calls in progress have ended, unless it is cancelled."""
