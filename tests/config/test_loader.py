@@ -202,17 +202,6 @@ class TestProblems:
     def test_message(self, cwd: Path, text: str, message: str) -> None:
         assert refusal(cwd, text).message == f"config.yaml{message}"
 
-    def test_keys_that_have_gone_are_passed_over_with_a_warning_where_they_say_nothing(
-        self, cwd: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        text = "agent: {max_mail_bytes: 25000000}\nllm: {tokens_per_minute: null, max_tokens: 5}\n"
-        assert load(cwd, text).llm.max_tokens == 5
-        (line,) = caplog.messages
-        assert line == (
-            "config.yaml: no settings any more, and at what was their default: llm.tokens_per_minute, "
-            "agent.max_mail_bytes. Remove them"
-        )
-
     @pytest.mark.parametrize(
         ("server", "message"),
         [

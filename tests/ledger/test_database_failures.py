@@ -80,12 +80,6 @@ def test_an_empty_key_is_refused(tmp_path: Path) -> None:
     assert misconfigured(str(tmp_path / "ledger.db"), key=b"").code == "ledger_no_key"
 
 
-def test_a_newer_schema_is_refused(ledger_location: str, ledger_sql: Any) -> None:
-    open_ledger(ledger_location, key=KEY).close()
-    ledger_sql.rows("UPDATE ledger_facts SET value = '99' WHERE name = 'schema_version'")
-    assert misconfigured(ledger_location).code == "ledger_newer_schema"
-
-
 def test_facts_that_are_gone_are_damage(ledger_location: str, ledger_sql: Any) -> None:
     open_ledger(ledger_location, key=KEY).close()
     ledger_sql.rows("DELETE FROM ledger_facts")

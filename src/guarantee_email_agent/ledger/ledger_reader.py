@@ -14,9 +14,9 @@ from typing import Any, Final, Self
 from sqlalchemy import ColumnElement, Select, func, inspect, select, text
 
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
-from guarantee_email_agent.ledger.database import LedgerError, open_database, sqlite_file
+from guarantee_email_agent.ledger.database import open_database, sqlite_file
 from guarantee_email_agent.ledger.facts import TOO_OLD, read_fact
-from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, SCHEMA_VERSION, newer_schema, older_schema, require_key
+from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, require_key, require_version
 from guarantee_email_agent.ledger.tables import current_time, facts, locations, mails
 from guarantee_email_agent.services.ports import Outcome
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -215,13 +215,7 @@ class LedgerReader:
         with self._database.read_transaction() as connection:
             if not inspect(connection).has_table(facts.name):
                 raise _missing(self.name)
-            version = read_fact(connection, "schema_version")
-        if version is None or not version.isdecimal():
-            raise LedgerError(f"The ledger {self.name} is damaged. Restore it from a backup", "ledger_corrupt")
-        if int(version) > SCHEMA_VERSION:
-            raise newer_schema(self.name, int(version))
-        if int(version) < SCHEMA_VERSION:
-            raise older_schema(self.name, int(version))
+            require_version(self.name, read_fact(connection, "schema_version"))
 
 
 def _changed_in(since: float, until: float | None) -> list[ColumnElement[bool]]:
