@@ -41,10 +41,6 @@ def release(ledger: Ledger, ended: Any = runs) -> HeldMail:
     return ledger.interventions.release(MAIL, CLI, LEASE_S, ended)
 
 
-def retry(ledger: Ledger, ended: Any = runs) -> HeldMail:
-    return ledger.interventions.retry(MAIL, CLI, LEASE_S, ended)
-
-
 def refusal(code: str, action: Any, *arguments: Any) -> str:
     with pytest.raises(RefusedError) as raised:
         action(*arguments)
@@ -58,19 +54,14 @@ def stage(ledger_sql: Any) -> str:
 
 
 class TestWaitsAndClaims:
-    def test_a_wait_ends_and_the_tries_stay_counted(self, ledger: Ledger) -> None:
+    def test_a_wait_ends_and_the_tries_are_new(self, ledger: Ledger) -> None:
         waiting(ledger)
         assert isinstance(ledger.state(LOCATION), Waiting)
         assert ledger.interventions.give_back(release(ledger))
-        assert ledger.state(LOCATION) == Free(MAIL, 1)
+        assert ledger.state(LOCATION) == Free(MAIL, 0)
         assert ledger.inbox([]).released == {LOCATION}
-        assert claimed(ledger).attempts == 2
-        assert ledger.inbox([]).released == set()
-
-    def test_a_retry_begins_to_count_anew(self, ledger: Ledger) -> None:
-        waiting(ledger)
-        assert ledger.interventions.give_back(retry(ledger))
         assert claimed(ledger).attempts == 1
+        assert ledger.inbox([]).released == set()
 
     def test_a_mail_in_work_is_left_to_who_works_on_it(self, ledger: Ledger) -> None:
         claim = claimed(ledger, owner="mailhost:4711:abcd:1:2")
@@ -89,8 +80,7 @@ class TestWaitsAndClaims:
 
     def test_a_reply_on_its_way_is_waited_for(self, ledger: Ledger) -> None:
         WRITES["intend_send"](ledger, claimed(ledger))
-        for action in (release, retry):
-            refusal("ledger_mail_sending", action, ledger, has_ended)
+        refusal("ledger_mail_sending", release, ledger, has_ended)
         assert isinstance(ledger.state(LOCATION), Busy)
 
     def test_so_it_is_where_the_agent_was_stopped(self, ledger: Ledger) -> None:
@@ -205,15 +195,6 @@ class TestParking:
         claim = claimed(ledger, owner="two:2")
         assert (claim.previous, claim.reply_message_id) == ("sending", REPLY)
 
-    @pytest.mark.parametrize(("outcome", "before"), [("handed_over", ()), ("unknown", ("intend_send",))])
-    def test_only_a_mail_that_failed_is_retried(self, ledger: Ledger, outcome: str, before: tuple[str, ...]) -> None:
-        finished(ledger, outcome, *before)
-        assert "'release'" in refusal("ledger_mail_not_failed", retry, ledger)
-
-    def test_a_quarantined_mail_is_retried(self, ledger: Ledger) -> None:
-        finished(ledger, "quarantined")
-        assert retry(ledger).outcome == "quarantined"
-
     @pytest.mark.parametrize(
         ("outcome", "before"),
         [("answered", ("intend_send", "sent")), ("drafted", ("intend_draft", "sent")), ("not_answered", ()),
@@ -222,8 +203,7 @@ class TestParking:
     def test_what_has_ended_stays_so(self, ledger: Ledger, outcome: str, before: tuple[str, ...]) -> None:
         finished(ledger, outcome, *before)
         state = ledger.state(LOCATION)
-        for action in (release, retry):
-            refusal("ledger_mail_ended", action, ledger)
+        refusal("ledger_mail_ended", release, ledger)
         refusal("ledger_mail_ended", ledger.interventions.hand_over, MAIL)
         assert ledger.state(LOCATION) == state
 
