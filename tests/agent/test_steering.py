@@ -53,7 +53,7 @@ def test_a_mail_is_taken_over_without_its_mailbox_and_gets_its_mark_from_an_agen
         assert [run(["hand-over", "first"]) for _ in range(2)] == [0, 0]
         assert ledger.inbox([desk.location("first")]).seen == {desk.location("first")}
     assert (desk.row("first").outcome, desk.row("first").reason) == ("handed_over", "by_hand")
-    assert "is with a person now. An agent that runs sets its mark" in capsys.readouterr().out
+    assert "is with a person now; no agent answers it. An agent that runs sets its mark" in capsys.readouterr().out
 
 
 def test_without_its_mailbox_nothing_is_released(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:

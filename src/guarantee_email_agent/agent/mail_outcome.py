@@ -43,7 +43,7 @@ TOO_LARGE: Final = "mail_too_large"
 _NO_FAULT_OF_A_MAIL: Final = ("instructions", "proof")
 """Steps. Instructions that cannot be read are read anew for the next mail."""
 
-_MAY_BE_ITS_OWN: Final = ("_unavailable", "_deferred")
+_MAY_BE_ITS_OWN: Final = ("_unavailable", "_deferred", "_malformed")
 """Suffixes of codes that a service has for one request, and for all while it is down: other mails tell which."""
 
 _AMBIGUOUS = (

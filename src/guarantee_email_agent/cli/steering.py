@@ -44,7 +44,7 @@ def add_hand_over(commands: arguments.Commands) -> None:
         commands,
         "hand-over",
         "leave a mail to a person: no agent answers it from then on",
-        "Leave a mail to a person; an agent that runs marks it so in the mailbox. An agent that is working on it stops, "
+        "Leave a mail to a person; an agent that runs marks it so in the mailbox. One that is working on it stops, "
         "unless its reply is about to leave or has left.",
     )
 

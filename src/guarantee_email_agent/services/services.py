@@ -11,7 +11,7 @@ from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL, MAIL_TOOLS, TIC
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.services.blocking import BlockingService, interrupted
-from guarantee_email_agent.services.call_errors import BadAnswers
+from guarantee_email_agent.services.call_errors import readable
 from guarantee_email_agent.services.local_tickets import LocalTickets
 from guarantee_email_agent.services.look_up_answer import parse_look_up_answer
 from guarantee_email_agent.services.look_ups import configured_look_ups, tool_of
@@ -74,7 +74,6 @@ class LookUpClient:
         self._source = source
         self._look_up = look_up
         self._circuit = CircuitBreaker(source.name, clock)
-        self._bad_answers = BadAnswers(source.name, source.tool)
 
     async def test_connection(self) -> bool:
         return await self._source.test_connection()
@@ -83,10 +82,11 @@ class LookUpClient:
         return await self._source.test_answer(self.look_up)
 
     async def look_up(self, number: str) -> Mapping[str, Any]:
-        """Raises `{name}_malformed` for what cannot be read, an `outage` where that is no fault of this number."""
+        """Raises `{name}_malformed` for what cannot be read."""
         return await self._circuit.call(
-            lambda: self._bad_answers.check(
-                {"number": number},
+            lambda: readable(
+                self._source.name,
+                self._source.tool,
                 lambda: self._source.look_up(number),
                 lambda raw: parse_look_up_answer(raw, self._look_up),
             )
@@ -106,16 +106,18 @@ class TicketingClient:
     def __init__(self, source: TicketSource, clock: Clock) -> None:
         self._source = source
         self._circuit = CircuitBreaker(source.name, clock)
-        self._bad_answers = BadAnswers(source.name, source.tool)
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Mapping[str, Any]:
         """`{"ticket_id", "status": "created"|"existing"}`. Harmless to repeat: the key in the data sees to that.
 
-        Raises `ticketing_malformed` for an answer without a usable number, an `outage` where others have the same.
+        Raises `ticketing_malformed` for an answer without a usable number.
         """
         return await self._circuit.call(
-            lambda: self._bad_answers.check(
-                ticket_data, lambda: self._source.create_ticket(ticket_data), parse_ticket_id
+            lambda: readable(
+                self._source.name,
+                self._source.tool,
+                lambda: self._source.create_ticket(ticket_data),
+                parse_ticket_id,
             )
         )
 
