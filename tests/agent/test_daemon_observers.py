@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,6 @@ from daemon_in_memory import DownModel, Inbox
 from mailbox_in_memory import KEY, integration_error
 from shipped_instructions import shipped_interpreter
 
-from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.email.identity import mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.ledger.ledger import Ledger
@@ -83,21 +81,6 @@ class TestObservers:
         assert inbox.drain()
         assert inbox.daemon.standing.finished == {"handed_over": 2}
         assert inbox.observer.down[-1] == ["llm_cost_limit"]
-
-    def test_do_not_see_a_service_back_that_a_hand_over_did_not_ask(
-        self, ledger: Ledger, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        inbox = Inbox(ledger, "first")
-        inbox.daemon.worker = replace(inbox.daemon.worker, has_live_model=True, max_cost_usd=1.0)
-        down = integration_error("ticketing_unavailable", outage=True)
-        part = inbox.observer.failed(down, waits=True)
-        inbox.daemon.queue.record("first", WorkResult("outage"), 0.0, frozenset({part}), 0.0)
-        caplog.set_level(logging.INFO)
-        ledger.costs.add(1.5)
-        assert inbox.drain()
-        assert inbox.daemon.standing.finished == {"handed_over": 1}
-        assert inbox.observer.down[-1] == ["llm_cost_limit"]
-        assert "ticketing was down, and nothing shows that it still is" in caplog.text
 
     def test_one_that_fails_keeps_no_mail_from_being_answered(
         self, ledger: Ledger, caplog: pytest.LogCaptureFixture

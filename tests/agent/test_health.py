@@ -38,7 +38,7 @@ def problems_after(
 
 
 def worked(result: WorkResult) -> Callable[[Standing], object]:
-    return lambda standing: standing.mail_worked(ENTRY, result, frozenset())
+    return lambda standing: standing.mail_worked(ENTRY, result)
 
 
 def fails(*services: str) -> Callable[[Standing], object]:

@@ -35,7 +35,7 @@ class Observed:
 
     def work(self, *results: WorkResult) -> None:
         for number, result in enumerate(results):
-            self.standing.mail_worked(InboxEntry(f"1768729425.M{number}.anna", 1000, NOW), result, frozenset())
+            self.standing.mail_worked(InboxEntry(f"1768729425.M{number}.anna", 1000, NOW), result)
 
     def series(self, name: str) -> dict[tuple[str, ...], float]:
         """Values by those of the labels."""

@@ -369,7 +369,6 @@ class MailWorker:
             scenario=processed.scenario_used or "",
             ticket_id=processed.ticket_id or claim.ticket_id,
             answered_by=answered_by(processed, model if self.has_live_model else None),
-            succeeded=processed.success and not processed.hand_over_reasons,
         )
 
     async def _conclude(
