@@ -127,9 +127,6 @@ def test_a_mail_is_found_by_the_beginning_of_its_key(ledger: Ledger, ledger_loca
             with pytest.raises(NoSuchMailError) as raised:
                 reader.find(prefix)
             assert raised.value.code == code
-        short = reader.short_keys(["abcd" * 8, "abcdef12" + "0" * 24])
-        assert short == {"abcd" * 8: "abcdabcd", "abcdef12" + "0" * 24: "abcdef12" + "0" * 24}
-        assert all(reader.find(each).mail_key == key for key, each in short.items())
 
 
 def test_a_mail_is_found_where_it_lies(ledger: Ledger, ledger_location: str) -> None:

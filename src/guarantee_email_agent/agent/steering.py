@@ -19,7 +19,7 @@ from guarantee_email_agent.agent.ledger_access import agent_state, find_mail, op
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.agent.process_identity import has_ended, process_name
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError, short_owner
+from guarantee_email_agent.ledger.interventions import SHORT_KEY, HeldMail, RefusedError, short_owner
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.services.mail_client import MailClient
@@ -51,19 +51,18 @@ def steer(config: Config, action: Action, name: str, terminal: Terminal) -> None
         row = find_mail(reader, config, name)
         now = reader.now()
         is_watched = any(agent_state(agent, now) == "running" for agent in reader.agents())
-        shown = reader.short_keys([row.mail_key])[row.mail_key]
     key = identity_key(config)
     with closing(open_ledger(config.ledger_location, key=key)) as ledger:
         if action == "hand-over":
             is_new = ledger.interventions.hand_over(row.mail_key)
             done = "is with a person now; no agent answers it" if is_new else "was with a person before"
-            terminal.outcome(f"✓ Mail {shown} {done}. An agent that runs sets its mark; an older one stays")
+            terminal.outcome(f"✓ Mail {row.short_key} {done}. An agent that runs sets its mark; an older one stays")
             return
         # By a name that does not tell when the command has ended: what it asked the mailbox for may still come then.
         held = ledger.interventions.release(row.mail_key, short_owner(process_name()), HOLD_S, has_ended)
         problem = asyncio.run(_take_mark_off(config, key, ledger, held))
     when = f"within {config.agent.poll_interval_s:g} s" if is_watched else "once one runs: none does now"
-    terminal.outcome(f"✓ Mail {shown} is given back to the agents, with all its tries; they look at it {when}")
+    terminal.outcome(f"✓ Mail {row.short_key} is given back to the agents, with all its tries; they look at it {when}")
     if problem is not None:
         terminal.line(f"    {problem}")
 
@@ -81,7 +80,7 @@ async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldM
             found = await _mails_at(mailbox, config, key, held.location_keys)
             if not found and not was_open:
                 raise RefusedError(
-                    f"Mail {held.mail_key[:12]} is no longer in the inbox. Put it back there first",
+                    f"Mail {held.mail_key[:SHORT_KEY]} is no longer in the inbox. Put it back there first",
                     "mail_not_in_inbox",
                 )
             for mail_id in found:
@@ -98,13 +97,12 @@ async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldM
         ledger.interventions.give_back_later(held, SETTLE_S)
         if isinstance(error, AgentError):
             error.message += (
-                f". Mail {held.mail_key[:12]} may bear its mark still: release it once more in {SETTLE_S:.0f} s"
+                f". Mail {held.mail_key[:SHORT_KEY]} may bear its mark still: release it once more in {SETTLE_S:.0f} s"
             )
         raise
     if not ledger.interventions.give_back(freed):
-        raise RefusedError(
-            f"It took too long to take the mark off mail {held.mail_key[:12]}; an agent has it now", "ledger_hold_lost"
-        )
+        told = f"It took too long to take the mark off mail {held.mail_key[:SHORT_KEY]}; an agent has it now"
+        raise RefusedError(told, "ledger_hold_lost")
     return None
 
 

@@ -27,6 +27,9 @@ from guarantee_email_agent.ledger.tables import (
 )
 from guarantee_email_agent.utils.errors import AgentError
 
+SHORT_KEY: Final = 12
+"""Digits of a mail's key by which people call it."""
+
 BY_HAND: Final = "by_hand"
 """The reason of a mail that a person took over."""
 
@@ -169,7 +172,7 @@ def _read(connection: Connection, mail_key: str) -> AnyRow:
     locked = select(mails, NOW.label("now")).where(mails.c.mail_key == mail_key).with_for_update()
     row = connection.execute(locked).one_or_none()
     if row is None:
-        raise RefusedError(f"Mail {mail_key[:12]} is no longer in the ledger", "ledger_mail_gone")
+        raise RefusedError(f"Mail {mail_key[:SHORT_KEY]} is no longer in the ledger", "ledger_mail_gone")
     return row
 
 
@@ -189,21 +192,20 @@ def _left_s(row: AnyRow) -> float:
 
 def _busy(row: AnyRow) -> RefusedError:
     return RefusedError(
-        f"Mail {row.mail_key[:12]} is being worked on by {short_owner(row.owner)}. Wait for its outcome; if that "
-        f"process is gone, the mail is free in {_left_s(row):.0f} s at the latest",
+        f"Mail {row.mail_key[:SHORT_KEY]} is being worked on by {short_owner(row.owner)}. Wait for its outcome; if "
+        f"that process is gone, the mail is free in {_left_s(row):.0f} s at the latest",
         "ledger_mail_busy",
     )
 
 
 def _on_its_way(row: AnyRow, left_s: float | None = None) -> RefusedError:
     if row.stage == "sent":
-        return RefusedError(
-            f"The reply to mail {row.mail_key[:12]} has left. The agent finishes it as answered", "ledger_mail_sent"
-        )
+        told = f"The reply to mail {row.mail_key[:SHORT_KEY]} has left. The agent finishes it as answered"
+        return RefusedError(told, "ledger_mail_sent")
     when = "" if left_s is None else f", in {left_s:.0f} s at the latest"
     return RefusedError(
-        f"The reply to mail {row.mail_key[:12]} may be on its way. The agent finds out whether it left{when}; try "
-        "again then",
+        f"The reply to mail {row.mail_key[:SHORT_KEY]} may be on its way. The agent finds out whether it left{when}; "
+        "try again then",
         "ledger_mail_sending",
     )
 
@@ -214,7 +216,7 @@ def _ended(row: AnyRow, remedy: str) -> RefusedError:
         if row.outcome == "observed"
         else f"has ended: {row.outcome.replace('_', ' ')}"
     )
-    return RefusedError(f"Mail {row.mail_key[:12]} {how}. {remedy}", "ledger_mail_ended")
+    return RefusedError(f"Mail {row.mail_key[:SHORT_KEY]} {how}. {remedy}", "ledger_mail_ended")
 
 
 def short_owner(owner: str) -> str:
