@@ -99,16 +99,6 @@ with desk.ledger() as ledger:
         assert report["agents"][0]["state"] == "killed"
         assert report["failed"][0]["mail_key"] == failed
 
-    def test_a_service_that_a_running_agent_finds_down_is_a_problem(
-        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        with desk.ledger() as ledger:
-            ledger.agents.beat(process_name(), AgentReport("1.0", "answer", outages=(DOWN,)))
-        assert run(["status", "--fail-on-problem", "--json", "-"]) == 1
-        told = capsys.readouterr()
-        assert "warranty_api is down since 2026-01-18 09:43:45 (warranty_api_timeout)\n" in told.err
-        assert json.loads(told.out)["problems"] == ["warranty_api is down"]
-
     @pytest.mark.parametrize(("silence_s", "code"), [(800, 1), (1000, 0)])
     def test_a_container_that_was_replaced_is_a_problem_for_a_while(
         self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str], silence_s: int, code: int
@@ -216,14 +206,6 @@ class TestLog:
         desk.ended("first", "quarantined", raw=MAIL.replace(b"From: ada@example.com\r\n", b""))
         assert run(["log", "--subjects"]) == 0
         assert "    (no sender): Dryer\n" in capsys.readouterr().out
-
-    def test_under_another_key_no_subject_is_looked_for(
-        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        desk.ended("first", "quarantined")
-        monkeypatch.setenv("LEDGER_KEY", "another")
-        assert run(["log", "--subjects"]) == 2
-        assert "was begun with another key" in capsys.readouterr().err
 
 
 def test_a_claim_of_a_process_that_was_killed_is_named_so(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import socket
 import sqlite3
@@ -54,14 +53,6 @@ def test_a_mail_is_taken_over_without_its_mailbox_and_gets_its_mark_from_an_agen
         assert ledger.inbox([desk.location("first")]).seen == {desk.location("first")}
     assert (desk.row("first").outcome, desk.row("first").reason) == ("handed_over", "by_hand")
     assert "is with a person now; no agent answers it. An agent that runs sets its mark" in capsys.readouterr().out
-
-
-def test_without_its_mailbox_nothing_is_released(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:
-    desk.ended("first", "quarantined")
-    shutil.rmtree(desk.inbox)
-    assert run(["release", "first"]) == 3
-    assert "does not exist" in capsys.readouterr().err
-    assert desk.row("first").outcome == "quarantined"
 
 
 @pytest.mark.parametrize("command", ["release first", "retry first", "log --subjects"])
@@ -128,16 +119,6 @@ def test_a_mail_whose_release_was_killed_is_held_to_the_end(desk: SteeredDesk) -
     owner = desk.row("first").owner
     assert owner is not None
     assert not has_ended(owner)
-
-
-def test_a_wait_ends_without_the_mailbox(desk: SteeredDesk) -> None:
-    desk.receive("first")
-    with desk.ledger() as ledger:
-        ledger.release(desk.claim(ledger, "first"), count_attempt=True, retry_after_s=3600)
-    shutil.rmtree(desk.inbox)
-    assert run(["retry", "first"]) == 0
-    with desk.ledger() as ledger:
-        assert desk.claim(ledger, "first").attempts == 1
 
 
 def test_only_the_claim_of_a_process_that_runs_no_more_is_taken(
@@ -228,20 +209,6 @@ def test_without_a_ledger_none_is_made(desk: SteeredDesk, capsys: pytest.Capture
     assert run(command.split()) == 2
     assert "There is no ledger at " in capsys.readouterr().err
     assert not list(desk.folder.glob("ledger*"))
-
-
-@pytest.mark.parametrize("command", ["status", "log", "release first", "retry first", "hand-over first"])
-@pytest.mark.parametrize(("version", "problem"), [("1", "an earlier"), ("99", "a newer")])
-def test_a_ledger_of_another_version_is_one_line(
-    desk: SteeredDesk, capsys: pytest.CaptureFixture[str], command: str, version: str, problem: str
-) -> None:
-    desk.ended("first", "quarantined")
-    with closing(sqlite3.connect(desk.folder / "ledger.db")) as ledger, ledger:
-        ledger.execute("UPDATE ledger_facts SET value = ? WHERE name = 'schema_version'", (version,))
-    assert run(command.split()) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert f"{problem} version" in line
-    assert "ledger.db" in line
 
 
 def test_a_ledger_that_is_locked_is_one_line(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:

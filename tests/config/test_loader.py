@@ -73,10 +73,6 @@ class TestWhichFile:
         (cwd / "config.yaml").symlink_to("nowhere")
         assert refusal(cwd).message == "config.yaml: the file does not exist"
 
-    def test_folder(self, cwd: Path) -> None:
-        (cwd / "config.yaml").mkdir()
-        assert refusal(cwd).message == "config.yaml: this is a folder, not a file"
-
     def test_file_outside_is_shown_in_full(self, cwd: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
         other = tmp_path_factory.mktemp("other") / "c.yaml"
         other.write_text("x: 1")
@@ -131,9 +127,6 @@ class TestProblems:
             "config_path_not_found",
             "config_unknown_key",
         ]
-
-    def test_one_problem_gives_its_own_code(self, cwd: Path) -> None:
-        assert refusal(cwd, "loging: {}\n").code == "config_unknown_key"
 
     def test_yaml_that_does_not_parse(self, cwd: Path) -> None:
         error = refusal(cwd, "llm:\n\tmodel: x\n")
@@ -408,15 +401,6 @@ class TestMailbox:
     def test_a_ledger_of_another_kind_is_refused(self, cwd: Path) -> None:
         assert "mysql://" in refusal(cwd, "agent: {ledger: 'mysql://db.example.com/agent'}").message
         assert load(cwd, "agent: {ledger: 'postgresql://agent@db.example.com/agent'}")
-
-
-def test_the_environment_is_that_of_the_process_by_default(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(cwd)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "hidden")
-    monkeypatch.delenv("CONFIG_PATH", raising=False)
-    config = load_config()
-    assert config.secrets.anthropic_api_key == "hidden"
-    assert config.instructions.main == cwd / "instructions" / "main.md"
 
 
 def test_servers_of_ones_own_that_of_the_mailbox_by_its_earlier_name(

@@ -83,10 +83,6 @@ class TestWaitsAndClaims:
         refusal("ledger_mail_sending", release, ledger, has_ended)
         assert isinstance(ledger.state(LOCATION), Busy)
 
-    def test_so_it_is_where_the_agent_was_stopped(self, ledger: Ledger) -> None:
-        waiting(ledger, "intend_send")
-        assert "in 3600 s at the latest" in refusal("ledger_mail_sending", release, ledger)
-
     def test_what_is_due_stays_due(self, ledger: Ledger, ledger_sql: Any) -> None:
         WRITES["intend_send"](ledger, claimed(ledger))
         ledger_sql.pass_time(LEASE_S + 1)
@@ -117,14 +113,6 @@ class TestParking:
         state = ledger.state(LOCATION)
         assert isinstance(state, Done)
         assert (state.outcome, state.marked) == ("quarantined", True)
-
-    def test_a_release_that_was_killed_halfway_can_be_repeated(self, ledger: Ledger, ledger_sql: Any) -> None:
-        finished(ledger, "quarantined")
-        release(ledger)
-        refusal("ledger_mail_busy", release, ledger)
-        held = release(ledger, has_ended)
-        assert ledger.interventions.give_back(held)
-        assert ledger.interventions.give_back(release(ledger))
 
     def test_the_tries_of_a_parked_mail_are_new_also_after_a_release_that_was_cut_short(
         self, ledger: Ledger, ledger_sql: Any
@@ -197,7 +185,7 @@ class TestParking:
 
     @pytest.mark.parametrize(
         ("outcome", "before"),
-        [("answered", ("intend_send", "sent")), ("drafted", ("intend_draft", "sent")), ("not_answered", ()),
+        [("answered", ("intend_send",)), ("drafted", ("intend_draft",)), ("not_answered", ()),
          ("observed", ())],
     )  # fmt: skip
     def test_what_has_ended_stays_so(self, ledger: Ledger, outcome: str, before: tuple[str, ...]) -> None:
@@ -217,14 +205,10 @@ class TestHandOver:
                 WRITES[write](ledger, claim)
         assert ledger.state(LOCATION) == Done(MAIL, "handed_over", "by_hand", False, None, None)
 
-    @pytest.mark.parametrize("before", [("intend_send",), ("intend_send", "sent")])
-    def test_a_reply_that_leaves_cannot_be_stopped(self, ledger: Ledger, before: tuple[str, ...]) -> None:
+    def test_a_reply_that_leaves_cannot_be_stopped(self, ledger: Ledger) -> None:
         claim = claimed(ledger)
-        for write in before:
-            WRITES[write](ledger, claim)
-        code = "ledger_mail_sent" if "sent" in before else "ledger_mail_sending"
-        refusal(code, ledger.interventions.hand_over, MAIL)
-        ledger.sent(claim)
+        WRITES["intend_send"](ledger, claim)
+        refusal("ledger_mail_sending", ledger.interventions.hand_over, MAIL)
         ledger.finish(claim, "answered")
 
     def test_a_mail_that_waits_is_never_tried_again(self, ledger: Ledger, ledger_sql: Any) -> None:
@@ -236,14 +220,6 @@ class TestHandOver:
     def test_twice_is_once(self, ledger: Ledger) -> None:
         waiting(ledger)
         assert [ledger.interventions.hand_over(MAIL) for _ in range(2)] == [True, False]
-
-    def test_a_mail_that_is_just_being_released_is_not_taken(self, ledger: Ledger) -> None:
-        """Its mark would come off again, and it would be answered after all."""
-        finished(ledger, "quarantined")
-        held = release(ledger)
-        refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
-        ledger.interventions.give_back(held)
-        assert ledger.interventions.hand_over(MAIL)
 
     def test_an_unknown_reply_is_looked_for_still_where_it_is_given_back(self, ledger: Ledger, ledger_sql: Any) -> None:
         """By `release`, or by taking the mark off."""
@@ -268,16 +244,6 @@ class TestHandOver:
         ((admitted_at, sender_key),) = ledger_sql.rows("SELECT admitted_at, sender_key FROM ledger_mails")
         assert admitted_at is not None
         assert sender_key is not None
-
-
-def test_a_claim_taken_by_hand_over_is_higher_than_any_before(ledger: Ledger) -> None:
-    claim = claimed(ledger)
-    ledger.interventions.hand_over(MAIL)
-    held = release(ledger)
-    ledger.interventions.give_back(held)
-    again = claimed(ledger, owner="two:2")
-    assert isinstance(again, Claim)
-    assert again.fence > held.fence > claim.fence
 
 
 def test_a_mail_that_could_not_be_read_is_held_from_who_can_read_it_now(ledger: Ledger, ledger_sql: Any) -> None:

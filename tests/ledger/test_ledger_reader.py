@@ -26,7 +26,6 @@ def test_mails_are_listed_the_newest_first_with_what_became_of_them(ledger: Ledg
     WRITES["intend_ticket"](ledger, claim)
     WRITES["ticket_created"](ledger, claim)
     WRITES["intend_draft"](ledger, claim)
-    WRITES["sent"](ledger, claim)
     ledger.finish(claim, "drafted", "valid-warranty")
     ledger.finish(claimed(ledger, mail=OTHER, location="d4" * 16), "observed", "missing-info")
     with LedgerReader(ledger_location) as reader:

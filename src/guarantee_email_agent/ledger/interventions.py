@@ -199,9 +199,6 @@ def _busy(row: AnyRow) -> RefusedError:
 
 
 def _on_its_way(row: AnyRow, left_s: float | None = None) -> RefusedError:
-    if row.stage == "sent":
-        told = f"The reply to mail {row.mail_key[:SHORT_KEY]} has left. The agent finishes it as answered"
-        return RefusedError(told, "ledger_mail_sent")
     when = "" if left_s is None else f", in {left_s:.0f} s at the latest"
     return RefusedError(
         f"The reply to mail {row.mail_key[:SHORT_KEY]} may be on its way. The agent finds out whether it left{when}; "

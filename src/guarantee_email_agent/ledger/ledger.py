@@ -172,10 +172,6 @@ class Ledger:
         message_id = require_form("reply_message_id", reply_message_id, TOKEN)
         self._write(claim, tables.INTEND_SEND, reply_message_id=message_id, delivery=delivery)
 
-    def sent(self, claim: Claim) -> None:
-        """The reply is known to have left (a draft: to be stored), even if it was once taken for not sent."""
-        self._write(claim, tables.SENT)
-
     def not_sent(self, claim: Claim) -> None:
         """The reply is known not to have left, so it may be written and sent anew."""
         self._write(claim, tables.NOT_SENT)
