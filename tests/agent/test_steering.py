@@ -19,7 +19,7 @@ from waiting import PATIENCE_S
 from guarantee_email_agent.agent.process_identity import has_ended, process_name
 from guarantee_email_agent.agent.steering import SETTLE_S
 from guarantee_email_agent.cli import run
-from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.mail.local_mailbox import LocalMailbox
 from guarantee_email_agent.utils.errors import IntegrationError
 
 
@@ -92,11 +92,11 @@ def test_a_mailbox_that_is_too_slow_leaves_the_mail_parked(
 def test_where_the_mark_may_have_come_off_nobody_takes_the_mail_over_at_once(
     desk: SteeredDesk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def unmark(_mailbox: MailClient, _mail_id: str) -> None:
+    async def unmark(_mailbox: LocalMailbox, _mail_id: str) -> None:
         raise IntegrationError("The mail server did not answer in time", "mail_timeout")
 
     desk.ended("first", "quarantined")
-    monkeypatch.setattr(MailClient, "unmark", unmark)
+    monkeypatch.setattr(LocalMailbox, "unmark", unmark)
     assert [run(["release", "first"]), run(["hand-over", "first"])] == [1, 1]
     cut_short, refused = capsys.readouterr().err.splitlines()
     assert "may bear its mark still: release it once more" in cut_short

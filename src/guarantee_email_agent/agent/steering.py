@@ -22,7 +22,7 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.interventions import SHORT_KEY, HeldMail, RefusedError, short_owner
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
-from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.clients import MailClient
 from guarantee_email_agent.services.services import create_mail_client
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
