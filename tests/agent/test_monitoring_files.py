@@ -62,20 +62,6 @@ class TestFiles:
         alerts = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
         assert {name for name in names | alerts if f"`{name}`" not in document} == set()
 
-    def test_every_panel_says_what_no_data_means(self) -> None:
-        assert [panel["title"] for panel in PANELS if not panel["fieldConfig"]["defaults"]["noValue"]] == []
-
-    def test_panels_lie_beside_one_another(self) -> None:
-        cells = [
-            (x, y)
-            for place in (panel["gridPos"] for panel in DASHBOARD["panels"])
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
-        ]
-        assert len(cells) == len(set(cells))
-        assert max(x for x, _ in cells) < 24
-        assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
-
 
 class TestRules:
     def test_promtool_finds_nothing_wrong(self) -> None:
