@@ -130,39 +130,15 @@ class TestProblems:
             ("llm: {max_token: 5}", ":1: llm.max_token: unknown key 'max_token' – did you mean 'max_tokens'?"),
             ("llm: {max_tokens: 0}", ":1: llm.max_tokens: must be at least 1 and at most 100000, not 0"),
             ("llm: {timeout_s: 0}", ":1: llm.timeout_s: must be above 0 and at most 600, not 0"),
-            *(
-                (f"{section}: {{{key}: 3}}", f":1: {section}.{key}: is no setting any more: remove it, {instead}")
-                for section, key, instead in (
-                    ("agent", "lease_s", "it follows from agent.mail_budget_s and mailbox.copy_wait_s"),
-                    ("llm", "max_attempts", "a call is tried three times"),
-                    ("llm", "temperature", "it is 0 for models that take one"),
-                    ("llm", "tokens_per_minute", "the API tells how many there may be"),
-                    ("agent", "max_mail_bytes", "mails of up to 25 MB are read"),
-                    ("warranty", "grace_days", "there are 30"),
-                )
+            (
+                "llm: {temperature: 3}",
+                ":1: llm.temperature: is no setting any more: remove it, it is 0 for models that take one",
             ),
             (
-                "mailbox:\n  imap:\n    mark_folders: {parent: Garantie}",
+                "mcp: {gmail: {command: x, timeout_s: 60}}",
                 (
-                    ":3: mailbox.imap.mark_folders: is no setting any more: name the folder that holds the others as "
-                    "mailbox.imap.mark_folder"
-                ),
-            ),
-            *(
-                (
-                    f"{section}: {{{name}: {{command: x, timeout_s: 60}}}}",
-                    (
-                        f":1: {section}.{name}.timeout_s: is no setting any more: set agent.call_timeout_s, which "
-                        "holds for all services; the mailbox has three times as long"
-                    ),
-                )
-                for section, name in (("mcp", "gmail"), ("mcp", "warranty_api"))
-            ),
-            (
-                "\nsummary: {at: '07:00'}",
-                (
-                    ":2: summary: is no setting any more: remove it, and have cron mail what `log --summary --since "
-                    "yesterday` prints; times are in the zone $TZ"
+                    ":1: mcp.gmail.timeout_s: is no setting any more: set agent.call_timeout_s, which holds for all "
+                    "services; the mailbox has three times as long"
                 ),
             ),
             (
