@@ -30,11 +30,6 @@ def test_numbered_lines_leave_out_blank_ones() -> None:
     assert list(element.numbered_lines()) == [(3, "one"), (5, "two")]
 
 
-def test_escaped_signs_are_what_they_stand_for() -> None:
-    (element,) = parse_elements("<a>1 &lt; 2 &amp; 3</a>")
-    assert element.text == "1 < 2 & 3"
-
-
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
@@ -57,10 +52,6 @@ def test_what_is_not_well_formed_is_reported_with_its_line_and_the_remedy(text: 
     error = markup_error(parse_elements, text)
     assert (error.line, error.code) == (line, "instruction_markup_invalid")
     assert message in error.message
-
-
-def test_elements_may_nest_as_deep_as_is_reported() -> None:
-    assert parse_elements("<a>" * MAX_DEPTH + "</a>" * MAX_DEPTH)
 
 
 @given(st.text())

@@ -57,7 +57,3 @@ def test_a_template_that_cannot_be_used_is_reported_with_its_line(text: str, lin
     error = markup_error(parse_templates, text)
     assert error.line == line
     assert message in error.message
-
-
-def test_other_elements_are_no_templates() -> None:
-    assert parse_templates("<situation>a</situation>") == ()

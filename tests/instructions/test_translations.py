@@ -54,17 +54,6 @@ def test_replies_in_another_language_may_stand_in_the_scenarios_own_file(folder:
     assert scenario.templates_in("en")[0].render({}).startswith("Hello,")
 
 
-def test_the_default_language_is_that_of_replies_that_name_none(folder: InstructionFolder) -> None:
-    for path in folder.scenarios.glob("*.??.md"):
-        path.unlink()
-    folder.edit(folder.main, "\nversion:", "\ndefault_language: de\nversion:")
-
-    instructions = folder.load()
-
-    assert instructions.languages == ("de",)
-    assert instructions.scenarios[0].languages == {"de"}
-
-
 @pytest.mark.parametrize(
     ("name", "text", "line", "problem"),
     [
@@ -116,15 +105,6 @@ def test_a_file_that_is_no_translation_is_refused(
 
     assert found.startswith(f"scenarios/{name}:{line}: ")
     assert problem in found
-
-
-def test_a_language_whose_mails_nobody_can_know_is_refused(folder: InstructionFolder) -> None:
-    (folder.scenarios / "unverified-sender.cy.md").write_text(ITALIAN, encoding="utf-8")
-
-    (found,) = folder.problems()
-
-    assert found.startswith("lexicon/cy.md: there are replies in 'cy' (unverified-sender), but no words by which")
-    assert found.endswith("known are: cs, da, de, en, es, fr, it, nl, pl, pt, sv")
 
 
 def test_a_translation_without_a_fact_is_refused_with_its_file_and_line(folder: InstructionFolder) -> None:
