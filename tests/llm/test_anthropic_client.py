@@ -319,5 +319,5 @@ def test_without_an_address_the_public_one_is_asked_whatever_the_environment_say
 
 def test_missing_sdk_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'guarantee-email-agent\[anthropic\]'"):
+    with pytest.raises(ConfigurationError, match="needs the package anthropic"):
         AnthropicModel.of(anthropic_config("http://127.0.0.1:9"))

@@ -22,6 +22,7 @@ from guarantee_email_agent.llm.port import ModelClient
 from guarantee_email_agent.llm.rate_limit import MAX_PAUSE_S, RateLimiter, retry_after_s
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.retry import Backoff
 from guarantee_email_agent.utils.text import printable
 
@@ -114,13 +115,8 @@ class ApiModel(ModelClient, ABC):
     @classmethod
     def sdk(cls) -> Any:
         """The SDK's module. Raises ConfigurationError where it is not installed."""
-        try:
-            return importlib.import_module(cls.package)  # over a second to load, and an extra
-        except ImportError:
-            raise ConfigurationError(
-                f"The {cls.label} SDK is not installed. Install it: pip install 'guarantee-email-agent[{cls.package}]'",
-                "llm_sdk_missing",
-            ) from None
+        require_extra(cls.package, f"a model of {cls.label}", cls.package)
+        return importlib.import_module(cls.package)  # over a second to load
 
     @classmethod
     def _address_setting(cls, llm: Llm) -> str:
