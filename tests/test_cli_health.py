@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from running_prometheus import free_port
+from processes import free_port
 
 from guarantee_email_agent.agent.monitoring import open_monitoring
 from guarantee_email_agent.agent.sd_notify import ServiceNotifier

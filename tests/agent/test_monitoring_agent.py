@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from company import Company
-from running_prometheus import free_port
+from processes import free_port
 from waiting import wait_until
 
 from guarantee_email_agent.agent.health_probe import ask_health

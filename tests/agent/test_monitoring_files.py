@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from company import Company
 from mailbox_in_memory import integration_error
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from running_prometheus import JOB, free_port, program, running_prometheus
 from virtual_time import VirtualClock
-from waiting import wait_until
 
 from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
 from guarantee_email_agent.agent.metrics import PREFIX, Metrics
@@ -33,7 +31,7 @@ _METRIC = re.compile(rf"\b(?:{PREFIX}|process)_\w+")
 
 def queries(panel: Any) -> list[str]:
     """As Grafana fills them in."""
-    filled = {"$job": JOB, "$instance": ".*", "$__rate_interval": "1m"}
+    filled = {"$job": "guarantee-email-agent", "$instance": ".*", "$__rate_interval": "1m"}
     expressions = [target["expr"] for target in panel["targets"]]
     return [re.sub(r"\$\w+", lambda found: filled[found[0]], expression) for expression in expressions]
 
@@ -80,18 +78,11 @@ class TestFiles:
 
 
 class TestRules:
-    def test_promtool_finds_nothing_wrong(self) -> None:
-        done = subprocess.run(
-            [program("promtool"), "check", "rules", RULES], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    def test_each_fires_when_it_should_and_not_before(self) -> None:
-        cases = ROOT / "tests" / "agent" / "alert_cases.yml"
-        done = subprocess.run(
-            [program("promtool"), "test", "rules", cases], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+    def test_each_is_valid_and_fires_when_it_should_and_not_before(self) -> None:
+        for arguments in (("check", "rules", RULES), ("test", "rules", ROOT / "tests" / "agent" / "alert_cases.yml")):
+            done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
 
     def test_each_is_tested(self) -> None:
         (cases,) = load_documents((ROOT / "tests" / "agent" / "alert_cases.yml").read_text(encoding="utf-8"))
@@ -103,22 +94,3 @@ class TestRules:
             if alert.get("exp_alerts")
         }
         assert fired == {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
-
-
-@pytest.mark.slow
-def test_a_real_prometheus_has_data_for_each_panel(company: Company, tmp_path: Path) -> None:
-    port = free_port()
-    company.configure(metrics={"listen": f"127.0.0.1:{port}"})
-    agent = company.start()
-    with running_prometheus(tmp_path, RULES, port) as prometheus:
-        wait_until(lambda: prometheus.query(f"{PREFIX}_ready == 1"))
-        for name in ("first", "second"):
-            company.receive(name)
-        company.wait_for_replies(2)
-        wait_until(lambda: prometheus.query(f'{PREFIX}_mails_total{{outcome="answered",scenario!=""}} == 2'))
-        wait_until(lambda: prometheus.query(f"count_over_time({PREFIX}_step_duration_seconds_count[1m]) > 2"))
-        empty = {panel["title"] for panel in PANELS if not any(map(prometheus.query, queries(panel)))}
-        assert empty == {"Oldest waiting"}  # nothing waits
-        wait_until(lambda: all(rule["health"] == "ok" for rule in prometheus.rules()))
-        assert [rule["name"] for rule in prometheus.rules() if rule["state"] == "firing"] == []
-    company.stop(agent)

@@ -315,12 +315,6 @@ class _Reading:
             )
         if isinstance(node, ast.Attribute) and node.attr == "parent":
             return _parent(self._path(node.value, depth + 1))
-        if isinstance(node, ast.Subscript) and self._name(node.value) == "parents":
-            path = self._path(getattr(node.value, "value", None), depth + 1)
-            number = getattr(node.slice, "value", None)
-            for _ in range(number + 1 if isinstance(number, int) else 0):
-                path = _parent(path)
-            return path if isinstance(number, int) else None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             return self._joined([node.left, node.right], depth)
         if isinstance(node, ast.Call) and not node.keywords:
@@ -328,9 +322,6 @@ class _Reading:
             owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
             if name == "dirname" and len(node.args) == 1:
                 return _parent(self._path(node.args[0], depth + 1))
-            if name == "with_name" and len(node.args) == 1:
-                beside, given = _parent(self._joined(owner, depth)), self._path(node.args[0], depth + 1)
-                return None if beside is None or given is None else os.path.join(beside, given)
             if name == "joinpath":
                 return self._joined([*owner, *node.args], depth)
             if name in ("Path", "PurePath") or (name == "join" and owner and self._name(owner[0]) == "path"):
