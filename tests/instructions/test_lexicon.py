@@ -42,7 +42,6 @@ def test_every_element_stands_in_one_file_at_least(name: str) -> None:
         ("<denials>\n \n</denials>", 1, "<denials> is empty. Write at least one entry, or remove it"),
         ("# Elvish\n<denial>\nno\n</denial>", 2, "<denial> is unknown – did you mean 'denials'?"),
         ("<function-words letters='ß'>\nund\nim Haus\n</function-words>", 3, "'im Haus' is not a single word"),
-        ("<function-words>\n \n</function-words>", 1, "<function-words> is empty"),
         (
             '<function-words lang="de">\nund\n</function-words>',
             1,
@@ -62,12 +61,8 @@ def test_every_element_stands_in_one_file_at_least(name: str) -> None:
         ),
         ("<never-serial>\n[0-9]{4}\n[A-Z+\n</never-serial>", 3, "pattern '[A-Z+' does not compile"),
         ("<never-serial>\n[0-9]{4}\n(?i)A\n</never-serial>", 3, "pattern '(?i)A' does not compile"),
-        ("<never-serial>\n(?&lt;=A{1,2})B\n</never-serial>", 2, "does not compile (look-behind requires fixed-width"),
-        ("<labelled-serial>\n\n([A-Z]{1,9}){1,9}\n</labelled-serial>", 3, "may hang"),
         ("<serial-labels>\nserial, a*\n</serial-labels>", 2, "phrase 'a*' has a '*'"),
-        ("<faults>\n3: job, a*\n</faults>", 2, "phrase 'a*' has a '*'"),
         ("<denials>\nno, not at all\n</denials>", 2, "'not at all' is not a single word. Only single words may stand"),
-        ("<denials>\nno\n", 1, "<denials> is never closed"),
     ],
 )
 def test_what_cannot_be_used_is_reported_with_its_file_and_line(text: str, line: int, message: str) -> None:

@@ -42,9 +42,7 @@ def test_numbered_lines_leave_out_blank_ones() -> None:
             for text in ("one\n1 < 2\n", "one\nyou & me\n", "one\n<a b=c>x</a>\n", "one\n<a x='1' x='2'/>\n")
         ),
         ('prose\n<!DOCTYPE a [<!ENTITY b "c">]>\n<a>&b;</a>', 2, "does not parse"),
-        ("<a>&bomb;</a>", 1, "does not parse"),
         ("<a>" * (MAX_DEPTH + 1) + "</a>" * (MAX_DEPTH + 1), 1, "nest deeper"),
-        ("a\x00b", 1, "does not parse"),
         ("a\ud800b", 1, "cannot be read as XML"),
     ],
 )

@@ -37,7 +37,6 @@ NESTED = '<if coverage="full"> b<if expiration_date="known"> c</if> d</if>'
         ("{serial_number}", {"serial_number": "{expiration_date}"}, "{expiration_date}\n"),
         (f"a{IF_FULL}", {}, "a b\n"),
         (f"a{IF_FULL}", {"coverage": "parts"}, "a\n"),
-        (f"a{IF_FULL}", {"coverage": "FULL"}, "a b\n"),
         ('a<if coverage="full, parts"> b</if>', {"coverage": "parts"}, "a b\n"),
         (f"a{IF_KNOWN}", {}, "a b\n"),
         (f"a{IF_KNOWN}", {"expiration_date": None}, "a\n"),

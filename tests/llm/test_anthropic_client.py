@@ -108,7 +108,6 @@ def test_what_the_model_refuses_is_left_out_from_then_on(server: MessagesServer)
 @pytest.mark.parametrize(
     "reply",
     [
-        error_reply(408),
         error_reply(429),
         error_reply(500),
         error_reply(529),
@@ -198,7 +197,6 @@ def test_gives_up_after_three_attempts_and_waits_longer_each_time(server: Messag
     [
         (error_reply(400, "tools.0.input_schema.type: Field required"), "llm_bad_request", "input_schema.type"),
         (error_reply(400, "Your credit balance is too low"), "llm_no_credit", "Buy credit"),
-        (error_reply(402, "Payment required"), "llm_no_credit", "Buy credit"),
         (
             error_reply(429, "Limit", error_code="enforced_spend_limit_reached"),
             "llm_no_credit",
@@ -264,12 +262,8 @@ def test_missing_key_is_a_configuration_error() -> None:
     [
         "http://h:canary",
         "http://[::1canary",
-        "http://user:canary/word@h",
         "http://canary:99999",
-        "http://c\nanary",
-        "http://\xfccanary..x",
         "canary.example.com",
-        "ftp://canary",
         "http://",
     ],
 )
