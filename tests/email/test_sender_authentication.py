@@ -112,13 +112,6 @@ def test_a_header_in_another_name_is_not_read(name: str) -> None:
     assert verdict(f"{name}; dmarc=fail header.from=example.com", PASS) == "verified"
 
 
-@pytest.mark.parametrize(
-    "name", [OURS, OURS.upper(), f'"{OURS}"', f" ( hello (you) ) {OURS} ", f"{OURS} 1", f"{OURS}(x)1"]
-)
-def test_the_ways_to_write_our_name(name: str) -> None:
-    assert verdict(f"{name}; dmarc=pass header.from=example.com") == "verified"
-
-
 def test_only_the_topmost_of_ours_counts() -> None:
     assert verdict(f"{OURS}; none", PASS) == "unverified"
     assert verdict(f"{OURS}; dmarc=fail header.from=example.com", PASS) == "unverified"
@@ -156,14 +149,6 @@ def test_what_is_no_public_domain_is_never_verified(domain: str) -> None:
     email = dataclasses.replace(parse_email(b"From: x@example.com\n\nx"), sender=f"jane@{domain}")
     headers = {"authentication-results": (f"{OURS}; dmarc=pass header.from={domain}",)}
     assert sender_verdict(dataclasses.replace(email, headers=headers), OURS) == "unverified"
-
-
-@pytest.mark.parametrize(
-    "froms", [("jane@example.com", "jane@evil.example"), ("jane@evil.example", "jane@example.com")]
-)
-def test_several_from_headers(froms: tuple[str, str]) -> None:
-    lines = "\n".join(f"From: {value}" for value in froms)
-    assert verdict_of_bytes(f"Authentication-Results: {PASS}\n{lines}") == "unverified"
 
 
 def test_a_folded_header() -> None:
@@ -281,10 +266,3 @@ PIECES = st.lists(
 def test_no_value_breaks_the_parser(value: str) -> None:
     assert verdict(value) in ("verified", "unverified")
     assert verdict(f"{OURS}; dmarc=fail header.from=example.com; x=y {value}") == "unverified"
-
-
-@given(st.from_regex(r"[^;]*", fullmatch=True).map(lambda text: text.replace("\\", "\\\\").replace('"', '\\"')))
-def test_nothing_in_a_quoted_string_is_read_as_a_result(text: str) -> None:
-    assert (
-        verdict(f'{OURS}; spf=pass smtp.mailfrom="{text}; dkim=pass header.d=example.com"@evil.example') == "unverified"
-    )

@@ -106,13 +106,6 @@ class TestBuild:
         assert isinstance(built, Owner)
         assert built.file == "a.yaml"
 
-    def test_field_that_is_not_in_the_file_is_an_unknown_key_there(self) -> None:
-        assert only(file="x")[1] == "unknown"
-
-    def test_section_with_nothing_in_it_stands_for_its_defaults(self) -> None:
-        assert build(Ranges, {"first": None}) == Ranges()
-        assert build(Ranges, {"maybe": None}) == Ranges(maybe=None)
-
 
 class TestProblems:
     def test_all_at_once_in_the_order_of_the_fields_then_unknown_keys_as_written(self) -> None:
@@ -162,10 +155,6 @@ class TestProblems:
     def test_message(self, changes: dict[Any, object], place: str, message: str) -> None:
         [problem] = problems({**GOOD, **changes})
         assert (dotted_path(problem.path), problem.message) == (place, message)
-
-    def test_unknown_key_that_is_near_to_none_lists_the_known_ones(self) -> None:
-        [problem] = problems({**GOOD, "pet": {"name": "a", "zzzzz": 1}})
-        assert problem.message == "unknown key 'zzzzz'; known keys: name, kind, legs"
 
     def test_check_over_several_fields_is_the_problem_of_their_section(self) -> None:
         [problem] = problems({"first": {"low": 11}}, Ranges)

@@ -31,11 +31,6 @@ ALL = (
 )
 
 
-def test_a_topic_that_nobody_answers_is_told_once_where_it_stands() -> None:
-    left = [each for each in ALL if each.name != "device"]
-    assert [place for place, _ in routing_problems(left, TOPICS)] == ["main.md:3"]
-
-
 def test_a_situation_of_a_topic_that_nobody_answers_is_named() -> None:
     half = scenario("device", Condition(topic="warranty", serial_numbers="one"))
     problems = [problem for _, problem in routing_problems([half, *ALL[:2], ALL[3]], TOPICS)]
@@ -161,14 +156,6 @@ def test_a_topic_that_no_phrase_speaks_for(folder: InstructionFolder) -> None:
         "Topics: no phrase of the lexicon speaks for 'spare-parts', so without a language model no mail is about it. "
         'Add <about topic="spare-parts"> to a file of the lexicon'
     )
-
-
-@pytest.mark.parametrize("language", ["en", "fr"])
-def test_one_phrase_in_any_language_is_enough(language: str, folder: InstructionFolder) -> None:
-    folder.scenario("spare-parts").write_text(SPARE_PARTS % REPLIES)
-    lexicon = folder.lexicon(language)
-    lexicon.write_text(lexicon.read_text() + '\n<about topic="spare-parts">\n5: accessoires\n</about>\n')
-    assert sentences(folder) == []
 
 
 @pytest.mark.parametrize("name", ["spare-parts.txt", "spare-parts.md.txt", "spare-parts.MD", "spare-parts"])

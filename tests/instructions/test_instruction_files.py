@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 
 import pytest
@@ -22,25 +21,6 @@ def test_the_shipped_files_load(folder: InstructionFolder) -> None:
         *("graceful-degradation", "hand-over", "invalid-warranty", "missing-info"),
         *("no-reply", "out-of-scope", "unverified-sender", "valid-warranty"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("situation", "name"),
-    [
-        (Situation(False, "warranty", "one", "valid"), "valid-warranty"),
-        (Situation(False, "warranty", "one", "expired"), "invalid-warranty"),
-        (Situation(False, "warranty", "one", "not_found"), "invalid-warranty"),
-        (Situation(False, "warranty", "one", "other"), "graceful-degradation"),
-        (Situation(False, "warranty", "none"), "missing-info"),
-        (Situation(False, "warranty", "several"), "graceful-degradation"),
-        (Situation(False, "unclear"), "graceful-degradation"),
-        (Situation(False, "other"), "out-of-scope"),
-        (Situation(automatic=True), "no-reply"),
-    ],
-    ids=str,
-)
-def test_a_situation_leads_to_its_scenario(situation: Situation, name: str, folder: InstructionFolder) -> None:
-    assert folder.load().route(situation).name == name
 
 
 # Reading anew --------------------------------------------------------------------------------------------------------
@@ -236,34 +216,7 @@ def test_an_edit_of_the_lexicon_counts_at_the_next_load(folder: InstructionFolde
     assert "wobbulator" in files.lexicon().denials
 
 
-@pytest.mark.parametrize("opening", ['hand-over reason="fire" description="x"', "hand-over-exceptions"])
-def test_hand_over_phrases_in_a_file_where_they_do_not_count_are_reported(
-    opening: str, folder: InstructionFolder
-) -> None:
-    path = folder.scenario("out-of-scope")
-    text = path.read_text(encoding="utf-8")
-    name = opening.split()[0]
-    path.write_text(f"{text}<{opening}>xyzzy</{name}>\n", encoding="utf-8")
-    line = text.count("\n") + 1
-    (problem,) = folder.problems()
-    assert problem.startswith(f"scenarios/out-of-scope.md:{line}: <{name}> counts only in the file with the trigger")
-
-
 # The set -------------------------------------------------------------------------------------------------------------
-
-
-def test_an_empty_scenario_folder_leaves_every_topic_open(folder: InstructionFolder) -> None:
-    for path in folder.scenarios.glob("*.md"):
-        path.unlink()
-    problems = folder.problems()
-    assert [problem.partition(": ")[2].partition(". ")[0] for problem in problems] == [
-        "no scenario answers the topic 'warranty'",
-        "no scenario answers the topic 'other'",
-        "no scenario is triggered by 'automatic: true'",
-        "no scenario is triggered by 'hand_over: true'",
-        "no scenario is triggered by 'topic: unclear'",
-    ]
-    assert re.match(r"main\.md:\d+: ", problems[0])
 
 
 # Topics --------------------------------------------------------------------------------------------------------------
@@ -439,11 +392,3 @@ def test_what_does_not_fit_the_look_up_is_reported(old: str, new: str, problem: 
     with pytest.raises(InstructionError) as caught:
         load_with_orders(folder, ORDER.replace(old, new))
     assert problem in caught.value.message
-
-
-def test_a_misspelt_topic_of_a_look_up_is_told_alone(folder: InstructionFolder) -> None:
-    with pytest.raises(InstructionError) as caught:
-        load_with_orders(folder, ORDER.replace("order-status", "order-state"))
-    assert caught.value.message == (
-        "look_ups.orders.topics: no instruction file declares the topic 'order-status' – did you mean 'order-state'?"
-    )

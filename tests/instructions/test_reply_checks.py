@@ -151,15 +151,6 @@ def test_a_fact_that_may_be_missing_needs_a_condition_in_any_sentence(place: str
     assert problem == f"{{expiration_date}} has no value {WHERE_VALID} {remedy}"
 
 
-def test_a_choice_without_a_sentence_for_some_facts_is_found() -> None:
-    choice = (
-        '<choose><sentence id="a" coverage="full">a</sentence>'
-        '<sentence id="b" coverage="part" use="u">b</sentence></choose>'
-    )
-    ((line, problem),) = problems(VALID, f"<reply>{{serial_number}} {DATE}\n{choice}</reply>")
-    assert (line, problem.partition(" where ")[0]) == (2, "no <sentence> of the <choose> fits")
-
-
 ORDERS = LookUp(
     name="orders",
     topics=("order-status",),

@@ -3,8 +3,6 @@ from __future__ import annotations
 import pytest
 from shipped_instructions import InstructionFolder
 
-from guarantee_email_agent.instructions.translations import incomplete_languages
-
 ITALIAN = """<reply>
 <sentence id="greeting">Buongiorno,</sentence>
 
@@ -152,15 +150,3 @@ def test_a_claim_that_is_not_so_is_found_in_every_language(
         problem.startswith(f"scenarios/{name}:{line}: the reply says '{claim}', which is not so")
         for problem in problems
     ), problems
-
-
-def test_languages_that_only_some_scenarios_have_are_named(folder: InstructionFolder) -> None:
-    (folder.scenarios / "out-of-scope.pl.md").unlink()
-    (folder.scenarios / "out-of-scope.es.md").unlink()
-    (folder.scenarios / "missing-info.es.md").unlink()
-    instructions = folder.load()
-
-    assert list(incomplete_languages(instructions.scenarios, "en")) == [
-        "no 'es' in missing-info, out-of-scope, which answer such a mail in 'en'",
-        "no 'pl' in out-of-scope, which answers such a mail in 'en'",
-    ]
