@@ -115,3 +115,8 @@ def test_a_date_that_may_be_two_contradicts_where_either_does(instructions: Inst
 )
 def test_the_day_of_a_mail(received: str, arrived_at: float | None, day: date | None) -> None:
     assert day_of_mail(received, arrived_at) == day
+
+
+def test_a_coverage_that_no_file_knows(instructions: Instructions) -> None:
+    assert check(instructions, "valid", expiration_date="2027-01-01", coverage="full") is False
+    assert check(instructions, "valid", expiration_date="2027-01-01", coverage="galactic") is True

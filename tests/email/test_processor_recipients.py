@@ -146,6 +146,22 @@ class TestConversations:
         result = agent.process(mail("Thanks", headers=ANSWERS_US), 90_000.0)
         assert (result.success, result.hand_over_reasons) == (True, ("follow-up",))
 
+    @pytest.mark.parametrize(
+        "message_id",
+        [
+            "Pay the drawer back",
+            "<pay the drawer@example.com>",
+            "<drawer,pay>",
+            "<drawer@b>pay",
+            f"<{'drawer' * 50}@b>",
+            "",
+        ],
+    )
+    def test_a_message_id_that_may_be_a_sentence_is_not_noted(self, message_id: str) -> None:
+        agent, _ = follow_up("Here is the photo.", message_id=message_id)
+        ((_, note),) = notes(agent)
+        assert note == "The customer wrote again (follow-up): a mail without a usable Message-ID"
+
 
 async def _refuse(*_: object) -> bool:
     raise IntegrationError("there is no such ticket", "ticketing_unknown_ticket")
@@ -173,6 +189,11 @@ class TestHandOver:
         agent.mocks["anthropic"] = _Adding(agent.mocks["anthropic"], ["injury", "invented"])
         result = agent.process(mail())
         assert (result.hand_over_reasons, agent.sent, agent.asked) == (("injury",), [], [])
+
+    def test_the_model_cannot_remove_one(self) -> None:
+        agent = desk()
+        agent.mocks["anthropic"] = _Adding(agent.mocks["anthropic"], [])
+        assert agent.process(mail("SN12345 caught fire")).hand_over_reasons == ("fire",)
 
 
 class _Adding:
@@ -292,3 +313,11 @@ class TestModes:
         result = agent.process(mail())
         assert (result.success, result.observed, result.scenario_used) == (True, True, "valid-warranty")
         assert (agent.sent, agent.tickets, agent.mocks["gmail"].drafts) == ([], [], [])
+
+    @pytest.mark.parametrize("mode", ["drafts", "observe"])
+    def test_no_note_is_added(self, mode: Any) -> None:
+        agent = desk()
+        agent.policy = AnswerPolicy(mode=mode)
+        agent.history = History(thread())
+        result = agent.process(mail("Thanks!", headers=ANSWERS_US), 90_000.0)
+        assert (result.hand_over_reasons, notes(agent)) == (("follow-up",), [])

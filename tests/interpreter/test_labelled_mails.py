@@ -47,12 +47,11 @@ MOST: dict[str, tuple[int | None, int | None, int]] = {
 figure. More is a step back."""
 
 
-@pytest.mark.parametrize(("name", "most"), MOST.items())
-def test_no_more_mails_are_misread_than_before(
-    name: str, most: tuple[int | None, int | None, int], instructions: Instructions
-) -> None:
-    for found, limit in zip(asyncio.run(_read(name, instructions)), most, strict=False):
-        assert limit is None or len(found) <= limit, "\n".join(found)
+@pytest.mark.parametrize("name", [name for name, (misread, _, _) in MOST.items() if misread is not None])
+def test_no_more_mails_are_misread_than_before(name: str, instructions: Instructions) -> None:
+    for found, most in zip(asyncio.run(_read(name, instructions)), MOST[name], strict=False):
+        assert most is not None
+        assert len(found) <= most, "\n".join(found)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in MAILS.glob("*.jsonl")))
