@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 # Python calls these unprintable, but languages and emoji need them: no-break and thin spaces, joiners, soft hyphen.
 _HARMLESS = frozenset("\u00a0\u00ad\u2009\u200c\u200d\u202f\u3000")
 
@@ -26,6 +28,12 @@ def visible(text: str) -> str:
 def truncate(text: str, max_chars: int) -> str:
     """`text`, or its first `max_chars` characters and an ellipsis."""
     return text if len(text) <= max_chars else f"{text[:max_chars]}…"
+
+
+def and_more(names: Sequence[str], most: int, count: int | None = None) -> str:
+    """`a, b and 3 more`: at most so many. count: how many there are, where not all are given."""
+    more = (len(names) if count is None else count) - most
+    return f"{', '.join(names[:most])}{f' and {more} more' if more > 0 else ''}"
 
 
 def head_and_tail(text: str, max_chars: int, missing: int = 0) -> str:
