@@ -1,8 +1,7 @@
-"""Whether a process still runs, and a port for one to listen on."""
+"""Whether a process still runs."""
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 
@@ -13,10 +12,3 @@ def is_running(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):  # gone before the file was opened, or before it was read
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
-
-
-def free_port() -> int:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port: int = unused.getsockname()[1]
-    return port
