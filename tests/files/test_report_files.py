@@ -94,6 +94,12 @@ class TestOneFile:
         assert (caught.value.code, caught.value.exit_code) == (CODE, 2)
         assert sorted(os.listdir(tmp_path)) == ["file", "folder", "loop"]
 
+    def test_a_link_stays_a_link(self, tmp_path: Path) -> None:
+        (tmp_path / "link.json").symlink_to("report.json")
+        write_report(tmp_path / "link.json", b"{}", CODE)
+        assert (tmp_path / "link.json").is_symlink()
+        assert (tmp_path / "report.json").is_file()
+
 
 class TestBothFiles:
     @pytest.mark.parametrize("names", [("absent/r.json", "good"), ("good", "absent/r.xml")])
