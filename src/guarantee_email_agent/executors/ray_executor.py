@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 
-from guarantee_email_agent.executors.executor import LOCAL, RAY, Executor, WorkersLostError
+from guarantee_email_agent.executors.executor import RAY, Executor, WorkersLostError
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable, truncate
@@ -137,14 +137,11 @@ class RayExecutor:
 
 
 @contextmanager
-def connected(name: str, jobs: int) -> Generator[Executor | None, None, None]:
-    """The executor for what `--executor` says, connected; None for `local`, which each command has in its own way.
+def connected(name: str, jobs: int) -> Generator[Executor, None, None]:
+    """The executor for what `--executor` says, connected.
 
     jobs: as `--jobs` has it. Raises ConfigurationError where it cannot be used.
     """
-    if name == LOCAL:
-        yield None
-        return
     if jobs > 1:
         problem = "--jobs is for this machine; a Ray cluster works on as many pieces as it has processors. Remove it"
         raise ConfigurationError(problem, "cli_bad_usage")

@@ -166,11 +166,7 @@ class EmbeddedSandbox(ServedSandbox):
             HOME,
             python,
             _PATH,
-            browser={
-                "program": browser,
-                "cdp_url": f"ws://localhost:{port}/devtools/browser",
-                "own_network": not settings.network,
-            },
+            browser={"program": browser, "own_network": not settings.network},
             files_to_create=(
                 ("/etc/passwd", f"root:x:0:0::/:/bin/false\n{USER}:x:{number}:{number}::{HOME}:/bin/bash\n"),
                 ("/etc/group", f"root:x:0:\n{USER}:x:{number}:\n"),
