@@ -22,5 +22,5 @@ def require_extra(extra: str, what: str, *modules: str) -> None:
 def install_command(extra: str) -> str:
     """In a clone with the versions that it pins, and beside the extras that are there."""
     if (_CLONE / "pyproject.toml").is_file():
-        return f"uv sync --inexact --extra {extra}"
+        return f"uv sync --inexact --extra {extra} (in the clone)"
     return f"pip install 'guarantee-email-agent[{extra}]'"
