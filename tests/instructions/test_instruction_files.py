@@ -297,7 +297,7 @@ def test_an_unclosed_element_is_reported_with_the_line_where_it_opens(folder: In
     folder.edit(path, "</reply>", "")
 
     assert folder.problems() == [
-        f"scenarios/out-of-scope.md:{opening}: <reply> is never closed. Add </reply>",
+        f"scenarios/out-of-scope.md:{opening}: <reply> is never closed. Add </reply>, or correct its name",
     ]
 
 

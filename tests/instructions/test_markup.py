@@ -41,6 +41,7 @@ def test_escaped_signs_are_what_they_stand_for() -> None:
         ("prose\n<reply>\nHello\n\nmore\n", 2, "<reply> is never closed. Add </reply>"),
         # The child, and not its parent.
         ('<reply>\nHello <if coverage="full">yes\n</reply>\n', 2, "<if> is never closed. Add </if>"),
+        ("<sentense>Hello</sentence>", 1, "Add </sentense>, or correct its name"),
         ("prose\nmore</reply>\n", 2, "never opened"),
         *(
             (text, 2, "&lt;")

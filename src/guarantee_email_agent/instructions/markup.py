@@ -96,7 +96,8 @@ def parse_elements(text: str) -> tuple[Element, ...]:
             if unclosed.name == _ROOT:
                 message = "an element is closed that was never opened. Write its beginning, or remove the end"
                 raise _error(error.lineno, message) from None
-            raise _error(unclosed.line, f"<{unclosed.name}> is never closed. Add </{unclosed.name}>") from None
+            message = f"<{unclosed.name}> is never closed. Add </{unclosed.name}>, or correct its name"
+            raise _error(unclosed.line, message) from None
         raise _error(
             error.lineno,
             f"the XML does not parse ({reason}). Write &lt; for '<' and &amp; for '&' in text, and attributes as "
