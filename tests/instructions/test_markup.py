@@ -36,6 +36,7 @@ def test_numbered_lines_leave_out_blank_ones() -> None:
         ("prose\n<reply>\nHello\n\nmore\n", 2, "<reply> is never closed. Add </reply>"),
         # The child, and not its parent.
         ('<reply>\nHello <if coverage="full">yes\n</reply>\n', 2, "<if> is never closed. Add </if>"),
+        ("<sentense>Hello</sentence>", 1, "Add </sentense>, or correct its name"),
         ("prose\nmore</reply>\n", 2, "never opened"),
         *(
             (text, 2, "&lt;")

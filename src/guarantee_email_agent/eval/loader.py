@@ -319,9 +319,9 @@ def _format_problem(problem: Problem) -> str:
 def _folder_error(folder: str, error: OSError) -> EvalError:
     code = "eval_file_not_found"
     if isinstance(error, FileNotFoundError):
-        problem = "the scenario folder does not exist. Create it, or name another with --eval-dir"
+        problem = "the scenario folder does not exist. Create it, or name another"
     elif isinstance(error, NotADirectoryError):
-        problem = "this is a file, not a folder of scenarios. Name the folder with --eval-dir"
+        problem = "this is a file, not a folder of scenarios. Name its folder"
     else:
         problem = f"the scenario folder cannot be read ({error.strerror}). Check its permissions"
         code = "eval_file_unreadable"

@@ -133,7 +133,7 @@ def test_a_label_that_makes_no_sense_is_refused(mails: Path, tmp_path: Path, val
 
 
 def test_what_cannot_be_drawn_or_sealed_is_refused(mails: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="9 mails are there to draw 10 from"):
+    with pytest.raises(ConfigurationError, match="9 mails to draw 10 from"):
         draw(mails, tmp_path / "a", count=10)
     with pytest.raises(ConfigurationError, match="not empty"):
         draw(mails, mails)

@@ -93,7 +93,7 @@ async def _draw(options: SampleOptions, config: Config) -> tuple[FoundMails, lis
         found = await find_mails(mails, options.period)
         if len(found.ids) < options.count:
             problem = (
-                f"{len(found.ids)} mails are there to draw {options.count} from. Draw fewer, or name a longer time"
+                f"{pluralize(len(found.ids), 'mail')} to draw {options.count} from. Draw fewer, or name a longer time"
             )
             raise ConfigurationError(problem, "sample_too_few")
         chosen = random.Random(options.seed).sample(found.ids, options.count)  # noqa: S311 - its seed is to be known
