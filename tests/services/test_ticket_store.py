@@ -73,13 +73,6 @@ def test_the_latest_come_first(store: TicketStore) -> None:
     assert tickets[0].keys() == {"ticket_id", "created_at", *FIELDS, "notes"}
 
 
-def test_tickets_outlive_the_program(file: Path) -> None:
-    with closing(TicketStore(file)) as first:
-        first.create(ticket("a"), NOW)
-    with closing(TicketStore(file)) as second:
-        assert second.create(ticket("b"), NOW) == ("TICKET-000002", True)
-
-
 def test_nothing_is_kept_but_the_fields_and_the_time(store: TicketStore, file: Path) -> None:
     store.create(ticket("a"), NOW)
     with closing(sqlite3.connect(file)) as connection:
@@ -304,16 +297,6 @@ async def test_fields_beside_the_stores_own_become_its_details(tickets: LocalTic
     await tickets.create_ticket(TICKET | further)
     await tickets.create_ticket(TICKET | {"idempotency_key": "mail-2"})
     assert [json.loads(ticket["details"]) for ticket in stored(file)] == [{}, further]
-
-
-@pytest.mark.anyio
-async def test_a_note_is_added_once(tickets: LocalTickets, file: Path) -> None:
-    number = (await tickets.create_ticket(TICKET))["ticket_id"]
-    for _ in range(2):
-        assert await tickets.add_note(number, "The customer wrote again.", "note-1")
-    assert [ticket["notes"] for ticket in stored(file)] == [1]
-    error = await failure(tickets.add_note("TICKET-7", "The customer wrote again.", "note-2"))
-    assert (error.code, error.details["tool"]) == ("ticketing_unknown_ticket", "add_note")
 
 
 @pytest.mark.anyio

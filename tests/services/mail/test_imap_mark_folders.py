@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import email
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -190,19 +189,6 @@ def test_the_connection_test_makes_the_folders_and_names_them(proxied: Proxied, 
     assert sum(name.startswith(f"{PARENT}.") for name in mail_servers.folders()) == len(KEYWORDS)
 
 
-def test_a_name_in_any_script(proxied: Proxied, mail_servers: MailServers) -> None:
-    mail_servers.deliver(mail())
-    with proxied(rewrite=AS_EXCHANGE, settings={"mark_folder": "guarantee-email-agent für alle & jeden"}) as (
-        mailbox,
-        _,
-    ):
-        (mail_id,) = ids(mailbox)
-        mailbox.mark(mail_id, "handed_over")
-        assert mailbox.count_by_outcome() == counts(handed_over=1)
-        mailbox.unmark(mail_id)
-        assert ids(mailbox) == [mail_id]
-
-
 def test_below_the_inbox_where_the_server_keeps_folders_there(proxied: Proxied, mail_servers: MailServers) -> None:
     """As Cyrus and Courier do (RFC 2342)."""
     sent: list[bytes] = []
@@ -280,14 +266,6 @@ def test_what_people_mark_as_deleted_in_a_folder_is_not_counted(
     assert (mailbox.count_by_outcome(), mailbox.list_mails()) == (counts(), [])
 
 
-def test_what_people_took_care_of_stays_where_it_is(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    mail_servers.deliver(mail())
-    (mail_id,) = ids(mailbox)
-    mail_servers.add_flags("\\Flagged")
-    assert (ids(mailbox), mailbox.is_waiting(mail_id)) == ([], False)
-    assert mailbox.count_by_outcome() == counts(left_alone=1)
-
-
 def test_who_only_looks_sees_marks_of_either_kind(
     proxied: Proxied, open_mailbox: Opener, mail_servers: MailServers
 ) -> None:
@@ -299,24 +277,6 @@ def test_who_only_looks_sees_marks_of_either_kind(
         assert reader.list_mails() == [MarkedMail(mail_id, "answered")]
         assert numbers([reader.read_raw(mail_id, 10_000)]) == [1]
         assert reader.count_by_outcome() == counts(answered=1)
-
-
-def test_our_own_copy_is_filed_and_a_reply_proved(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    mailbox.send(REPLY)
-    mail_servers.wait_until_sent()
-    assert (ids(mailbox), mailbox.count_by_outcome()) == ([], counts())
-    assert len(mail_servers.folder("Sent")) == 1
-    assert mailbox.find_sent(REPLY.message_id) == "sent"
-
-
-def test_a_mail_that_is_put_back_wakes_the_agent(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    mail_servers.deliver(mail())
-    mailbox.mark(ids(mailbox)[0], "handed_over")
-    mailbox.wait(0.0, threading.Event())
-    with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(mailbox.wait, 30.0, threading.Event())
-        mail_servers.move(f"{PARENT}.Handed over", "INBOX")
-        assert waiting.result()
 
 
 @pytest.mark.parametrize("command", [b"SELECT", b"NAMESPACE", b"LIST"])

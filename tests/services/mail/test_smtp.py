@@ -79,11 +79,6 @@ def test_one_refused_recipient_stops_the_mail_to_the_other(
     assert (mail_servers.folder(), mail_servers.sent_to_customers()) == ([], [])
 
 
-def test_a_recipient_refused_for_now_is_told_from_a_server_that_is(smtp_server: MailServer) -> None:
-    error = refusal(smtp_server, to=("later@example.net",))
-    assert (error.code, error.retryable, error.uncertain) == ("mail_recipient_deferred", False, False)
-
-
 def test_an_address_beyond_ascii_is_sent_where_the_server_can(sender: SmtpSender, mail_servers: MailServers) -> None:
     message = MAIL.replace(b"\r\n\r\n", "\r\nTo: grüße@example.org\r\n\r\n".encode(), 1)
     sender.send(US, ["grüße@example.org"], message)

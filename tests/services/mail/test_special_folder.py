@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 import email
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,12 +34,6 @@ def test_a_draft_that_a_person_sent_is_found_and_not_stored_again(
     assert mail_servers.folder("Drafts") == []
 
 
-def test_a_draft_that_a_person_threw_away_is_not_found(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    mailbox.save_draft(REPLY)
-    mail_servers.empty()
-    assert mailbox.find_draft(REPLY.message_id) == "not_saved"
-
-
 def test_a_folder_that_is_named_is_made(open_mailbox: Opener, mail_servers: MailServers) -> None:
     open_mailbox(drafts_folder="Entw&APw-rfe der Technik").save_draft(REPLY)
     open_mailbox(drafts_folder="Replies to send").save_draft(REPLY)
@@ -59,17 +52,6 @@ def test_the_folder_that_the_server_names_is_used_whatever_it_is_called(
     with proxied(rewrite=swapped) as (mailbox, _):
         mailbox.save_draft(REPLY)
     assert message_ids(mail_servers.folder("Junk")) == [REPLY.message_id]
-
-
-def test_a_folder_that_was_removed_is_made_again(open_mailbox: Opener, mail_servers: MailServers) -> None:
-    mailbox = open_mailbox(drafts_folder="Replies")
-    mailbox.test_connection(drafts=True)
-    mail_servers.remove_folder("Replies")
-    try:
-        assert mailbox.save_draft(REPLY) == "saved"
-        assert message_ids(mail_servers.folder("Replies")) == [REPLY.message_id]
-    finally:
-        mail_servers.remove_folder("Replies")
 
 
 @pytest.fixture
@@ -160,10 +142,3 @@ def test_a_server_that_is_away_makes_nothing_uncertain(proxied: Proxied) -> None
     with refused("mail_unavailable") as caught:
         mailbox.save_draft(REPLY)
     assert (caught.value.retryable, caught.value.uncertain) == (True, False)
-
-
-def test_drafts_with_other_ids_do_not_wait_for_each_other(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    drafts = [dataclasses.replace(REPLY, message_id=f"<reply-{number}@example.com>") for number in range(10)]
-    with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(mailbox.save_draft, drafts)) == ["saved"] * 10
-    assert sorted(message_ids(mail_servers.folder("Drafts"))) == sorted(draft.message_id for draft in drafts)

@@ -266,12 +266,6 @@ class TestStart:
             "oracle: there is no program no-such. Correct mailbox.server, or what it needs; run: no-such -y x"
         )
 
-    async def test_of_a_file_that_is_no_program(self, servers: Servers, tmp_path: Path) -> None:
-        file = tmp_path / "server"
-        file.write_text("text")
-        message = await self.message(servers.session(ServerLaunch("mailbox.server", str(file))))
-        assert "the server cannot be started (Permission denied)" in message
-
     async def test_of_a_server_that_ends_at_once(self, servers: Servers) -> None:
         message = await self.message(servers.session(servers.launch("exit")))
         assert message.startswith(
