@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mcp_sessions import TICKET, failure
+from mcp_sessions import TICKET
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.services import ticket_store
@@ -110,16 +110,6 @@ class TestNotes:
             False,
         )
 
-    def test_several_connections_add_one_note_a_key(self, file: Path) -> None:
-        stores = [TicketStore(file) for _ in range(4)]
-        created, _ = stores[0].create(ticket("a"), NOW)
-        with ThreadPoolExecutor(16) as pool:
-            added = pool.map(lambda n: stores[n % 4].add_note(created, "a note", f"key {n % 10}", NOW), range(100))
-            assert sum(added) == 10
-        assert stores[0].latest(1)[0][0]["notes"] == 10
-        for opened in stores:
-            opened.close()
-
 
 class TestEarlierFormat:
     @pytest.fixture
@@ -137,12 +127,6 @@ class TestEarlierFormat:
         with closing(TicketStore(old_file)) as store:
             assert store.create(ticket("a"), NOW) == ("TICKET-000001", False)
             assert store.add_note("TICKET-000001", "a note", "note 1", NOW)
-
-    def test_several_servers_may_start_on_it_at_once(self, old_file: Path) -> None:
-        with ThreadPoolExecutor(4) as pool:
-            for opened in pool.map(TicketStore, [old_file] * 4):
-                assert opened.latest(1)[1] == 1
-                opened.close()
 
     def test_a_newer_format_is_left_alone(self, old_file: Path) -> None:
         with closing(sqlite3.connect(old_file)) as connection:
@@ -297,10 +281,3 @@ async def test_fields_beside_the_stores_own_become_its_details(tickets: LocalTic
     await tickets.create_ticket(TICKET | further)
     await tickets.create_ticket(TICKET | {"idempotency_key": "mail-2"})
     assert [json.loads(ticket["details"]) for ticket in stored(file)] == [{}, further]
-
-
-@pytest.mark.anyio
-async def test_the_connection_test_reads_the_database(tickets: LocalTickets, file: Path) -> None:
-    assert await tickets.test_connection()
-    file.unlink()
-    assert "was moved, deleted or exchanged" in (await failure(tickets.test_connection())).message

@@ -207,20 +207,3 @@ def test_a_password_that_cannot_be_sent_is_told(scripted: Callable[..., MailServ
     error = refusal(dataclasses.replace(server, user="user", password=password))
     assert (error.code, error.retryable) == ("mail_auth", False)
     assert "no way to log in with the characters of this user or password" in error.message
-
-
-def test_the_machine_calls_itself_by_its_address_or_its_given_name() -> None:
-    heard: list[bytes] = []
-
-    def answer(line: bytes) -> bytes:
-        heard.append(line)
-        return b"250 hello\r\n"
-
-    with ScriptedServer(b"220 hello\r\n", answer) as server:
-        where = MailServer("SMTP", "127.0.0.1", server.port, "none", None, None)
-        SmtpSender(where).test()
-        SmtpSender(where, "agent.example.com").test()
-    assert [line for line in heard if line.startswith(b"ehlo")] == [
-        b"ehlo [127.0.0.1]\r\n",
-        b"ehlo agent.example.com\r\n",
-    ]

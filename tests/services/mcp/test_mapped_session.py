@@ -13,8 +13,7 @@ from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget
 from guarantee_email_agent.config.own_tools import TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.services.clients import LookUpClient, TicketingClient
 from guarantee_email_agent.services.mcp.mapped_session import MappedSession
-from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
-from guarantee_email_agent.services.mcp.mcp_tickets import MappedTickets
+from guarantee_email_agent.services.mcp.mcp_services import MappedTickets, warranty_over_mcp
 from guarantee_email_agent.utils.errors import MCPConnectionError
 
 pytestmark = pytest.mark.anyio

@@ -14,10 +14,9 @@ from guarantee_email_agent.eval.runner import OpenServices
 from guarantee_email_agent.eval.served_mocks import ServedMocks
 from guarantee_email_agent.instructions.lexicon import LexiconSource
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
-from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
 from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
+from guarantee_email_agent.services.mcp.mcp_services import McpTickets, warranty_over_mcp
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
-from guarantee_email_agent.services.mcp.mcp_tickets import McpTickets
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.utils.clock import SkippingClock
 

@@ -20,12 +20,13 @@ from guarantee_email_agent.services.mail.imap_marks import ImapMarks, fetch_body
 from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS, check_size, mail_not_found
-from guarantee_email_agent.services.mail.sent_copies import (
+from guarantee_email_agent.services.mail.special_folder import (
     find_copies,
+    folder_prefix,
+    make_folder,
     search_term,
     single_header,
 )
-from guarantee_email_agent.services.mail.special_folder import folder_prefix, make_folder
 from guarantee_email_agent.services.ports import MailMark, MarkedMail
 from guarantee_email_agent.services.tool_error import ToolError
 

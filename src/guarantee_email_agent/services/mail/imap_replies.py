@@ -32,9 +32,8 @@ from guarantee_email_agent.config.mailbox_settings import MarkKind
 from guarantee_email_agent.services.mail.compose import compose, envelope_address
 from guarantee_email_agent.services.mail.imap_session import ImapSession
 from guarantee_email_agent.services.mail.mail_server import MailServer
-from guarantee_email_agent.services.mail.sent_copies import find_own_copies, has_copy
 from guarantee_email_agent.services.mail.smtp import SmtpSender
-from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder
+from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder, find_own_copies, has_copy
 from guarantee_email_agent.services.ports import DraftState, Reply, SentState
 from guarantee_email_agent.services.tool_error import ToolError
 

@@ -41,10 +41,8 @@ _LINE_START_DOT: Final = re.compile(rb"^\.", re.MULTILINE)
 class SmtpSender:
     """A connection for each mail: a desk has one a minute, and servers close what is idle."""
 
-    def __init__(self, server: MailServer, ehlo_name: str | None = None) -> None:
-        """ehlo_name: what this machine calls itself; by default its address, as mail programs do (RFC 5321 §4.1.3)."""
+    def __init__(self, server: MailServer) -> None:
         self._server = server
-        self._ehlo_name = ehlo_name
 
     def send(self, sender: str, recipients: Sequence[str], message: bytes) -> None:
         """One transaction for all recipients: all or none. `message` has CRLF line ends and ends with one.
@@ -101,10 +99,9 @@ class SmtpSender:
             raise _to_tool_error(error, server) from None
 
     def _greet(self, connection: smtplib.SMTP) -> None:
-        name = self._ehlo_name
-        if name is None:
-            address: str = connection.sock.getsockname()[0]  # type: ignore[union-attr]
-            name = f"[IPv6:{address}]" if ":" in address else f"[{address}]"
+        """By this machine's address, as mail programs do (RFC 5321 §4.1.3)."""
+        address: str = connection.sock.getsockname()[0]  # type: ignore[union-attr]
+        name = f"[IPv6:{address}]" if ":" in address else f"[{address}]"
         if connection.ehlo(name)[0] != 250:
             _check(connection.helo(name), 250, self._server, "HELO")
 
