@@ -89,17 +89,10 @@ class LatestTickets(ToolOutput):
 class TicketKeeper(Protocol):
     """What keeps tickets, as `TicketStore` does. May be called from several threads at once; raises ToolError."""
 
-    def create(self, ticket: Mapping[str, str], created_at: str) -> tuple[str, bool]:
-        """The ticket's id, and whether it is new. ticket: the fields that were given; `details` is JSON."""
-
-    def find(self, idempotency_key: str) -> str | None:
-        """The ticket's id."""
-
-    def add_note(self, ticket_id: str, note: str, idempotency_key: str, created_at: str) -> bool:
-        """Whether the note is new."""
-
-    def latest(self, limit: int) -> tuple[list[dict[str, Any]], int]:
-        """The newest first, each with the number of its `notes`, and how many there are."""
+    def create(self, ticket: Mapping[str, str], created_at: str) -> tuple[str, bool]: ...
+    def find(self, idempotency_key: str) -> str | None: ...
+    def add_note(self, ticket_id: str, note: str, idempotency_key: str, created_at: str) -> bool: ...
+    def latest(self, limit: int) -> tuple[list[dict[str, Any]], int]: ...
 
 
 class TicketingTools:

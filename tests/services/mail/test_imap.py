@@ -19,7 +19,6 @@ from guarantee_email_agent.services.mail.compose import compose
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS
-from guarantee_email_agent.services.ports import InboxFilter
 from guarantee_email_agent.services.tool_error import ToolError
 
 if TYPE_CHECKING:
@@ -444,20 +443,6 @@ class TestReadOnly:
         with pytest.raises(ToolError):
             reader.mark(listed, "answered")
         assert mail_servers.keywords()[0] <= {"\\Recent"}
-
-
-def test_where_older_mails_come_to_count_copies_among_them_are_filed(
-    open_mailbox: Opener, mail_servers: MailServers
-) -> None:
-    """As after a reload with an earlier `agent.answer_since`."""
-    settings = open_mailbox()._settings
-    mail_servers.deliver(compose(REPLY, settings.address, datetime.now(UTC), settings.key), mail(2))
-    mailbox = open_mailbox()
-    later = InboxFilter(received_since=time.time() + 3 * 86_400)
-    assert mailbox.list_unprocessed(100, later).entries == ()
-    listing = mailbox.list_unprocessed(100, InboxFilter(received_since=time.time() - 86_400))
-    raws = [mailbox.read_raw(entry.id, 10_000) for entry in listing.entries]
-    assert message_ids(raws) == ["<mail-2@example.org>"]
 
 
 def test_a_copy_that_comes_while_mails_are_listed_is_none_of_them(proxied: Proxied, mail_servers: MailServers) -> None:

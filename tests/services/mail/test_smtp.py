@@ -79,30 +79,6 @@ def test_one_refused_recipient_stops_the_mail_to_the_other(
     assert (mail_servers.folder(), mail_servers.sent_to_customers()) == ([], [])
 
 
-def test_an_address_beyond_ascii_is_sent_where_the_server_can(sender: SmtpSender, mail_servers: MailServers) -> None:
-    message = MAIL.replace(b"\r\n\r\n", "\r\nTo: grüße@example.org\r\n\r\n".encode(), 1)
-    sender.send(US, ["grüße@example.org"], message)
-
-
-def test_an_address_beyond_ascii_is_rejected_where_the_server_cannot(
-    scripted: Callable[..., MailServer],
-) -> None:
-    error = refusal(scripted({}), message="To: grüße@example.org\r\n\r\n".encode(), to=("grüße@example.org",))
-    assert error.code == "mail_rejected"
-    assert "letters beyond ASCII" in error.message
-
-
-def test_a_mail_over_the_servers_limit_is_not_even_offered(scripted: Callable[..., MailServer]) -> None:
-    error = refusal(scripted({b"MAIL": None}, extensions=b"250-SIZE 50\r\n"))
-    assert error.code == "mail_rejected"
-    assert "takes mails of at most 50 bytes" in error.message
-
-
-@pytest.mark.parametrize("limit", [b"250-SIZE\r\n", b"250-SIZE 0\r\n"])
-def test_a_server_may_name_no_limit(scripted: Callable[..., MailServer], limit: bytes) -> None:
-    accepted(scripted({}, extensions=limit))
-
-
 @pytest.mark.parametrize("step", [b"MAIL", b"RCPT", b"DATA", b"."])
 @pytest.mark.parametrize(
     ("answer", "code", "retryable"),

@@ -136,7 +136,6 @@ class ImapReplies:
         self._attempts = SendAttempts()
         self._warned = False
         self._checked_below = 1  # every UID below has been checked for copies
-        self._listed_from = 1  # the UID that the last list began with
 
     def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
         settings = self._settings
@@ -198,13 +197,10 @@ class ImapReplies:
 
     def forget_inbox(self) -> None:
         """All its UIDs have a new meaning."""
-        self._checked_below = self._listed_from = 1
+        self._checked_below = 1
 
     def file_copies_from(self, client: IMAPClient, first: int) -> None:
         """File our own copies before a list that begins with this UID: an older copy would not be listed either."""
-        if first < self._listed_from:  # the agent's settings now let older mails count: copies may be among them
-            self._checked_below = min(self._checked_below, first)
-        self._listed_from = first
         self._checked_below = max(self._checked_below, first)
         self._file_new_copies(client)
 
