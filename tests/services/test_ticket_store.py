@@ -43,14 +43,6 @@ def store(file: Path) -> Iterator[TicketStore]:
     opened.close()
 
 
-def test_tickets_are_numbered(store: TicketStore) -> None:
-    assert [store.create(ticket(key), NOW) for key in "abc"] == [
-        ("TICKET-000001", True),
-        ("TICKET-000002", True),
-        ("TICKET-000003", True),
-    ]
-
-
 def test_the_same_key_gives_the_same_ticket_as_it_was(store: TicketStore) -> None:
     first, _ = store.create(ticket("a", priority="normal"), NOW)
     assert store.create(ticket("a", priority="high"), NOW) == (first, False)

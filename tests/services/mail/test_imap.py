@@ -241,16 +241,6 @@ def test_mails_looked_at_for_copies_are_not_looked_at_again_after_a_break(
         assert len(looks) == 4  # three pages, the second of them twice
 
 
-def test_the_text_of_a_mail_that_claims_no_proof_is_not_fetched(proxied: Proxied, mail_servers: MailServers) -> None:
-    mail_servers.deliver(mail(sender=mail_servers.address))
-    asked: list[bytes] = []
-    with proxied(lambda data: asked.append(data) is None) as (mailbox, _):
-        assert len(ids(mailbox)) == 1
-    told = b"".join(asked)
-    assert b"X-SENT-PROOF" in told
-    assert b"TEXT" not in told
-
-
 def test_part_of_a_message_id_is_no_proof(open_mailbox: Opener, mail_servers: MailServers) -> None:
     open_mailbox().send(dataclasses.replace(REPLY, message_id="<reply-12@example.com>"))
     mail_servers.wait_until_sent()

@@ -73,12 +73,6 @@ def test_names_that_are_not_utf8_are_passed_over_and_told_once(
     assert mailbox.count_by_outcome()["unprocessed"] == 1
 
 
-def test_names_without_a_time_are_listed_too(mailbox: Maildir, directory: Path) -> None:
-    put(directory, "odd")
-    put(directory, "1700000000.M1P1.host")
-    assert ids(mailbox) == ["1700000000.M1P1.host", "odd"]
-
-
 def test_what_is_no_mail_is_not_listed(mailbox: Maildir, directory: Path) -> None:
     put(directory, ".hidden")
     put(directory, "1700000000.M1P1.host:2,T", "cur")
@@ -120,13 +114,6 @@ def test_mails_that_a_mail_program_moves_meanwhile_stay_listed(mailbox: Maildir,
             assert {entry.id for entry in mailbox.list_unprocessed(1000, InboxFilter(1.0)).entries} <= names
         moving.result()
     assert set(ids(mailbox, 1000)) == names
-
-
-def test_a_mail_is_told_by_the_flags_that_it_has_now(mailbox: Maildir, directory: Path) -> None:
-    path = put(directory, "1.host")
-    ids(mailbox)
-    path.rename(directory / "cur" / "1.host:2,RS")
-    assert not mailbox.is_waiting("1.host")
 
 
 def test_a_reply_is_a_seen_file_in_the_sent_folder(mailbox: Maildir, directory: Path) -> None:

@@ -44,8 +44,9 @@ def compose(
 
     A malformed Message-ID in `in_reply_to` or `references` is left out: a customer whose mail program writes bad ones
     still gets an answer. With `proof_key` the reply carries a proof that this mailbox wrote it (see `verify_proof`).
-    automatic: whether no person sees the reply before it goes; a draft says nothing of the kind. Raises MessageError, and
-    ToolError `mail_rejected` for an address that few servers take (RFC 6531).
+    automatic: whether no person sees the reply before it goes; a draft says nothing of the kind.
+
+    Raises MessageError, and ToolError `mail_rejected` for an address that few servers take (RFC 6531).
     """
     for name in ("to", "subject", "message_id", "in_reply_to", "references"):
         if _HEADER_BREAK.search(getattr(reply, name)):
