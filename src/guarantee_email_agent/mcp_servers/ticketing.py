@@ -50,10 +50,6 @@ class CreatedTicket(ToolOutput):
     status: Literal["created", "existing"]
 
 
-class FindTicket(ToolArguments):
-    idempotency_key: _Key
-
-
 class FoundTicket(ToolOutput):
     ticket_id: str | None
 
@@ -69,10 +65,6 @@ class NewNote(ToolArguments):
 
 class AddedNote(ToolOutput):
     status: Literal["added", "existing"]
-
-
-class ListTickets(ToolArguments):
-    limit: int = Field(50, ge=1, le=1000)
 
 
 class StoredTicket(TicketFields):
@@ -129,13 +121,13 @@ class TicketingTools:
         new = await in_thread(self._store.add_note, *values, now())
         return AddedNote(status="added" if new else "existing")
 
-    async def find_ticket(self, arguments: FindTicket) -> FoundTicket:
+    async def find_ticket(self, idempotency_key: _Key) -> FoundTicket:
         """The id of the ticket with this idempotency key; null where there is none."""
-        return FoundTicket(ticket_id=await in_thread(self._store.find, arguments.idempotency_key))
+        return FoundTicket(ticket_id=await in_thread(self._store.find, idempotency_key))
 
-    async def list_tickets(self, arguments: ListTickets) -> LatestTickets:
+    async def list_tickets(self, limit: Annotated[int, Field(ge=1, le=1000)] = 50) -> LatestTickets:
         """The latest tickets, newest first, and how many there are in all."""
-        tickets, total = await in_thread(self._store.latest, arguments.limit)
+        tickets, total = await in_thread(self._store.latest, limit)
         return LatestTickets(
             tickets=[StoredTicket(**ticket | {"details": json.loads(ticket["details"])}) for ticket in tickets],
             total=total,

@@ -257,15 +257,6 @@ class FolderMarks(ImapMarks):
         if not found:
             raise mail_not_found(mail_id)
 
-    def _bodies_in(self, outcome: MailMark, mail_id: str) -> set[bytes]:
-        term = self._ids.search_term(mail_id)
-
-        def read(moved: IMAPClient, found_in: MailMark) -> set[bytes]:
-            uids = self._moved[outcome].find(moved, mail_id, term) if found_in == outcome else []
-            return {body for body in (fetch_body(moved, uid) for uid in uids) if body is not None}
-
-        return self._first_of_folders(read) or set()
-
     def _first_of_folders(
         self, look: Callable[[IMAPClient, MailMark], _Result], *, readonly: bool = True
     ) -> _Result | None:
