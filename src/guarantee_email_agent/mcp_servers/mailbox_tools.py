@@ -293,7 +293,7 @@ class MailboxTools:
 
     async def test_connection(
         self,
-        drafts: Annotated[bool, Field(description="whether replies are stored as drafts, and none is sent")] = False,
+        drafts: Annotated[bool, Field(description="whether replies are stored as drafts")] = False,
     ) -> TestedMailbox:
         """Try the inbox, the folder for sent mail and the way to send, or the folder for drafts; nothing is sent."""
         return TestedMailbox(mailbox=await in_thread(self._store.test_connection, drafts))
