@@ -211,14 +211,6 @@ def test_every_report_names_the_run(suite: KeptSuite, tmp_path: Path) -> None:
     assert "`valid_warranty_001` (taken over), " in texts["markdown"]
 
 
-def test_without_a_page_of_it_a_report_has_the_same_results(suite: KeptSuite, tmp_path: Path) -> None:
-    reports = []
-    for further in ({}, {"html_file": tmp_path / "report.html"}):
-        suite.run(changed=True, json_file=tmp_path / "report.json", **further)
-        reports.append(json.loads((tmp_path / "report.json").read_bytes())["results"])
-    assert reports[0] == reports[1]
-
-
 def test_show_names_the_run(suite: KeptSuite, capsys: pytest.CaptureFixture[str]) -> None:
     suite.run(changed=True)
     with RunStore(suite.file) as store:
@@ -228,14 +220,6 @@ def test_show_names_the_run(suite: KeptSuite, capsys: pytest.CaptureFixture[str]
         one = json_result(run, next(store.cases(run)).shown)
     assert "Taken over from run-1: 3 results\n" in capsys.readouterr().out
     assert (shown["taken_over"], shown["incomplete"], one["taken_over"]) == ({"run-1": 3}, [], "run-1")
-
-
-def test_a_baseline_is_compared_with(suite: KeptSuite) -> None:
-    suite.write(2)
-    code, text = suite.run_and_print(changed=True, baseline="run-1", no_regressions=True)
-    assert code == 0
-    assert "Newly passing: 1" in text
-    assert text.endswith("✓ No regression")
 
 
 def test_without_a_store_file_everything_runs(tmp_path: Path) -> None:
