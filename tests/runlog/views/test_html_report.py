@@ -76,10 +76,6 @@ def test_causes_that_many_share_link_to_their_scenarios() -> None:
     assert links == ["#cases", "#case-1", "#case-2", "#case-3"]
 
 
-def test_without_a_history_there_is_no_chart() -> None:
-    assert page(history=()).all("svg") == []
-
-
 def test_the_chart_has_words() -> None:
     shown = page()
     (chart,) = shown.all("svg")
@@ -126,11 +122,6 @@ def test_the_language_of_a_reply_is_named_where_it_is_one() -> None:
     german = page(sample_reports.case(language="de"))
     assert [each["lang"] for each in german.all("div") if "lang" in each] == ["de"]
     assert not [each for each in page(sample_reports.case(language='de" x="')).all("div") if "lang" in each]
-
-
-def test_several_runs_of_a_scenario_are_counted() -> None:
-    case = sample_reports.Case((sample_reports.result(), sample_reports.result(passed=False, repetition=2)))
-    assert "1 of 2 runs passed" in page(case).text
 
 
 @pytest.mark.parametrize("body", ["word " * 3_000, "x" * 15_000, "a line of a mail\n" * 900, "\n" * 15_000])
