@@ -32,7 +32,7 @@ from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.services.services import LookUpClient
+    from guarantee_email_agent.services.clients import LookUpClient
     from guarantee_email_agent.utils.clock import Clock
 
 _OUTLOOK_FILE: Final = b"\xd0\xcf\x11\xe0"

@@ -27,9 +27,9 @@ from guarantee_email_agent.runlog.views.run_report import RunStoppedError
 from guarantee_email_agent.runlog.views.suite_report import describe_usage
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import LLMError
-from guarantee_email_agent.utils.progress import Progress, duration
+from guarantee_email_agent.utils.progress import Progress
 from guarantee_email_agent.utils.terminal import pluralize
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import duration, printable
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.recording import RecordingClient, Recordings, ReplayClient
 from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage
-from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
 LlmMode = Literal["offline", "live", "record", "replay"]
@@ -54,12 +54,9 @@ class LiveModel:
 
     def finish(self) -> str | None:
         """Where the API failed the scenario has failed, too, and what was recorded before stays."""
-        if self._recordings is not None and not any(run.failed for run in self._runs):
-            try:
-                self._recordings.write([run.exchanges for run in self._runs])
-            except LLMError as error:
-                return error.message
-        return None
+        if self._recordings is None or any(run.failed for run in self._runs):
+            return None
+        return self._recordings.write([run.exchanges for run in self._runs])
 
 
 class ReplayedModel:

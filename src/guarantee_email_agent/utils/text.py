@@ -50,6 +50,15 @@ def end_sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
+def duration(seconds: float) -> str:
+    """Rounded to one unit: `45 s`, `4 min`, `3 h`, `2 days`."""
+    seconds = max(seconds, 0.0)
+    for limit, unit, size in ((100.0, "s", 1.0), (6000.0, "min", 60.0), (48 * 3600.0, "h", 3600.0)):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400.0:.0f} days"
+
+
 def word_key(word: str) -> str:
     """Two spellings of one word have one key: `In transit`, `in-transit` and `IN_TRANSIT`."""
     return word.strip().casefold().replace(" ", "_").replace("-", "_")

@@ -153,7 +153,8 @@ class AgentEvaluation:
             result = self._run_once(case, runner, None if model is None else model.begin(number))
             if model is not None:
                 result = replace(result, usage=model.usage())
-                if number == repeat and (problem := model.finish()) is not None:
+                is_over = number == repeat and not self._stopping.is_set()
+                if is_over and (problem := model.finish()) is not None:
                     result = result.with_failed(Check("recording", problem))
             results.append(runner.report_result(number, result))
         return EvalResult.of_repetitions(results, repeat)

@@ -7,6 +7,7 @@ what that takes is not known.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,10 +28,9 @@ from guarantee_email_agent.eval.scenario_model import SuiteRecordings
 from guarantee_email_agent.llm.anthropic_client import AnthropicModel
 from guarantee_email_agent.llm.api_client import ApiModel
 from guarantee_email_agent.llm.openai_client import OpenAiModel, chat_usage
-from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage, request_digest
+from guarantee_email_agent.llm.port import TokenUsage, request_digest
 from guarantee_email_agent.llm.rate_limit import Permit, RateLimiter, retry_after_s
-from guarantee_email_agent.llm.recording import Recordings
-from guarantee_email_agent.llm.recording_file import Exchange, RecordingName
+from guarantee_email_agent.llm.recording import Exchange, RecordingName, Recordings
 from guarantee_email_agent.llm.usage import ModelUsage, UsageMeter, cost_usd, usage_of
 from guarantee_email_agent.runlog.records import Usage
 from guarantee_email_agent.runlog.views.suite_report import describe_usage
@@ -43,7 +43,6 @@ KEY_SET_BY_US: Final = "set-by-eval"
 """What an agent without a key has for one: the SDKs want one, and the real one need not be known to it."""
 
 _CONNECT_S: Final = 10.0
-_USUAL_OUTPUT: Final = 4096
 _APIS: Final[Mapping[str, type[ApiModel]]] = {"anthropic": AnthropicModel, "openai": OpenAiModel}
 _BASE_URLS: Final = {"anthropic": "/anthropic", "openai": "/openai/v1"}
 _IN_BASE_URL: Final = {"anthropic": "", "openai": "v1/"}
@@ -51,13 +50,9 @@ _OF_CONNECTION: Final = frozenset(
     {"host", "connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "content-length"}
     | {"accept-encoding", "content-encoding", "proxy-authorization", "proxy-connection", "x-forwarded-for"}
 )
-_LAST_EVENTS: Final = (
-    b'"type":"message_stop"',
-    b'"type": "message_stop"',
-    b"data: [DONE]",
-    b"event: response.completed",
-)
-_TAIL_BYTES: Final = 100_000
+_LAST_EVENTS: Final = ("message_stop", "response.completed", "response.incomplete", "response.failed")
+_LAST_LINE: Final = re.compile(r"^data: ?\[DONE\]", re.MULTILINE)
+_STREAMED: Final = ("/messages", "/completions", "/responses")
 _FREE: Final = ("/count_tokens", "/input_tokens")
 _PLAIN_CALLS: Final = ("function_call", "custom_tool_call")  # of the agent's own tools; others are paid for each
 _PLAIN_TIERS: Final = (None, "auto", "default", "standard")
@@ -149,17 +144,18 @@ class CaseModel:
 
     def finish(self) -> str | None:
         """Called once after the last run; what went wrong with the recording."""
-        if self._recordings is None or self._gateway.replays or any(run.is_incomplete for run in self._runs):
+        if self._recordings is None or self._gateway.replays:
             return None
-        try:
-            self._recordings.write([run.exchanges for run in self._runs])
-        except LLMError as error:
-            return error.message
-        return None
+        if any(run.unanswered for run in self._runs):
+            return "a request got no whole answer, so nothing is recorded, and what was before stays. Record once more"
+        return self._recordings.write([run.exchanges for run in self._runs])
 
 
 class GatewayRun:
-    """An ASGI application for one run of an agent. `failure`: why the run does not count."""
+    """An ASGI application for one run of an agent. `failure`: why the run does not count.
+
+    unanswered: digests of requests that failed, or whose answer was cut off, and that got none when asked again.
+    """
 
     def __init__(self, gateway: ModelGateway, recordings: Recordings | None, number: int) -> None:
         self._gateway, self._recordings, self._number = gateway, recordings, number
@@ -167,7 +163,7 @@ class GatewayRun:
         self._under_way: dict[Request, _Passing] = {}
         self.meter = UsageMeter()
         self.exchanges: list[Exchange] = []
-        self.is_incomplete = False
+        self.unanswered: set[str] = set()
         self.failure: str | None = None
 
     def environment(self, url: str) -> dict[str, str]:
@@ -229,41 +225,40 @@ class GatewayRun:
         for name in ("authorization", "x-api-key"):
             if KEY_SET_BY_US in headers.get(name, ""):
                 headers[name] = headers[name].replace(KEY_SET_BY_US, key or "")
-        limit = asked["body"].get("max_tokens") if isinstance(asked["body"], Mapping) else None
-        permit = None
-        if request.method == "POST":
-            permit = await self._gateway.limiter.acquire(len(body), limit if isinstance(limit, int) else _USUAL_OUTPUT)
-        began = time.perf_counter()
+        permit = await self._gateway.limiter.acquire() if request.method == "POST" else None
         url = f"{self._gateway.address(provider)}/{place.removeprefix(_IN_BASE_URL[provider])}"
         headers["accept-encoding"] = "identity"
+        self._under_way[request] = passing = _Passing(permit, asked, time.perf_counter())
         try:
             client = self._gateway.client
             sent = client.build_request(request.method, url, headers=headers, content=body)
-            answer = await client.send(sent, stream=True)
+            passing.answer = answer = await client.send(sent, stream=True)
         except (HTTPError, InvalidURL, OSError, ValueError) as error:
-            self.is_incomplete = True
+            del self._under_way[request]
+            self.unanswered.add(passing.digest)
             self._gateway.limiter.unanswered()
             why = f"{type(error).__name__}; see {provider.upper()}_BASE_URL"
             return _problem(502, f"the model's API cannot be reached ({why})")
         back = {name: value for name, value in answer.headers.items() if name not in _OF_CONNECTION}
-        self._under_way[request] = passing = _Passing(answer, permit, asked, began)
         return StreamingResponse(passing.parts(), answer.status_code, back)
 
     async def _finish(self, passing: _Passing) -> None:
         """Count and keep an answer, whether the agent has read it or not."""
-        answer, asked, text = passing.answer, passing.asked, passing.content.decode("utf-8", "replace")
-        took_s = time.perf_counter() - passing.began
-        usage = self._count(asked, answer.status_code, text if passing.is_complete else "", took_s)
-        self._tell_limiter(passing.permit, answer, usage)
-        if not passing.is_complete:
-            self.is_incomplete = True
-        elif answer.status_code < 500 and answer.status_code not in _TRANSIENT:  # what is asked again is no answer
-            kind = answer.headers.get("content-type", "application/json")
-            kept = {"status": answer.status_code, "content_type": kind, "body": text}
-            self.exchanges.append(Exchange(asked, request_digest(asked), kept))
+        answer, asked, text = passing.answer, passing.asked, passing.whole_text()
+        status = 200 if answer is None else answer.status_code  # the agent did not wait for it
+        self._count(asked, status, text or "", time.perf_counter() - passing.began)
+        self.unanswered.add(passing.digest)
+        if answer is None:
+            self._gateway.limiter.unanswered()
+            return
+        self._tell_limiter(passing.permit, answer)
+        if text is not None and status < 500 and status not in _TRANSIENT:  # what is asked again is no answer
+            kept = {"status": status, "content_type": passing.content_type, "body": text}
+            self.exchanges.append(Exchange(asked, passing.digest, kept))
+            self.unanswered.discard(passing.digest)
         await answer.aclose()  # last, since an agent that hung up cancels it
 
-    def _tell_limiter(self, permit: Permit | None, answer: Answer, usage: TokenUsage) -> None:
+    def _tell_limiter(self, permit: Permit | None, answer: Answer) -> None:
         limiter = self._gateway.limiter
         if permit is None:
             return
@@ -271,12 +266,12 @@ class GatewayRun:
             pause_s = retry_after_s(answer.headers)
             limiter.refused(permit, answer.headers, pause_s, over_limit=answer.status_code == 429)
         else:
-            limiter.answered(permit, answer.headers, usage)
+            limiter.answered(permit, answer.headers)
 
-    def _count(self, asked: Mapping[str, Any], status: int, text: str, took_s: float) -> TokenUsage:
+    def _count(self, asked: Mapping[str, Any], status: int, text: str, took_s: float) -> None:
         """Count an answer. text: empty for one that was cut off."""
         if status >= 400 or asked["method"] != "POST" or str(asked["path"]).partition("?")[0].endswith(_FREE):
-            return NO_TOKENS
+            return
         try:
             usage, cost = _taken(list(_payloads(text)))
         except (AttributeError, TypeError, ValueError):  # not of the form that we know
@@ -285,35 +280,54 @@ class GatewayRun:
         self.meter.add(used)
         if not self._gateway.replays:
             self._gateway.meter.add(used)
-        return usage
 
 
 @dataclass(slots=True)
 class _Passing:
-    """An answer of the API on its way to the agent."""
+    """A request, and its answer on the way to the agent; None while the API has said nothing."""
 
-    answer: Answer
     permit: Permit | None
     asked: Mapping[str, Any]
     began: float
+    answer: Answer | None = None
     content: bytearray = field(default_factory=bytearray)
     is_whole: bool = False
 
     async def parts(self) -> AsyncIterator[bytes]:
+        assert self.answer is not None
         async for part in self.answer.aiter_bytes():
             self.content += part
             yield part
         self.is_whole = True
 
     @property
-    def is_complete(self) -> bool:
-        """Whether it is there to its end; an agent may hang up on the last event of a stream."""
-        return self.is_whole or any(mark in self.content[-_TAIL_BYTES:] for mark in _LAST_EVENTS)
+    def digest(self) -> str:
+        return request_digest(self.asked)
+
+    @property
+    def content_type(self) -> str:
+        return "" if self.answer is None else self.answer.headers.get("content-type", "application/json")
+
+    def whole_text(self) -> str | None:
+        """The answer; None where it is not there to its end, or no text. Of a stream the last event is the end: an
+        agent may hang up on it, and what is between may close the connection before.
+        """
+        try:
+            text = self.content.decode()
+            if is_json := "json" in self.content_type and text != "":
+                json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        path = str(self.asked["path"]).partition("?")[0]
+        if "event-stream" not in self.content_type or not path.endswith(_STREAMED):
+            return text if self.is_whole or is_json else None
+        is_ended = _LAST_LINE.search(text) or any(each.get("type") in _LAST_EVENTS for each in _payloads(text))
+        return text if is_ended else None
 
 
 def _payloads(text: str) -> Iterator[Mapping[str, Any]]:
     """The JSON objects of an answer, or of each event of a stream (text/event-stream)."""
-    lines = text.splitlines() if text.lstrip()[:1] not in ("{", "") else (f"data:{text}",)
+    lines = re.split(r"[\r\n]+", text) if text.lstrip()[:1] not in ("{", "") else (f"data:{text}",)
     for line in lines:
         if line.startswith("data:"):
             try:
