@@ -456,10 +456,8 @@ class TestDiscovery:
         for name in names:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             write(TWO_DOCUMENTS.replace("valid_warranty_001", Path(name).stem), name)
-        files = EvalLoader().packed_files(tmp_path)
+        files = EvalLoader().scenario_files(tmp_path)
         assert [os.path.relpath(file, tmp_path) for file in files] == sorted(names)
-        assert [files.position(file) for file in files] == [1, 2, 3]
-        assert [files.position_of_name(f"valid_warranty_00{number}") for number in (1, 2, 3, 4)] == [3, 2, 1, 0]
         assert len(EvalLoader().discover_test_cases(tmp_path)) == 3
 
     def test_in_a_folder_of_declared_servers_only_scenarios_count(self, write: Write, tmp_path: Path) -> None:
