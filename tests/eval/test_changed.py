@@ -279,12 +279,9 @@ def test_what_is_no_file_is_neither_waited_for_nor_read(
     assert inputs.set.incomplete == tuple(f"{name} cannot be read (this is {kind}, not a file)" for name in names)
 
 
-def test_recordings_that_cannot_be_read_are_not_the_same_as_last_time(tmp_path: Path) -> None:
+def test_what_is_missing_or_too_large_is_not_the_same_as_last_time(tmp_path: Path) -> None:
     inputs = verdict_inputs.VerdictInputs(Config(), tmp_path, "replay", None)
     assert inputs.set.incomplete == ("the recordings cannot be read (No such file or directory)",)
-
-
-def test_a_file_that_is_too_large_is_not_the_same_as_last_time(tmp_path: Path) -> None:
     (tmp_path / "judge.py").write_text(f"{JUDGE}    open('data')")
     with (tmp_path / "data").open("wb") as data:
         data.truncate(257 << 20)
@@ -300,17 +297,11 @@ def test_incomplete_inputs_are_refused(incomplete: KeptSuite) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_a_resumed_run_says_that_its_inputs_are_incomplete(
+def test_a_resumed_run_and_stale_say_that_its_inputs_are_incomplete_and_never_that_a_verdict_holds(
     incomplete: KeptSuite, capsys: pytest.CaptureFixture[str]
 ) -> None:
     incomplete.run(resume="")
     assert capsys.readouterr().err == f"Resuming run-2: 2 results are taken over\nincomplete: {REASON}\n"
-
-
-def test_the_run_and_stale_say_so_and_never_that_a_verdict_holds(
-    incomplete: KeptSuite, capsys: pytest.CaptureFixture[str]
-) -> None:
-    incomplete.run()
     with RunStore(incomplete.file) as store:
         run = store.find_run("last")
         print_run(store, run, Terminal(sys.stdout))

@@ -84,13 +84,9 @@ def test_scenarios_are_answered_by_the_api_and_by_mocks_of_all_else(suite: LiveS
     assert not suite.recordings.exists()
 
 
-def test_the_summary_tells_what_it_cost(suite: LiveSuite) -> None:
-    assert suite.evaluate()[1].splitlines()[-1] == (
-        "claude-sonnet-4-6: 2 answers, 44 tokens sent, 10 received, $0.0002"
-    )
-
-
-def test_the_report_tells_who_answered_and_what_it_cost(suite: LiveSuite) -> None:
+def test_summary_and_report_tell_who_answered_and_what_it_cost(suite: LiveSuite) -> None:
+    told = suite.evaluate()[1].splitlines()[-1]
+    assert told == "claude-sonnet-4-6: 2 answers, 44 tokens sent, 10 received, $0.0002"
     report = suite.report(llm="live")
     assert (report["llm"], report["model"]) == ("live", "claude-sonnet-4-6")
     assert report["tokens"] == {"input": 24, "output": 10, "cache_read": 14, "cache_write": 6}
@@ -269,18 +265,14 @@ def test_every_exchange_is_kept_in_a_folder_for_each_scenario(suite: LiveSuite) 
     ]
 
 
-def test_the_key_is_recorded_nowhere(suite: LiveSuite) -> None:
+def test_recording_twice_gives_the_same_files_without_the_key(suite: LiveSuite) -> None:
+    suite.take("missing_info_001")
     suite.set_key("sk-very-secret")
     suite.evaluate("record")
     assert suite.server.headers[0]["authorization"] == "Bearer sk-very-secret"
-    assert suite.recorded()
-    assert not [name for name, content in suite.recorded().items() if b"very-secret" in content]
-
-
-def test_recording_twice_gives_the_same_files(suite: LiveSuite) -> None:
-    suite.take("missing_info_001")
-    suite.evaluate("record")
     first = suite.recorded()
+    assert first
+    assert not [name for name, content in first.items() if b"very-secret" in content]
     suite.evaluate("record", jobs=4)
     assert suite.recorded() == first
 
@@ -351,10 +343,6 @@ def test_a_replay_gives_the_same_results_without_the_api(suite: LiveSuite) -> No
     assert suite.results("replay") == recorded
     assert suite.results("replay", jobs=2) == recorded
     assert len(suite.server.requests) == asked
-
-
-def test_the_report_of_a_replay_names_the_model_and_costs_nothing(suite: LiveSuite) -> None:
-    suite.evaluate("record")
     report = suite.report(llm="replay")
     assert (report["llm"], report["model"]) == ("replay", "claude-sonnet-4-6")
     assert (report["tokens"]["input"], report["cost_usd"]) == (0, 0.0)
