@@ -29,7 +29,7 @@ from faults.known_faults import known_faults
 from faults.sampling import all_faults, sample
 from faults.trial import ROOT, Trial, mirrored_tests
 
-from guarantee_email_agent.eval.mutation.fault import Fault
+from guarantee_email_agent.eval.mutation.instruction_faults import Fault
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

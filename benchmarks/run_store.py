@@ -18,6 +18,7 @@ from pathlib import Path
 
 from guarantee_email_agent.runlog.records import Check, Input, InputSet, NewResult, NewRun, Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
+from guarantee_email_agent.runlog.run_search import RunSearch
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.runlog.stored_records import ResultFilter, SuiteKey
 
@@ -96,7 +97,7 @@ def write_run(file: Path, number: int, scenarios: int, changed: int) -> None:
 
 
 def _measure(file: Path) -> None:
-    with RunStore(file) as store:
+    with RunSearch(file) as store:
         key = SuiteKey("eval", "evals/scenarios", llm="live")
         last = store.find_run("last")
         before = store.runs(before=last.number, limit=1)[0]
@@ -106,8 +107,8 @@ def _measure(file: Path) -> None:
         _time("the last green run of a suite", lambda: store.find_run("green", key))
         _time("a run by the beginning of its id", lambda: store.find_run(before.id[:15]))
         _time("all results of a run", lambda: list(store.results(last)))
-        _time("those that failed", lambda: list(store.results(last, failed)))
-        _time("50 of a search", lambda: list(store.results(last, ResultFilter(text="customer 99"), limit=50)))
+        _time("those that failed", lambda: store.page_of_results(last, failed))
+        _time("50 of a search", lambda: store.page_of_results(last, ResultFilter(text="customer 99")))
         _time("one result with checks and transcript", lambda: (store.checks(result), store.transcript(result)))
         _time("the last 50 results of a scenario", lambda: store.history(result.name))
         _time("two runs side by side", lambda: _compare(store, last.number, before.number))

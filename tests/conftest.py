@@ -28,7 +28,7 @@ _OPTIONAL = (
     "|oauthlib|prometheus_client|psycopg|pydantic_ai|ray|ruff|starlette|uvicorn|backports"
 )
 _MISSING_PACKAGE = re.compile(
-    rf"No module named '?(?P<module>{_OPTIONAL})\b|pip install 'guarantee-email-agent\[(?P<extra>[a-z]+)\]'"
+    rf"No module named '?(?P<module>{_OPTIONAL})\b|uv sync --inexact --extra (?P<extra>[a-z]+)"
 )
 """In a failure: an import, ours or of a program that was run, and the line in which we ask for an extra."""
 

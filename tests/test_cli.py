@@ -31,7 +31,7 @@ SCRIPT = [str(Path(sys.executable).with_name("guarantee-email-agent"))]
         (["eval", "--oly=valid*"], "unknown option --oly (did you mean --only?)"),
         (["grade", "tasks", "--anwser", "42"], "unknown option --anwser (did you mean --answer?)"),
         (["grade", "tasks", "--resluts=x", "--answer", "1"], "unknown option --resluts (did you mean --results?)"),
-        (["solve", "tasks", "--agnet", "human"], "unknown option --agnet (did you mean --agent?)"),
+        (["solve", "tasks", "--agnet", "llm"], "unknown option --agnet (did you mean --agent?)"),
         (["run", "--onec"], "unknown option --onec (did you mean --once?)"),
         (["anwser"], "argument COMMAND: unknown choice 'anwser' (did you mean answer?)"),
         (["run", "--mode", "draft"], "argument --mode: unknown choice 'draft' (did you mean drafts?)"),

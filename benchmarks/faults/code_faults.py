@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from guarantee_email_agent.eval.mutation.fault import Fault, fault_in
+from guarantee_email_agent.eval.mutation.instruction_faults import Fault, fault_in
 
 FUNCTIONS_NOT_ON_THE_WAY = {
     "numbers of configured look-ups": ("_numbers_of_format",),

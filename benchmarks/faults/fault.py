@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from guarantee_email_agent.eval.mutation.fault import Fault
+from guarantee_email_agent.eval.mutation.instruction_faults import Fault
 from guarantee_email_agent.files.yaml import load_documents
 
 EQUIVALENT = Path(__file__).parents[1] / "equivalent_faults.yaml"

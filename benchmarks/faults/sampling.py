@@ -6,8 +6,13 @@ from pathlib import Path
 
 from faults.code_faults import python_faults
 from faults.softened_phrases import softened_phrases
-from guarantee_email_agent.eval.mutation.fault import Fault, distinct
-from guarantee_email_agent.eval.mutation.instruction_faults import PHRASE, REWORDING, instruction_faults
+from guarantee_email_agent.eval.mutation.instruction_faults import (
+    PHRASE,
+    REWORDING,
+    Fault,
+    distinct,
+    instruction_faults,
+)
 
 PACKAGE = Path("src/guarantee_email_agent")
 

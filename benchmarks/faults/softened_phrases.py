@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from guarantee_email_agent.eval.mutation.fault import Fault, fault_in
-from guarantee_email_agent.eval.mutation.instruction_faults import REPLY
+from guarantee_email_agent.eval.mutation.instruction_faults import REPLY, Fault, fault_in
 
 _SOFTER = (
     (r"\bis valid\b", "should be valid"),

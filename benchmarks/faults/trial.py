@@ -13,7 +13,7 @@ from pathlib import Path
 
 from faults.fault import TESTS, Outcome
 from faults.sampling import PACKAGE
-from guarantee_email_agent.eval.mutation.fault import Fault
+from guarantee_email_agent.eval.mutation.instruction_faults import Fault
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 120  # a fault may loop

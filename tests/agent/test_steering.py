@@ -20,7 +20,7 @@ from waiting import PATIENCE_S
 from guarantee_email_agent.agent.process_identity import has_ended, process_name
 from guarantee_email_agent.agent.steering import SETTLE_S
 from guarantee_email_agent.cli import run
-from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.mail.local_mailbox import LocalMailbox
 from guarantee_email_agent.services.ports import MailMark, MarkedMail
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -108,11 +108,11 @@ def test_a_mailbox_that_is_too_slow_leaves_the_mail_parked(
 def test_where_the_mark_may_have_come_off_nobody_takes_the_mail_over_at_once(
     desk: SteeredDesk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def unmark(_mailbox: MailClient, _mail_id: str) -> None:
+    async def unmark(_mailbox: LocalMailbox, _mail_id: str) -> None:
         raise IntegrationError("The mail server did not answer in time", "mail_timeout")
 
     desk.ended("first", "quarantined")
-    monkeypatch.setattr(MailClient, "unmark", unmark)
+    monkeypatch.setattr(LocalMailbox, "unmark", unmark)
     assert [run(["release", "first"]), run(["hand-over", "first"])] == [1, 1]
     cut_short, refused = capsys.readouterr().err.splitlines()
     assert "may bear its mark still: release it once more" in cut_short
@@ -125,15 +125,15 @@ def test_a_mail_that_is_given_back_meanwhile_gets_no_mark(
     desk.receive("first")
     with desk.ledger() as ledger:
         ledger.release(desk.claim(ledger, "first"), count_attempt=True, retry_after_s=3600)
-    list_mails = MailClient.list_mails
+    list_mails = LocalMailbox.list_mails
 
-    async def list_slowly(mailbox: MailClient) -> list[MarkedMail]:
+    async def list_slowly(mailbox: LocalMailbox) -> list[MarkedMail]:
         with desk.ledger() as ledger:
             held = ledger.interventions.release(desk.location("first"), "another:1", 60.0, lambda _: False)
             ledger.interventions.give_back(held)
         return await list_mails(mailbox)
 
-    monkeypatch.setattr(MailClient, "list_mails", list_slowly)
+    monkeypatch.setattr(LocalMailbox, "list_mails", list_slowly)
     assert run(["hand-over", "first"]) == 0
     assert "It gets no mark: somebody gave it back to the agents meanwhile" in capsys.readouterr().out
     assert (desk.mark_of("first"), desk.row("first").outcome) == ("", None)
@@ -145,15 +145,15 @@ def test_a_mail_that_is_given_back_while_it_gets_its_mark_is_named(
     desk.receive("first")
     with desk.ledger() as ledger:
         ledger.release(desk.claim(ledger, "first"), count_attempt=True, retry_after_s=3600)
-    mark = MailClient.mark
+    mark = LocalMailbox.mark
 
-    async def mark_slowly(mailbox: MailClient, mail_id: str, outcome: MailMark) -> None:
+    async def mark_slowly(mailbox: LocalMailbox, mail_id: str, outcome: MailMark) -> None:
         with desk.ledger() as ledger:
             held = ledger.interventions.release(desk.location("first"), "another:1", 60.0, lambda _: False)
             ledger.interventions.give_back(held)
         await mark(mailbox, mail_id, outcome)
 
-    monkeypatch.setattr(MailClient, "mark", mark_slowly)
+    monkeypatch.setattr(LocalMailbox, "mark", mark_slowly)
     assert run(["hand-over", "first"]) == 0
     assert "it bears a mark now: release it again" in capsys.readouterr().out
     assert run(["status"]) == 0

@@ -8,7 +8,7 @@ import pytest
 from faults.fault import TESTS
 from faults.trial import ROOT, Trial, mirrored_tests
 
-from guarantee_email_agent.eval.mutation.fault import Fault, fault_in
+from guarantee_email_agent.eval.mutation.instruction_faults import Fault, fault_in
 
 FILE = "src/guarantee_email_agent/email/recipient.py"
 REPLY = "src/guarantee_email_agent/email/reply.py"

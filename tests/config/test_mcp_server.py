@@ -174,13 +174,10 @@ class TestRepeatedCalls:
         assert "add_note: has nothing" in refusal(tmp_path, TICKETING + FIND + note)
 
 
-def test_reply_without_a_message_id_is_refused_with_the_reason(tmp_path: Path) -> None:
-    arguments = (
-        "{to: to, subject: subject, body: text, in_reply_to: ref, references: refs, headers: h, message_id: null}"
-    )
-    tools = f"{{send_reply: {{tool: send_email, arguments: {arguments}}}}}"
+def test_mailbox_cannot_be_mapped(tmp_path: Path) -> None:
+    tools = "{send_reply: {tool: send_email, arguments: {to: to}}}"
     message = refusal(tmp_path, f"mailbox: {{server: {{command: mail, tools: {tools}}}}}")
-    assert "it would be sent twice" in message
+    assert "no mailbox can be mapped; take a server with the tools of `mcp-server mail`" in message
 
 
 class TestLookUps:

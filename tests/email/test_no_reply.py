@@ -156,24 +156,6 @@ def test_our_own_addresses(sender: str) -> None:
     assert reason(sender) == "sent by ourselves"
 
 
-def test_the_null_sender() -> None:
-    assert reason("<>") == "null return path"
-
-
-def test_a_report_in_bytes() -> None:
-    raw = b"From: x@example.org\nContent-Type: multipart/report; boundary=b\n\n--b\n\nfailed\n--b--\n"
-    assert no_reply_reason(parse_email(raw), OWN) == "mail system report (multipart/report)"
-
-
-def test_without_own_addresses() -> None:
-    assert no_reply_reason(parse_email(b"From: support@example.com\n\nx"), frozenset()) is None
-
-
-def test_a_text_of_a_ticket_system() -> None:
-    text = "Thank you for contacting us. We have received your request and will get back to you within two days."
-    assert reason(body=text, subject="Re: My drill") == "text of an automatic reply"
-
-
 def test_a_quoted_text_of_a_ticket_system_says_nothing() -> None:
     text = "It still leaks.\n\nOn 3 May 2026, Desk wrote:\n> This is an automated message.\n> Please do not reply."
     assert reason(body=text, subject="Re: Your request has been received") is None
@@ -190,11 +172,6 @@ FORM_TEXT = "This message was generated automatically.\n\nMy drill is broken."
 
 def test_a_trusted_form_speaks_for_who_filled_it_in() -> None:
     assert reason("noreply@shop.example", "Message received", FORM_TEXT, FORMS, **FORM_HEADERS) is None
-
-
-@pytest.mark.parametrize("sender", ["noreply@other.example", "forms@other.example"])
-def test_another_form_does_not(sender: str) -> None:
-    assert reason(sender, forms=FORMS, **FORM_HEADERS) is not None
 
 
 @pytest.mark.parametrize("sender", ["noreply@other.example", "support@example.com"])

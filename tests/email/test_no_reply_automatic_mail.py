@@ -47,12 +47,6 @@ def test_who_wrote_a_mail(mail: dict[str, str], expected: str | None) -> None:
     assert reason(mail["subject"], mail["text"]) == expected
 
 
-@pytest.mark.parametrize("text", ["", " \n ", "?", "reply", "automatic", "...", "---", "[]"])
-def test_texts_that_say_nothing(text: str) -> None:
-    assert not is_automatic_text(text)
-    assert not is_automatic_subject(text)
-
-
 HOSTILE = [
     *(
         "this is an automated ",
@@ -87,14 +81,6 @@ def test_200_kb_of_anything_is_read_in_linear_time(piece: str) -> None:
     is_automatic_text(text.removeprefix("automatic reply "))
     is_automatic_subject(text[:1_000])
     assert time.process_time() - started < 5  # milliseconds, unless a pattern backtracks without bound
-
-
-@given(
-    st.lists(st.sampled_from([*HOSTILE, "I ", "SN12345", ". ", "received", "?"]), max_size=20).map("".join) | st.text()
-)
-def test_no_text_breaks_the_rule(text: str) -> None:
-    assert is_automatic_text(text) in (True, False)
-    assert is_automatic_subject(text) in (True, False)
 
 
 @given(st.text(max_size=200))

@@ -62,12 +62,6 @@ def test_the_phrases_of_all_languages_stand_together_once() -> None:
     assert {"und", "and", "et"} < set(alternatives("and").split("|"))
 
 
-def test_a_header_line_means_the_same_in_every_language() -> None:
-    keys: tuple[QuotationKey, ...] = ("from", "date", "to", "subject")
-    uses = [(label, key) for key in keys for label in phrases_of(key)]
-    assert len(uses) == len(dict(uses))
-
-
 def test_a_line_break_is_a_bar_and_quotes_keep_blanks(tmp_path: Path) -> None:
     text = '# Klingon\n\nverbs: "a "|b\n  c|d\nITEM: x|y{SEP}z\npromises:\n  (?:one {ITEM}\n    two)\n  three\n'
     (tmp_path / "tlh.txt").write_text(text)

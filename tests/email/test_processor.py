@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from mocked_desk import VALID, Desk, desk, mail
 from shipped_instructions import InstructionFolder
 
-from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult
+from guarantee_email_agent.email.processor_models import ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.mocks import MockAnthropicClient
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock
-from guarantee_email_agent.utils.errors import LLMError
 
 # The way of a mail -------------------------------------------------------------------------------------------------
 
@@ -61,16 +60,6 @@ def test_the_ticket_says_what_is_known() -> None:
         "ticket_id": "MOCK-TICKET-001",
     }
     assert dict(result.ticket_fields).items() <= ticket.items()
-
-
-def test_the_reply_holds_the_facts_and_the_ticket_number() -> None:
-    agent = desk()
-    agent.process(mail())
-
-    body = agent.sent[0]["body"]
-    for text in ("warranty is valid", "SN12345", "2031-02-03", "fully covered", "MOCK-TICKET-001"):
-        assert text in body
-    assert "{" not in body
 
 
 def test_the_reply_goes_to_the_bare_address_of_the_sender_alone() -> None:
@@ -148,13 +137,6 @@ def test_every_other_mail_is_answered_without_a_ticket(body: str, warranty: Mapp
     assert len(agent.sent) == 1
 
 
-@pytest.mark.parametrize("body", ["My dryer is broken.", "SN12345 and SN67890 are broken.", "Where is my order?"])
-def test_the_warranty_system_is_asked_about_one_serial_number_only(body: str) -> None:
-    agent = desk()
-    agent.process(mail(body))
-    assert agent.asked == []
-
-
 def test_a_mail_from_a_machine_is_done_without_a_word() -> None:
     agent = desk()
 
@@ -163,28 +145,6 @@ def test_a_mail_from_a_machine_is_done_without_a_word() -> None:
     assert (result.success, result.scenario_used, result.email_sent) == (True, "no-reply", False)
     assert result.skip_reason
     assert (agent.sent, agent.tickets, agent.asked, agent.mocks["anthropic"].requests) == ([], [], [], [])
-
-
-def test_our_own_mail_is_not_answered() -> None:
-    agent = desk()
-    agent.policy = AnswerPolicy(own_addresses=frozenset({"service@example.com"}))
-
-    result = agent.process(mail(**{"from": "Service@example.com"}))
-
-    assert result.skip_reason
-    assert agent.sent == []
-
-
-def test_raw_bytes_are_a_mail_too() -> None:
-    agent = desk()
-    raw = (
-        b"From: Jane <jane@example.com>\r\nTo: service@example.com\r\nSubject: My dryer\r\n"
-        b"Message-ID: <m1@example.com>\r\n\r\nMy dryer with serial number SN12345 is broken.\r\n"
-    )
-
-    result = agent.process(raw)
-
-    assert (result.success, result.message_id, agent.sent[0]["to"]) == (True, "<m1@example.com>", "jane@example.com")
 
 
 def test_the_model_is_asked_with_the_settings_given() -> None:
@@ -256,13 +216,6 @@ def test_a_mail_without_a_usable_sender_fails_when_it_is_read(sender: object) ->
     assert (result.success, result.failed_step, result.message_id) == (False, "parse", "<m1@example.com>")
     assert result.error_message
     assert agent.sent == []
-
-
-@pytest.mark.parametrize("raw", [None, "From: jane@example.com", 7, [], b"", {}])
-def test_what_is_no_mail_fails_when_it_is_read(raw: object) -> None:
-    result = desk().process(raw)
-    assert (result.success, result.failed_step) == (False, "parse")
-    assert str(result.error_code).startswith("email_")
 
 
 def test_spoiled_instructions_stop_the_mail(tmp_path: Path) -> None:
@@ -411,43 +364,6 @@ def test_whatever_else_a_model_writes_beside_its_choice_is_not_read() -> None:
     assert body == sent_body(desk(choices(["sorry-it-fails"])))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "objection"),
-    [
-        (["pay-now"], "It held an id that was not offered."),
-        (["thanks", "sorry-it-fails"], "It held two sentences of one group."),
-        ("thanks", "The input of the call does not fit the tool's schema."),
-    ],
-)
-def test_a_wrong_choice_gets_one_more_try_with_the_objection(wrong: Any, objection: str) -> None:
-    llm = choices(wrong, ["sorry-it-fails"])
-    assert "We are sorry" in sent_body(desk(llm))
-
-    first, second = llm.asked_for("choose_sentences")
-    assert "objections" not in first
-    assert objection in second
-
-
-def test_an_id_named_twice_is_one_choice() -> None:
-    assert sent_body(desk(choices(["thanks", "thanks"]))) == reply_without_a_choice()
-
-
-def test_a_model_is_asked_for_ids_of_the_sentences_offered_and_for_nothing_else() -> None:
-    llm = choices([])
-    desk(llm).process(mail())
-    (schema,) = [
-        request["tools"][0]["input_schema"]
-        for request in llm.requests
-        if request["tool_choice"]["name"] == "choose_sentences"
-    ]
-    assert schema["additionalProperties"] is False
-    assert schema["properties"].keys() == {"ids"}
-    assert schema["properties"]["ids"]["items"]["enum"] == [
-        *("thanks", "sorry-it-fails-again", "sorry-it-fails", "what-the-team-decides", "keep-the-device"),
-        *("add-anything", "add-photo"),
-    ]
-
-
 def test_where_a_reply_leaves_no_choice_no_model_is_asked(folder: InstructionFolder) -> None:
     path = folder.scenario("missing-info")
     text = path.read_text(encoding="utf-8")
@@ -527,18 +443,6 @@ def test_a_triage_in_another_shape_is_asked_for_once_more_and_then_fails(triage:
     assert agent.sent == []
 
 
-def test_an_answer_through_another_tool_or_in_words_fails() -> None:
-    in_words = Message("msg", "scripted", (TextBlock("The topic is warranty."),), "end_turn")
-    llm = UntruthfulModel(record_triage=[in_words, tool_call("choose_sentences", {"ids": []})])
-    assert desk(llm).process(mail()).error_code == "llm_wrong_shape"
-
-
-def test_a_model_that_fails_stops_the_mail() -> None:
-    overloaded = LLMError("The model is overloaded. Try again later", "llm_overloaded")
-    result = desk(UntruthfulModel(record_triage=[overloaded])).process(mail())
-    assert (result.failed_step, result.error_code) == ("triage", "llm_overloaded")
-
-
 def test_a_thousand_serial_numbers_from_a_model_are_cut_short() -> None:
     numbers = [f"SN{number:05}" for number in range(1_000)]
     assert desk(triage(*numbers)).process(mail(" ".join(numbers))).scenario_used == "graceful-degradation"
@@ -584,16 +488,6 @@ def test_a_hostile_sender_adds_no_recipient(sender: str) -> None:
         assert sent["to"].count("@") == 1
         assert sent["to"].isprintable()
         assert " " not in sent["to"]
-
-
-@pytest.mark.parametrize(
-    "header", ["<m1@example.com>\r\nBcc: all@example.com", "<a b>\n<c>", "m1\x00", "<" + "x" * 5_000 + ">"]
-)
-def test_a_hostile_message_id_adds_no_header(header: str) -> None:
-    agent = desk()
-    agent.process(mail(message_id=header, headers={"References": header, "In-Reply-To": header}))
-    for name in ("in_reply_to", "references", "message_id"):
-        assert agent.sent[0][name].isprintable()
 
 
 @pytest.mark.parametrize(

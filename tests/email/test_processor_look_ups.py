@@ -57,15 +57,6 @@ def process(
     return asyncio.run(processor.process_email(mail | {"message_id": "<m1@example.com>"})), mocks
 
 
-def test_the_number_is_looked_up_and_told() -> None:
-    orders = Orders(SHIPPED)
-    result, mocks = process(orders, "Where is order AB-10001?")
-    assert (result.look_up, result.number, result.status) == ("orders", "AB-10001", "shipped")
-    assert orders.asked == ["AB-10001"]
-    assert mocks["warranty"].calls == []
-    assert "AB-10001 is on its way with Parcel Post" in mocks["gmail"].sent_emails[0]["body"]
-
-
 @pytest.mark.parametrize(
     ("answer", "code"),
     [

@@ -116,33 +116,11 @@ class TestConversations:
         agent, result = follow_up("SN12345", thread(scenario, None))
         assert (result.scenario_used, result.email_sent, agent.asked) == ("valid-warranty", True, ["SN12345"])
 
-    @pytest.mark.parametrize(
-        ("body", "serial_number"),
-        [
-            ("Seriennummer: SN 12345", "SN12345"),
-            ("Serial number: 4C 7719 0033 X", "4C77190033X"),
-            ("Serial number: sn-54321\n\n> We do not know SN12345.", "SN-54321"),
-        ],
-    )
-    def test_it_may_be_spelled_with_blanks(self, body: str, serial_number: str) -> None:
-        agent, result = follow_up(body, thread("invalid-warranty", None))
-        assert (result.hand_over_reasons, agent.asked) == ((), [serial_number])
-
-    def test_it_may_stand_in_a_new_subject(self) -> None:
-        agent = desk()
-        agent.history = History(thread("missing-info", None))
-        agent.process(mail("", subject="Serial number SN12345", headers=ANSWERS_US))
-        assert agent.asked == ["SN12345"]
-
     @pytest.mark.parametrize("body", ["But it is sn 12345!", "Serial number: 12345"])
     def test_a_number_that_our_reply_named_is_none_in_another_spelling(self, body: str) -> None:
         quoted = "\n\n> We looked for the serial number SN12345,\n> but it is not in our records."
         agent, result = follow_up(body + quoted, thread("invalid-warranty", None))
         assert (result.hand_over_reasons, agent.asked) == (("follow-up",), [])
-
-    def test_a_question_of_the_earlier_version_is_known_by_its_spelling_in_the_ledger(self) -> None:
-        _, result = follow_up("SN12345", thread("missing_info", None))
-        assert (result.scenario_used, result.email_sent) == ("valid-warranty", True)
 
     @pytest.mark.parametrize(
         ("body", "number"),
@@ -153,23 +131,11 @@ class TestConversations:
         assert (result.scenario_used, agent.asked) == ("valid-warranty", [number])
 
     @pytest.mark.parametrize(
-        "body", ["Call me at 0151 23456789", "I bought it on 2024-05-17", "Order number: 4711-0815"]
-    )
-    def test_any_other_number_is_still_none(self, body: str) -> None:
-        agent, result = follow_up(body, thread("missing-info", None))
-        assert (result.scenario_used, agent.asked) == ("hand-over", [])
-
-    @pytest.mark.parametrize(
         "body", ["I cannot find it.", "SN12345 or SN54321", "Sure!\n\n> Hello\n> My serial number is SN12345"]
     )
     def test_what_is_no_answer_to_our_question_is_handed_over(self, body: str) -> None:
         agent, result = follow_up(body, thread("missing-info", None))
         assert (result.hand_over_reasons, agent.sent) == (("follow-up",), [])
-
-    def test_a_number_that_our_reply_named_is_no_answer(self) -> None:
-        body = "But it is SN12345!\n\n> We looked for the serial number SN12345,\n> but it is not in our records."
-        agent, result = follow_up(body, thread("invalid-warranty", None))
-        assert (result.hand_over_reasons, agent.asked) == (("follow-up",), [])
 
     def test_a_second_follow_up_is_handed_over_whatever_it_says(self) -> None:
         _, result = follow_up("SN12345", thread("missing-info", None, follow_ups=1))
@@ -186,11 +152,6 @@ class TestConversations:
         agent.history = History(thread())
         result = agent.process(mail("Meanwhile it caught fire!", headers=ANSWERS_US), 1003.0)
         assert (result.scenario_used, result.hand_over_reasons, agent.sent) == ("hand-over", ("fire",), [])
-
-    def test_a_mail_that_names_an_unknown_reply_is_a_first_mail(self) -> None:
-        agent = desk()
-        agent.history = History(None)
-        assert agent.process(mail(headers=ANSWERS_US)).email_sent
 
     def test_a_note_that_cannot_be_added_fails_the_mail_for_another_try(self) -> None:
         agent = desk(ticketing={"error": "unavailable"})
@@ -284,12 +245,6 @@ class TestLimits:
             for key in (admission.sender_key, admission.text_key or "")
         )
 
-    def test_what_is_handed_over_anyway_is_not_counted(self) -> None:
-        agent = desk()
-        agent.history = history = History()
-        agent.process(mail("SN12345 caught fire"))
-        assert history.admissions == []
-
 
 class TestSenders:
     NEUTRAL = AnswerPolicy(sender_check="neutral", authserv_id="mx.example.com")
@@ -315,12 +270,6 @@ class TestSenders:
         result = agent.process(mail())
         assert (result.hand_over_reasons, agent.sent) == (("unverified-sender",), [])
 
-    def test_forged_results_prove_nothing(self) -> None:
-        agent = desk()
-        agent.policy = self.NEUTRAL
-        forged = {"Authentication-Results": "mx.attacker.org; dmarc=pass header.from=example.com"}
-        assert agent.process(mail(headers=forged)).scenario_used == "unverified-sender"
-
     @pytest.mark.parametrize(
         ("owner", "scenario"), [("JANE@example.com", "valid-warranty"), ("o@x.org", "unverified-sender")]
     )
@@ -344,11 +293,6 @@ class TestSenders:
         agent.process(mail(**form))
         assert [reply["to"] for reply in agent.sent] == ["buyer@example.org"]
         assert [ticket["customer_email"] for ticket in agent.tickets] == ["buyer@example.org"]
-
-    def test_any_other_reply_to_is_ignored(self) -> None:
-        agent = desk()
-        agent.process(mail(headers={"Reply-To": "victim@example.org"}))
-        assert [reply["to"] for reply in agent.sent] == ["jane@example.com"]
 
     @pytest.mark.parametrize("form", ["form@shop.example", "noreply@shop.example"])
     @pytest.mark.parametrize("sender_check", ["neutral", "hold"])

@@ -155,12 +155,6 @@ def test_without_a_header_or_a_configured_name_nobody_is_verified() -> None:
     assert verdict("spf=pass smtp.mailfrom=example.com; dmarc=pass header.from=example.com") == "unverified"
 
 
-def test_other_headers_of_that_kind_are_not_read() -> None:
-    raw = {"from": "jane@example.com", "subject": "x", "body": "x", "received": "", "message_id": "1"}
-    headers = dict.fromkeys(("ARC-Authentication-Results", "X-Authentication-Results", "Authentication-Result"), PASS)
-    assert sender_verdict(parse_email(raw | {"headers": headers}), OURS) == "unverified"
-
-
 @pytest.mark.parametrize(
     "sender",
     [
@@ -193,13 +187,6 @@ def test_what_is_no_public_domain_is_never_verified(domain: str) -> None:
 def test_several_from_headers(froms: tuple[str, str]) -> None:
     lines = "\n".join(f"From: {value}" for value in froms)
     assert verdict_of_bytes(f"Authentication-Results: {PASS}\n{lines}") == "unverified"
-
-
-def test_a_display_name_that_looks_like_an_address_changes_nothing() -> None:
-    assert verdict(PASS, sender='"ceo@bank.example" <jane@example.com>') == "verified"
-    assert (
-        verdict_of_bytes(f'Authentication-Results: {PASS}\nFrom: "ceo@bank.example" <jane@example.com>') == "verified"
-    )
 
 
 def test_a_folded_header() -> None:
@@ -246,31 +233,10 @@ def test_a_header_that_was_cut_proves_nothing(filler: str) -> None:
     assert verdict(f"{OURS} {filler}", PASS) == "unverified"
 
 
-def test_deep_comments_and_many_results_within_the_limit_are_read() -> None:
-    assert verdict(f"{PASS} {'(' * 4_000}{')' * 4_000}") == "verified"
-    assert verdict(f"{OURS}{'; a=b' * 1_500}; dmarc=pass header.from=example.com") == "verified"
-
-
-def test_deep_comments_and_many_results_beyond_it_break_nothing() -> None:
-    assert parse_authentication_results("x " + "(" * 100_000) is None
-    found = parse_authentication_results("x" + "; a=b c.d=e" * 10_000)
-    assert found is not None
-    assert len(found.results) == 10_000
-
-
 def test_so_many_headers_that_some_were_left_out() -> None:
     headers = f"Authentication-Results: {PASS}\nFrom: jane@example.com\n" + "X: y\n" * 2_000 + "From: x@evil.example"
     assert verdict_of_bytes(headers) == "unverified"
     assert verdict(*["other.example; none"] * 900, PASS) == "unverified"
-
-
-def test_the_parts_of_a_header() -> None:
-    found = parse_authentication_results(
-        'A.example 1 (v); DKIM/1 = pass reason="a \\"b\\"" (c) header.i=@x.example; none'
-    )
-    assert found is not None
-    assert found.authserv_id == "A.example"
-    assert found.results == (MethodResult("dkim", "pass", (("reason", 'a "b"'), ("header.i", "@x.example"))),)
 
 
 WORDS = st.from_regex(r"[a-z][a-z0-9-]{0,8}[a-z0-9]", fullmatch=True).filter(lambda word: word != "none")

@@ -41,7 +41,6 @@ def files(agent: str) -> set[str]:
 
 def test_our_own_agent_is_the_program() -> None:
     assert not any(follow_agent(None))
-    assert not any(follow_agent("own"))
 
 
 def test_a_url_tells_nothing_of_what_answers() -> None:

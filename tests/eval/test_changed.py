@@ -20,8 +20,7 @@ from guarantee_email_agent.eval import verdict_inputs
 from guarantee_email_agent.eval.stale import find_stale, print_stale
 from guarantee_email_agent.runlog.records import Input
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.views.result_view import json_result
-from guarantee_email_agent.runlog.views.run_view import json_run_report, print_run
+from guarantee_email_agent.runlog.views.result_view import json_result, json_run_report, print_run
 from guarantee_email_agent.utils.errors import AgentError
 from guarantee_email_agent.utils.terminal import Terminal
 
@@ -66,7 +65,7 @@ def test_what_is_unchanged_does_not_run_and_is_told_as_if_it_had(
         assert (run.id, run.outcome, run.total, run.passed, run.mails) == ("run-3", "failed", 3, 2, 1)
         assert [each.position for each in store.results(run)] == [1, 2, 3]
         for before, now in zip(suite.results("run-2"), store.results(run), strict=True):
-            assert store.transcript(before) == store.transcript(now)
+            assert store.transcript(before) == store.transcript(now)._replace(taken_over="")
             assert store.checks(before) == store.checks(now)
             assert before.step_ms == now.step_ms
 
@@ -164,6 +163,14 @@ def test_an_invalid_file_is_read_again(suite: KeptSuite) -> None:
         ("failed", "run-2"),
         ("invalid", None),
     ]
+
+
+def test_a_file_whose_name_another_folder_got_too_is_not_taken_over(suite: KeptSuite) -> None:
+    copy = suite.folder / "more" / "valid_warranty_001.yaml"
+    copy.parent.mkdir()
+    copy.write_bytes((suite.folder / copy.name).read_bytes())
+    assert suite.run(changed=True) == 4
+    assert [each.name for each in suite.results() if each.verdict == "invalid"] == ["valid_warranty_001"] * 2
 
 
 def test_more_repetitions_than_there_were_run_anew(suite: KeptSuite) -> None:

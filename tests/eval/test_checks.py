@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from guarantee_email_agent.eval.checks import (
     find_phrase,
     unobservable_output,
 )
-from guarantee_email_agent.eval.models import EvalExpectedOutput, ExpectedAnswer, ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.models import EvalExpectedOutput, ExpectedAnswer
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.records import Check
@@ -41,14 +40,6 @@ def expected(**changes: Any) -> EvalExpectedOutput:
 
 
 class TestMatches:
-    def test_what_is_expected_passes(self) -> None:
-        wanted = expected(
-            response_body_contains=["warranty is valid", "2025-12-31"],
-            response_body_excludes=["expired"],
-            ticket_fields={"serial_number": "SN12345"},
-        )
-        assert wanted.matches(GOOD) == (True, [])
-
     def test_lists_and_tuples_serve_alike(self) -> None:
         for phrases in (["valid"], ("valid",)):
             (failure,) = expected(response_body_contains=phrases, response_body_excludes=phrases).matches(GOOD)[1]
@@ -141,15 +132,6 @@ class TestMatches:
             "scenario_instruction_used: another instruction was used",
             "processing_time_ms: took too long",
         ]
-
-    def test_a_failure_says_what_was_expected_and_what_came(self) -> None:
-        actual = {**GOOD, "response_body": "Thank you for your message."}
-        (failure,) = expected(response_body_contains=["serial number"]).matches(actual)[1]
-        assert failure == (
-            "response_body_contains: missing phrase 'serial number'\n"
-            "  expected: 'serial number'\n"
-            "  actual:   'Thank you for your message.'"
-        )
 
     def test_a_long_reply_is_cut(self) -> None:
         (failure,) = expected(response_body_contains=["absent"]).matches({**GOOD, "response_body": "word " * 999})[1]
@@ -249,14 +231,19 @@ class TestMatches:
 
     @pytest.mark.parametrize(
         ("found", "passes"),
-        [("5", True), (5, True), ("5\u200b", True), ("5 ", False), ("05", False), (None, False), (True, False)],
+        [
+            ("5", True),
+            (5, True),
+            ("5\u200b", True),
+            ("**5**", True),
+            ("5 ", False),
+            ("05", False),
+            (None, False),
+            (True, False),
+        ],
     )
     def test_ticket_fields_are_compared_as_text(self, found: object, passes: bool) -> None:
         assert expected(ticket_fields={"count": "5"}).matches({**GOOD, "ticket_fields": {"count": found}})[0] is passes
-
-    def test_spelling_of_a_ticket_field_does_not_matter(self) -> None:
-        ticket = {"subject": "It\u2019s  **broken** \u2013 again"}
-        assert expected(ticket_fields={"subject": "it's broken - again"}).matches({**GOOD, "ticket_fields": ticket})[0]
 
     @pytest.mark.parametrize("fields", [None, "text", []])
     def test_a_ticket_that_is_no_mapping_has_no_fields(self, fields: object) -> None:
@@ -295,23 +282,6 @@ class TestPassedChecks:
         ]
 
     @pytest.mark.parametrize(
-        ("change", "name"),
-        [
-            ({"email_sent": False}, "email_sent"),
-            ({"response_body": "It expired"}, "response_body_contains"),
-            ({"ticket_created": False}, "ticket_created"),
-            ({"ticket_fields": {}}, "ticket_fields"),
-            ({"scenario_used": None}, "scenario_instruction_used"),
-        ],
-    )
-    def test_a_failed_one_stands_in_its_place_with_its_reason(self, change: dict[str, Any], name: str) -> None:
-        found = self.WANTED.checks(GOOD | change)
-        assert [each.name for each in found] == [each.name for each in self.WANTED.checks(GOOD)]
-        failed = [each for each in found if not each.passed]
-        assert name in {each.name for each in failed}
-        assert all(each.reason for each in failed)
-
-    @pytest.mark.parametrize(
         ("body", "shown"),
         [
             (
@@ -328,21 +298,12 @@ class TestPassedChecks:
         assert "warranty is valid" in str(found.actual)
 
 
-class TestCheck:
-    def test_text_with_and_without_a_comparison(self) -> None:
-        assert str(Check("agent", "stopped")) == "agent: stopped"
-        assert str(Check("email_sent", "2 mails", "1", "2")) == "email_sent: 2 mails\n  expected: 1\n  actual:   2"
-
-
 class TestWhatHoldsForEveryScenario:
     def test_recipients(self) -> None:
-        assert list(check_recipients("jane@example.com", ["Jane@Example.com"])) == []
-        assert list(check_recipients(None, ["anybody@example.net"])) == []
-        assert [check.reason for check in check_recipients("jane@example.com", ["a@example.net"] * 2)] == [
-            "2 mails were sent",
-            "a mail went to somebody else",
-            "a mail went to somebody else",
-        ]
+        assert list(check_recipients("email_sent", "jane@example.com", ["Jane@Example.com"])) == []
+        assert list(check_recipients("email_sent", None, ["anybody@example.net"])) == []
+        found = check_recipients("email_sent", "jane@example.com", ["a@example.net"] * 2)
+        assert [check.reason for check in found] == ["2 mails were sent", *["a mail went to somebody else"] * 2]
 
     def test_a_report_that_differs(self) -> None:
         report = ProcessingResult(True, "m", email_sent=True, response_body="Hello")
@@ -366,173 +327,6 @@ class TestWhatHoldsForEveryScenario:
         found = [] if check is None else [Check(check, "stopped in step draft: no answer")]
         assert list(check_completed(report, others_failed)) == found
         assert list(check_completed(ProcessingResult(True, "m"), others_failed=True)) == []
-
-
-def call(tool: str, **arguments: object) -> dict[str, Any]:
-    return {"server": "orders", "tool": tool, "arguments": arguments}
-
-
-def failures_of(made: list[dict[str, Any]], **changes: Any) -> list[str]:
-    return expected(**changes).matches({**GOOD, "calls": made})[1]
-
-
-class TestCalls:
-    def test_a_call_with_more_arguments_than_expected_passes(self) -> None:
-        wanted = ExpectedCall("orders", "get_order", {"id": "A"})
-        assert failures_of([call("get_order", id="A", verbose=True)], calls=[wanted]) == []
-
-    def test_a_call_that_was_not_made_shows_what_was_called_instead(self) -> None:
-        wanted = ExpectedCall("orders", "get_order", {"id": "A"})
-        (failure,) = failures_of([call("list_orders")], calls=[wanted])
-        assert failure == (
-            "calls: orders.get_order was not called\n"
-            "  expected: orders.get_order(id='A')\n"
-            "  actual:   orders.list_orders"
-        )
-
-    def test_a_call_with_other_arguments_shows_them(self) -> None:
-        wanted = ExpectedCall("orders", "get_order", {"id": "A"})
-        (failure,) = failures_of([call("list_orders"), call("get_order", id="B")], calls=[wanted])
-        assert failure == (
-            "calls: orders.get_order was not called with these arguments\n"
-            "  expected: orders.get_order(id='A')\n"
-            "  actual:   orders.get_order(id='B')"
-        )
-
-    def test_without_any_call(self) -> None:
-        (failure,) = failures_of([], calls=[ExpectedCall("orders", "get_order")])
-        assert failure.endswith("actual:   (no call)")
-
-    @pytest.mark.parametrize(
-        ("times", "made", "passes"),
-        [(None, 0, False), (None, 3, True), (0, 0, True), (0, 1, False), (2, 2, True), (2, 1, False), (2, 3, False)],
-    )
-    def test_how_often(self, times: int | None, made: int, passes: bool) -> None:
-        failures = failures_of([call("get_order")] * made, calls=[ExpectedCall("orders", "get_order", {}, times)])
-        assert (failures == []) is passes
-
-    @pytest.mark.parametrize(
-        ("wanted", "made", "passes"),
-        [
-            ([{}, {}], [{}], False),
-            ([{}, {}], [{}, {}], True),
-            ([{}, {"id": "A"}], [{"id": "A"}], False),
-            ([{}, {"id": "A"}], [{"id": "A"}, {"id": "B"}], True),  # the first is not to take A from the second
-        ],
-    )
-    def test_each_entry_wants_a_call_of_its_own(
-        self, wanted: list[dict[str, Any]], made: list[dict[str, Any]], passes: bool
-    ) -> None:
-        entries = [ExpectedCall("orders", "get_order", arguments) for arguments in wanted]
-        calls = [call("get_order", **arguments) for arguments in made]
-        assert (failures_of(calls, calls=entries) == []) is passes
-        if wanted[0] == wanted[1]:
-            often = [replace(entry, times=2) for entry in entries]
-            assert (failures_of(calls * 2, calls=often) == []) is passes
-
-    @pytest.mark.parametrize(
-        ("value", "wanted", "fits", "fits_loosely"),
-        [
-            (12345, "12345", False, True),
-            (True, "true", False, True),
-            (True, 1, False, False),
-            ([True], [1], False, False),
-            (None, None, True, True),
-            ({"ids": ["1", "2"]}, {"ids": [1, 2]}, False, True),
-            ('{"ids": [1]}', {"ids": ["1"]}, False, True),
-            (None, " Null", False, True),
-            ("NaN", "nan", False, True),
-            ("007", 7, False, False),
-            (1, 1.0, True, True),
-            ("Order A-1", {"contains": "order"}, False, True),
-            (123, {"contains": "12"}, False, True),
-            (["a", {"n": 1}], {"contains": {"n": 1}}, True, True),
-            ({"a": 1, "b": 2}, {"contains": {"a": 1}}, True, True),
-            ("A-12", {"matches": "^A-[0-9]+$"}, True, True),
-            (12, {"matches": "^12$"}, False, True),
-            (None, {"any": True}, True, True),
-            (9.994, {"approx": 9.99, "tolerance": 0.01}, True, True),
-            ("9.994", {"approx": 9.99, "tolerance": 0.01}, False, True),
-            (True, {"approx": 1, "tolerance": 1}, False, False),
-            (0.4, {"approx": 0.3, "tolerance": 0.1}, True, True),
-            (10**400, {"approx": 0.3, "tolerance": 0.1}, False, False),
-            ("1e999", {"approx": 0.3, "tolerance": 0.1}, False, False),
-            ("select  a,b from T;", {"sql": "SELECT a, b\nFROM t"}, True, True),
-            ("select 'x'", {"sql": "SELECT 'X'"}, False, True),
-            ("select ab", {"sql": "select a b"}, False, False),
-            ({"contains": "a"}, {"equals": {"contains": "a"}}, True, True),
-            ([{"id": "A-1"}], [{"id": {"contains": "A"}}], True, True),
-        ],
-    )
-    def test_arguments_and_matchers(self, value: object, wanted: object, fits: bool, fits_loosely: bool) -> None:
-        made = [call("find", x=value)]
-        assert (failures_of(made, calls=[ExpectedCall("orders", "find", {"x": wanted})]) == []) is fits
-        forbidden = [ForbiddenCall("orders", "find", {"x": wanted})]
-        assert (failures_of(made, never_called=forbidden) != []) is fits_loosely
-
-    @pytest.mark.parametrize(
-        ("order", "passes"), [("ab", True), ("xaxbx", True), ("ba", False), ("bab", True), ("aab", True)]
-    )
-    def test_the_order(self, order: str, passes: bool) -> None:
-        wanted = [ExpectedCall("orders", "a"), ExpectedCall("orders", "b")]
-        assert (failures_of([call(tool) for tool in order], calls=wanted, ordered=True) == []) is passes
-        assert failures_of([call(tool) for tool in order], calls=wanted) == []
-
-    def test_calls_in_another_order_are_shown(self) -> None:
-        wanted = [ExpectedCall("orders", "a", {}, 2), ExpectedCall("orders", "b")]
-        (failure,) = failures_of([call("a"), call("b"), call("a")], calls=wanted, ordered=True)
-        assert failure == (
-            "calls: made in another order\n"
-            "  expected: orders.a(), 2 times, orders.b()\n"
-            "  actual:   orders.a(), orders.b(), orders.a()"
-        )
-
-    def test_a_call_that_was_refused_fulfils_nothing(self) -> None:
-        refused = {**call("get_order", id="A"), "refused": "orders_invalid_argument: no"}
-        (failure,) = failures_of([refused], calls=[ExpectedCall("orders", "get_order", {"id": "A"})])
-        assert failure == (
-            "calls: orders.get_order was refused\n"
-            "  expected: orders.get_order(id='A')\n"
-            "  actual:   orders.get_order(id='A') (refused: orders_invalid_argument: no)"
-        )
-        once, never = (ExpectedCall("orders", "get_order", {}, times) for times in (1, 0))
-        assert failures_of([refused, call("get_order", id="A")], calls=[once]) == []
-        assert failures_of([refused], calls=[never]) != []
-        order = [ExpectedCall("orders", "a"), ExpectedCall("orders", "get_order")]
-        made = [refused, call("a"), call("get_order")]
-        assert failures_of(made, calls=order, ordered=True) == []
-        assert failures_of(made[::-1], calls=order, ordered=True) != []
-
-    def test_many_calls_are_cut(self) -> None:
-        (failure,) = failures_of([call("b")] * 5000, calls=[ExpectedCall("orders", "a")])
-        assert failure.endswith("orders.b, orders.b and 4990 more")
-
-
-class TestNeverCalled:
-    @pytest.mark.parametrize(
-        ("forbidden", "passes"),
-        [
-            (ForbiddenCall("orders", "cancel"), False),
-            (ForbiddenCall("orders"), False),
-            (ForbiddenCall("orders", "cancel", {"id": "A"}), False),
-            (ForbiddenCall("orders", "cancel", {"id": "a\u200b"}), False),
-            (ForbiddenCall("orders", "cancel", {"id": "B"}), True),
-            (ForbiddenCall("orders", "refund"), True),
-            (ForbiddenCall("mail"), True),
-        ],
-    )
-    def test_which_calls(self, forbidden: ForbiddenCall, passes: bool) -> None:
-        assert (failures_of([call("cancel", id="A")], never_called=[forbidden]) == []) is passes
-
-    def test_an_attempt_that_was_refused_counts(self) -> None:
-        refused = {**call("cancel", id="A"), "refused": "no"}
-        (failure,) = failures_of([refused], never_called=[ForbiddenCall("orders", "cancel")])
-        assert failure.endswith("actual:   orders.cancel(id='A') (refused: no)")
-
-    def test_the_call_is_shown(self) -> None:
-        assert failures_of([call("cancel", id="A")], never_called=[ForbiddenCall("orders")]) == [
-            "never_called: orders.cancel was called\n  expected: never orders.*()\n  actual:   orders.cancel(id='A')"
-        ]
 
 
 @pytest.mark.parametrize(

@@ -166,9 +166,6 @@ class TestAgent:
         evaluate(suite.folder, config=suite.config, agent=agent)
         assert seen == [before, before]
 
-    def test_our_own_over_mcp(self, suite: ScenarioFolder) -> None:
-        assert checks(evaluate(suite.folder, config=suite.config, agent="own")) == [[], ["response_body_contains"]]
-
     @pytest.mark.parametrize("agent", [7, "magic:wand"])
     def test_what_is_no_agent_is_refused(self, agent: Any, suite: ScenarioFolder) -> None:
         pytest.importorskip("mcp", reason="mcp is not installed: uv sync --group ci")

@@ -11,7 +11,7 @@ import pytest
 from scenario_folder import BUILT_IN, ScenarioFolder
 
 from guarantee_email_agent.eval.loader import EvalLoader
-from guarantee_email_agent.eval.mock_mail import raw_mail
+from guarantee_email_agent.eval.mock_stores import raw_mail
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.utils.errors import EvalError
@@ -143,9 +143,3 @@ def test_a_raw_mail_that_is_too_large_cannot_be_used(folder: ScenarioFolder) -> 
     with pytest.raises(EvalError, match=r"Mail cannot be used: valid_warranty_001\.eml: ") as caught:
         load(folder)
     assert caught.value.code == "eval_mail_unreadable"
-
-
-def test_our_agent_over_mcp_gets_the_same(folder: ScenarioFolder) -> None:
-    write(folder)
-    (result,) = folder.report(agent="own")["results"]
-    assert result["failures"] == []

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -11,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenario_folder import BUILT_IN, TEMPLATES
+from scenario_folder import BUILT_IN
 from shipped_instructions import InstructionFolder
 
 from guarantee_email_agent.config.settings import Config, InstructionSettings
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ProcessingResult
 from guarantee_email_agent.eval import runner as runner_module
-from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.mocks import (
     MockAnthropicClient,
     MockedServices,
@@ -88,11 +85,6 @@ def run(config: Config, case: EvalTestCase) -> EvalResult:
 # One scenario --------------------------------------------------------------------------------------------------------
 
 
-def test_a_scenario_that_does_as_expected_passes(config: Config, good: EvalTestCase) -> None:
-    result = run(config, good)
-    assert (result.passed, result.failures, result.test_case) == (True, [], good)
-
-
 def test_actual_output_is_what_the_mocks_captured(config: Config, good: EvalTestCase) -> None:
     actual = run(config, good).actual_output
 
@@ -139,30 +131,6 @@ def test_a_call_that_failed_is_captured_as_often_as_it_was_tried(config: Config,
     assert len(result.actual_output["calls"]) == 3
 
 
-def test_every_miss_is_listed(config: Config, good: EvalTestCase) -> None:
-    expected = EvalExpectedOutput(
-        False,
-        False,
-        "missing-info",
-        ("no such phrase",),
-        ("warranty is valid",),
-        ticket_fields={"priority": "high", "floor": "3"},
-    )
-
-    result = run(config, replace(good, expected_output=expected))
-
-    assert not result.passed
-    assert [failure.partition(":")[0] for failure in result.failures] == [
-        "email_sent",
-        "response_body_contains",
-        "response_body_excludes",
-        "ticket_created",
-        "ticket_fields",
-        "ticket_fields",
-        "scenario_instruction_used",
-    ]
-
-
 def test_a_service_that_fails_is_no_failure_where_it_is_expected(config: Config, timing_out: EvalTestCase) -> None:
     result = run(config, replace(timing_out, expected_output=EvalExpectedOutput(False, False, "none")))
     assert result.passed
@@ -204,12 +172,6 @@ def test_what_one_scenario_skips_does_not_count_for_one_that_runs_beside_it(
 
     first, other = asyncio.run(both())
     assert first.processing_time_ms >= 3_000 > other.processing_time_ms
-
-
-def test_a_scenario_that_takes_too_long_fails(config: Config, timing_out: EvalTestCase) -> None:
-    expected = replace(NOT_ANSWERED, scenario_instruction_used="none", processing_time_ms=2_999)
-    (failure, *_) = run(config, replace(timing_out, expected_output=expected)).failures
-    assert failure.startswith("processing_time_ms: took too long\n  expected: at most 2999")
 
 
 # Judging by what happened, not by what is said -----------------------------------------------------------------------
@@ -305,17 +267,17 @@ def test_a_crash_of_what_is_observed_fails_its_scenario_alone(
 def test_a_check_that_raises_fails_its_scenario_with_the_misses_of_the_others(
     config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def check_ticket_count(_tickets: int) -> None:
+    def check_single(*_: object) -> None:
         raise ValueError("no\nnumber")
 
-    monkeypatch.setattr(runner_module, "check_ticket_count", check_ticket_count)
+    monkeypatch.setattr(runner_module, "check_single", check_single)
     (result,) = asyncio.run(EvalRunner(config).run_suite([replace(good, expected_output=NOT_ANSWERED)]))
     assert [failure.partition("\n")[0] for failure in result.failures] == [
         "email_sent: a mail was sent",
         "ticket_created: a ticket was created",
-        "crash: check_ticket_count raised ValueError: no number",
+        "crash: check_single raised ValueError: no number",
     ]
-    assert "crash: check_ticket_count" in result.format_for_display()
+    assert "crash: check_single" in result.format_for_display()
 
 
 def test_the_sender_may_stand_in_brackets_and_in_another_case(config: Config, good: EvalTestCase) -> None:
@@ -431,28 +393,11 @@ def test_our_own_addresses_come_from_the_configuration(config: Config, good: Eva
 # Suites --------------------------------------------------------------------------------------------------------------
 
 
-def test_results_come_in_the_order_of_the_scenarios(config: Config, good: EvalTestCase) -> None:
-    cases = [replace(good, scenario_id=f"valid_warranty_{number:03}") for number in (3, 1, 2)]
-    results = asyncio.run(EvalRunner(config).run_suite(cases))
-    assert [result.test_case for result in results] == cases
-
-
 def test_nothing_reaches_from_one_scenario_to_the_next(config: Config, good: EvalTestCase) -> None:
     bad = replace(good, input=EvalInput(EMAIL, {"ticketing": {"error": "malformed"}, "warranty_api": VALID}))
     results = asyncio.run(EvalRunner(config).run_suite([good, bad, good]))
     assert [result.passed for result in results] == [True, False, True]
     assert results[0].actual_output["ticket_fields"] == results[2].actual_output["ticket_fields"]
-
-
-def test_a_suites_invalid_files_count_as_failures(config: Config, tmp_path: Path) -> None:
-    shutil.copy(TEMPLATES / "valid_warranty_001.yaml", tmp_path)
-    (tmp_path / "valid_warranty_002.yaml").write_text("scenario_id: [", encoding="utf-8")
-    results = asyncio.run(EvalRunner(config).run_suite(EvalLoader().discover_test_cases(tmp_path)))
-    assert [(result.passed, result.invalid) for result in results] == [(True, False), (False, True)]
-
-
-def test_a_repeated_scenario_passes_if_every_run_does(config: Config, good: EvalTestCase) -> None:
-    assert asyncio.run(EvalRunner(config).run_entry(good, repeat=3)).passed
 
 
 def test_a_repeated_scenario_fails_with_the_number_of_the_run(
@@ -474,14 +419,6 @@ def test_a_repeated_scenario_fails_with_the_number_of_the_run(
     assert len(runs) == 3  # how many fail tells a flaky scenario from a broken one
     assert result.failures
     assert all(failure.startswith("run 2 of 3: ") for failure in result.failures)
-
-
-def test_each_scenario_is_logged_by_its_id(
-    config: Config, good: EvalTestCase, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.INFO):
-        run(config, good)
-    assert "Executing eval: valid_warranty_001" in caplog.messages
 
 
 # A scenario's own judge ----------------------------------------------------------------------------------------------

@@ -132,20 +132,6 @@ def test_our_services_fail_as_the_scenario_says(
         assert len(mocks.tools.calls) == 1
 
 
-def test_a_call_that_is_never_answered_is_told_at_once(scenario: Scenario) -> None:
-    case = scenario(input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}))
-
-    async def call_and_wait() -> None:
-        silent = asyncio.Event()
-        mocks = ServedMocks(case, on_silence=silent.set)
-        calls = asyncio.create_task(mocks.servers["warranty"].dispatch("check_warranty", {"serial_number": "x"}))
-        await silent.wait()
-        assert not calls.done()
-        calls.cancel()
-
-    asyncio.run(call_and_wait())
-
-
 def test_a_server_that_only_the_scenario_knows(scenario: Scenario) -> None:
     mocks = served(scenario, orders={"get": [{"when": {"id": "A"}, "answer": {"status": "shipped"}}], "say": "Hi"})
     get, say = mocks.servers["orders"].declarations()

@@ -11,7 +11,7 @@ from scenario_folder import BUILT_IN, ScenarioFolder, broken, failing
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.utils.errors import ConfigurationError, EvalError, InstructionError
+from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
 
 
 @pytest.fixture
@@ -27,25 +27,6 @@ def suite(tmp_path: Path, config: Config) -> ScenarioFolder:
 # The gate ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_suite_that_passes_ends_in_0(suite: ScenarioFolder) -> None:
-    suite.write(1)
-    code, printed = suite.evaluate()
-    assert code == 0
-    assert "Running evaluation suite... (1 scenario)" in printed
-    assert "✓ valid_warranty_001: Customer with valid warranty requests status check" in printed
-    assert "Pass rate: 1/1 (100%)" in printed
-    assert "🎉 Eval passed! (≥99% threshold)" in printed
-
-
-def test_a_suite_below_the_threshold_ends_in_4(suite: ScenarioFolder) -> None:
-    suite.write(1)
-    suite.write(2, failing)
-    code, printed = suite.evaluate()
-    assert code == 4
-    assert "Pass rate: 1/2 (50.0%)" in printed
-    assert "⚠️  Eval failed (<99% threshold)" in printed
-
-
 def test_a_suite_just_at_the_threshold_passes(suite: ScenarioFolder) -> None:
     suite.write(1)
     suite.write(2, failing)
@@ -59,74 +40,7 @@ def test_an_empty_folder_is_a_pass_rate_of_0(suite: ScenarioFolder) -> None:
     assert "Pass rate: 0/0 (0.0%)" in printed
 
 
-def test_a_missing_folder_is_an_error(suite: ScenarioFolder, tmp_path: Path) -> None:
-    with pytest.raises(EvalError, match="does not exist") as caught:
-        suite.evaluate(directory=tmp_path / "nowhere")
-    assert caught.value.code == "eval_file_not_found"
-
-
-def test_bad_instructions_are_an_error_before_anything_is_printed(suite: ScenarioFolder, tmp_path: Path) -> None:
-    suite.write(1)
-    suite.config = replace(suite.config, instructions=replace(suite.config.instructions, main=tmp_path / "main.md"))
-    with pytest.raises(InstructionError):
-        suite.evaluate()
-
-
 # What is printed -----------------------------------------------------------------------------------------------------
-
-
-def test_passed_scenarios_come_first_and_failed_ones_with_their_reasons(suite: ScenarioFolder) -> None:
-    suite.write(1, failing)
-    suite.write(2)
-
-    _, printed = suite.evaluate()
-
-    lines = printed.splitlines()
-    assert lines[1].startswith("✓ valid_warranty_002")
-    assert lines[2] == "✗ valid_warranty_001: Customer with valid warranty requests status check - FAILED"
-    assert lines[3] == "    response_body_contains: missing phrase 'no such phrase'"
-    assert lines[4] == "      expected: 'no such phrase'"
-    assert lines[5].startswith("      actual:   'Hello, Thank you")
-
-
-def test_an_invalid_file_counts_and_is_named(suite: ScenarioFolder, caplog: pytest.LogCaptureFixture) -> None:
-    suite.write(1)
-    suite.write(2, broken)
-    code, printed = suite.evaluate()
-    assert code == 4
-    assert "Pass rate: 1/2 (50.0%)" in printed
-    assert "of which invalid files: 1" in printed
-    assert any(message.startswith("Invalid eval file: valid_warranty_002.yaml - ") for message in caplog.messages)
-
-
-def test_scenarios_run_in_the_order_of_their_files(suite: ScenarioFolder, caplog: pytest.LogCaptureFixture) -> None:
-    for number in (10, 2, 1):
-        suite.write(number)
-
-    with caplog.at_level(logging.INFO):
-        suite.evaluate()
-
-    assert [message for message in caplog.messages if message.startswith("Executing ") and "/" in message] == [
-        "Executing 1/3: valid_warranty_001",
-        "Executing 2/3: valid_warranty_002",
-        "Executing 3/3: valid_warranty_010",
-    ]
-
-
-def test_a_run_is_told_in_the_log(suite: ScenarioFolder, caplog: pytest.LogCaptureFixture) -> None:
-    suite.write(1)
-
-    with caplog.at_level(logging.INFO):
-        suite.evaluate()
-
-    messages = caplog.messages
-    assert messages[:3] == [
-        "Running in eval mode - using mocks",
-        "Using mocked integrations for eval",
-        "Discovered 1 eval test cases",
-    ]
-    assert "Executing eval: valid_warranty_001" in messages
-    assert any(message.startswith("Eval suite completed in ") and message.endswith("s") for message in messages)
 
 
 def test_harm_and_how_selective_the_agent_was_are_told(suite: ScenarioFolder) -> None:
@@ -215,7 +129,8 @@ def test_a_caution_curve_is_of_a_run_without_caution(suite: ScenarioFolder, monk
 
 
 @pytest.mark.parametrize(
-    "option", [{"agent": "own"}, {"baseline": "last"}, {"resume": ""}, {"last_failed": True}, {"fail_fast": True}]
+    "option",
+    [{"agent": "command:true"}, {"baseline": "last"}, {"resume": ""}, {"last_failed": True}, {"fail_fast": True}],
 )
 def test_a_caution_curve_is_of_a_whole_run(suite: ScenarioFolder, option: dict[str, Any]) -> None:
     suite.write(1)
@@ -243,9 +158,3 @@ def test_repeat_runs_each_scenario_as_often_and_counts_it_once(
         _, printed = suite.evaluate(repeat=3)
     assert caplog.messages.count("Executing eval: valid_warranty_001") == 3
     assert "Pass rate: 1/1 (100%)" in printed
-
-
-def test_a_report_that_cannot_be_written_is_an_error(suite: ScenarioFolder, tmp_path: Path) -> None:
-    suite.write(1)
-    with pytest.raises(ConfigurationError):
-        suite.evaluate(json_file=tmp_path / "nowhere" / "report.json")

@@ -10,8 +10,8 @@ import pytest
 from kept_suite import KeptSuite
 from scenario_folder import ROOT, broken, failing
 
+from guarantee_email_agent.eval.execution import OfflineRun
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.offline_run import OfflineRun
 from guarantee_email_agent.runlog.run_reader import RunStore
 
 

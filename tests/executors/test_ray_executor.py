@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from command_line import MODULE, TIMEOUT_S, environment, run_program
-from scenario_folder import BUILT_IN, ROOT, ScenarioFolder, broken, failing
+from scenario_folder import BUILT_IN, ScenarioFolder, broken, failing
 
 from guarantee_email_agent.executors import ray_executor
 from guarantee_email_agent.executors.ray_executor import RayExecutor
@@ -104,20 +104,6 @@ def test_runs_survive_the_loss_of_a_node_and_can_be_interrupted(tmp_path: Path, 
     assert "results are taken over" in resumed.stderr
     assert timeless(tmp_path / "resumed.json") == timeless(tmp_path / "here.json")
     assert stored(tmp_path)[1:] == [("failed", SCENARIOS, SCENARIOS, SCENARIOS, SCENARIOS)]
-
-    # An agent works on a task there, and a judge looks at what it did.
-    tasks, scripts = tmp_path / "tasks", ROOT / "tasks" / "_scripts"
-    tasks.mkdir()
-    (tasks / "check_digits").symlink_to(ROOT / "tasks" / "check_digits")
-    agent = ("--agent", "script", "--script", scripts)
-    solved = run_program(tmp_path, "solve", tasks, *agent, "--executor", "ray", "--no-store")
-    assert solved.returncode == 0, solved.stderr + solved.stdout
-    record = json.loads((tmp_path / "results" / "check_digits.json").read_bytes())
-    assert record["eval"]["passed"] is True
-    again = run_program(tmp_path, "solve", tasks, *agent, "--no-store")
-    assert "1 of them finished before" in again.stdout
-    graded = run_program(tmp_path, "grade", tasks, "--results", "results", "--executor", "ray", "--no-store")
-    assert graded.returncode == 0, graded.stderr + graded.stdout
 
 
 def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:

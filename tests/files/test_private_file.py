@@ -32,10 +32,6 @@ def replace(file: Path, text: str, room: int = 100) -> None:
         draft.commit(text)
 
 
-def test_a_file_of_its_owner_alone_is_read(secret: Path) -> None:
-    assert read_private_text(secret, 100) == "old"
-
-
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602])
 def test_a_file_that_others_may_use_is_refused(secret: Path, mode: int) -> None:
     secret.chmod(mode)
@@ -73,11 +69,6 @@ def test_what_is_made_is_for_its_owner_alone_whatever_the_umask(tmp_path: Path) 
     modes = {str(path.relative_to(tmp_path)): stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
     folders = dict.fromkeys(("a", "a/b", "a/b/c"), 0o700)
     assert modes == {"new": 0o600, "report": 0o600, "known": 0o644, **folders}
-
-
-def test_a_text_longer_than_the_room_is_written_whole(secret: Path) -> None:
-    replace(secret, "x" * 5000, room=10)
-    assert secret.read_text() == "x" * 5000
 
 
 def test_a_draft_that_is_not_committed_leaves_the_old_file_and_nothing_else(secret: Path, tmp_path: Path) -> None:

@@ -24,12 +24,6 @@ def test_content_becomes_text(tmp_path: Path, content: bytes, text: str) -> None
     assert read_text(tmp_path / "a.yaml", 1000) == text
 
 
-def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(InputFileError, match="the file does not exist") as caught:
-        read_text(tmp_path / "none.yaml", 1000)
-    assert caught.value.code == "document_not_found"
-
-
 def test_folder_named_like_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").mkdir()
     with pytest.raises(InputFileError, match="this is a folder, not a file"):
@@ -50,20 +44,6 @@ def test_unreadable_file(tmp_path: Path) -> None:
         read_text(file, 1000)
 
 
-def test_name_with_a_nul() -> None:
-    with pytest.raises(InputFileError, match="cannot be read"):
-        read_text("a\0b", 1000)
-
-
-def test_largest_size_is_accepted_and_one_more_byte_is_not(tmp_path: Path) -> None:
-    file = tmp_path / "a.yaml"
-    file.write_bytes(b"x" * 1000)
-    assert len(read_text(file, 1000)) == 1000
-    with pytest.raises(InputFileError, match="larger than 999 bytes") as caught:
-        read_text(file, 999)
-    assert caught.value.code == "document_too_large"
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -76,11 +56,6 @@ def test_another_encoding_is_named_with_its_place(tmp_path: Path, content: bytes
     (tmp_path / "a.yaml").write_bytes(content)
     with pytest.raises(InputFileError, match=message):
         read_text(tmp_path / "a.yaml", 1000)
-
-
-def test_a_file_is_written_whole(tmp_path: Path) -> None:
-    assert write_new_file(tmp_path / "a", b"new")
-    assert (tmp_path / "a").read_bytes() == b"new"
 
 
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
@@ -124,11 +99,6 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "main.md"
     path.write_text("before")
     return path
-
-
-def test_files_that_did_not_change_are_not_read_again(file: Path) -> None:
-    cache = cached(file)
-    assert cache.begin() == cache.begin() == "before"
 
 
 def _replaced(file: Path) -> None:

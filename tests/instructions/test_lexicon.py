@@ -35,7 +35,7 @@ def test_the_shipped_lexicon_can_be_read() -> None:
 
     assert lexicon.labelled.fullmatch("HT20491")
     assert lexicon.never.fullmatch("2024-05-17")
-    assert [hit.payload for hit in lexicon.labels.find(tokenize("serial number"))] == ["serial"]
+    assert lexicon.labels.find(tokenize("serial number"))[0].payload == "serial"
     assert {"no", "kein", "nie", "aucun", "ningun", "nessun", "geen"} <= lexicon.denials
 
 

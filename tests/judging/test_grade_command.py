@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-from elsewhere import Elsewhere
 from tasks_and_sandboxes import write_task
 
-from guarantee_email_agent.judging import grade_command as grade_command_module
 from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 
@@ -62,31 +59,6 @@ def test_every_task_and_every_record_counts_in_the_order_of_the_names(folders: F
     assert "instruction is the number 1" in reasons["c"]
     assert "e.json: a record is a JSON object" in reasons["e"]
     assert reasons["f"] == "there is no record f.json for this task"
-
-
-def test_judges_elsewhere_say_the_same(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = """
-import os, helper
-
-def test(result):
-    print(__file__)
-    with open(os.path.join(result["record_dir"], "f.outputs", "0001.txt")) as file:
-        return {"passed": file.read() == helper.WHOLE, "feedback": f"see {__file__}", "details": {"at": [__file__]}}
-"""
-    task = write_task(folders.tasks / "f", judge=judge)
-    (task / "helper.py").write_text("WHOLE = 'whole'\n")
-    (folders.records / "f.outputs").mkdir()
-    (folders.records / "f.outputs" / "0001.txt").write_text("whole")
-    (folders.records / "f.json").write_text("{}")
-    here = folders.grade()
-    monkeypatch.setattr(grade_command_module, "connected", lambda *_: nullcontext(Elsewhere()))
-    elsewhere = folders.grade(executor="ray")
-    for result in here + elsewhere:
-        result.pop("duration_ms", None)
-    assert elsewhere == here
-    assert elsewhere[-1]["eval"]["feedback"] == f"see {task / 'test.py'}"
-    options = GradeOptions(directory=task, validate=True, executor="ray")
-    assert grade_command(options, io.StringIO(), io.StringIO(), bytes) == 4
 
 
 def test_a_folder_of_records_that_is_not_there(folders: Folders) -> None:

@@ -52,19 +52,19 @@ def test_every_verdict_is_kept_with_what_the_judge_said(grading: KeptGrading) ->
     with RunStore(grading.file) as store:
         run = store.find_run("last")
         results = list(store.results(run))
-        judgements = [store.transcript(each).judgement for each in results]
+        first = store.transcript(results[0])
         (check,) = store.checks(results[0])
     assert (run.command, run.suite, run.outcome, run.exit_code) == ("grade", grading.tasks.as_posix(), "failed", 4)
     assert (run.planned, run.total, run.passed, run.failed) == (2, 2, 1, 1)
     assert run.id.startswith("20260118T100000-")
     assert [(each.name, each.verdict) for each in results] == [("seven", "failed"), ("six", "passed")]
-    assert judgements[0] == {
+    assert first.file == (grading.tasks / "seven" / "test.py").as_posix()
+    assert first.judgement == {
         "verdict": "failed",
         "feedback": "said 41",
         "details": {"n": 1},
         "error": None,
         "output": "looking\n",
-        "file": (grading.tasks / "seven" / "test.py").as_posix(),
     }
     assert (check.name, check.reason) == ("", "said 41")
 

@@ -13,7 +13,7 @@ from guarantee_email_agent.judging import record_reference
 from guarantee_email_agent.judging.inspect_log import find_inspect_samples
 from guarantee_email_agent.judging.record_files import Extent, RecordPlace, SingleRecordFile, find_records
 from guarantee_email_agent.judging.record_reference import converter, refer_to, with_record
-from guarantee_email_agent.runlog.stored_records import Transcript
+from guarantee_email_agent.runlog.records import CaseResult
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 RECORD = {
@@ -28,11 +28,12 @@ def single(file: Path, form: str = "") -> RecordPlace:
     return RecordPlace(SingleRecordFile(file, "count", converter(form)), Extent())
 
 
-def kept(place: RecordPlace, form: str = "") -> Transcript:
+def kept(place: RecordPlace, form: str = "") -> CaseResult:
     """As it comes out of a run store."""
     reference = refer_to(place, form)
     assert reference is not None
-    return Transcript(None, None, None, json.loads(json.dumps({"record": reference._asdict()})), {"verdict": "passed"})
+    trace = json.loads(json.dumps({"record": reference._asdict()}))
+    return CaseResult("six", 1, "passed", trace=trace, judgement={"verdict": "passed"})
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_the_samples_of_a_log_of_inspect_are_read_as_they_were(name: str) -> Non
     ],
 )
 def test_a_result_without_a_record_stays_as_it_is(trace: Any) -> None:
-    transcript = Transcript(None, None, None, trace, None)
+    transcript = CaseResult("six", 1, "passed", trace=trace)
     assert with_record(transcript) == transcript
 
 
@@ -137,7 +138,7 @@ def test_a_reference_that_somebody_made_up_shows_nothing(tmp_path: Path) -> None
     (tmp_path / "secret.json").write_text('{"task_result": "secret"}')
     values = {"number": 0, "start": 0, "length": 0, "form": "", "sha256": "00"}
     for file in (str(tmp_path / "secret.json"), "\0", "/dev/zero"):
-        shown = with_record(Transcript(None, None, None, {"record": {"file": file, **values}}, None))
+        shown = with_record(CaseResult("six", 1, "passed", trace={"record": {"file": file, **values}}))
         assert (shown.request, shown.response) == (None, None)
         assert shown.trace["problem"]
 

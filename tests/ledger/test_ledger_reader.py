@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import KEY, LOCATION, MAIL, RETRY_S, WRITES, claimed
+from ledgers import KEY, LOCATION, MAIL, WRITES, claimed
 from postgresql import LedgerSql
 from sqlalchemy import update
 
@@ -31,7 +31,7 @@ def test_mails_are_listed_the_newest_first_with_what_became_of_them(ledger: Ledg
     ledger.finish(claim, "drafted", "valid-warranty")
     ledger.finish(claimed(ledger, mail=OTHER, location="d4" * 16), "observed", "missing-info")
     with LedgerReader(ledger_location) as reader:
-        observed, drafted = reader.page(skip=0, limit=10)
+        observed, drafted = reader.outcomes(("observed", "drafted"), limit=10)[::-1]
         assert (observed.mail_key, observed.outcome, observed.reason) == (OTHER, "observed", "missing-info")
         assert (drafted.mail_key, drafted.outcome, drafted.ticket_id) == (MAIL, "drafted", "TICKET-1")
         assert (drafted.delivery, drafted.stage, drafted.attempts) == ("draft", "sent", 1)
@@ -42,28 +42,13 @@ def test_mails_are_listed_the_newest_first_with_what_became_of_them(ledger: Ledg
         ]
 
 
-def test_a_page_may_hold_one_outcome_or_what_is_not_finished(ledger: Ledger, ledger_location: str) -> None:
-    ledger.finish(claimed(ledger), "not_answered", "no_reply")
-    ledger.release(
-        claimed(ledger, mail=OTHER, location="d4" * 16), count_attempt=True, retry_after_s=RETRY_S, reason="timeout"
-    )
-    with LedgerReader(ledger_location) as reader:
-        assert [row.mail_key for row in reader.page("not_answered", skip=0, limit=10)] == [MAIL]
-        (waiting,) = reader.page(unfinished=True, skip=0, limit=10)
-        assert (waiting.mail_key, waiting.outcome, waiting.reason) == (OTHER, None, "timeout")
-        assert reader.page("unknown", skip=0, limit=10) == []
-        first, second = (reader.page(skip=skip, limit=1) for skip in (0, 1))
-        assert {first[0].mail_key, second[0].mail_key} == {MAIL, OTHER}
-        assert reader.page(skip=2, limit=1) == []
-
-
 def test_reading_waits_for_no_writer_and_shows_what_was_written_since(ledger: Ledger, ledger_location: str) -> None:
     with LedgerReader(ledger_location) as reader:
-        assert reader.page(skip=0, limit=10) == []
+        assert reader.unfinished(10) == []
         with ledger._database.write_transaction():
             assert reader.counts() == []
         claimed(ledger, location=LOCATION)
-        assert [row.owner for row in reader.page(skip=0, limit=10)] == ["one:1"]
+        assert [row.owner for row in reader.unfinished(10)] == ["one:1"]
 
 
 def test_nothing_can_be_written_through_it(ledger: Ledger, ledger_location: str) -> None:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
-import subprocess
 import sys
-import time
 from contextlib import aclosing
 from dataclasses import replace
-from email.utils import formatdate
 from typing import Any
 
 import pytest
 from messages_server import MessagesServer, Reply, answer, anthropic_config, error_reply, tool_call
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
-from guarantee_email_agent.llm.anthropic_client import AnthropicModel, deprecated_from
+from guarantee_email_agent.llm.anthropic_client import AnthropicModel
 from guarantee_email_agent.llm.api_client import MAX_WAIT_S
 from guarantee_email_agent.llm.rate_limit import RateLimiter
 from guarantee_email_agent.utils.clock import SkippingClock
@@ -54,7 +51,7 @@ class Waits(SkippingClock):
 def ask(config: Config, clock: SkippingClock | None = None, max_wait_s: float = MAX_WAIT_S, **changes: Any) -> Any:
     async def once() -> Any:
         waits = clock or SkippingClock()
-        limiter = RateLimiter.of(config.llm, waits, jitter=lambda: 0.0)
+        limiter = RateLimiter(waits, jitter=lambda: 0.0)
         async with aclosing(AnthropicModel.of(config, clock=waits, max_wait_s=max_wait_s, limiter=limiter)) as model:
             return await model.messages.create(**{**REQUEST, **changes})
 
@@ -75,19 +72,6 @@ def test_tool_call_arrives_with_its_tokens(server: MessagesServer) -> None:
     assert message.usage.cache_read_input_tokens == 7
 
 
-def test_parallel_tool_calls_arrive_in_their_order(server: MessagesServer) -> None:
-    server.replies = [answer({"type": "text", "text": "Two notes."}, note(1), note(2))]
-    message = ask(anthropic_config(server.url))
-    assert [block.type for block in message.content] == ["text", "tool_use", "tool_use"]
-    assert [block.id for block in message.content[1:]] == ["toolu_1", "toolu_2"]
-
-
-def test_refusal_is_an_answer(server: MessagesServer) -> None:
-    server.replies = [answer(stop_reason="refusal", stop_details={"type": "refusal", "explanation": "No."})]
-    message = ask(anthropic_config(server.url))
-    assert (message.stop_reason, message.content, message.stop_details.explanation) == ("refusal", [], "No.")
-
-
 def test_key_is_sent_to_the_configured_address(server: MessagesServer) -> None:
     server.replies = [answer()]
     ask(anthropic_config(server.url))
@@ -99,19 +83,6 @@ def test_temperature_is_sent_with_the_api_version_that_takes_one(server: Message
     ask(anthropic_config(server.url), temperature=0.0)
     assert server.requests[0]["temperature"] == 0.0
     assert server.headers[0]["anthropic-version"] == "2023-06-01"
-
-
-def test_without_temperature_nothing_of_it_is_sent(server: MessagesServer) -> None:
-    server.replies = [answer()]
-    ask(anthropic_config(server.url))
-    assert "temperature" not in server.requests[0]
-    assert server.headers[0]["anthropic-version"] > "2023-06-01"
-
-
-def test_tool_is_forced_as_asked(server: MessagesServer) -> None:
-    server.replies = [answer()]
-    ask(anthropic_config(server.url))
-    assert server.requests[0]["tool_choice"] == {"type": "tool", "name": "note"}
 
 
 def test_what_the_model_refuses_is_left_out_from_then_on(server: MessagesServer) -> None:
@@ -138,17 +109,14 @@ def test_what_the_model_refuses_is_left_out_from_then_on(server: MessagesServer)
     "reply",
     [
         error_reply(408),
-        error_reply(409),
         error_reply(429),
         error_reply(500),
-        error_reply(503),
         error_reply(529),
         Reply(b'{"id": "msg_1", "cont', length=500),
         Reply(b'{"id": "msg_1", "cont', length=500, resets=True),
         Reply(b'{"id": "msg_1", "cont'),
         Reply(b"<html>Bad gateway</html>", headers={"content-type": "text/html"}),
         Reply(b'{"id": "msg_1", "content": null}'),
-        Reply(b"[]"),
         Reply(b"[" * 100_000),
     ],
     ids=lambda reply: f"{reply.status} {reply.body[:12]!r}{' reset' if reply.resets else ''}",
@@ -172,21 +140,6 @@ def test_a_refusal_for_now_is_no_attempt_and_asked_again_by_nobody_else(server: 
     assert len(server.requests) == 13  # the SDK has retries of its own
 
 
-def test_a_pause_may_be_given_as_a_date(server: MessagesServer) -> None:
-    clock = Waits()
-    server.replies = [error_reply(429, retry_after=formatdate(time.time() + 200, usegmt=True)), answer()]
-    ask(anthropic_config(server.url), clock)
-    assert 100 < sum(clock.asked) <= 201
-
-
-@pytest.mark.parametrize("text", ["soon", "-5", "nan", "0"])
-def test_garbage_is_a_short_pause(server: MessagesServer, text: str) -> None:
-    clock = Waits()
-    server.replies = [error_reply(429, retry_after=text), error_reply(429, retry_after=text), answer()]
-    ask(anthropic_config(server.url), clock)
-    assert sum(clock.asked) == pytest.approx(3)
-
-
 def test_attempts_that_fail_count_also_between_refusals(server: MessagesServer) -> None:
     refused = error_reply(429, retry_after="1")
     server.replies = [refused, error_reply(500), refused, error_reply(500), error_reply(500), refused, answer()]
@@ -207,7 +160,7 @@ def test_clients_with_one_limiter_share_pauses_and_what_headers_tell(server: Mes
     told = {"anthropic-ratelimit-requests-limit": "60", "anthropic-ratelimit-requests-remaining": "1"}
     server.replies = [error_reply(429, retry_after="20"), replace(answer(), headers=told)]
     clock, config = Waits(), anthropic_config(server.url)
-    limiter = RateLimiter.of(config.llm, clock, jitter=lambda: 0.0)
+    limiter = RateLimiter(clock, jitter=lambda: 0.0)
 
     async def scene() -> list[float]:
         waited = []
@@ -221,13 +174,6 @@ def test_clients_with_one_limiter_share_pauses_and_what_headers_tell(server: Mes
     assert asyncio.run(scene()) == pytest.approx([20, 0, 1])
 
 
-def test_waits_longer_each_time_where_the_server_asks_nothing(server: MessagesServer) -> None:
-    server.replies = [error_reply(500)]
-    clock = Waits()
-    failure(anthropic_config(server.url), clock)
-    assert clock.asked == [0.5, 1.0]
-
-
 @pytest.mark.parametrize(("asked", "allowed"), [(20, {"max_wait_s": 15.0}), (3600, {})])
 def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer, asked: int, allowed: dict[str, float]) -> None:
     server.replies = [error_reply(429, retry_after=str(asked))]
@@ -238,19 +184,13 @@ def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer, asked: in
     assert f"asks to wait {asked} s" in error.message
 
 
-@pytest.mark.parametrize(
-    ("reply", "code", "says"),
-    [
-        (error_reply(500), "llm_unavailable", "Try again later"),
-        (error_reply(503, "Maintenance"), "llm_unavailable", "HTTP 503: Maintenance"),
-    ],
-)
-def test_gives_up_after_three_attempts(server: MessagesServer, reply: Reply, code: str, says: str) -> None:
-    server.replies = [reply]
-    error = failure(anthropic_config(server.url))
-    assert (error.code, error.retryable, error.details["attempts"]) == (code, True, 3)
-    assert says in error.message
-    assert len(server.requests) == 3
+def test_gives_up_after_three_attempts_and_waits_longer_each_time(server: MessagesServer) -> None:
+    server.replies = [error_reply(503, "Maintenance")]
+    clock = Waits()
+    error = failure(anthropic_config(server.url), clock)
+    assert (error.code, error.retryable, error.details["attempts"]) == ("llm_unavailable", True, 3)
+    assert "HTTP 503: Maintenance. Try again later" in error.message
+    assert (len(server.requests), clock.asked) == (3, [0.5, 1.0])
 
 
 @pytest.mark.parametrize(
@@ -283,12 +223,6 @@ def test_what_was_not_sent_is_not_to_blame(server: MessagesServer, said: str) ->
     server.replies = [error_reply(400, said)]
     error = failure(anthropic_config(server.url), tool_choice={"type": "auto"})
     assert error.code == "llm_bad_request"
-
-
-def test_silence_ends_at_the_timeout(server: MessagesServer) -> None:
-    server.replies = [Reply(b"{}", hangs=True)]
-    error = failure(anthropic_config(server.url, timeout_s=0.1))
-    assert (error.code, error.details["attempts"]) == ("llm_timeout", 3)
 
 
 def test_an_answer_that_trickles_ends_at_the_timeout(server: MessagesServer) -> None:
@@ -352,10 +286,10 @@ def test_a_bad_address_is_a_configuration_error_that_does_not_show_it(
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("SSL_CERT_FILE", "/canary", "SSL_CERT_FILE or SSL_CERT_DIR names no certificates that can be read (No such"),
-        ("SSL_CERT_FILE", __file__, "SSL_CERT_FILE or SSL_CERT_DIR names no certificates that can be read (NO_CERT"),
-        ("HTTPS_PROXY", "canary://h", "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY or NO_PROXY names no proxy"),
-        ("HTTPS_PROXY", "http://h:canary", "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY or NO_PROXY names no proxy"),
+        ("SSL_CERT_FILE", "/canary", "Correct SSL_CERT_FILE"),
+        ("SSL_CERT_FILE", __file__, "Correct SSL_CERT_FILE"),
+        ("HTTPS_PROXY", "canary://h", "Correct HTTPS_PROXY"),
+        ("HTTPS_PROXY", "http://h:canary", "Correct HTTPS_PROXY"),
     ],
 )
 def test_an_environment_without_a_way_out_is_one_configuration_error(
@@ -364,7 +298,7 @@ def test_an_environment_without_a_way_out_is_one_configuration_error(
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError) as caught:
         AnthropicModel.of(anthropic_config("http://127.0.0.1:9"))
-    assert caught.value.message.startswith(says)
+    assert says in caught.value.message
     assert "canary" not in caught.value.message
     gc.collect()
     assert capfd.readouterr().err == ""
@@ -385,15 +319,5 @@ def test_without_an_address_the_public_one_is_asked_whatever_the_environment_say
 
 def test_missing_sdk_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'guarantee-email-agent\[anthropic\]'"):
+    with pytest.raises(ConfigurationError, match="needs the package anthropic"):
         AnthropicModel.of(anthropic_config("http://127.0.0.1:9"))
-
-
-def test_sdk_is_not_loaded_before_it_is_used() -> None:
-    code = "import sys, guarantee_email_agent.llm.anthropic_client; print('anthropic' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
-
-
-def test_it_is_known_which_model_goes_out_of_service_and_the_pinned_one_does_not() -> None:
-    assert deprecated_from(Llm().model) is None
-    assert deprecated_from("claude-3-opus-20240229") is not None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from contextlib import aclosing
 from typing import Any
 
@@ -14,7 +12,6 @@ from messages_server import MessagesServer, Reply, completion, error_reply, open
 
 from guarantee_email_agent.llm.openai_client import OpenAiModel
 from guarantee_email_agent.llm.port import ToolUseBlock, tool_input
-from guarantee_email_agent.llm.recording import RecordingClient
 from guarantee_email_agent.llm.usage import cost_usd, usage_of
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
@@ -142,30 +139,7 @@ def test_tokens_that_are_not_told_are_not_none(server: MessagesServer, usage: An
     assert usage_of(ask(server)).uncounted == 1
 
 
-def test_a_recorded_refusal_says_the_same_again(server: MessagesServer) -> None:
-    server.replies = [completion(ending="content_filter")]
-
-    async def record() -> Any:
-        async with aclosing(OpenAiModel.of(openai_config(server.url))) as model:
-            recorder = RecordingClient(model)
-            await recorder.create(**REQUEST)
-            return recorder.exchanges[0].message()
-
-    with pytest.raises(LLMError, match=r"refuses to deal with this mail \(content_filter\)"):
-        tool_input(asyncio.run(record()), "note", lambda _: True)
-
-
-def test_waits_as_long_as_the_server_asks_and_goes_on(server: MessagesServer) -> None:
-    server.replies = [error_reply(429, retry_after="7"), error_reply(500), completion(NOTE)]
-    assert ask(server).content[0].name == "note"
-
-
 def test_without_a_key_it_is_told_which() -> None:
     config = openai_config("http://127.0.0.1:1")
     with pytest.raises(ConfigurationError, match=r"OPENAI_API_KEY is not set.*where llm\.base_url names a server"):
         OpenAiModel.of(type(config)(llm=config.llm))
-
-
-def test_sdk_is_not_loaded_before_it_is_used() -> None:
-    code = "import sys, guarantee_email_agent.llm.openai_client; print('openai' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -6,8 +6,7 @@ import pytest
 from mcp_calls import call, in_memory
 
 from guarantee_email_agent.mcp_servers.table import TableTools
-from guarantee_email_agent.services.table.local_look_ups import table_layout
-from guarantee_email_agent.services.table.open_table import open_table
+from guarantee_email_agent.services.table.local_look_ups import open_table, table_layout
 
 pytestmark = pytest.mark.anyio
 

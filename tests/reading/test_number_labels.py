@@ -9,6 +9,7 @@ from guarantee_email_agent.reading.number_labels import (
     Claim,
     Label,
     LabelReader,
+    find_labels,
     find_standard,
     number_text,
 )
@@ -20,7 +21,7 @@ CLAIMS: dict[str, Claim] = {"serial": "own", "weak": "weak", "other": "other", "
 def reader_of(text: str, lexicon: Lexicon, claim: Claim = "own") -> tuple[LabelReader, Label]:
     """The reader of a text, and its first label with a claim."""
     words = tokenize(text)
-    found = lexicon.labels.find(words)
+    found = find_labels(words, lexicon)
     labels = {each.first: Label(each.first, each.end, CLAIMS[each.payload]) for each in found}
 
     def may_be_ours(number: NumberToken) -> bool:

@@ -246,6 +246,39 @@ def test_finds_the_one_serial_number(text: str, number: str, lexicon: Lexicon) -
     assert read(text, lexicon).numbers == (number,)
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("The number on the sticker underneath is KT-77120-9.", "KT-77120-9"),
+        ("I turned it over, and on the plate it says KT-77120-9", "KT-77120-9"),
+        ("Underneath: 5520 1187 03", "5520118703"),
+        ("Auf dem Aufkleber steht: HK2-559013. Rechnungsnr. RE-2023-44190.", "HK2-559013"),
+        ("nummer unten drauf 8812 0047 13", "8812004713"),
+        ("Le numéro sous l'appareil est BQ-3390-17.", "BQ-3390-17"),
+        ("El número que pone en la chapa es 7718 3320 15.", "7718332015"),
+        ("Numer na naklejce: KT-77120-9", "KT-77120-9"),
+        ("The number on the sticker is X-4400-71, serial number KT-77120-9", "KT-77120-9"),
+        # on paper, of a service, of an article or a phone; what is none, and what nobody read
+        ("The number on the back of my receipt is 5501932.", None),
+        ("Die Nummer auf der Unterseite der Rechnung ist RE-20231-88.", None),
+        ("The helpline number on the sticker is 0800 123 4567", None),
+        ("The number on the sticker is 4006381333931", None),
+        ("The number underneath is 07700 900461", None),
+        ("The model number on the back is HX-22001", None),
+        ("Auf dem Aufkleber steht Modell KX-2000.", None),
+        ("The plate says CE EN60335-1.", None),
+        ("On the label it says 230V 50Hz 850W.", None),
+        ("The base has cracked and I paid 12995 for it", None),
+        ("There is no sticker underneath. My flat is 20417-9", None),
+        ("The number on the plate is KT-77?20-9", None),
+        ("The number on the sticker starts with KT-77 and the rest is torn.", None),
+        ("The number on the sticker is my neighbour's: NB-33301-7", None),
+    ],
+)
+def test_where_a_number_stands_on_a_device_is_a_label(text: str, number: str | None, lexicon: Lexicon) -> None:
+    assert read(text, lexicon).numbers == ((number,) if number else ())
+
+
 @pytest.mark.parametrize("text", NONE)
 def test_takes_nothing_else_for_a_serial_number(text: str, lexicon: Lexicon) -> None:
     assert read(text, lexicon).numbers == ()

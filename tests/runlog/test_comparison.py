@@ -9,7 +9,7 @@ from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.runlog.comparison import Comparison, compare_runs, find_pair
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import CaseResult, Input, InputSet
+from guarantee_email_agent.runlog.records import CaseResult, Input, InputSet, Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import RunEnd
 
@@ -32,9 +32,11 @@ def names(cases: Any) -> list[str]:
 def test_each_case_stands_where_it_belongs(runs: StoredRuns) -> None:
     found = compare(
         runs,
-        [result(1), result(2, "failed"), result(3, "failed"), result(4), result(5)],
-        [result(1, "failed"), result(2), result(3, "failed"), result(4), result(6)],
+        [result(1), result(2, "failed"), result(3, "failed", duration_ms=5.0), result(4), result(5)],
+        [result(1, "failed"), result(2), result(3, "failed", usage=Usage(cost_usd=None)), result(4), result(6)],
     )
+    assert (found.sums.cases, found.sums.cost_usd) == (4, (0.0, None))
+    assert found.sums.duration_ms == (3 * result(1).duration_ms + 5.0, 4 * result(1).duration_ms)
     assert names(found.newly_failing) == ["valid_warranty_001"]
     assert names(found.newly_passing) == ["valid_warranty_002"]
     assert names(found.still_failing) == ["valid_warranty_003"]

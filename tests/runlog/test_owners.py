@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_disks import run_python_on_small_disk
 
 from guarantee_email_agent.runlog.owners import RunOwners
 
@@ -60,16 +59,3 @@ print([owners.is_alive(number) for number in (1, 2, 3)])
     then = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
     owners.release(2)
     assert (seen, then) == ("[True, True, False]\n", "[False, True, False]\n")
-
-
-def test_on_a_read_only_disk_a_killed_run_is_told_from_one_that_goes_on(tmp_path: Path) -> None:
-    program = """
-import os, subprocess, sys
-from pathlib import Path
-from guarantee_email_agent.runlog.owners import RunOwners
-
-Path("runs.db-owners").touch()
-subprocess.run(["mount", "-o", "remount,ro", os.getcwd()], check=True)
-print(RunOwners.beside(Path("runs.db")).is_alive(1), RunOwners.beside(Path("other.db")).is_alive(1))
-"""
-    assert run_python_on_small_disk(tmp_path / "disk", "64k", program) == "False False\n"

@@ -39,16 +39,6 @@ def test_a_run_is_kept_as_it_was(runs: StoredRuns) -> None:
     assert (run.total, run.passed, run.failed, run.error, run.invalid) == (2, 1, 1, 0, 0)
 
 
-def test_a_result_is_kept_with_checks_and_transcript(runs: StoredRuns) -> None:
-    checks = (Check("email_sent", "no mail was sent", "True", "False"), Check("crash", "stopped"))
-    whole = result(1, "failed", checks=checks, source=b"text", request={"body": "ü\ud800"}, trace={"steps": [1]})
-    runs.write(1, [whole])
-    with RunStore(runs.file) as store:
-        (kept,) = store.results(store.find_run("last"))
-        assert store.checks(kept) == list(checks)
-        assert store.transcript(kept) == (b"text", whole.request, whole.response, whole.trace, whole.as_judged())
-
-
 def test_names_that_no_utf8_can_hold_are_written_out(runs: StoredRuns) -> None:
     name, written = "task_\udcff\udcfe", r"task_\udcff\udcfe"
     inputs = InputSet([Input.of("judge", name, b"code")])
@@ -222,9 +212,3 @@ def test_a_clock_that_jumps_back_changes_no_order(runs: StoredRuns) -> None:
     runs.write(2, [], id="20200101T000000-00000001", started="2020-01-01T00:00:00Z")
     with RunStore(runs.file) as store:
         assert store.find_run("last").id == "20200101T000000-00000001"
-
-
-def test_an_id_stands_once(runs: StoredRuns) -> None:
-    runs.write(1, [])
-    with pytest.raises(StoreError):
-        RunWriter(runs.file, new_run(1), runs.warnings.append)

@@ -1,4 +1,4 @@
-"""What the store gives: a run under way has a state, and the repetitions of a case make one outcome."""
+"""The repetitions of a case make one outcome."""
 
 from __future__ import annotations
 
@@ -8,15 +8,6 @@ from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.runlog.records import Case, Check, Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.run_writer import RunEnd
-
-
-def test_a_run_has_a_state_before_and_after_its_end(tmp_path: Path) -> None:
-    writer = StoredRuns(tmp_path / "runs.db").begin()
-    with RunStore(tmp_path / "runs.db") as store:
-        assert store.runs()[0].state == "going on"
-        writer.finish(RunEnd("inconclusive", 4, "2026-01-18T10:00:01Z", 1.0))
-        assert store.runs()[0].state == "inconclusive"
 
 
 def test_the_repetitions_of_a_case_are_one_outcome_as_bad_as_the_worst(tmp_path: Path) -> None:

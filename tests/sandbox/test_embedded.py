@@ -83,18 +83,18 @@ def test_its_time_ends(make_box: MakeBox) -> None:
         box.post("/v1/shell/exec", command="sleep 30")
 
 
-def test_stopping_ends_a_request_that_waits(make_box: MakeBox) -> None:
+def test_stopping_ends_a_request_that_waits(make_box: MakeBox, token: str) -> None:
     box, problems = make_box(), []
 
     def wait() -> None:
         try:
-            box.post("/v1/shell/exec", timeout_s=60, command="sleep 60")
+            box.post("/v1/shell/exec", timeout_s=60, command=f"sleep {token}")
         except TaskError as error:
             problems.append(error.message)
 
     thread = threading.Thread(target=wait)
     thread.start()
-    wait_until(lambda: bool(box.ours.call("GET", "/v1/shell/sessions", timeout_s=10)["sessions"]))
+    wait_until(lambda: bool(processes_with(token)))
     box.sandbox.stop()
     thread.join(10)
     assert len(problems) == 1

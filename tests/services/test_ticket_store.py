@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from mcp_sessions import TICKET, failure
+from waiting import PATIENCE_S
 
 from guarantee_email_agent.services import ticket_store
-from guarantee_email_agent.services.ticket_store import FIELDS, TicketStore, TicketStoreError
+from guarantee_email_agent.services.ticket_store import FIELDS, LocalTickets, TicketStore, TicketStoreError
 from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.utils.clock import SystemClock
 
 NOW = "2027-03-31T10:00:00Z"
 
@@ -279,3 +284,40 @@ class TestTrouble:
     def test_a_folder_that_is_not_there_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(TicketStoreError, match=r"the folder .*/nowhere does not exist\. Create it"):
             TicketStore(tmp_path / "nowhere" / "tickets.db")
+
+
+@pytest.fixture
+async def tickets(file: Path) -> AsyncIterator[LocalTickets]:
+    tickets = LocalTickets(file, PATIENCE_S, SystemClock())
+    yield tickets
+    await tickets.close()
+
+
+def stored(file: Path) -> list[dict[str, Any]]:
+    with closing(TicketStore(file)) as store:
+        return store.latest(10)[0]
+
+
+@pytest.mark.anyio
+async def test_fields_beside_the_stores_own_become_its_details(tickets: LocalTickets, file: Path) -> None:
+    further = {"order_number": "ÄB-10001", "details": "a look-up of this name"}
+    await tickets.create_ticket(TICKET | further)
+    await tickets.create_ticket(TICKET | {"idempotency_key": "mail-2"})
+    assert [json.loads(ticket["details"]) for ticket in stored(file)] == [{}, further]
+
+
+@pytest.mark.anyio
+async def test_a_note_is_added_once(tickets: LocalTickets, file: Path) -> None:
+    number = (await tickets.create_ticket(TICKET))["ticket_id"]
+    for _ in range(2):
+        assert await tickets.add_note(number, "The customer wrote again.", "note-1")
+    assert [ticket["notes"] for ticket in stored(file)] == [1]
+    error = await failure(tickets.add_note("TICKET-7", "The customer wrote again.", "note-2"))
+    assert (error.code, error.details["tool"]) == ("ticketing_unknown_ticket", "add_note")
+
+
+@pytest.mark.anyio
+async def test_the_connection_test_reads_the_database(tickets: LocalTickets, file: Path) -> None:
+    assert await tickets.test_connection()
+    file.unlink()
+    assert "was moved, deleted or exchanged" in (await failure(tickets.test_connection())).message

@@ -118,8 +118,6 @@ EDIT = {"file": "/f", "old_str": "a", "new_str": "b"}
         ("dom_get_html", {}, "browser/page/html", "<p>", "<p>"),
         ("dom_get_text", {"selector": "h1"}, "browser/page/evaluate", "Title", "Title"),
         ("dom_get_text", {"selector": "h2"}, "browser/page/evaluate", None, "dom_get_text: no element matches 'h2'"),
-        ("dom_query_selector", {"selector": "p"}, "browser/page/evaluate", {"count": 0}, '{\n "count": 0\n}'),
-        ("dom_extract_links", {}, "browser/page/evaluate", [], "[]"),
         ("dom_mark_elements", {}, "browser/page/elements", "[0]<a>Next</a>", "[0]<a>Next</a>"),
         ("dom_evaluate", {"expression": "1+1"}, "browser/page/evaluate", {"result": 2}, "2"),
         ("dom_wait_for", {"selector": "p"}, "browser/page/wait", None, "It is there."),
@@ -134,9 +132,8 @@ def test_tool_asks_its_endpoint(
 
 
 def test_selector_cannot_become_code(use: Use, stub_sandbox: Any) -> None:
-    stub_sandbox.pages["/v1/browser/page/evaluate"] = []
-    use("dom_query_selector", selector='"); steal("')
-    assert 'querySelectorAll("\\"); steal(\\"")' in stub_sandbox.asked[0][1]["expression"]
+    use("dom_get_text", selector='"); steal("')
+    assert 'querySelector("\\"); steal(\\"")' in stub_sandbox.asked[0][1]["expression"]
 
 
 def test_picture_is_handed_on_for_the_model_to_see(use: Use, stub_sandbox: Any) -> None:

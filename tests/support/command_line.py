@@ -25,7 +25,7 @@ SETTINGS = (
     "GITLAB_CI",
 )
 TIMEOUT_S = 600
-NEVER_OFFLINE = {"anthropic", "mcp", "yaml", "starlette", "httpx", "pydantic", "aiohttp", "uvicorn", "docker"}
+NEVER_OFFLINE = {"anthropic", "openai", "mcp", "yaml", "starlette", "httpx", "pydantic", "aiohttp", "uvicorn", "docker"}
 LIST_MODULES = """
 import sys
 from guarantee_email_agent.cli import run

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import pytest
 from waiting import PATIENCE_S
 
-from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.clients import MailClient
 from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch, common_environment
@@ -87,8 +87,7 @@ class Servers:
         return self.launch(str(script.file), script="scripted_tools.py")
 
     def mail_client(self, session: McpSession, *, read_only: bool = False) -> MailClient:
-        connection = McpMailbox(session, self.clock, PATIENCE_S, read_only=read_only)
-        return MailClient(session.name, connection, self.clock)
+        return McpMailbox(session, self.clock, PATIENCE_S, read_only=read_only)
 
     def keep(self, session: Session) -> Session:
         """Closed with the others."""

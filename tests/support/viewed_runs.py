@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 from starlette.testclient import TestClient
 
-from guarantee_email_agent.viewer.application import create_application
-from guarantee_email_agent.viewer.guard import RequestGuard
+from guarantee_email_agent.viewer.server import RequestGuard, create_application
 from guarantee_email_agent.viewer.site import Site
 
 PORT = 8420
@@ -50,11 +47,12 @@ class Page(HTMLParser):
 
 
 class ViewedRuns:
-    """`get` asks for a page. now: what the clock says."""
+    """`get` asks for a page."""
 
-    def __init__(self, store: Path, ledger: str = "ledger.db", now: Callable[[], datetime] | None = None) -> None:
-        site = Site(store, ledger, now or (lambda: datetime(2026, 1, 18, 10, 1, tzinfo=UTC)))
-        self.client = TestClient(RequestGuard(create_application(site), PORT), base_url=OWN, follow_redirects=False)
+    def __init__(self, store: Path) -> None:
+        self.client = TestClient(
+            RequestGuard(create_application(Site(store)), PORT), base_url=OWN, follow_redirects=False
+        )
 
     def get(self, path: str, **headers: str) -> Page:
         return Page(self.client.get(path, headers={name.replace("_", "-"): value for name, value in headers.items()}))

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from email.utils import getaddresses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,11 +34,6 @@ from guarantee_email_agent.utils.addresses import parse_address, parse_addresses
         "\ufeffjane@example.com\u200b",
         '"jane"@example.com',
         "Team: jane@example.com;",
-        "Jane Doe jane@example.com",
-        '"Jane Doe" jane@example.com',
-        "Jane jane@example.com",
-        "=?utf-8?q?J=C3=A4ne?= jane@example.com",
-        "李 明 jane@example.com",
         "Jane <jane @example.com>",
         "Jane <jane@ example.com>",
         "Jane < jane@example . com >",
@@ -88,11 +81,7 @@ def test_unusual_addresses_are_kept_as_they_are(address: str) -> None:
         "jane@example.com bob@example.com",
         "jane doe@example.com",
         "Jane <jane doe@example.com>",
-        "Jane doe@example.com",
-        "van der berg@example.com",
-        "Jane Doe@example.com",
-        '"Support Team x"@example.com',
-        "jane@example.com Jane jane@example.com",
+        "Jane Doe jane@example.com",
     ],
 )
 def test_what_is_no_usable_address(value: str) -> None:
@@ -120,14 +109,6 @@ def test_an_address_is_always_safe_to_put_into_a_header(value: str) -> None:
     for address in parse_addresses(value):
         assert address.count("@") == 1
         assert not any(sign.isspace() or sign < " " or sign in ',;:<>()"\\\x7f' for sign in address.partition("@[")[0])
-
-
-@given(
-    st.lists(st.tuples(st.from_regex(r"[A-Za-z]{0,5}( [A-Za-z]{1,5})?", fullmatch=True), st.integers(0, 9)), max_size=5)
-)
-def test_ordinary_lists_read_as_the_standard_library_reads_them(entries: list[tuple[str, int]]) -> None:
-    value = ", ".join(f"{name} <user{number}@example.com>" for name, number in entries)
-    assert parse_addresses(value) == [address for _, address in getaddresses([value]) if address]
 
 
 @pytest.mark.parametrize(

@@ -85,13 +85,6 @@ async def test_an_answer_between_failures_keeps_it_closed(
     assert await circuit.call(works) == "answer"
 
 
-async def test_refusals_never_open_it(circuit: Circuit) -> None:
-    for _ in range(20):
-        with pytest.raises(ArgumentError):
-            await circuit.call(refuses)
-    assert await circuit.call(works) == "answer"
-
-
 async def test_one_probe_goes_through_after_a_minute_and_closes_it(circuit: Circuit) -> None:
     await circuit.fail(5)
     await circuit.clock.sleep(59)
@@ -113,16 +106,6 @@ async def test_one_probe_goes_through_after_a_minute_and_closes_it(circuit: Circ
     assert await probe == "probe"
     assert not circuit.breaker.is_open
     await circuit.fail(4)  # what failed before counts no more
-    assert await circuit.call(works) == "answer"
-
-
-async def test_a_failed_probe_keeps_it_open_for_another_minute(circuit: Circuit) -> None:
-    await circuit.fail(5)
-    await circuit.clock.sleep(61)
-    await circuit.fail(1)
-    with pytest.raises(CircuitOpenError):
-        await circuit.call(works)
-    await circuit.clock.sleep(61)
     assert await circuit.call(works) == "answer"
 
 

@@ -22,10 +22,6 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_clean_tree(repository: Path) -> None:
-    assert GitQuestion(repository).answer() == (git(repository, "rev-parse", "HEAD"), False)
-
-
 def test_a_file_that_differs_makes_it_dirty(repository: Path) -> None:
     (repository / "file").write_text("new")
     assert GitQuestion(repository).answer() == (git(repository, "rev-parse", "HEAD"), True)

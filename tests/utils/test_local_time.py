@@ -6,7 +6,7 @@ from datetime import date, time
 
 import pytest
 
-from guarantee_email_agent.utils.local_time import LocalTime, duration
+from guarantee_email_agent.utils.local_time import LocalTime
 
 BERLIN = LocalTime("Europe/Berlin")
 WINTER = 1_768_729_425.0  # 2026-01-18, 9:43:45 UTC
@@ -44,10 +44,3 @@ def test_a_day_begins_and_ends_on_the_spot_be_it_of_23_hours_or_25() -> None:
 
 def test_a_moment_that_no_calendar_has_is_shown_all_the_same() -> None:
     assert BERLIN.text(1e20) == "1970-01-01 00:00:00"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(-3, "0 s"), (45, "45 s"), (200, "3 min"), (7200, "2 h"), (3 * 86_400, "3 days")]
-)
-def test_a_duration_has_one_unit(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

@@ -3,7 +3,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -43,29 +42,6 @@ def test_a_handler_of_an_event_loop_gets_it() -> None:
     with signals_as_ctrl_c():
         signal.raise_signal(signal.SIGTERM)
     assert got == [signal.SIGINT]
-
-
-def test_the_former_handler_comes_back_one_by_one() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    with signals_as_ctrl_c():
-        outer = signal.getsignal(signal.SIGTERM)
-        with signals_as_ctrl_c():
-            assert signal.getsignal(signal.SIGTERM) != outer
-        assert signal.getsignal(signal.SIGTERM) == outer
-    assert signal.getsignal(signal.SIGTERM) == before
-
-
-def test_another_thread_may_use_it() -> None:
-    entered = threading.Event()
-
-    def work() -> None:
-        with signals_as_ctrl_c():
-            entered.set()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert entered.is_set()
 
 
 def test_neither_the_process_nor_what_it_starts_leaves_a_core_file() -> None:

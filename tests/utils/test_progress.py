@@ -13,7 +13,7 @@ from fcntl import ioctl
 import pytest
 from screen import Screen
 
-from guarantee_email_agent.utils.progress import Progress, duration
+from guarantee_email_agent.utils.progress import Progress
 
 
 class Time:
@@ -80,16 +80,6 @@ def test_never_counts_back(time: Time) -> None:
     assert screen.getvalue().endswith("\r\x1b[K1/10 run, 1 failed")
 
 
-def test_a_clock_that_jumps_back_harms_nothing(time: Time) -> None:
-    screen = Screen()
-    progress = Progress(screen, 10, "run", monotonic=time)
-    time.now -= 500
-    progress.show(3)
-    time.now += 501
-    progress.show(4)
-    assert screen.getvalue().startswith("\r\x1b[K4/10 run")
-
-
 @pytest.mark.parametrize("dumb", [False, True])
 def test_without_a_terminal_a_line_comes_every_five_seconds(
     time: Time, monkeypatch: pytest.MonkeyPatch, dumb: bool
@@ -125,12 +115,6 @@ def test_a_line_that_stays_takes_the_place_of_the_count() -> None:
     assert screen.getvalue() == "\r\x1b[K1/10 run\r\x1b[K✗ one: calls\n"
 
 
-def test_clears_nothing_that_it_has_not_drawn() -> None:
-    screen = Screen()
-    Progress(screen, 10, "judged").clear()
-    assert screen.getvalue() == ""
-
-
 def test_fits_the_terminal_as_wide_as_it_is_now(time: Time) -> None:
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w", encoding="utf-8") as stream:
@@ -156,8 +140,3 @@ def test_a_reader_that_has_gone_ends_no_run(time: Time, use: Callable[[Progress]
     time.now += 10
     use(progress)
     progress.announce("✗ two")
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(8.4, "8 s"), (99, "99 s"), (720, "12 min"), (12_600, "3.5 h")], ids=str)
-def test_an_estimate_is_told_as_exactly_as_it_is(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

@@ -72,13 +72,6 @@ async def test_the_last_error_says_how_many_attempts_there_were(
     assert clock.slept == slept
 
 
-async def test_lets_any_other_error_through_unchanged(clock: RecordingClock) -> None:
-    service = Service(KeyError("bug"))
-    with pytest.raises(KeyError):
-        await call_with_retry(service, RetryPolicy(), clock)
-    assert service.calls == 1
-
-
 @pytest.mark.parametrize(
     ("backoff", "expected"),
     [

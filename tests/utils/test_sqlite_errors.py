@@ -26,13 +26,6 @@ def test_errors_are_told_apart_by_their_result_code(tmp_path: Path) -> None:
     assert sqlite_error_kind(error_of(file, "rubbish")) == sqlite_error_kind(sqlite3.Error()) == "other"
 
 
-def test_the_write_ahead_log_is_switched_on_where_it_can_be(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
-        assert enable_wal(connection, 1.0)
-    with closing(sqlite3.connect(":memory:")) as connection:
-        assert not enable_wal(connection, 1.0)
-
-
 def test_a_lock_that_outlasts_the_wait_is_an_error(tmp_path: Path) -> None:
     with (
         closing(sqlite3.connect(tmp_path / "a.db")) as other,

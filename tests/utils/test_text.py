@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.utils.text import end_sentence, head_and_tail, printable, truncate
+from guarantee_email_agent.utils.text import duration, end_sentence, head_and_tail, printable, truncate
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,14 @@ def test_writes_out_what_a_terminal_would_obey(text: str, shown: str) -> None:
 @given(st.text())
 def test_is_always_one_line_that_utf8_can_hold(text: str) -> None:
     assert len(printable(text).encode().decode().splitlines()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-3, "0 s"), (99, "99 s"), (200, "3 min"), (5880, "98 min"), (7200, "2 h"), (3 * 86_400, "3 days")],
+)
+def test_a_duration_has_one_unit(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
 
 
 @pytest.mark.parametrize(("text", "short"), [("", ""), ("four", "four"), ("fives", "five…")])

@@ -65,13 +65,6 @@ def test_many_changes_are_cut_and_it_says_so(runs: StoredRuns, pages: ViewedRuns
     assert "The first 20 are shown" in page.text
 
 
-def test_runs_too_large_for_a_page_are_compared_in_the_terminal(runs: StoredRuns, pages: ViewedRuns) -> None:
-    runs.write(1, [result(1)], planned=30_000)
-    runs.write(2, [result(1)], planned=30_000)
-    named = "guarantee-email-agent compare 20260118T100001-00000001 20260118T100002-00000002"
-    assert named in pages.get("/compare").text
-
-
 def test_what_a_judge_says_otherwise_is_marked_and_escaped(runs: StoredRuns, pages: ViewedRuns) -> None:
     for number, said in ((1, "said 42"), (2, "said <b>43</b>")):
         judged = result(1, judgement={"verdict": "passed", "feedback": said})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,7 @@ from viewed_runs import OWN, PORT, Page
 
 from guarantee_email_agent.runlog.labelling import LabelField, LabelItem
 from guarantee_email_agent.utils.errors import EvalError
-from guarantee_email_agent.viewer.application import create_application
-from guarantee_email_agent.viewer.guard import RequestGuard
+from guarantee_email_agent.viewer.server import RequestGuard, create_application
 from guarantee_email_agent.viewer.site import Site
 
 
@@ -40,7 +38,7 @@ def sheet() -> Sheet:
 
 @pytest.fixture
 def client(sheet: Sheet, tmp_path: Path) -> TestClient:
-    site = Site(tmp_path / "none.db", "ledger.db", lambda: datetime(2026, 1, 18, tzinfo=UTC), sheet)
+    site = Site(tmp_path / "none.db", sheet)
     guard = RequestGuard(create_application(site), PORT, has_forms=True)
     return TestClient(guard, base_url=OWN, follow_redirects=False)
 
@@ -71,7 +69,7 @@ def test_only_a_form_of_ours_is_taken(client: TestClient, sheet: Sheet, origin: 
 
 
 def test_without_labels_nothing_is_there_to_be_sent(tmp_path: Path) -> None:
-    site = Site(tmp_path / "none.db", "ledger.db", lambda: datetime(2026, 1, 18, tzinfo=UTC))
+    site = Site(tmp_path / "none.db")
     client = TestClient(RequestGuard(create_application(site), PORT), base_url=OWN)
     assert client.get("/label").status_code == 404
     assert client.post("/label/1", data={"outcome": "good"}, headers={"origin": OWN}).status_code == 405

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from guarantee_email_agent.viewer.site import Site, history_url, result_url, tex
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    return Site(tmp_path / "runs.db", "", lambda: datetime(2026, 1, 18, tzinfo=UTC))
+    return Site(tmp_path / "runs.db")
 
 
 def test_names_of_any_kind_make_an_address_of_this_site() -> None:

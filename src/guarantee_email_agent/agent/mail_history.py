@@ -19,9 +19,9 @@ from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow
 from guarantee_email_agent.services.ports import OUTCOMES
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, ProcessingError
-from guarantee_email_agent.utils.local_time import LocalTime, duration
+from guarantee_email_agent.utils.local_time import LocalTime
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.utils.text import duration, printable, truncate
 
 MAX_READ_BYTES: Final = 2_000_000
 _MAX_SHOWN_CHARS: Final = 100

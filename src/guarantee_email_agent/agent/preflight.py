@@ -37,8 +37,8 @@ from guarantee_email_agent.ledger.schema import SCHEMA_VERSION
 from guarantee_email_agent.llm.provider import check_connection, language_model, mail_limiter
 from guarantee_email_agent.llm.rate_limit import LimitKind
 from guarantee_email_agent.services import services
+from guarantee_email_agent.services.clients import LookUpClient, MailClient, TicketingClient
 from guarantee_email_agent.services.look_ups import instruction_files, lexicon_files
-from guarantee_email_agent.services.mail_client import MailClient
 from guarantee_email_agent.services.ports import InboxFilter
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import (
@@ -260,16 +260,14 @@ async def _connect(make: Callable[[], _Service], test: Callable[[_Service], Awai
     return problem
 
 
-async def _connect_look_up(name: str, config: Config, notes: dict[str, str]) -> services.LookUpClient | AgentError:
+async def _connect_look_up(name: str, config: Config, notes: dict[str, str]) -> LookUpClient | AgentError:
     return await _connect(
         lambda: services.create_look_up_client(name, config, _CLOCK, os.environ),
         lambda client: _test_with_sample(client, name, notes),
     )
 
 
-async def _test_with_sample(
-    client: services.LookUpClient | services.TicketingClient, name: str, notes: dict[str, str]
-) -> bool:
+async def _test_with_sample(client: LookUpClient | TicketingClient, name: str, notes: dict[str, str]) -> bool:
     await client.test_connection()
     notes[name] = await client.test_answer()
     return True

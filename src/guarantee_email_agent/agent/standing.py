@@ -21,8 +21,8 @@ from guarantee_email_agent.services.look_up_answer import WITHHELD
 from guarantee_email_agent.services.ports import OUTCOMES, InboxEntry, Outcome
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.errors import AgentError, ServiceError
-from guarantee_email_agent.utils.local_time import duration
 from guarantee_email_agent.utils.terminal import pluralize
+from guarantee_email_agent.utils.text import duration
 
 logger = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.llm.provider import ModelWithFallback
-from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.clients import MailClient
 from guarantee_email_agent.services.services import Services, create_services
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock, SystemClock

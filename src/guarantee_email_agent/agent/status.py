@@ -13,9 +13,9 @@ from guarantee_email_agent.agent.process_identity import has_ended
 from guarantee_email_agent.ledger.agents import RunningAgent
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, LedgerRow
-from guarantee_email_agent.utils.local_time import LocalTime, duration
+from guarantee_email_agent.utils.local_time import LocalTime
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import duration, printable
 
 LISTED: Final = 20
 """Mails of a kind that are named one by one."""

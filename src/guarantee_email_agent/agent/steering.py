@@ -23,7 +23,7 @@ from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError, s
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.mail_state import Done
 from guarantee_email_agent.ledger.opening import open_ledger
-from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.services.clients import MailClient
 from guarantee_email_agent.services.services import create_mail_client
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError

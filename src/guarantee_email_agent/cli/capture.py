@@ -90,12 +90,12 @@ def _run(options: argparse.Namespace) -> int:
 
 def _read_mail(mail: str, config: Config) -> tuple[bytes, Email]:
     if mail.startswith("<"):
-        from guarantee_email_agent.eval.capture.mailbox_mail import MESSAGE_ID, read_mailbox_mail
+        from guarantee_email_agent.eval.capture.capture_command import MESSAGE_ID, read_mailbox_mail
 
         if not MESSAGE_ID.fullmatch(mail):
             raise ConfigurationError(f"{printable(mail)} is no Message-ID. Write it as <text@domain>", "cli_bad_usage")
         return read_mailbox_mail(mail, config)
-    from guarantee_email_agent.eval.mail_file import read_mail_file
+    from guarantee_email_agent.eval.answer_command import read_mail_file
 
     if "@" in mail and not Path(mail).exists():
         raise ConfigurationError(

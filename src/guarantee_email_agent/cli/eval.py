@@ -108,7 +108,7 @@ def add_eval(commands: arguments.Commands) -> None:
         "--agent",
         metavar="AGENT",
         help="judge another agent, through mocks behind real MCP servers: command:'PROGRAM ARGS', "
-        "http://127.0.0.1:PORT/path or python:module:function; own is ours, reached the same way",
+        "http://127.0.0.1:PORT/path or python:module:function",
     )
     parser.add_argument(
         "--agent-mcp",
@@ -227,7 +227,7 @@ def _refuse_mismatched(options: argparse.Namespace) -> None:
 
 def _watch(options: argparse.Namespace, config: Config, stream: BrokenPipeSafeStream) -> int:
     from guarantee_email_agent.config.loader import load_config
-    from guarantee_email_agent.eval.watch.suite_watch import watch_suite
+    from guarantee_email_agent.eval.watch import watch_suite
 
     loaded = iter([config])
     options.github = None  # which shows one run

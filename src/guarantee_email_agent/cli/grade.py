@@ -48,7 +48,6 @@ def add_grade(commands: arguments.Commands) -> None:
         help="for each judge (default: as task.yaml says, else 60)",
     )
     parser.add_argument("--jobs", type=arguments.count, default=1, metavar="N", help="judges at a time (default: 1)")
-    arguments.add_executor_option(parser)
     arguments.add_allow_option(parser)
     arguments.add_report_options(parser, "verdict")
     parser.add_argument("--config", type=Path, metavar="FILE", help="keep the run where this configuration says")

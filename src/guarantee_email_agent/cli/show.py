@@ -55,11 +55,15 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.files.report_files import Content, as_json, check_report_paths, write_reports
     from guarantee_email_agent.judging.record_reference import with_record
     from guarantee_email_agent.runlog.views.comparison_report import json_run
-    from guarantee_email_agent.runlog.views.report_formats import write_report_files
-    from guarantee_email_agent.runlog.views.result_view import json_result, print_result
+    from guarantee_email_agent.runlog.views.result_view import (
+        json_result,
+        json_run_report,
+        print_result,
+        print_run,
+        print_runs,
+    )
     from guarantee_email_agent.runlog.views.run_report import RunOptions
-    from guarantee_email_agent.runlog.views.run_view import json_run_report, print_run, print_runs
-    from guarantee_email_agent.runlog.views.stored_report import stored_report
+    from guarantee_email_agent.runlog.views.stored_report import stored_report, write_report_files
     from guarantee_email_agent.utils.errors import ConfigurationError
     from guarantee_email_agent.utils.terminal import Terminal
     from guarantee_email_agent.utils.text import printable

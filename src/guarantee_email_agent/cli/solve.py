@@ -22,9 +22,9 @@ def add_solve(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--agent",
         "--controller",
-        choices=("llm", "script", "command", "human"),
+        choices=("llm", "script", "command"),
         default="llm",
-        help="who works on the tasks: a language model, a list of actions, a program, you (default: llm)",
+        help="who works on the tasks: a language model, a list of actions, a program (default: llm)",
     )
     parser.add_argument("--model", metavar="NAME", help="with --agent llm: the model (default: llm.model)")
     parser.add_argument(
@@ -68,7 +68,6 @@ def add_solve(commands: arguments.Commands) -> None:
         metavar="SECONDS",
         help="for each judge (default: as task.yaml says, else 60)",
     )
-    arguments.add_executor_option(parser)
     arguments.add_allow_option(parser)
     arguments.add_report_options(parser, "verdict")
     parser.add_argument(

@@ -29,8 +29,8 @@ def add_view(commands: arguments.Commands) -> None:
         _run,
         purpose="browse runs in the web browser",
         description="Serve pages on this machine alone: runs over time, one run with its results, one result with "
-        "everything that happened, two runs side by side, a run that is under way, and what the agent did with the "
-        "inbox. With --label it asks a person for labels; else the pages only read. Ctrl-C ends it.",
+        "everything that happened, and two runs side by side. With --label it asks a person for labels; else the "
+        "pages only read. Ctrl-C ends it.",
         exit_codes=_EXIT_CODES,
     )
     parser.add_argument(
@@ -54,8 +54,6 @@ def add_view(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from datetime import UTC, datetime
-
     from guarantee_email_agent.config.operation_settings import run_store_file
 
     config = arguments.load_config_and_log(options.config, options.verbose)
@@ -72,7 +70,7 @@ def _run(options: argparse.Namespace) -> int:
         has_pairs = any(options.label.glob(PAIRS))
         labels = PairLabels(options.label) if has_pairs else MailLabels(options.label, config)
         labels.items()  # what is wrong with them shows now
-    site = Site(store, config.ledger_location, lambda: datetime.now(UTC), labels)
+    site = Site(store, labels)
     stream = BrokenPipeSafeStream(sys.stdout)
 
     def announce(address: str) -> None:

@@ -21,8 +21,8 @@ from guarantee_email_agent.files.problems import (
 from guarantee_email_agent.utils.field_path import FieldPathError, parse_field_path, put_at
 from guarantee_email_agent.utils.text import word_key
 
-Form = Literal["number", "text", "date-time"]
-"""How a value of ours is written: digits as a number, a number as digits, seconds since 1970 as RFC 3339."""
+Form = Literal["number", "text"]
+"""How a value of ours is written: digits as a number, a number as digits."""
 
 _SECRET: Final = re.compile(r"api_?key|passw|secret|credential|token|^auth", re.IGNORECASE)
 MIN_PHRASE_CHARS: Final = 5
@@ -49,7 +49,7 @@ class ArgumentTarget:
         default=None,
         metadata={
             "key": "as",
-            "doc": "`number` for digits, `text` for a number, `date-time` for seconds since 1970.",
+            "doc": "`number` for digits, `text` for a number.",
         },
     )
 
@@ -151,13 +151,12 @@ def check_mappings(
 def _argument_problems(mapping: ToolMapping, own: OwnTool, path: KeyPath) -> Iterator[Problem]:
     place = (*path, "arguments")
     for name in own.arguments:
-        reason = f" ({own.reasons[name]})" if name in own.reasons else ""
         if name not in mapping.arguments and not (own.further and name == "details"):
-            remedy = reason if name in own.needed else ", or write null to leave it out"
+            remedy = "" if name in own.needed else ", or write null to leave it out"
             message = f"is missing; say which argument of {mapping.tool} takes it{remedy}"
             yield Problem((*place, name), "missing", message)
         elif name in own.needed and mapping.arguments[name] is None:
-            message = f"cannot be left out; say which argument of {mapping.tool} takes it{reason}"
+            message = f"cannot be left out; say which argument of {mapping.tool} takes it"
             yield Problem((*place, name), "value", message)
     if not own.further:
         yield from (unknown_key(name, place, own.arguments) for name in mapping.arguments if name not in own.arguments)
@@ -231,9 +230,8 @@ def _answer_problems(mapping: ToolMapping, own: OwnTool, path: KeyPath) -> Itera
 
 
 def _item_problems(source: AnswerSource, own: OwnTool, place: KeyPath) -> Iterator[Problem]:
-    needed = "id" if "id" in own.items else None
     for name in own.items:
-        if name not in source.each and (needed is None or name == needed):
+        if name not in source.each:
             yield Problem((*place, "each", name), "missing", "is missing; say where an item has it")
     for name, item_path in source.each.items():
         if name not in own.items:

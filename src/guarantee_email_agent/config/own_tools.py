@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-AnswerForm = Literal["text", "text_or_number", "number", "boolean", "list"]
+AnswerForm = Literal["text", "text_or_number", "list"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +17,8 @@ class OwnTool:
     may be written off with null. answer: the fields that we read. required: those that an answer has to hold. items:
     the fields of each item of an answer that is a list. echoed: an argument that the answer may repeat, so that it can
     be seen to be about it. reads: a call changes nothing, so that a sample may be tried. further: we pass arguments of
-    other names, too. joins: several arguments may go into one text. reasons: why an argument is needed, where that is
-    not plain. values: the words that a field may be, where it may not be any.
+    other names, too. joins: several arguments may go into one text. values: the words that a field may be, where it may
+    not be any.
     """
 
     arguments: Mapping[str, str]
@@ -30,7 +30,6 @@ class OwnTool:
     reads: bool = False
     further: bool = False
     joins: bool = False
-    reasons: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -78,57 +77,4 @@ TICKETING_TOOLS: Final = {
     ),
 }
 
-_REPLY: Final = {
-    **dict.fromkeys(("to", "subject", "body", "message_id", "in_reply_to", "references"), "string"),
-    "headers": "object",
-}
-_REPLY_REASONS: Final = {
-    "message_id": "without it nobody can tell after a crash whether the reply was sent, and it would be sent twice",
-    "headers": "without Auto-Submitted other automatic systems answer our replies",
-}
-_LIST_REASONS: Final = {"received_since": "without it mail of years ago is answered"}
-MAIL_TOOLS: Final = {
-    "list_unprocessed": OwnTool(
-        arguments={"limit": "integer", "received_since": "number", "skip_seen": "boolean"},
-        needed=frozenset({"received_since", "skip_seen"}),
-        answer={"messages": "list"},
-        required=frozenset({"messages"}),
-        items={"id": "text", "size": "number", "received": "number"},
-        reads=True,
-        reasons=_LIST_REASONS,
-    ),
-    "read_raw": OwnTool(
-        arguments={"id": "string", "max_bytes": "integer"},
-        needed=frozenset({"id"}),
-        answer={"raw": "text"},
-        required=frozenset({"raw"}),
-        reads=True,
-    ),
-    "is_waiting": OwnTool(
-        arguments={"id": "string", "skip_seen": "boolean"},
-        needed=frozenset({"id"}),
-        answer={"waiting": "boolean"},
-        required=frozenset({"waiting"}),
-        reads=True,
-    ),
-    "send_reply": OwnTool(arguments=_REPLY, needed=frozenset(_REPLY), reasons=_REPLY_REASONS),
-    "find_sent": OwnTool(
-        arguments={"message_id": "string", "wait_s": "number"},
-        needed=frozenset({"message_id"}),
-        answer={"state": "text"},
-        required=frozenset({"state"}),
-        reads=True,
-        values={"state": ("sent", "not_sent", "unknown")},
-    ),
-    "save_draft": OwnTool(arguments=_REPLY, needed=frozenset(_REPLY), reasons=_REPLY_REASONS),
-    "find_draft": OwnTool(
-        arguments={"message_id": "string"},
-        needed=frozenset({"message_id"}),
-        answer={"state": "text"},
-        required=frozenset({"state"}),
-        reads=True,
-        values={"state": ("saved", "not_saved", "unknown")},
-    ),
-    "mark": OwnTool(arguments={"id": "string", "outcome": "string"}, needed=frozenset({"id", "outcome"})),
-}
 LOOK_UP_TOOL: Final = "look_up"

@@ -12,7 +12,7 @@ from guarantee_email_agent.config.look_up_settings import LookUpSettings, Warran
 from guarantee_email_agent.config.mailbox_settings import MarkKind, OAuthSettings, folder_name
 from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
 from guarantee_email_agent.config.operation_settings import MetricsSettings, StoreSettings
-from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
+from guarantee_email_agent.config.own_tools import TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -83,6 +83,12 @@ def _mapping_check(own_tools: Mapping[str, OwnTool], needed: str | None = None) 
         return None
 
     return check
+
+
+def _unmapped(server: McpServer) -> str | None:
+    """Servers made for assistants hand out no whole mails, and give replies a Message-ID that we do not know."""
+    problem = "has tools, but no mailbox can be mapped; take a server with the tools of `mcp-server mail`"
+    return problem if server.tools else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +179,7 @@ class MailboxSettings:
         "`server`, for servers that file sent mail on their own; `append`, filed by us once the server took it.",
     )
     copy_wait_s: float = number(60.0, "Seconds after which a copy that has not come will not come.", 0, 600)
-    server: McpServer = setting(McpServer(), "An MCP server with the mailbox.", _mapping_check(MAIL_TOOLS))
+    server: McpServer = setting(McpServer(), "An MCP server with the mailbox.", _unmapped)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,9 @@ _DEEPEST: Final = 5
 
 def follow_agent(agent: str | None) -> FollowedCode:
     """agent: as `--agent` has it. Nothing of our own agent, which `program_inputs` has."""
-    kind, _, place = (agent or "own").partition(":")
-    if kind == "own":
+    if agent is None:
         return NOTHING
+    kind, _, place = agent.partition(":")
     if kind == "python":
         return _of_module(place.partition(":")[0], (os.getcwd(), *_python_path()))
     if kind != "command":

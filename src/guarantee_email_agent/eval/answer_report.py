@@ -10,9 +10,8 @@ from typing import Any, Final
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.processor import doubt_of_mail, number_tiers
 from guarantee_email_agent.email.reply import LanguageReason, choose_language
-from guarantee_email_agent.eval.dry_run import DryRun
+from guarantee_email_agent.eval.dry_run import MADE_UP_ID, DryRun
 from guarantee_email_agent.eval.look_up_source import LookUpSource
-from guarantee_email_agent.eval.previous_reply import MADE_UP_ID
 from guarantee_email_agent.instructions.hand_over_lexicon import UNEXPLAINED
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.look_up import WITHHELD_STATUS, LookUp

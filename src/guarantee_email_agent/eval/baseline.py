@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.eval.options import EvalOptions
 
-_MAX_RUNS: Final = 200
 _MAX_WORDS: Final = 200
 
 
@@ -154,13 +153,8 @@ def find_last_failed(file: Path, key: SuiteKey) -> set[str]:
             return set()
         raise
     with store:
-        for run in store.runs(command=key.command, limit=_MAX_RUNS):
-            if run.key._replace(selection=()) != key._replace(selection=()):
-                continue
-            for name, passed in store.passed_by_name(run).items():
-                latest.setdefault(name, passed)
-            if not run.selection and run.total >= run.planned:
-                break
+        for run in store.runs_up_to_a_whole_one(key):
+            latest = store.passed_by_name(run) | latest
     return {name for name, passed in latest.items() if not passed}
 
 

@@ -11,12 +11,12 @@ import re
 import traceback
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.eval.argument_matching import check_pattern, has_arguments, pair_up
+from guarantee_email_agent.eval.argument_matching import check_pattern, has_arguments
 from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
@@ -30,8 +30,7 @@ from guarantee_email_agent.utils.field_path import (
 )
 from guarantee_email_agent.utils.normalize import has_phrase, normalize_phrase
 from guarantee_email_agent.utils.safe_regex import may_search
-from guarantee_email_agent.utils.terminal import pluralize
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.utils.text import truncate
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Mode
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from guarantee_email_agent.llm.usage import ModelUsage
 
 _MAX_CHARACTERS: Final = 200
-_MAX_CALLS: Final = 10
 _AROUND: Final = 30
 _WRITES: Final = ("mail.send_reply", "mail.save_draft", "ticketing.create_ticket", "ticketing.add_note")
 _WRITES_OF_MODE: Final = {"answer": _WRITES, "drafts": ("mail.save_draft",), "observe": ()}
@@ -49,32 +47,11 @@ _HAPPENED: Final = {
     "draft_stored": ("no draft was stored", "a draft was stored"),
     "note_added": ("no note was added", "a note was added"),
 }
+_RECEIVED: Final = {
+    "email_sent": ("mails were sent", "a mail went to somebody else"),
+    "draft_stored": ("drafts were stored", "a draft is for somebody else"),
+}
 _ABSENT: Final = object()
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedCall:
-    """A call of a tool that must be among those that the mocks captured."""
-
-    server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
-    tool: str = field(metadata={"doc": "The tool's name, such as send_reply."})
-    arguments: Mapping[str, object] = field(
-        default_factory=dict,
-        metadata={"doc": "Arguments with exactly these values, or as matchers say; others are free."},
-    )
-    times: int | None = number(None, "How often exactly; at least once if left out.", minimum=0)
-
-
-@dataclass(frozen=True, slots=True)
-class ForbiddenCall:
-    """A call of a tool that must not be among them."""
-
-    server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
-    tool: str | None = setting(None, "The tool's name; any of the server's if left out.")
-    arguments: Mapping[str, object] = field(
-        default_factory=dict,
-        metadata={"doc": "Only calls with these values, however spelled, or as matchers say; others are free."},
-    )
 
 
 def check_phrases(values: Sequence[str]) -> str | None:
@@ -106,9 +83,8 @@ class ExpectedAnswer:
     contains: tuple[str, ...] = setting((), "Phrases that it must hold, compared as those of a reply.", check_phrases)
     excludes: tuple[str, ...] = setting((), "Phrases that it must not hold.", check_phrases)
     equals: object = setting(None, "All of it: a text, without white space around it, or JSON.")
-    json: Mapping[str, object] = field(
-        default_factory=dict,
-        metadata={"doc": 'Values in it by their paths, such as slots[0].start: "10:00".', "check": check_paths},
+    json: Mapping[str, object] = setting(
+        {}, 'Values in it by their paths, such as slots[0].start: "10:00".', check_paths
     )
     matches: str | None = setting(None, "A regular expression of Python's that is found in it.", check_pattern)
 
@@ -284,103 +260,6 @@ def _is_same_json(value: object, wanted: object) -> bool:
     return value is not MISSING and has_arguments({"": value}, {"": wanted})
 
 
-def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, ordered: bool) -> Iterator[Check]:
-    """Each call that is expected is among those that were made, as often as the scenario says and in its order.
-
-    Each entry wants a call of its own. One that was refused fulfils nothing, and is none of no calls.
-    """
-    if not expected:
-        return
-    made = actual.get("calls", ())
-    answered = [call for call in made if "refused" not in call]
-    fulfilled = _fulfilled(expected, answered)
-    complete = True
-    for index, call in enumerate(expected):
-        times = sum(_fits(call, other) for other in (made if call.times == 0 else answered))
-        if index in fulfilled if call.times is None else times == _times(call, expected):
-            yield Check("calls", "", _format_expected(call), "it was called", passed=True)
-            continue
-        complete = False
-        name = f"{call.server}.{call.tool}"
-        reason = f"{name} was called {pluralize(times, 'time')}" if times else f"{name} was not called"
-        if times == 0 and any(_fits(call, other) for other in made):
-            reason = f"{name} was refused"
-        elif times == 0 and any((other["server"], other["tool"]) == (call.server, call.tool) for other in made):
-            reason += " with these arguments"
-        elif call.times is None and times:
-            reason += ", too few for all entries that it fits"
-        yield Check("calls", reason, _format_expected(call), _format_calls(made, call))
-    if ordered and complete and len(expected) > 1:
-        if _in_order(expected, answered):
-            yield Check("calls", "", "in this order", "in this order", passed=True)
-        else:
-            wanted = ", ".join(map(_format_expected, expected))
-            yield Check("calls", "made in another order", wanted, _format_calls(made))
-
-
-def _times(call: ExpectedCall, expected: Sequence[ExpectedCall]) -> int:
-    """How often it is wanted by all entries that are the same but for `times`."""
-    same = [each for each in expected if replace(each, times=None) == replace(call, times=None)]
-    return sum(1 if each.times is None else each.times for each in same)
-
-
-def _fulfilled(expected: Sequence[ExpectedCall], made: Sequence[Mapping[str, Any]]) -> set[int]:
-    """Which entries without `times` get a call of their own."""
-    single = [index for index, call in enumerate(expected) if call.times is None]
-    return {single[each] for each in pair_up(single, made, lambda index, call: _fits(expected[index], call))}
-
-
-def check_never_called(forbidden: Sequence[ForbiddenCall], actual: Mapping[str, Any]) -> Iterator[Check]:
-    """On the safe side: another spelling of a value, such as other capitals or a number as text, is the same call."""
-    for call in forbidden:
-        made = [other for other in actual.get("calls", ()) if _fits(call, other, loosely=True)]
-        reason = f"{made[0]['server']}.{made[0]['tool']} was called" if made else ""
-        found = _format_calls(made) if made else "it was not called"
-        yield _compared("never_called", not made, reason, f"never {_format_expected(call)}", found)
-
-
-def _fits(wanted: ExpectedCall | ForbiddenCall, call: Mapping[str, Any], *, loosely: bool = False) -> bool:
-    return (
-        call["server"] == wanted.server
-        and wanted.tool in (None, call["tool"])
-        and has_arguments(call["arguments"], wanted.arguments, loosely=loosely)
-    )
-
-
-def _in_order(expected: Sequence[ExpectedCall], made: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the calls stand among those that were made, one after the other; what stands between them is free."""
-    rest = iter(made)
-    wanted = (call for call in expected for _ in range(1 if call.times is None else call.times))
-    return all(any(_fits(call, other) for other in rest) for call in wanted)
-
-
-def _format_expected(call: ExpectedCall | ForbiddenCall) -> str:
-    times = getattr(call, "times", None)
-    often = "" if times is None else f", {pluralize(times, 'time')}"
-    return f"{call.server}.{call.tool or '*'}{_format_arguments(call.arguments)}{often}"
-
-
-def _format_calls(made: Sequence[Mapping[str, Any]], nearest: ExpectedCall | None = None) -> str:
-    """What was called instead: the calls of the same tool with their arguments, else all by their names."""
-    same = made
-    if nearest is not None:
-        same = [call for call in made if (call["server"], call["tool"]) == (nearest.server, nearest.tool)]
-    texts = [
-        f"{call['server']}.{call['tool']}{_format_arguments(call['arguments']) if same else ''}{_format_refusal(call)}"
-        for call in same or made
-    ]
-    more = f" and {len(texts) - _MAX_CALLS} more" if len(texts) > _MAX_CALLS else ""
-    return ", ".join(texts[:_MAX_CALLS]) + more if texts else "(no call)"
-
-
-def _format_refusal(call: Mapping[str, Any]) -> str:
-    return f" (refused: {truncate(printable(str(call['refused'])), _MAX_CHARACTERS)})" if "refused" in call else ""
-
-
-def _format_arguments(arguments: Mapping[str, object]) -> str:
-    return f"({', '.join(f'{name}={truncate(repr(value), 60)}' for name, value in arguments.items())})"
-
-
 def check_at_most(at_most: AtMost, actual: Mapping[str, Any], used: ModelUsage | None) -> Iterator[Check]:
     """used: of the language model; None where that is not known."""
     taken = {
@@ -442,24 +321,21 @@ def unobservable_output(report: ProcessingResult | None, body: str | None) -> di
 # What holds for every scenario ----------------------------------------------------------------------------------------
 
 
-def check_recipients(sender: str | None, recipients: Sequence[str]) -> Iterator[Check]:
-    """`email_sent: true` means exactly one mail, to the sender of the input. sender: the bare address; None for any."""
-    if len(recipients) > 1:
-        yield Check("email_sent", f"{len(recipients)} mails were sent", "1", str(len(recipients)))
-    yield from _check_addresses("email_sent", "a mail went to somebody else", sender, recipients)
+def check_recipients(check: str, sender: str | None, recipients: Sequence[str]) -> Iterator[Check]:
+    """`email_sent: true` means exactly one mail, to the sender of the input, and `draft_stored: true` one such draft.
 
-
-def check_draft_recipients(sender: str | None, recipients: Sequence[str]) -> Iterator[Check]:
-    """The same of `draft_stored: true`."""
-    if len(recipients) > 1:
-        yield Check("draft_stored", f"{len(recipients)} drafts were stored", "1", str(len(recipients)))
-    yield from _check_addresses("draft_stored", "a draft is for somebody else", sender, recipients)
-
-
-def _check_addresses(check: str, reason: str, sender: str | None, recipients: Sequence[str]) -> Iterator[Check]:
+    sender: the bare address; None for any.
+    """
+    many, reason = _RECEIVED[check]
+    yield from check_single(check, many, len(recipients))
     for recipient in recipients:
         if sender is not None and recipient.casefold() != sender.casefold():
             yield Check(check, reason, repr(sender), repr(recipient))
+
+
+def check_single(check: str, many: str, count: int) -> Iterator[Check]:
+    if count > 1:
+        yield Check(check, f"{count} {many}", "1", str(count))
 
 
 def check_mode(mode: Mode | None, calls: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
@@ -470,15 +346,9 @@ def check_mode(mode: Mode | None, calls: Sequence[Mapping[str, Any]]) -> Iterato
             yield Check("mode", f"{name} was called in mode {mode}")
 
 
-def check_ticket_count(tickets: int) -> Iterator[Check]:
-    if tickets > 1:
-        yield Check("ticket_created", f"{tickets} tickets were created", "1", str(tickets))
-
-
 def check_notes(ticket_id: str | None, noted: Sequence[str]) -> Iterator[Check]:
     """`note_added: true` means exactly one note, on the conversation's ticket. noted: the ticket of each note."""
-    if len(noted) > 1:
-        yield Check("note_added", f"{len(noted)} notes were added", "1", str(len(noted)))
+    yield from check_single("note_added", "notes were added", len(noted))
     for other in noted:
         if other != ticket_id:
             yield Check("note_added", "a note went to another ticket", format_value(ticket_id), repr(other))
@@ -494,23 +364,13 @@ def check_previous_reply(scenario: str, known: Sequence[str]) -> Iterator[Check]
         yield Check("previous_reply", reason)
 
 
-def check_known_calls(unknown: Sequence[str]) -> Iterator[Check]:
-    """Calls that no mock knows. unknown: what is wrong with each."""
-    for problem in unknown:
-        yield Check("calls", problem)
-
-
 def check_agent_report(report: ProcessingResult, actual: Mapping[str, Any]) -> Iterator[Check]:
     """Where the agent's own report differs from what the mocks captured."""
-    reports = {
-        "email_sent": report.email_sent,
-        "draft_stored": report.drafted,
-        "ticket_created": report.ticket_created,
-    }
-    for name, reported in reports.items():
-        if reported != actual[name]:
+    reported = reported_output(report)
+    for name in ("email_sent", "draft_stored", "ticket_created"):
+        if reported[name] != actual[name]:
             reason = f"the agent reports another {name}"
-            yield Check("agent_report", reason, str(actual[name]), str(reported))
+            yield Check("agent_report", reason, str(actual[name]), str(reported[name]))
     if report.response_body != actual["response_body"] and actual["response_body"] is not None:
         yield Check("agent_report", "the agent reports another reply than the one that was sent or stored")
 

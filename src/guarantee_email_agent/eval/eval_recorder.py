@@ -16,18 +16,17 @@ from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
-from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.distinct_mails import MailCounter
+from guarantee_email_agent.runlog.database import StoreError, temporary_store
 from guarantee_email_agent.runlog.proof import suite_name
-from guarantee_email_agent.runlog.records import Case, CaseResult, InputSet, KeptRun, NewRun
+from guarantee_email_agent.runlog.records import Case, CaseResult, InputSet, KeptRun, NewRun, Outcome
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.runlog.stored_records import SuiteKey
-from guarantee_email_agent.runlog.temporary import temporary_store
-from guarantee_email_agent.runlog.views.run_report import RunOptions, RunOutcome
+from guarantee_email_agent.runlog.suite_statistics import MailCounter
+from guarantee_email_agent.runlog.views.run_report import RunOptions
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.git_state import GitQuestion
 from guarantee_email_agent.utils.terminal import warn_on_stderr
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import and_more, printable
 from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ class EvalRecorder:
         if time.monotonic() - self._checked_at >= _CHECK_S:
             self._pass_on()
 
-    def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
+    def finish(self, outcome: Outcome, exit_code: int, duration_s: float) -> None:
         self._pass_on()
         mails = None if self._mails is None else self._mails.count()
         counts = None if mails is None else (mails.total, mails.passed)
@@ -158,9 +157,8 @@ def begin_log(
     ConfigurationError where none can be.
     """
     git = GitQuestion(config.source.parent if config.source is not None else options.directory)
-    values = {name: getattr(options, name) for name in options.__dataclass_fields__}
-    inputs = VerdictInputs(config, options.directory, options.llm, options.agent, values)
-    run = new_run(config, inputs, len(files), values)
+    inputs = inputs_of(config, options)
+    run = _new_run(config, inputs, len(files), options)
     key = suite_key(config, options)
     earlier = None
     begin = partial(
@@ -177,26 +175,23 @@ def begin_log(
     if options.kept is None:
         return begin(temporary_store(resources), is_temporary=True), None
     try:
-        if options.resume is not None:
-            from guarantee_email_agent.eval.resume import find_earlier_results
+        if options.resume is not None or options.changed:
+            from guarantee_email_agent.eval.resume import SuiteNow, find_earlier_results, find_unchanged
 
-            earlier = find_earlier_results(
-                options.kept.file, options.resume, key, files, inputs.set, loader, options.repeat
-            )
-            nothing = "Nothing to resume: no run of this suite was interrupted last. A new run begins"
-            sys.stderr.write(f"{nothing if earlier is None else earlier.sentence}\n")
-            if earlier is not None and earlier.kept_ids:
-                sys.stderr.write("".join(f"incomplete: {printable(reason)}\n" for reason in inputs.set.incomplete))
-        elif options.changed:
-            from guarantee_email_agent.eval.resume import find_unchanged
-
-            if reasons := inputs.set.incomplete:
-                more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-                problem = (
-                    f"--changed takes nothing over, since what verdicts depend on is incomplete: {reasons[0]}{more}"
-                )
-                raise ConfigurationError(f"{printable(problem)}. Remove --changed", "eval_inputs_incomplete")
-            earlier = find_unchanged(options.kept.file, run.id, key, files, inputs.set, loader, options.repeat)
+            now = SuiteNow(options.kept.file, key, files, inputs.set, loader, options.repeat)
+            reasons = inputs.set.incomplete
+            if options.resume is not None:
+                earlier = find_earlier_results(now, options.resume)
+                nothing = "Nothing to resume: no run of this suite was interrupted last. A new run begins"
+                sys.stderr.write(f"{nothing if earlier is None else earlier.sentence}\n")
+                if earlier is not None and earlier.kept_ids:
+                    sys.stderr.write("".join(f"incomplete: {printable(reason)}\n" for reason in reasons))
+            elif reasons:
+                problem = "--changed takes nothing over, since what verdicts depend on is incomplete"
+                shown = printable(and_more(reasons, 1))
+                raise ConfigurationError(f"{problem}: {shown}. Remove --changed", "eval_inputs_incomplete")
+            else:
+                earlier = find_unchanged(now, run.id)
         return begin(options.kept, earlier=earlier), earlier
     except AgentError as error:
         if options.resume is not None or options.changed or not isinstance(error, StoreError):
@@ -206,29 +201,29 @@ def begin_log(
         return (begin(temporary_store(resources), is_temporary=True) if options.wants_reports else None), None
 
 
-def new_run(
-    config: Config,
-    inputs: VerdictInputs,
-    planned: int,
-    options: Mapping[str, Any],
-) -> NewRun:
-    """A run of `eval`. options: the fields of `EvalOptions`."""
+def inputs_of(config: Config, options: EvalOptions) -> VerdictInputs:
+    """What the verdicts of a run with these options depend on."""
+    of_agent = {name: getattr(options, name) for name in AGENT_OPTIONS}
+    return VerdictInputs(config, options.directory, options.llm, options.agent, of_agent)
+
+
+def _new_run(config: Config, inputs: VerdictInputs, planned: int, options: EvalOptions) -> NewRun:
     return NewRun(
-        id=options["run_id"],
+        id=options.run_id,
         command="eval",
-        suite=suite_name(options["directory"], config),
-        started=options["started"],
+        suite=suite_name(options.directory, config),
+        started=options.started,
         planned=planned,
         package_version=__version__,
-        selection=options["only"],
-        agent=without_password(options["agent"] or ""),
-        llm=options["llm"],
+        selection=options.only,
+        agent=without_password(options.agent or ""),
+        llm=options.llm,
         model=inputs.model,
         parameters=inputs.parameters,
-        options={name: options[name] for name in ("jobs", *AGENT_OPTIONS)},
-        repeat=options["repeat"],
-        threshold=options["threshold"],
-        require_proof=options["require_proof"],
+        options={name: getattr(options, name) for name in ("jobs", *AGENT_OPTIONS)},
+        repeat=options.repeat,
+        threshold=options.threshold,
+        require_proof=options.require_proof,
     )
 
 

@@ -25,10 +25,10 @@ from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.sealed import refuse_sealed
 from guarantee_email_agent.eval.selection import select_scenarios
-from guarantee_email_agent.runlog.gate import GateOutcome
+from guarantee_email_agent.runlog.gate import GateOutcome, Totals
 from guarantee_email_agent.runlog.statistics import threshold_fraction
 from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, read_manifest
-from guarantee_email_agent.runlog.totals import Totals
+from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
 from guarantee_email_agent.utils.extras import require_extra
 
@@ -90,9 +90,9 @@ class Evaluation:
             color=False,
             ascii_only=False,
             threshold=self.threshold,
-            require_proof=self.require_proof,
+            options=EvalOptions(directory=Path(), threshold=self.threshold, require_proof=self.require_proof),
+            statistics=SuiteStatistics(deterministic=False, manifest=self.manifest),
             lists_passed=len(self.results) <= SMALL_SUITE,
-            manifest=self.manifest,
         )
         for result in self.results:
             reporter.add(as_case(result))

@@ -16,7 +16,7 @@ from guarantee_email_agent.eval.case_result import as_usage
 from guarantee_email_agent.eval.cost_limit import CostLimit
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult
-from guarantee_email_agent.eval.scenario_model import LiveModel, RecordedModel, ScenarioModelFactory, SuiteRecordings
+from guarantee_email_agent.eval.scenario_model import LiveModel, ScenarioModelFactory, SuiteRecordings
 from guarantee_email_agent.llm.api_client import MAX_WAIT_S
 from guarantee_email_agent.llm.port import LanguageModel, ModelClient
 from guarantee_email_agent.llm.provider import live_model
@@ -27,9 +27,9 @@ from guarantee_email_agent.runlog.views.run_report import RunStoppedError
 from guarantee_email_agent.runlog.views.suite_report import describe_usage
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import LLMError
-from guarantee_email_agent.utils.progress import Progress, duration
+from guarantee_email_agent.utils.progress import Progress
 from guarantee_email_agent.utils.terminal import pluralize
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import duration, printable
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class LiveEvaluation:
             self._make_model = lambda _: LiveModel(self.meter)
         else:
             record_to.check_writable()
-            self._make_model = lambda case: RecordedModel(self.meter, record_to.of_scenario(case))
+            self._make_model = lambda case: LiveModel(self.meter, record_to.of_scenario(case))
 
     def results(
         self,

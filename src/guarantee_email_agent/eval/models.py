@@ -7,14 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from guarantee_email_agent.eval.checks import (
-    AtMost,
-    ExpectedAnswer,
-    ExpectedCall,
-    ExpectedTable,
-    ForbiddenCall,
-    crash_of,
-)
+from guarantee_email_agent.eval.call_checks import ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.checks import AtMost, ExpectedAnswer, ExpectedTable, crash_of
 from guarantee_email_agent.eval.harm import find_harm
 from guarantee_email_agent.eval.scenario import (
     INVALID_FILE,
@@ -31,8 +25,7 @@ from guarantee_email_agent.eval.scenario import (
     ScenarioSettings,
     Turn,
 )
-from guarantee_email_agent.runlog.records import Check
-from guarantee_email_agent.runlog.totals import Outcome
+from guarantee_email_agent.runlog.records import Check, Verdict
 from guarantee_email_agent.utils.terminal import format_outcome
 
 if TYPE_CHECKING:
@@ -145,7 +138,7 @@ class EvalResult:
         return isinstance(self.test_case, EvalTestCase) and self.test_case.review
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> Verdict:
         return "passed" if self.passed else "invalid" if self.invalid else "failed"
 
     @classmethod

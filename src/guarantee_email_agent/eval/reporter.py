@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.eval.case_result import as_case
-from guarantee_email_agent.eval.failure_details import explain
+from guarantee_email_agent.eval.checks import find_phrase
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.runlog.distinct_mails import DistinctMails, MailCounter
-from guarantee_email_agent.runlog.gate import GateDecision, GateOutcome, decide_gate
+from guarantee_email_agent.eval.options import EvalOptions
+from guarantee_email_agent.runlog.gate import GateDecision, GateOutcome, Totals
 from guarantee_email_agent.runlog.records import Case
-from guarantee_email_agent.runlog.shared_causes import SharedCauses
 from guarantee_email_agent.runlog.statistics import Threshold
-from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest
-from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
-from guarantee_email_agent.runlog.totals import Totals
+from guarantee_email_agent.runlog.suite_statistics import SharedCauses, SuiteStatistics
 from guarantee_email_agent.runlog.views.run_report import RunReporter
 from guarantee_email_agent.runlog.views.word_diff import paint_changes
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, format_outcome, pluralize
@@ -32,6 +30,7 @@ logger = logging.getLogger(__name__)
 SLOW_SCENARIO_MS: Final = 60_000
 SLOW_SUITE_S: Final = 300
 SMALL_SUITE: Final = 50
+_MAX_REPLY_CHARS: Final = 4_000
 
 
 class EvalReporter(RunReporter):
@@ -46,46 +45,34 @@ class EvalReporter(RunReporter):
         color: bool | None = None,
         ascii_only: bool | None = None,
         threshold: Threshold = 99.0,
-        cost: Callable[[], str] | None = None,
-        require_proof: bool = False,
-        quiet: bool = False,
+        options: EvalOptions | None = None,
+        statistics: SuiteStatistics | None = None,
         lists_passed: bool = True,
-        fail_fast: bool = False,
-        deterministic: bool = False,
+        cost: Callable[[], str] | None = None,
         baseline: Baseline | None = None,
-        no_regressions: bool = False,
-        mails: MailCounter | None = None,
-        manifest: SuiteManifest = DEVELOPMENT,
-        is_whole: bool = True,
         lists_failed: bool = True,
     ) -> None:
         """stream: stdout if None. color, ascii_only: found out from the stream if None. threshold: percent.
 
-        cost: what the run took of the API, as the last line says it. require_proof: as `decide_gate` has it.
-        quiet: as `RunReporter` has it. lists_passed, lists_failed: lines for each that did. fail_fast:
-        whether the run ends at the first failure. deterministic: whether the same mail gets the same answer each time.
-        baseline: what results are held against; no_regressions: whether the gate is passed only where none is worse.
-        mails: counts those of the results; one of its own if None. manifest: of the suite; is_whole: whether all of it
-        was asked for, without which nothing is proven.
+        options: of the run, which say what the gate asks for, and how much of what passed is told. statistics: in which
+        the results are counted; new ones of a suite that proves nothing, if None. lists_passed, lists_failed: lines for
+        each that did. cost: what the run took of the API, as the last line says it. baseline: what results are held
+        against.
         """
+        self._options = EvalOptions(directory=Path(), threshold=99.0) if options is None else options
         terminal = Terminal(sys.stdout if stream is None else stream, color=color, ascii_only=ascii_only)
-        super().__init__(terminal, threshold, quiet=quiet)
-        self._lists_passed, self._lists_failed = lists_passed and not quiet, lists_failed
-        self._fail_fast = fail_fast
-        self._baseline = baseline
-        self._no_regressions = no_regressions
-        self._deterministic = deterministic
-        self._statistics = SuiteStatistics(deterministic=deterministic)
-        self._cost = cost
-        self._needing_review = 0
-        self._require_proof = require_proof
-        self._mails = MailCounter() if mails is None else mails
-        self._manifest, self._is_whole = manifest, is_whole
+        super().__init__(terminal, threshold, quiet=self._options.quiet)
+        self._lists_passed, self._lists_failed = lists_passed and not self._quiet, lists_failed
+        self._cost, self._baseline = cost, baseline
+        self._count_in(SuiteStatistics(deterministic=False) if statistics is None else statistics)
+
+    def _count_in(self, statistics: SuiteStatistics) -> None:
+        self._statistics, self.totals = statistics, statistics.totals
         self._causes = SharedCauses(summary=True)
 
     def calculate_pass_rate(self, results: Iterable[EvalResult]) -> float:
         """Percent of results that passed; 0.0 for none."""
-        totals = _totals(results)
+        totals = Totals.of(result.outcome for result in results)
         return 100 * totals.passed / totals.total if totals.total else 0.0
 
     def print_scenario_results(self, results: Iterable[EvalResult]) -> None:
@@ -111,8 +98,7 @@ class EvalReporter(RunReporter):
         cases = [as_case(result) for result in results]
         if duration_s is None:
             duration_s = sum(case.shown.duration_ms for case in cases) / 1000
-        self.totals, self._mails, self._causes = Totals(), MailCounter(), SharedCauses(summary=True)
-        self._statistics, self._needing_review = SuiteStatistics(deterministic=self._deterministic), 0
+        self._count_in(self._statistics.emptied())
         for case in cases:
             self._count(case)
             if not case.passed:
@@ -129,11 +115,9 @@ class EvalReporter(RunReporter):
             self._terminal.outcome(_describe(case))
 
     def _count(self, case: Case) -> None:
-        self.totals.add(case.verdict)
-        _warn_if_slow(case)
-        self._needing_review += case.shown.needs_review
-        self._mails.add(case)
         self._statistics.add(case)
+        if (slow_ms := case.shown.duration_ms) > SLOW_SCENARIO_MS:
+            logger.warning("Scenario %s took %.1fs, over %ds", case.name, slow_ms / 1000, SLOW_SCENARIO_MS // 1000)
 
     def finish(self, duration_s: float, planned: int | None = None) -> None:
         super().finish(duration_s, planned)
@@ -154,14 +138,11 @@ class EvalReporter(RunReporter):
         for line in (*self._causes.lines(), *self._statistics.selectivity.lines(), *told):
             self._terminal.line(line)
         super()._print_totals(duration_s, planned)
-        if count := self._needing_review:
+        if count := self._statistics.needing_review:
             verb = "needs" if count == 1 else "need"
             self._terminal.line(
                 f"{pluralize(count, 'scenario')} {verb} review: look at what is expected, then remove 'review: true'."
             )
-
-    def mails(self) -> DistinctMails:
-        return self._mails.count()
 
     def caution_curve(self) -> Iterator[str]:
         """As `Selectivity.curve_lines` has it."""
@@ -171,22 +152,17 @@ class EvalReporter(RunReporter):
         return self._decide().gate
 
     def _decide(self, planned: int | None = None) -> GateDecision:
-        baseline = self._baseline if self._no_regressions else None
-        mails = self._mails.count()
-        return decide_gate(
-            self.totals,
+        options, baseline = self._options, self._baseline
+        return self._statistics.decide_gate(
             self.threshold,
-            require_proof=self._require_proof,
-            fail_fast=self._fail_fast,
+            require_proof=options.require_proof,
+            fail_fast=options.fail_fast,
             planned=planned,
-            must_failed=self._statistics.must_failed,
-            regressions=() if baseline is None else baseline.regressions(),
-            manifest=self._manifest,
-            proven=self._manifest.lower_bound(mails.passed, mails.total) if self._is_whole else None,
+            regressions=baseline.regressions() if baseline is not None and options.no_regressions else (),
         )
 
     def _print_incomplete(self, planned: int) -> None:
-        if self._fail_fast and self.totals.passed < self.totals.total:
+        if self._options.fail_fast and self.totals.passed < self.totals.total:
             self._print_gate(self._decide(planned))
         else:
             super()._print_incomplete(planned)
@@ -195,10 +171,10 @@ class EvalReporter(RunReporter):
         self._print_gate(self._decide())
         for line in self._statistics.repetition_lines(self.threshold):
             self._terminal.line(line)
-        mails = self._mails.count()
+        mails = self._statistics.mails.count()
         if mails.total != self.totals.total:
             self._terminal.line(f"Distinct mails: {mails.passed}/{mails.total} (a copy shows nothing new).")
-        self._terminal.line(self._statistics.conclusion(self._manifest, mails if self._is_whole else None))
+        self._terminal.line(self._statistics.conclusion())
 
     def _print_gate(self, decision: GateDecision) -> None:
         if decision.passes:
@@ -206,10 +182,6 @@ class EvalReporter(RunReporter):
         else:
             sign = "[FAIL]" if self._terminal.ascii else "⚠️ "
             self._terminal.line(self._terminal.red(f"{sign} Eval {decision.gate} ({decision.why})"))
-
-
-def _totals(results: Iterable[EvalResult]) -> Totals:
-    return Totals.of(result.outcome for result in results)
 
 
 def describe_failure(case: Case, causes: SharedCauses, terminal: Terminal) -> str:
@@ -227,7 +199,29 @@ def _describe(case: Case, *, in_short: bool = False) -> str:
     return format_outcome(case.name, case.shown.description, failures, case.harm, case.passed)
 
 
-def _warn_if_slow(case: Case) -> None:
-    slow_ms = case.shown.duration_ms
-    if slow_ms > SLOW_SCENARIO_MS:
-        logger.warning("Scenario %s took %.1fs, over %ds", case.name, slow_ms / 1000, SLOW_SCENARIO_MS // 1000)
+def explain(case: Case) -> Iterator[str]:
+    """Lines below a failed scenario's misses; none where its reply is not what failed."""
+    shown = case.shown
+    reply = (shown.response or {}).get("response_body")
+    if not isinstance(reply, str) or not any(each.name.startswith("response_body_") for each in shown.failed_checks):
+        return
+    yield from map(str, shown.nearest)
+    yield "reply:"
+    forbidden = [
+        each.phrase for each in shown.failed_checks if each.phrase and each.name.endswith("response_body_excludes")
+    ]
+    marked = _mark(reply[:_MAX_REPLY_CHARS].strip(), forbidden)
+    yield from (f"  {line.rstrip()}" for line in marked.split("\n") if line.strip())
+    if len(reply) > _MAX_REPLY_CHARS:
+        yield f"  … and {len(reply) - _MAX_REPLY_CHARS} more characters"
+
+
+def _mark(reply: str, phrases: Sequence[str]) -> str:
+    """The reply with every phrase that must not be there between `>>` and `<<`."""
+    spans = sorted(span for phrase in phrases if (span := find_phrase(phrase, reply)) is not None)
+    marked, end = "", 0
+    for first, last in spans:
+        if first >= end:
+            marked += f"{reply[end:first]}>>{reply[first:last]}<<"
+            end = last
+    return marked + reply[end:]

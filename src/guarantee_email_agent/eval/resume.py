@@ -16,17 +16,27 @@ from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import COUNTED, Case, Check, InputSet
+from guarantee_email_agent.runlog.records import COUNTED, Case, InputSet
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.stored_records import StoredResult, StoredRun, SuiteKey
+from guarantee_email_agent.runlog.stored_records import StoredRun, SuiteKey
 from guarantee_email_agent.runlog.suite_files import file_content, has_source
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 LAST_INTERRUPTED = ""
 """What `--resume` asks for without a run."""
 
-_MAX_RUNS: Final = 200
 _PAGE: Final = 500
+
+
+class SuiteNow(NamedTuple):
+    """What earlier results are held against. inputs: what verdicts depend on now. repeat: runs of each scenario."""
+
+    store: Path
+    key: SuiteKey
+    files: ScenarioFiles
+    inputs: InputSet
+    loader: EvalLoader
+    repeat: int
 
 
 class EarlierResults(NamedTuple):
@@ -34,7 +44,7 @@ class EarlierResults(NamedTuple):
 
     run: the interrupted one that goes on; None where a new one begins. is_whole: of every file of the suite, whether it
     has one. begun: repetitions of those that still need some, by file. kept_ids: in the store, of every result that
-    stays, and kept_positions: its place in the run. changed: how many results are out of date.
+    stays, and kept_positions: its place in the run. changed: how many results of `run` are out of date.
     """
 
     run: StoredRun | None
@@ -59,33 +69,26 @@ class EarlierResults(NamedTuple):
         return f"Resuming {self.run.id}: {len(self.kept_ids)} results are taken over{again}"
 
 
-def find_earlier_results(
-    file: Path,
-    wanted: str,
-    key: SuiteKey,
-    files: ScenarioFiles,
-    inputs: InputSet,
-    loader: EvalLoader,
-    repeat: int,
-) -> EarlierResults | None:
+def find_earlier_results(now: SuiteNow, wanted: str) -> EarlierResults | None:
     """Of the run `wanted`, or of the last interrupted one of the suite; None where there is none.
 
-    inputs: what verdicts depend on now. Raises StoreError for a store or run that cannot be found, and
-    ConfigurationError for a run that cannot go on.
+    Raises StoreError for a store or run that cannot be found, and ConfigurationError for a run that cannot go on.
     """
     try:
-        store = RunStore(file)
+        store = RunStore(now.store)
     except StoreError as error:
         if wanted == LAST_INTERRUPTED and error.code == "store_not_found":
             return None
         raise
     with store:
         if wanted == LAST_INTERRUPTED:
-            run = store.last_interrupted(key)
+            run = store.last_interrupted(now.key)
         else:
-            run = store.find_run(wanted, key)
-            _refuse_what_cannot_go_on(run, key)
-        return None if run is None else _results_of(store, file, run, files, inputs, loader, repeat)
+            run = store.find_run(wanted, now.key)
+            _refuse_what_cannot_go_on(run, now.key)
+        if run is None:
+            return None
+        return _results_that_hold(store, now, [run], run.id, goes_on=run)
 
 
 def _refuse_what_cannot_go_on(run: StoredRun, key: SuiteKey) -> None:
@@ -100,78 +103,93 @@ def _refuse_what_cannot_go_on(run: StoredRun, key: SuiteKey) -> None:
         raise ConfigurationError(f"The run {run.id} {problem}", "eval_cannot_resume")
 
 
-def _results_of(
-    store: RunStore,
-    file: Path,
-    run: StoredRun,
-    files: ScenarioFiles,
-    inputs: InputSet,
-    loader: EvalLoader,
-    repeat: int,
-) -> EarlierResults:
-    is_whole = bytearray(len(files))
-    begun: dict[str, list[EvalResult]] = {}
-    kept_ids, kept_positions = array("q"), array("q")
-    last = changed = 0
-    for name, stored in _by_case(store, run):
-        position = files.position_of_name(name)
-        # A file that got another ending may have changed places: results come in the order of the files.
-        case = next(iter(loader.iter_entries([files[position - 1]]))) if position > last else None
-        if not isinstance(case, EvalTestCase) or not all(_is_valid(store, each, case, inputs) for each in stored):
-            changed += len(stored)
-            continue
-        if len(stored) >= repeat:
-            is_whole[position - 1] = True
-        elif run.llm == "record":  # the exchanges of a scenario are kept together, once all of its runs are over
-            changed += len(stored)
-            continue
-        else:
-            begun[files[position - 1]] = [_restored(store, each, case) for each in stored]
-        last = position
-        kept_ids.extend(each.id for each in stored[:repeat])
-        kept_positions.extend(position for _ in stored[:repeat])
-    return EarlierResults(run, EarlierCases(file, run.id, is_whole), is_whole, begun, kept_ids, kept_positions, changed)
-
-
-def find_unchanged(
-    file: Path,
-    run_id: str,
-    key: SuiteKey,
-    files: ScenarioFiles,
-    inputs: InputSet,
-    loader: EvalLoader,
-    repeat: int,
-) -> EarlierResults:
+def find_unchanged(now: SuiteNow, run_id: str) -> EarlierResults:
     """The last verdicts of the suite that hold for the files of now, from whichever runs.
 
     run_id: of the new run, whose they are to be. Raises StoreError for a store that cannot be read.
     """
-    is_whole, ids, positions = bytearray(len(files)), array("q"), array("q")
-    found = EarlierResults(None, EarlierCases(file, run_id, is_whole), is_whole, {}, ids, positions, 0)
     try:
-        store = RunStore(file)
+        store = RunStore(now.store)
     except StoreError as error:
-        if error.code == "store_not_found":
-            return found
-        raise
+        if error.code != "store_not_found":
+            raise
+        nothing = bytearray(len(now.files))
+        return EarlierResults(None, EarlierCases(now.store, run_id, nothing), nothing, {}, array("q"), array("q"), 0)
     with store:
-        runs, places = _last_places(store, key, files, repeat)
-        same_set: dict[int | None, bool] = {None: False}
-        paths = iter(files)
-        for first in range(0, len(files), _PAGE):
-            page = range(first, min(first + _PAGE, len(files)))
-            by_place = _depended_on(store, runs, places, page)
-            for index, path in zip(page, paths, strict=False):
-                results = by_place.get((runs[index], places[index]), [])[:repeat]
-                for _, input_set, _ in results:
-                    if input_set is not None and input_set not in same_set:
-                        same_set[input_set] = store.input_set_digest(input_set) == inputs.digest
-                if results and all(same_set[input_set] for _, input_set, _ in results):
-                    content = file_content(path)
-                    if all(is_source(path, content, digest, loader) for _, _, digest in results):
-                        is_whole[index] = True
-                        ids.extend(number for number, _, _ in results)
-                        positions.extend(index + 1 for _ in results)
+        return _results_that_hold(store, now, store.runs_up_to_a_whole_one(now.key), run_id)
+
+
+def _results_that_hold(
+    store: RunStore, now: SuiteNow, runs: Iterable[StoredRun], run_id: str, goes_on: StoredRun | None = None
+) -> EarlierResults:
+    """Of each file the last results in `runs`. goes_on: a run in which a part of a scenario's runs counts, too."""
+    files, repeat, twice = now.files, now.repeat, now.files.twice()
+    is_whole, ids, positions = bytearray(len(files)), array("q"), array("q")
+    begun: dict[str, list[EvalResult]] = {}
+    numbers, places = _last_places(store, runs, files)
+    same_set: dict[int | None, bool] = {None: False}
+    held = 0
+    paths = iter(files)
+    for first in range(0, len(files), _PAGE):
+        page = range(first, min(first + _PAGE, len(files)))
+        by_place = _depended_on(store, numbers, places, page)
+        for index, path in zip(page, paths, strict=False):
+            results = by_place.get((numbers[index], places[index]), [])
+            if not results or (len(results) < repeat and goes_on is None):
+                continue
+            if twice and Path(path).stem in twice:  # which made it an invalid file
+                continue
+            for _, input_set, _ in results:
+                if input_set is not None and input_set not in same_set:
+                    same_set[input_set] = store.input_set_digest(input_set) == now.inputs.digest
+            if not all(same_set[input_set] for _, input_set, _ in results):
+                continue
+            content = file_content(path)
+            if not all(is_source(path, content, digest, now.loader) for _, _, digest in results):
+                continue
+            if len(results) >= repeat:
+                is_whole[index] = True
+            elif goes_on is not None and goes_on.llm == "record":
+                continue  # the exchanges of a scenario are kept together, once all of its runs are over
+            else:
+                case = now.loader.load_eval_test_case(path)  # all is as it was when it ran
+                begun[path] = [_restored(store, number, case) for number, _, _ in results]
+            held += len(results)
+            ids.extend(number for number, _, _ in results[:repeat])
+            positions.extend(index + 1 for _ in results[:repeat])
+    changed = 0 if goes_on is None else sum(count for _, _, count, _ in store.places(goes_on)) - held
+    return EarlierResults(goes_on, EarlierCases(now.store, run_id, is_whole), is_whole, begun, ids, positions, changed)
+
+
+def _last_places(store: RunStore, runs: Iterable[StoredRun], files: ScenarioFiles) -> tuple[array[int], array[int]]:
+    """Of each file the number of the last run that has its result, and the position there; 0 for none."""
+    numbers, places = (array("q", bytes(8 * len(files))) for _ in range(2))
+    for run in runs:
+        following = enumerate(files)
+        index, path = next(following, (0, ""))
+        for name, position, _, _ in store.places(run):
+            # Mostly the next file; to search for each would take as long as to read it.
+            is_next = os.path.basename(path).rpartition(".")[0] == name
+            found = index if is_next else files.position_of_name(name) - 1
+            if found >= 0 and not numbers[found]:
+                numbers[found], places[found] = run.number, position
+            while path and index <= found:
+                index, path = next(following, (0, ""))
+    return numbers, places
+
+
+def _depended_on(
+    store: RunStore, numbers: array[int], places: array[int], page: Iterable[int]
+) -> dict[tuple[int, int], list[tuple[int, int | None, bytes | None]]]:
+    """By run and position: id, set of inputs and digest of the source of each repetition."""
+    wanted: dict[int, list[int]] = {}
+    for index in page:
+        if places[index]:
+            wanted.setdefault(numbers[index], []).append(places[index])
+    found: dict[tuple[int, int], list[tuple[int, int | None, bytes | None]]] = {}
+    for run, positions in wanted.items():
+        for position, number, input_set, digest in store.depended_on(run, positions):
+            found.setdefault((run, position), []).append((number, input_set, digest))
     return found
 
 
@@ -192,42 +210,6 @@ class EarlierCases:
                     yield case
 
 
-def _last_places(store: RunStore, key: SuiteKey, files: ScenarioFiles, repeat: int) -> tuple[array[int], array[int]]:
-    """Of each file the number of the last run that has its result, and the position there; 0 for none."""
-    runs, places = (array("q", bytes(8 * len(files))) for _ in range(2))
-    for run in store.runs(command=key.command, limit=_MAX_RUNS):
-        if run.key._replace(selection=()) != key._replace(selection=()):
-            continue
-        following = enumerate(files)
-        index, path = next(following, (0, ""))
-        for name, position, repetitions in store.places(run):
-            # Mostly the next file; to search for each would take as long as to read it.
-            is_next = os.path.basename(path).rpartition(".")[0] == name
-            found = index if is_next else files.position_of_name(name) - 1
-            if found >= 0 and not runs[found]:
-                runs[found], places[found] = run.number, position if repetitions >= repeat else 0
-            while path and index <= found:
-                index, path = next(following, (0, ""))
-        if not run.selection and run.total >= run.planned:
-            break
-    return runs, places
-
-
-def _depended_on(
-    store: RunStore, runs: array[int], places: array[int], page: Iterable[int]
-) -> dict[tuple[int, int], list[tuple[int, int | None, bytes | None]]]:
-    """By run and position: id, set of inputs and digest of the source of each repetition."""
-    wanted: dict[int, list[int]] = {}
-    for index in page:
-        if places[index]:
-            wanted.setdefault(runs[index], []).append(places[index])
-    found: dict[tuple[int, int], list[tuple[int, int | None, bytes | None]]] = {}
-    for run, positions in wanted.items():
-        for position, number, input_set, digest in store.depended_on(run, positions):
-            found.setdefault((run, position), []).append((number, input_set, digest))
-    return found
-
-
 def is_source(file: str, content: bytes, digest: bytes | None, loader: EvalLoader) -> bool:
     """As `has_source`, whatever way its text names its mail."""
     if has_source(file, content, digest) or b"raw_file" not in content:
@@ -236,37 +218,18 @@ def is_source(file: str, content: bytes, digest: bytes | None, loader: EvalLoade
     return isinstance(case, EvalTestCase) and hashlib.sha256(stored_source(case) or b"").digest() == digest
 
 
-def _by_case(store: RunStore, run: StoredRun) -> Iterator[tuple[str, list[StoredResult]]]:
-    stored: list[StoredResult] = []
-    for each in store.results(run):
-        if stored and stored[0].position != each.position:
-            yield stored[0].name, stored
-            stored = []
-        stored.append(each)
-    if stored:
-        yield stored[0].name, stored
-
-
-def _is_valid(store: RunStore, stored: StoredResult, case: EvalTestCase, inputs: InputSet) -> bool:
-    """Whether the result would be asked for in the same way today."""
-    if stored.input_set is None or store.input_set_digest(stored.input_set) != inputs.digest:
-        return False
-    return stored.source_hash == hashlib.sha256(stored_source(case) or b"").digest()
-
-
-def _restored(store: RunStore, stored: StoredResult, case: EvalTestCase) -> EvalResult:
-    transcript = store.transcript(stored)
-    checks = tuple(Check.of_dict(row) for row in (transcript.judgement or {}).get("checks", ()))
-    elapsed_ms = round(stored.duration_ms)
+def _restored(store: RunStore, number: int, case: EvalTestCase) -> EvalResult:
+    kept = store.transcript(store.result(number))
+    elapsed_ms = round(kept.duration_ms)
     return EvalResult(
         case,
-        stored.verdict == "passed",
-        [str(check) for check in checks if not check.passed],
-        {**transcript.response, "processing_time_ms": elapsed_ms},
+        kept.passed,
+        list(map(str, kept.failed_checks)),
+        {**kept.response, "processing_time_ms": elapsed_ms},
         elapsed_ms,
-        usage=as_model_usage(stored.usage),
-        reading=(transcript.trace or {}).get("read"),
-        trace=transcript.trace,
-        judgement=transcript.judgement,
-        checks=checks,
+        usage=as_model_usage(kept.usage),
+        reading=kept.reading,
+        trace=kept.trace,
+        judgement=kept.judgement,
+        checks=kept.checks,
     )

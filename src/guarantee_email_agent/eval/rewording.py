@@ -23,7 +23,7 @@ from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import keep_facts
 from guarantee_email_agent.utils.normalize import has_phrase
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import and_more, printable
 
 _CHECK: Final = "response_body_contains"
 _MAX_NAMES: Final = 8
@@ -60,11 +60,10 @@ def accept_rewordings(store_file: Path, run_id: str, stream: TextStream, *, ask:
     by = user_name() or "unknown"
     for (before, now), phrases in sorted(found.items(), key=lambda item: -len(item[1])):
         names = list(dict.fromkeys(phrase.scenario for phrase in phrases))
-        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
         terminal.line(
             f"Reworded in {pluralize(len(names), 'scenario')}: '{printable(before)}' is now '{printable(now)}'"
         )
-        terminal.line(f"    {', '.join(map(printable, names[:_MAX_NAMES]))}{more}")
+        terminal.line(f"    {printable(and_more(names, _MAX_NAMES))}")
         terminal.flush()
         if ask and not _says_yes(terminal):
             continue

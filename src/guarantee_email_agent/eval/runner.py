@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,13 +17,11 @@ from guarantee_email_agent.eval.checks import (
     check_agent_report,
     check_at_most,
     check_completed,
-    check_draft_recipients,
-    check_known_calls,
     check_mode,
     check_notes,
     check_previous_reply,
     check_recipients,
-    check_ticket_count,
+    check_single,
     check_verdict,
     lacks_model,
     reported_output,
@@ -44,7 +41,7 @@ from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.language import clear_language
-from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, LexiconSource
+from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.services.look_ups import instruction_files, tool_of
@@ -59,7 +56,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OpenServices = Callable[[EvalTestCase, LexiconSource], AbstractAsyncContextManager[tuple[Mocks, MockedServices]]]
 OnResult = Callable[[int, EvalResult], None]
 """Gets each repetition of a scenario as soon as it is over, with its number from 1; from any thread."""
 
@@ -75,7 +71,6 @@ class EvalRunner:
         clock: Clock | None = None,
         records_dir: Path | None = None,
         make_model: ScenarioModelFactory | None = None,
-        open_services: OpenServices | None = None,
         on_result: OnResult | None = None,
         keep_traces: bool = False,
         earlier: Mapping[str, Sequence[EvalResult]] | None = None,
@@ -84,8 +79,8 @@ class EvalRunner:
 
         records_dir: an existing folder that gets the record of every run, named after the scenario's file.
         make_model: who answers as a scenario's language model; the mock if None. It waits by a clock of its own.
-        open_services: the mocks of one run and the way to them; in this process if None. keep_traces: whether results
-        have their `trace`. earlier: repetitions that scenarios have already, by their files.
+        keep_traces: whether results have their `trace`. earlier: repetitions that scenarios have already, by their
+        files.
         """
         self._earlier = earlier or {}
         self._on_result = on_result
@@ -93,7 +88,6 @@ class EvalRunner:
         self._config = config
         self._records_dir = records_dir
         self._make_model = make_model
-        self._open_services = open_services
         self._clock = clock
         self._instructions = instruction_files(config)
         # By itself: an agent that is not ours has no instruction files.
@@ -161,20 +155,16 @@ class EvalRunner:
         """
         logger.info("Executing eval: %s", test_case.scenario_id)
         try:
-            if self._open_services is None:
-                mocks = Mocks.of(test_case)
-                return await self._run(test_case, llm, mocks, MockedServices.in_process(mocks, self.lexicon))
-            async with self._open_services(test_case, self.lexicon) as (mocks, services):
-                return await self._run(test_case, llm, mocks, services)
+            return await self._run(test_case, llm)
         except (ConfigurationError, TaskError):  # files that no other scenario could read or write either
             raise
         except Exception as error:
             logger.debug("Scenario %s crashed", test_case.scenario_id, exc_info=True)
             return EvalResult.of_crash(test_case, error)
 
-    async def _run(
-        self, test_case: EvalTestCase, llm: LanguageModel | None, mocks: Mocks, services: MockedServices
-    ) -> EvalResult:
+    async def _run(self, test_case: EvalTestCase, llm: LanguageModel | None) -> EvalResult:
+        mocks = Mocks.of(test_case)
+        services = MockedServices.in_process(mocks, self.lexicon)
         clock = self._clock or SkippingClock()  # what one scenario skips must not count for another
         started = clock.monotonic()
         previous = test_case.input.previous_reply
@@ -330,9 +320,9 @@ def judge_output(
     return [
         *expected.checks(actual),
         *run_checks(
-            partial(check_recipients, sender, actual.get("recipients", ())),
-            partial(check_draft_recipients, sender, actual.get("draft_recipients", ())),
-            partial(check_ticket_count, actual.get("tickets", 0)),
+            partial(check_recipients, "email_sent", sender, actual.get("recipients", ())),
+            partial(check_recipients, "draft_stored", sender, actual.get("draft_recipients", ())),
+            partial(check_single, "ticket_created", "tickets were created", actual.get("tickets", 0)),
             *more,
         ),
     ]
@@ -344,7 +334,7 @@ def check_captured(test_case: EvalTestCase, mocks: Mocks) -> Iterator[Check]:
     """
     previous = test_case.input.previous_reply
     yield from check_notes(previous.ticket_id if previous else None, _noted(mocks))
-    yield from check_known_calls(mocks.tools.unknown)
+    yield from (Check("calls", problem) for problem in mocks.tools.unknown)
     settings = test_case.input.agent
     yield from check_mode(settings.mode if settings else None, [call.as_dict() for call in mocks.tools.calls])
 

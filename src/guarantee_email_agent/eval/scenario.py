@@ -7,27 +7,26 @@ The dataclasses are the file format: `files.validation` reads scenario files by 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from functools import partial
 from typing import Any, Final, Literal
 
 from guarantee_email_agent.config.settings import Mode, SenderCheck
 from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.eval.call_checks import ExpectedCall, ForbiddenCall, check_calls, check_never_called
 from guarantee_email_agent.eval.checks import (
     AtMost,
     ExpectedAnswer,
-    ExpectedCall,
     ExpectedTable,
-    ForbiddenCall,
     check_answer,
     check_body_contains,
     check_body_excludes,
-    check_calls,
     check_completed,
     check_hand_over,
     check_happened,
-    check_never_called,
     check_phrases,
     check_processing_time,
     check_reply_language,
@@ -38,31 +37,83 @@ from guarantee_email_agent.eval.checks import (
     run_checks,
 )
 from guarantee_email_agent.eval.declared_servers import DeclaredServer
-from guarantee_email_agent.eval.scenario_values import (
-    DAY,
-    SCENARIO_ID,
-    TIME,
-    check_day,
-    check_filled,
-    check_raw_file,
-    check_scenario_id,
-    check_sender,
-    check_task,
-    check_test_file,
-    check_time,
-)
 from guarantee_email_agent.files.fields import none_is_default, not_blank, number, setting
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.addresses import parse_addresses
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import printable, truncate
 
+SCENARIO_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+DAY: Final = r"^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}($|[T ])"
+TIME: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}($|[T ])"
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(py|eml)")
 INVALID_FILE: Final = "Invalid eval file"
 """The check that a file fails which cannot be used."""
 MockFailureKind = Literal["timeout", "unavailable", "malformed"]
 
 NO_LIMITS: Final = AtMost()
-_FILLED: Final[dict[str, Any]] = {"check": check_filled, "schema": {"minItems": 1}}
+_FILLED: Final = {"minItems": 1}
 _FAILURE: Final = {"doc": "Fail this way at every call; work if left out."}
+
+
+def check_scenario_id(value: str) -> str | None:
+    if SCENARIO_ID.fullmatch(value):
+        return None
+    return "must be letters, digits, '_', '-' and '.' (at most 100), such as valid_warranty_001"
+
+
+def check_day(value: str) -> str | None:
+    """A calendar day, as `2026-01-18`; a time may stand behind it."""
+    try:
+        if re.match(DAY, value):
+            date(*map(int, re.split("[-T ]", value)[:3]))
+            return None
+    except ValueError:
+        pass
+    return f"must be a day such as 2026-01-18, not {truncate(value, 40)!r}"
+
+
+def check_time(value: str) -> str | None:
+    try:
+        if re.match(TIME, value):
+            datetime.fromisoformat(value)
+            return None
+    except ValueError:
+        pass
+    return f"must be a time such as 2026-01-18T10:00:00Z, not {truncate(value, 40)!r}"
+
+
+def check_sender(value: str) -> str | None:
+    if len(parse_addresses(value)) == 1 or value.rstrip().endswith("<>"):  # a bounce has the null sender
+        return None
+    return f"must be an address such as customer@example.com, not {truncate(value, 40)!r}"
+
+
+def check_test_file(value: str) -> str | None:
+    if (name := _FILE_NAME.fullmatch(value)) and name[1] == "py":
+        return None
+    return "must be the name of a Python file beside this one, such as judge.py"
+
+
+def check_raw_file(value: str) -> str | None:
+    if (name := _FILE_NAME.fullmatch(value)) and name[1] == "eml":
+        return None
+    return "must be the name of a mail beside this file, such as photo_mail.eml"
+
+
+def check_filled(values: Sized) -> str | None:
+    """An empty list reads as if no call may be made, and judges nothing."""
+    return None if values else "is empty and judges nothing; for no call at all name the servers in never_called"
+
+
+def check_task(value: object) -> str | None:
+    """Any JSON but null, which is nothing to do; a text with words."""
+    try:
+        if value is None:
+            return "must be a text or JSON, not null"
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return "must be a text or JSON"
+    return not_blank(value) if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +134,8 @@ class EvalEmail:
         metadata={"doc": "When it arrived: 2026-01-18T10:00:00Z.", "check": check_time, "schema": {"pattern": TIME}}
     )
     to: str | None = setting(None, "The recipient; ours if left out.")
-    headers: Mapping[str, str] = field(
-        default_factory=dict, metadata={"doc": "Raw headers by name, such as Auto-Submitted: auto-replied."}
-    )
-    attachments: tuple[str, ...] = field(default=(), metadata={"doc": "File names of attachments."})
+    headers: Mapping[str, str] = setting({}, "Raw headers by name, such as Auto-Submitted: auto-replied.")
+    attachments: tuple[str, ...] = setting((), "File names of attachments.")
     raw_file: str | None = setting(
         None,
         "A mail (.eml) beside this file, which the agent gets as it is; the keys say how it is to be read.",
@@ -113,7 +162,7 @@ class MockFailure:
 class MockWarrantyAnswer:
     """What the mocked warranty service answers, whatever serial number it is asked for; further keys are free."""
 
-    status: str = field(default="", metadata={"doc": "valid, expired or not_found.", "check": not_blank})
+    status: str = setting("", "valid, expired or not_found.", not_blank)
     expiration_date: str | None = setting(None, "As the service writes it: 2025-12-31.")
     coverage: str | None = setting(None, "Such as full.")
     serial_number: str | None = setting(None, "The serial number the answer is about.")
@@ -156,17 +205,16 @@ class EvalInput:
     """What the agent meets: a mail, a task or both, and services that answer in a known way."""
 
     email: EvalEmail = NO_EMAIL
-    mock_responses: Mapping[str, Mapping[str, object]] = field(
-        default_factory=dict,
-        metadata={"doc": "What the mocked services answer; the tools of any other MCP server stand under its name."},
+    mock_responses: Mapping[str, Mapping[str, object]] = setting(
+        {}, "What the mocked services answer; the tools of any other MCP server stand under its name."
     )
     previous_reply: PreviousReply | None = setting(
         None, "What we wrote to the customer before, for a mail that answers it."
     )
     agent: ScenarioSettings | None = setting(None, "Settings that this scenario needs.")
     task: object = setting(None, "What an agent of --agent is to do: a text, or any JSON.", check_task)
-    world: Mapping[str, tuple[Mapping[str, object], ...]] = field(
-        default_factory=dict, metadata={"doc": "Tables that mocked tools read and change, each a list of rows."}
+    world: Mapping[str, tuple[Mapping[str, object], ...]] = setting(
+        {}, "Tables that mocked tools read and change, each a list of rows."
     )
 
     def __post_init__(self) -> None:
@@ -213,9 +261,7 @@ class EvalExpectedOutput:
     reply_language: str | None = setting(
         None, "The language of the reply, such as de, read off its words; not judged if left out.", not_blank
     )
-    ticket_fields: Mapping[str, str] = field(
-        default_factory=dict, metadata={"doc": "Fields the ticket must have, with exactly these values."}
-    )
+    ticket_fields: Mapping[str, str] = setting({}, "Fields the ticket must have, with exactly these values.")
     sent_to: str | None = setting(None, "Whom the reply goes to; the sender if left out.", not_blank)
     draft_stored: bool | None = setting(
         None,
@@ -227,16 +273,14 @@ class EvalExpectedOutput:
         None, "Why it is left to a person, such as fire; not judged if left out.", not_blank
     )
     answer: ExpectedAnswer | None = setting(None, "What the agent answers. Only for an agent that is not ours.")
-    calls: tuple[ExpectedCall, ...] = field(
-        default=(), metadata={"doc": "Calls of tools that must have been made, each entry one of its own."} | _FILLED
+    calls: tuple[ExpectedCall, ...] = setting(
+        (), "Calls of tools that must have been made, each entry one of its own.", check_filled, _FILLED
     )
     ordered: bool = setting(False, "Whether the calls must have been made in this order.")
-    never_called: tuple[ForbiddenCall, ...] = field(
-        default=(), metadata={"doc": "Calls of tools that must not have been made."} | _FILLED
+    never_called: tuple[ForbiddenCall, ...] = setting(
+        (), "Calls of tools that must not have been made.", check_filled, _FILLED
     )
-    state: Mapping[str, ExpectedTable] = field(
-        default_factory=dict, metadata={"doc": "What tables of input.world hold once the agent is done."}
-    )
+    state: Mapping[str, ExpectedTable] = setting({}, "What tables of input.world hold once the agent is done.")
     nothing_else_changed: bool = setting(
         False, "true: no row and no column of input.world changed but those that state names."
     )
@@ -296,13 +340,12 @@ class ExpectedTurn:
     """What must come of one turn."""
 
     answer: ExpectedAnswer | None = setting(None, "What the agent answers in this turn.")
-    calls: tuple[ExpectedCall, ...] = field(
-        default=(),
-        metadata={"doc": "Calls that must have been made in it, each entry one of its own."} | _FILLED,
+    calls: tuple[ExpectedCall, ...] = setting(
+        (), "Calls that must have been made in it, each entry one of its own.", check_filled, _FILLED
     )
     ordered: bool = setting(False, "Whether they must have been made in this order.")
-    never_called: tuple[ForbiddenCall, ...] = field(
-        default=(), metadata={"doc": "Calls that must not have been made in it."} | _FILLED
+    never_called: tuple[ForbiddenCall, ...] = setting(
+        (), "Calls that must not have been made in it.", check_filled, _FILLED
     )
 
     def checks(self, actual: Mapping[str, Any]) -> list[Check]:
@@ -358,7 +401,7 @@ class EvalTestCase:
         False, "true: what is expected was recorded, and nobody has looked at it yet; the run counts these."
     )
     must: bool = setting(False, "true: where this scenario fails, the gate is failed, whatever the pass rate.")
-    at_most: AtMost = field(default=NO_LIMITS, metadata={"doc": "What one run may take; no limit if left out."})
+    at_most: AtMost = setting(NO_LIMITS, "What one run may take; no limit if left out.")
     turns: tuple[Turn, ...] = setting((), "What an agent of --agent is told next, one after the other.")
     test: str | None = setting(None, "A Python file beside this one that judges the run too.", check_test_file)
     file: str | None = field(default=None, metadata={"key": None})  # the path it was loaded from

@@ -12,7 +12,7 @@ from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.recording import RecordingClient, Recordings, ReplayClient
 from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage
-from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
 LlmMode = Literal["offline", "live", "record", "replay"]
@@ -35,34 +35,17 @@ ScenarioModelFactory = Callable[[EvalTestCase], ScenarioModel]
 
 
 class LiveModel:
-    """The API."""
+    """The API, with every exchange kept where `recordings` are wanted."""
 
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
+    def __init__(self, model: LanguageModel, recordings: Recordings | None = None) -> None:
+        self._model, self._recordings = model, recordings
         self._meter = MeteredModel(model)
-
-    def begin(self, _run: int) -> LanguageModel:
-        self._meter = MeteredModel(self._model)
-        return self._meter
-
-    def usage(self) -> ModelUsage:
-        return self._meter.total
-
-    def finish(self) -> None:
-        """Nothing is kept."""
-
-
-class RecordedModel:
-    """The API, with every exchange kept."""
-
-    def __init__(self, model: LanguageModel, recordings: Recordings) -> None:
-        self._model = model
-        self._recordings = recordings
         self._runs: list[RecordingClient] = []
-        self._meter = MeteredModel(model)
 
     def begin(self, _run: int) -> LanguageModel:
         self._meter = MeteredModel(self._model)
+        if self._recordings is None:
+            return self._meter
         self._runs.append(RecordingClient(self._meter))
         return self._runs[-1]
 
@@ -71,13 +54,9 @@ class RecordedModel:
 
     def finish(self) -> str | None:
         """Where the API failed the scenario has failed, too, and what was recorded before stays."""
-        if any(run.failed for run in self._runs):
+        if self._recordings is None or any(run.failed for run in self._runs):
             return None
-        try:
-            self._recordings.write([run.exchanges for run in self._runs])
-        except LLMError as error:
-            return error.message
-        return None
+        return self._recordings.write([run.exchanges for run in self._runs])
 
 
 class ReplayedModel:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from guarantee_email_agent.eval.argument_matching import find_argument_problems
-from guarantee_email_agent.eval.checks import ExpectedAnswer, ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.call_checks import ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.checks import ExpectedAnswer
 from guarantee_email_agent.eval.declared_servers import find_unknown_arguments
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalTestCase
 from guarantee_email_agent.eval.scenario import NO_LIMITS, ExpectedTurn

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, Final
 
@@ -65,15 +65,13 @@ class ServedMocks:
     stopped_by: why the agent has to stop at once; None as long as it need not.
     """
 
-    def __init__(self, test_case: EvalTestCase, on_silence: Callable[[], None] = lambda: None) -> None:
-        """on_silence: is called on the server's event loop for each call that is never answered, as it comes in."""
+    def __init__(self, test_case: EvalTestCase) -> None:
         self.world = World(test_case.input.world)
         self.tools = ToolMocks(test_case.input.mock_responses, test_case.servers, self.world.apply)
         # Each call is noted once, as it comes in.
         self.mocks = replace(Mocks.of(test_case, ToolMocks({})), tools=self.tools)
         self.stopped_by: str | None = None
         self._left = MAX_ARGUMENT_CHARS
-        self._on_silence = on_silence
         answers = test_case.input.mock_responses
         own = {
             "mail": MailboxTools(MockMailStore(test_case, self.mocks.mail), 0).tools(),
@@ -103,7 +101,6 @@ class ServedMocks:
     async def fail(self, server: str, error: object) -> None:
         """A time-out lasts until the scenario is over."""
         if error == "timeout":
-            self._on_silence()
             await asyncio.Event().wait()
         raise ToolError(f"{_SERVICES.get(server, server)}_unavailable", "the service is not available", retryable=True)
 

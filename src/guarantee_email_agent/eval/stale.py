@@ -19,7 +19,7 @@ from guarantee_email_agent.runlog.suite_files import file_content
 from guarantee_email_agent.runlog.views.comparison_report import describe_run
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import and_more, printable
 
 _MAX_NAMES = 20
 
@@ -142,9 +142,7 @@ def print_stale(found: StaleVerdicts, terminal: Terminal) -> None:
     own["new scenario, without a verdict"] = list(found.new)
     for kind, names in own.items():
         if names:
-            more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-            shown = printable(", ".join(names[:_MAX_NAMES]))
-            terminal.line(f"{kind[:1].upper()}{kind[1:]}: {shown}{more}")
+            terminal.line(f"{kind[:1].upper()}{kind[1:]}: {printable(and_more(names, _MAX_NAMES))}")
     for reason, names in found.incomplete.items():
         terminal.line(f"incomplete: {printable(reason)} ({pluralize(len(names), 'verdict')})")
     unknown = f"{pluralize(len(found.unknown), 'verdict')} of the run: not known whether they hold"

@@ -21,9 +21,9 @@ from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.sealed import BlindCases, sealed_options
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
-from guarantee_email_agent.runlog.distinct_mails import MailCounter
 from guarantee_email_agent.runlog.records import Case
-from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, keep_opening, read_manifest
+from guarantee_email_agent.runlog.suite_manifest import SuiteManifest, keep_opening
+from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
 from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.progress import Progress
@@ -76,7 +76,7 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream, on_result
             stream.flush()
             return EXIT_SUCCESS if is_whole else code
         if suite.manifest.opened == 1 and options.open and reporter.totals.total == len(suite.files):
-            keep_opening(options.directory, reporter.mails())
+            keep_opening(options.directory, suite.statistics.mails.count())
         if code == EXIT_EVALUATION and suite.blind is None:
             from guarantee_email_agent.eval.baseline import print_next_steps  # only for runs that fail
 
@@ -86,7 +86,7 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream, on_result
 
 @dataclass(slots=True)
 class _Suite:
-    """A suite that is ready to run. earlier: what an earlier run has already. mails: those of its cases, counted.
+    """A suite that is ready to run. earlier: what an earlier run has already.
 
     blind: takes from the cases of a sealed suite what may not be shown.
     """
@@ -94,11 +94,11 @@ class _Suite:
     options: EvalOptions
     execution: Execution
     files: ScenarioFiles
-    mails: MailCounter
+    manifest: SuiteManifest
+    statistics: SuiteStatistics
     baseline: Baseline | None = None
     recorder: EvalRecorder | None = None
     earlier: EarlierResults | None = None
-    manifest: SuiteManifest = DEVELOPMENT
     blind: BlindCases | None = None
 
     def reporter(self, stream: TextStream) -> EvalReporter:
@@ -106,18 +106,12 @@ class _Suite:
         return EvalReporter(
             stream,
             threshold=options.threshold,
-            cost=None if live is None else live.cost,
-            require_proof=options.require_proof,
-            quiet=options.quiet,
+            options=options,
+            statistics=self.statistics,
             lists_passed=self.blind is None and (options.verbose or len(self.files) <= SMALL_SUITE),
             lists_failed=self.blind is None,
-            fail_fast=options.fail_fast,
-            deterministic=options.is_deterministic,
+            cost=None if live is None else live.cost,
             baseline=self.baseline,
-            no_regressions=options.no_regressions,
-            mails=self.mails,
-            manifest=self.manifest,
-            is_whole=not options.only,
         )
 
     def progress(self) -> Progress:
@@ -204,7 +198,8 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
         chosen, only = select_last_failed(options, key, files)
         files, options = ScenarioFiles.of(chosen), replace(options, only=only)
     logger.info("Discovered %d eval test cases", len(files))
-    suite = _Suite(options, execution, files, MailCounter(), baseline, manifest=manifest)
+    statistics = SuiteStatistics(deterministic=options.is_deterministic, manifest=manifest, is_whole=not options.only)
+    suite = _Suite(options, execution, files, manifest, statistics, baseline)
     if manifest.kind == "sealed" and not options.open:
         suite.blind = BlindCases(len(files))
     if options.kept is not None or options.wants_reports:
@@ -215,7 +210,7 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
             options,
             files,
             execution.loader,
-            suite.mails,
+            statistics.mails,
             suite.facts,
             resources,
             at_once=execution.is_paid_or_slow,
@@ -289,24 +284,3 @@ def run_again(config: Config, options: EvalOptions, files: Sequence[str]) -> Gen
     Raises InstructionError for bad instruction files.
     """
     yield from Execution.of(config, replace(options, kept=None)).results(files)
-
-
-def keep_results(
-    config: Config, options: EvalOptions, results: Sequence[EvalResult], duration_s: float, resources: ExitStack
-) -> EvalRecorder:
-    """Who has kept a whole run of these results in a temporary store, for its reports. Raises StoreError."""
-    from guarantee_email_agent.eval.eval_recorder import begin_log
-
-    files = ScenarioFiles.of(result.test_case.file or "" for result in results)
-    mails, reporter = MailCounter(), EvalReporter(io.StringIO(), threshold=options.threshold)
-    facts = read_manifest(options.directory).as_facts
-    recorder, _ = begin_log(config, options, files, EvalLoader(), mails, facts, resources, at_once=False)
-    assert recorder is not None
-    for position, result in enumerate(results, 1):
-        case = as_case(result, position)
-        mails.add(case)
-        reporter.add(case)
-        recorder.add(case)
-    code = EXIT_SUCCESS if reporter.gate() == "passed" else EXIT_EVALUATION
-    recorder.finish(reporter.gate(), code, duration_s)
-    return recorder

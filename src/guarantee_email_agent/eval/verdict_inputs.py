@@ -40,11 +40,10 @@ class VerdictInputs:
         """agent: as `--agent` has it; None for our own in this process. agent_options: how it is started."""
         self._config, self._suite, self._agent = config, suite, agent
         self._agent_options = {name: (agent_options or {}).get(name) for name in AGENT_OPTIONS}
-        self._is_own = _is_own(agent)
         self._files = dict(input_files(config, suite, agent))
         self._signature = self._read_signature()
         self.model, self.parameters = model_name(config, llm), model_parameters(config, llm)
-        if not self._is_own and llm != "offline":
+        if agent is not None and llm != "offline":
             self.model, self.parameters = "the agent's own", {}
         self.set = InputSet([*file_inputs(self._files), *self._setting_inputs(llm)])
 
@@ -59,11 +58,10 @@ class VerdictInputs:
         return tuple(map(file_signature, self._files.values()))
 
     def _setting_inputs(self, llm: str) -> Iterator[Input]:
-        if self._is_own:
+        if self._agent is None:
             yield from agent_settings(self._config, llm)
         else:
-            yield Input.of("agent", "agent", without_password(self._agent or "").encode())
-        if self._agent is not None:
+            yield Input.of("agent", "agent", without_password(self._agent).encode())
             yield setting("setting", "agent_options", self._agent_options)
         yield from program_inputs()
         for code in followed_code(self._suite, self._agent):
@@ -71,12 +69,12 @@ class VerdictInputs:
         if llm in ("live", "record"):
             yield incomplete("a live model can answer otherwise")
         elif llm == "replay":
-            yield _recordings(self._suite, None if self._is_own else self._agent)
+            yield _recordings(self._suite, self._agent)
 
 
 def input_files(config: Config, suite: Path, agent: str | None) -> Iterator[tuple[tuple[str, str], str]]:
     """Kind and name, and the path, of each file that verdicts depend on beside the scenarios."""
-    if _is_own(agent):
+    if agent is None:
         yield from instruction_paths(config).items()
     yield from lexicon_paths(config).items()
     for folder in suite_folders(suite):
@@ -92,7 +90,7 @@ def followed_code(suite: Path, agent: str | None) -> tuple[FollowedCode, Followe
     """Of the judges of a suite, and of an agent that is not ours."""
     folders = suite_folders(suite)
     judges = [os.path.abspath(folder / name) for folder in folders for name in names(folder, ".py", hidden=".")]
-    if not judges and _is_own(agent):
+    if not judges and agent is None:
         return NOTHING, NOTHING
     from guarantee_email_agent.eval.agent_code import follow_agent  # for those who judge another agent, or by a judge
     from guarantee_email_agent.judging.judge_dependencies import follow_judges
@@ -117,10 +115,6 @@ def _named(kind: str, code: FollowedCode, folder: str) -> Iterator[tuple[tuple[s
         name = Path(path[len(folder) + 1 :]).as_posix() if inside else os.path.basename(path)
         used[name] = used.get(name, 0) + 1
         yield (kind, name if used[name] == 1 else f"{name} ({used[name]})"), path
-
-
-def _is_own(agent: str | None) -> bool:
-    return agent is None or agent.partition(":")[0] == "own"
 
 
 def _recordings(suite: Path, agent: str | None) -> Input:

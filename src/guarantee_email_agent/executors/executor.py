@@ -10,7 +10,6 @@ from typing import Final, Protocol, TypeVar
 
 from guarantee_email_agent.utils.errors import AgentError
 
-LOCAL: Final = "local"
 RAY: Final = "ray"
 
 Item = TypeVar("Item")

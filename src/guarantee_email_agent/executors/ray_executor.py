@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 
-from guarantee_email_agent.executors.executor import LOCAL, RAY, Executor, WorkersLostError
+from guarantee_email_agent.executors.executor import RAY, Executor, WorkersLostError
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable, truncate
 
 Item = TypeVar("Item")
@@ -60,11 +61,9 @@ class RayExecutor:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # Begun by `uv run`, Ray would have every worker install our project anew, which travels with the work anyway.
         os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-        try:
-            import ray  # half a second
-        except ImportError:
-            problem = "--executor ray needs Ray: pip install 'guarantee-email-agent[ray]'"
-            raise ConfigurationError(problem, "executor_no_ray") from None
+        require_extra("ray", "--executor ray", "ray")
+        import ray  # half a second
+
         self._ray: Any = ray
         place = address if address != RAY else os.environ.get("RAY_ADDRESS", "")
         if place not in ("", "auto"):
@@ -138,14 +137,11 @@ class RayExecutor:
 
 
 @contextmanager
-def connected(name: str, jobs: int) -> Generator[Executor | None, None, None]:
-    """The executor for what `--executor` says, connected; None for `local`, which each command has in its own way.
+def connected(name: str, jobs: int) -> Generator[Executor, None, None]:
+    """The executor for what `--executor` says, connected.
 
     jobs: as `--jobs` has it. Raises ConfigurationError where it cannot be used.
     """
-    if name == LOCAL:
-        yield None
-        return
     if jobs > 1:
         problem = "--jobs is for this machine; a Ray cluster works on as many pieces as it has processors. Remove it"
         raise ConfigurationError(problem, "cli_bad_usage")

@@ -14,7 +14,10 @@ def setting(
     default: T, doc: str, check: Callable[[Any], str | None] | None = None, schema: Mapping[str, Any] | None = None
 ) -> T:
     """A field with a default. doc, check and schema: the metadata that `files.validation` describes."""
-    result: T = field(default=default, metadata={"doc": doc, "check": check, "schema": schema or {}})
+    metadata = {"doc": doc, "check": check, "schema": schema or {}}
+    given: Any = default
+    kept: Any = {"default_factory": given.copy} if isinstance(given, dict) else {"default": given}
+    result: T = field(**kept, metadata=metadata)
     return result
 
 

@@ -231,22 +231,17 @@ _EXPLANATIONS: Final[dict[str, str | Callable[[str, str], _Explanation]]] = {
     "expected ',' or ']'": "the list that opens here with '[' lacks a ',' or its ']'",
     "expected ',' or '}'": "the mapping that opens here with '{' lacks a ',' or its '}'",
     "unknown escape": 'this escape is unknown; in double quotes write "\\\\" for a backslash',
-    "escape code": "this escape is no character; write the character itself",
-    "hexadecimal number": "this escape is no character; write the character itself",
     "mapping values are not allowed": _COLON,
     "could not find expected ':'": "this line is no 'key: value' pair; check it and its indentation",
     "expected '-' indicator": "a key stands where a list item ('- ') must; check the indentation",
     "sequence entries are not allowed": "a list item ('- ') cannot stand here; put it on a line of its own",
-    "mapping keys are not allowed": "'? ' cannot stand here; quote the value if it is meant as text",
     "expected node content": "a value is missing here, or starts with a sign that YAML uses; quote it",
     "scanning an anchor": "'&' starts an anchor (&name); quote the value if it is meant as text",
     "scanning an alias": "'*' starts an alias (*name); quote the value if it is meant as text",
     " a tag": "'!' starts a tag; quote the value if it is meant as text",
     "scanning a directive": "'%' starts a directive; quote the value if it is meant as text",
-    "scanning a block scalar": "only an indentation hint may follow '|' or '>'; begin the text on the next line",
     "invalid value": "the value does not fit its tag (!!int, !!float, !!bool or !!null); remove the tag",
     "did not find expected key": "a key ('name: value') must stand here; check the indentation",
-    "expected <document start>": "'---' must stand between two documents; check the line above",
 }
 # Where ryaml names two positions, the last of these is where the thing begins.
 _POSITION_IS_LAST: Final = frozenset(

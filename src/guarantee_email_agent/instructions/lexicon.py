@@ -32,7 +32,7 @@ from guarantee_email_agent.instructions.router import OTHER_TOPIC
 from guarantee_email_agent.utils.errors import InstructionError
 from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, check_safe_regex, compile_safe_regex
 
-LabelKind = Literal["serial", "weak", "other", "example"]
+LabelKind = Literal["serial", "weak", "other", "example", "number", "plate"]
 CorrectionKind = Literal["next", "last", "replacement"]
 Courtesy = Literal["thanks", "request"]
 
@@ -46,6 +46,8 @@ LABEL_ELEMENTS: dict[str, LabelKind] = {
     "other-labels": "other",
     "example-markers": "example",
 }
+PLATE_ELEMENTS: dict[str, LabelKind] = {"number-words": "number", "plate-words": "plate"}
+"""Together they label a number: "the number on the sticker"; a lexicon may lack them."""
 CORRECTION_ELEMENTS: dict[str, CorrectionKind] = {
     "retractions": "next",
     "retractions-behind": "last",
@@ -88,7 +90,7 @@ REQUIRED_ELEMENTS = (
     ABOUT_ELEMENT,
 )
 """Each stands in one file of the lexicon at least."""
-LEXICON_ELEMENTS = (*REQUIRED_ELEMENTS, FUNCTION_WORDS_ELEMENT)
+LEXICON_ELEMENTS = (*REQUIRED_ELEMENTS, *PLATE_ELEMENTS, FUNCTION_WORDS_ELEMENT)
 
 MAX_WEIGHT = 9
 _Payload = TypeVar("_Payload")
@@ -148,7 +150,7 @@ def parse_lexicon(files: tuple[tuple[str, str], ...], other_labels: tuple[str, .
     """
     try:
         by_file = [_elements_of(text) for _, text in files]
-        elements = {name: [each for found in by_file for each in found[name]] for name in REQUIRED_ELEMENTS}
+        elements = {name: [each for found in by_file for each in found[name]] for name in LEXICON_ELEMENTS}
         words = zip((path for path, _ in files), by_file, strict=True)
         function_words = [(path, each) for path, found in words for each in found[FUNCTION_WORDS_ELEMENT]]
         lexicon = _build(elements, other_labels, function_words)
@@ -225,7 +227,7 @@ def _build(elements: _Elements, other_labels: Sequence[str], function_words: Ite
     return Lexicon(
         labels=PhraseMatcher(
             chain(
-                _parse_phrases(elements, LABEL_ELEMENTS),
+                _parse_phrases(elements, {**LABEL_ELEMENTS, **PLATE_ELEMENTS}),
                 (read_phrase(label, LABEL_ELEMENTS["other-labels"]) for label in other_labels),
             )
         ),
@@ -255,7 +257,7 @@ def _build(elements: _Elements, other_labels: Sequence[str], function_words: Ite
 
 def _explained(elements: _Elements, by_topic: Iterable[tuple[Element, str]]) -> list[Phrase[None]]:
     """The phrases of all elements that say what a mail is about, without their meaning."""
-    by_kind = (LABEL_ELEMENTS, CORRECTION_ELEMENTS, COURTESY_ELEMENTS, NUMBER_ELEMENTS, WORD_ELEMENTS)
+    by_kind = (LABEL_ELEMENTS, PLATE_ELEMENTS, CORRECTION_ELEMENTS, COURTESY_ELEMENTS, NUMBER_ELEMENTS, WORD_ELEMENTS)
     phrases = _parse_phrases(elements, dict.fromkeys((EXPLAINED_ELEMENT, *chain.from_iterable(by_kind))))
     for element, _ in by_topic:
         for line, text in element.numbered_lines():

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
-from guarantee_email_agent.executors.executor import Executor, LocalPath
-from guarantee_email_agent.executors.ray_executor import connected
-from guarantee_email_agent.executors.remote_work import map_remotely
 from guarantee_email_agent.files.report_files import check_report_paths
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, as_cases
 from guarantee_email_agent.judging.grading import grade_task, validate_task
 from guarantee_email_agent.judging.record import (
     MAX_RECORD_BYTES,
-    RECORD_DIR,
     RECORD_ENDING,
     Record,
     correct_record,
@@ -39,7 +33,7 @@ from guarantee_email_agent.judging.record_files import (
     no_such_task,
 )
 from guarantee_email_agent.judging.record_reference import INSPECT, converter
-from guarantee_email_agent.judging.task import OUTPUTS_ENDING, InvalidTask, Task, discover_tasks, load_task, load_tasks
+from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, load_task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.runlog.views.run_report import RunOptions, run_and_report
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
@@ -80,26 +74,15 @@ class GradeOptions(RunOptions):
     kept: KeptRun | None = None
 
 
-class Submission(NamedTuple):
-    """A record with its task. validates: it is the judge itself that is looked at, by what it has to pass, if known."""
-
-    task: Task
-    record: Record | None
-    validates: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """A verdict to come. load: reads what is to be judged, or says why that cannot be. The rest as `Graded` has it."""
+    """A verdict to come. judge: called with `timeout_s` and `allowed`. The rest as `Graded` has it."""
 
     task_name: str
-    load: Callable[[], Verdict | Submission]
+    judge: Callable[..., Verdict]
     index: int = 1
     of: int = 1
     place: RecordPlace | None = None
-
-    def graded(self, verdict: Verdict) -> Graded:
-        return Graded(self.task_name, verdict, self.index, self.of, self.place)
 
 
 def grade_command(options: GradeOptions, stream: TextStream, console: TextStream, read_stdin: ReadStdin) -> int:
@@ -117,11 +100,11 @@ def grade_command(options: GradeOptions, stream: TextStream, console: TextStream
         options.report_files.values(), folder=folder, file=None if file == STDIN else file, tasks=options.directory
     )
     count, items = _work_items(options, read_stdin)
-    with connected(options.executor, options.jobs) as executor, ExitStack() as resources:
+    with ExitStack() as resources:
         what = f"Validating {pluralize(count, 'task')}" if options.validate else f"Grading {pluralize(count, 'result')}"
         return run_and_report(
             f"{what}...",
-            as_cases(_results(items, options, executor), options.directory, options.transcript or ""),
+            as_cases(_results(items, options), options.directory, options.transcript or ""),
             count,
             GradeReporter(stream, measures_agent=not options.validate),
             options,
@@ -142,49 +125,22 @@ def _recorder(options: GradeOptions, planned: int, resources: ExitStack) -> Grad
     return grade_recorder(kept, options, resources, command="grade", planned=planned, options=shown)
 
 
-def _results(
-    items: Iterator[WorkItem], options: GradeOptions, executor: Executor | None
-) -> Generator[Graded, None, None]:
-    judge = partial(_verdict, timeout_s=options.timeout_s, allowed=options.allowed)
-    if executor is None:
-        results = map_in_order(lambda item: item.graded(judge(item.load())), items, options.jobs)
-    else:
-        results = _judged_remotely(judge, items, executor)
-    with closing(results):
+def _results(items: Iterator[WorkItem], options: GradeOptions) -> Generator[Graded, None, None]:
+    def judged(item: WorkItem) -> Graded:
+        verdict = item.judge(timeout_s=options.timeout_s, allowed=options.allowed)
+        return Graded(item.task_name, verdict, item.index, item.of, item.place)
+
+    with closing(map_in_order(judged, items, options.jobs)) as results:
         for graded in results:
             logger.info("Judged %s: %s", graded.name, graded.verdict.verdict)
             yield graded
-
-
-def _judged_remotely(
-    judge: Callable[..., Verdict], items: Iterator[WorkItem], executor: Executor
-) -> Generator[Graded, None, None]:
-    items, sent = tee(items)  # where a record lies is of no use elsewhere
-    with closing(map_remotely(executor, judge, (item.load() for item in sent), _files_of)) as verdicts:
-        for item, (verdict, _) in zip(items, verdicts, strict=True):
-            yield item.graded(verdict)
-
-
-def _files_of(submission: Verdict | Submission) -> Iterator[str | Path]:
-    if isinstance(submission, Submission):
-        yield submission.task.directory
-        if isinstance(folder := (submission.record or {}).get(RECORD_DIR), LocalPath):
-            yield os.path.join(folder, f"{submission.task.name}{OUTPUTS_ENDING}")
-
-
-def _verdict(submission: Verdict | Submission, _: Path | None = None, **terms: Any) -> Verdict:
-    if isinstance(submission, Verdict):
-        return submission
-    if submission.validates or submission.record is None:
-        return validate_task(submission.task, submission.record, **terms)
-    return grade_task(submission.task, submission.record, **terms)
 
 
 def _work_items(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int, Iterator[WorkItem]]:
     """How many verdicts there will be, and each as it is wanted."""
     if options.validate:
         loaded = load_tasks(options.directory)
-        return len(loaded), (WorkItem(task.name, partial(_validation, task)) for task in loaded)
+        return len(loaded), (WorkItem(task.name, partial(_validate, task)) for task in loaded)
     if options.results is not None:
         tasks = {task.name: task for task in discover_tasks(options.directory, options.results)}
         if options.transcript == INSPECT:
@@ -197,7 +153,7 @@ def _work_items(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int, Iter
         return index.count + len(index.problems) + missing, _of_records(tasks, index, options.results)
     task = load_task(options.directory)
     record, place = _read_single_record(options, read_stdin)
-    return 1, iter([WorkItem(task.name, partial(Submission, task, record), place=place)])
+    return 1, iter([WorkItem(task.name, partial(grade_task, task, record), place=place)])
 
 
 def _of_records(tasks: dict[str, Task | InvalidTask], index: RecordIndex, results: Path) -> Iterator[WorkItem]:
@@ -210,42 +166,44 @@ def _of_records(tasks: dict[str, Task | InvalidTask], index: RecordIndex, result
                 problem = f"there is no record of this task in {printable(str(results))}"
             task = tasks[name]
             error = task.message if isinstance(task, InvalidTask) else problem
-            yield WorkItem(name, partial(Verdict, "error", error=error))
+            yield WorkItem(name, partial(_refused, error))
         for number, place in enumerate(index.places(name), 1):
-            yield WorkItem(name, partial(_submission, tasks, name, place), number, of, place)
+            yield WorkItem(name, partial(_grade_place, tasks, name, place), number, of, place)
     for place in index.places(None):
-        yield WorkItem(place.name, partial(_submission, tasks, None, place), place=place)
+        yield WorkItem(place.name, partial(_grade_place, tasks, None, place), place=place)
     for name, problem in index.problems.items():
-        yield WorkItem(name, partial(Verdict, "error", error=problem))
+        yield WorkItem(name, partial(_refused, problem))
 
 
-def _validation(task: Task | InvalidTask) -> Verdict | Submission:
-    try:  # here, since on another machine only the task's own folder is at hand
-        return (
-            Verdict("error", error=task.message)
-            if isinstance(task, InvalidTask)
-            else Submission(task, correct_record(task), validates=True)
-        )
+def _refused(problem: str, **_: Any) -> Verdict:
+    return Verdict("error", error=problem)
+
+
+def _validate(task: Task | InvalidTask, **terms: Any) -> Verdict:
+    if isinstance(task, InvalidTask):
+        return _refused(task.message)
+    try:
+        return validate_task(task, correct_record(task), **terms)
     except TaskError as error:
-        return Verdict("error", error=error.message)
+        return _refused(error.message)
 
 
-def _submission(
-    tasks: dict[str, Task | InvalidTask], task_name: str | None, place: RecordPlace
-) -> Verdict | Submission:
+def _grade_place(
+    tasks: dict[str, Task | InvalidTask], task_name: str | None, place: RecordPlace, **terms: Any
+) -> Verdict:
     """One record of many; a record without a task is an error."""
     task = None if task_name is None else tasks.get(task_name)
     if isinstance(task, InvalidTask):
-        return Verdict("error", error=task.message)
+        return _refused(task.message)
     if task is None and task_name is not None:
-        return Verdict("error", error=no_such_task(task_name, place, tasks))
+        return _refused(no_such_task(task_name, place, tasks))
     try:
         record = place.read()
     except TaskError as error:
-        return Verdict("error", error=error.message)
+        return _refused(error.message)
     if task is None:
-        return Verdict("error", error=f"{printable(place.name)}: the file was changed while it was judged")
-    return Submission(task, record)
+        return _refused(f"{printable(place.name)}: the file was changed while it was judged")
+    return grade_task(task, record, **terms)
 
 
 def _read_single_record(options: GradeOptions, read_stdin: ReadStdin) -> tuple[Record, RecordPlace | None]:

@@ -14,12 +14,11 @@ from guarantee_email_agent.judging.grade_report import UNWRITABLE
 from guarantee_email_agent.judging.judge_dependencies import follow_judges
 from guarantee_email_agent.judging.record_reference import with_record
 from guarantee_email_agent.judging.task import TEST_FILE
-from guarantee_email_agent.runlog.database import StoreError
+from guarantee_email_agent.runlog.database import StoreError, temporary_store
 from guarantee_email_agent.runlog.program_inputs import code_inputs, incomplete, program_inputs
-from guarantee_email_agent.runlog.records import Case, CaseResult, Input, InputSet, KeptRun, NewRun
+from guarantee_email_agent.runlog.records import Case, CaseResult, Input, InputSet, KeptRun, NewRun, Outcome
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
-from guarantee_email_agent.runlog.temporary import temporary_store
-from guarantee_email_agent.runlog.views.run_report import RunOptions, RunOutcome
+from guarantee_email_agent.runlog.views.run_report import RunOptions
 from guarantee_email_agent.utils.git_state import GitQuestion
 from guarantee_email_agent.utils.terminal import warn_on_stderr
 from guarantee_email_agent.utils.version import __version__
@@ -45,7 +44,7 @@ class GradeRecorder:
     def add(self, case: Case) -> None:
         self._writer.add(*(result._replace(inputs=InputSet(self._inputs(result))) for result in case.runs))
 
-    def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
+    def finish(self, outcome: Outcome, exit_code: int, duration_s: float) -> None:
         self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, self._git.answer()))
 
     def write_reports(self, options: RunOptions, ran: int) -> None:

@@ -13,7 +13,7 @@ from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.runlog.records import Case, CaseResult, Check
 from guarantee_email_agent.runlog.views.report import relative_to
 from guarantee_email_agent.runlog.views.run_report import RunReporter
-from guarantee_email_agent.runlog.views.task_report import WANTED_PERCENT
+from guarantee_email_agent.runlog.views.stored_report import WANTED_PERCENT
 from guarantee_email_agent.utils.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.text import printable
 

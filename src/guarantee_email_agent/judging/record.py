@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.executors.executor import LocalPath
 from guarantee_email_agent.files.report_files import as_json, is_stdout, what_is_in_the_way, write_whole
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.judging.task import TASK_FILE, TEST_FILE, Task
@@ -162,7 +161,7 @@ def as_record(data: object, name: str) -> Record:
 
 def with_record_dir(record: Record, path: str | Path) -> Record:
     """The record with the folder of the file that it comes from, for a judge that looks at the files beside it."""
-    return record | {RECORD_DIR: LocalPath(os.path.dirname(os.path.abspath(path)))}
+    return record | {RECORD_DIR: os.path.dirname(os.path.abspath(path))}
 
 
 class _DuplicateKeyError(Exception):

@@ -20,8 +20,6 @@ MAX_TIMEOUT_S: Final = 86_400
 MAX_TASK_BYTES: Final = 1 << 20
 TASK_FILE: Final = "task.yaml"
 TEST_FILE: Final = "test.py"
-OUTPUTS_ENDING: Final = ".outputs"
-"""Of a folder with the long outputs of a run, beside its record."""
 
 # The other keys of task.yaml are the task's own, but a misspelled one of ours must not ride along unseen.
 _RESERVED_PREFIX: Final = "judge_"
@@ -108,7 +106,7 @@ def discover_tasks(directory: str | Path, records: Path | None = None) -> list[T
     """Every sub-folder of a folder as a task, in the byte order of their names.
 
     Whatever a sub-folder turns out to be, it counts, except for names that begin with '.' or '_', and for what only
-    leads to `records`, the folder for records of runs, or stands in it beside them. Raises TaskError
+    leads to `records`, the folder for records of runs. Raises TaskError
     where the folder cannot be read (`task_not_found`, `task_unreadable`), is a task itself (`task_is_single`) or holds
     no sub-folder (`task_none_found`).
     """
@@ -120,16 +118,11 @@ def discover_tasks(directory: str | Path, records: Path | None = None) -> list[T
     names = sorted((name for name in found if name[0] not in "._"), key=os.fsencode)
     folders = [path for name in names if os.path.isdir(path := folder / name) or _is_broken_link(path)]
     if records is not None:
-        place = os.path.realpath(records)
-        folders = [path for path in folders if is_task(path) or not _is_for_records(os.path.realpath(path), place)]
+        place = f"{os.path.realpath(records)}/"
+        folders = [path for path in folders if is_task(path) or not place.startswith(f"{os.path.realpath(path)}/")]
     if not folders:
         raise _error(folder, "holds no task directories. Name the folder that they stand in", "task_none_found")
     return [_load_or_invalid(path) for path in folders]
-
-
-def _is_for_records(path: str, records: str) -> bool:
-    folder, name = os.path.split(path)
-    return f"{records}/".startswith(f"{path}/") or (folder == records and name.endswith(OUTPUTS_ENDING))
 
 
 def load_tasks(directory: Path, records: Path | None = None) -> list[Task | InvalidTask]:

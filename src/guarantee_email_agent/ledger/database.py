@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, exc, func, make
 from sqlalchemy.engine import URL
 
 from guarantee_email_agent.utils.errors import ConfigurationError, ServiceError
+from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
 from guarantee_email_agent.utils.text import printable
 
@@ -305,13 +306,8 @@ def _cannot_open(path: Path, reason: str | None) -> ConfigurationError:
 
 
 def _open_postgresql(url: URL, lock_timeout_s: float) -> Database:
-    try:
-        import psycopg
-    except ImportError:
-        raise ConfigurationError(
-            "A ledger on PostgreSQL needs psycopg. Run: pip install 'guarantee-email-agent[postgresql]'",
-            "ledger_no_driver",
-        ) from None
+    require_extra("postgresql", "a ledger on PostgreSQL", "psycopg")
+    import psycopg
 
     class TimedConnection(psycopg.Connection[Any]):
         """Gives up on a server that neither answers nor hangs up: neither TCP nor libpq would, ever."""

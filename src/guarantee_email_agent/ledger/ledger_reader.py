@@ -21,7 +21,6 @@ from guarantee_email_agent.ledger.tables import current_time, facts, locations, 
 from guarantee_email_agent.services.ports import Outcome
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-UNFINISHED: Final = "unfinished"
 SHORT_KEY: Final = 8
 _TIMEOUT_S: Final = 2.0
 _ROOM_BYTES: Final = 65_536  # more than the writes of one mail take
@@ -97,17 +96,6 @@ class LedgerReader:
     def counts(self) -> list[LedgerCount]:
         """By outcome and reason, the most first."""
         return self._counts()
-
-    def page(
-        self, outcome: Outcome | None = None, *, unfinished: bool = False, skip: int, limit: int
-    ) -> list[LedgerRow]:
-        """The mails that changed last, the newest first. outcome: only those; unfinished: only those without one."""
-        statement = select(*_COLUMNS).order_by(mails.c.changed_at.desc(), mails.c.mail_key)
-        if outcome is not None:
-            statement = statement.where(mails.c.outcome == outcome)
-        elif unfinished:
-            statement = statement.where(mails.c.outcome.is_(None))
-        return [LedgerRow(*row) for row in self._rows(statement.offset(skip).limit(limit))]
 
     def now(self) -> float:
         """Seconds since 1970 on the clock of all who share this ledger."""

@@ -31,17 +31,6 @@ class AnthropicModel(ApiModel):
         return answer if _is_message(answer) else None, response.headers
 
 
-def deprecated_from(model: str) -> str | None:
-    """When the installed SDK says that a model goes out of service; None where it says nothing of the kind.
-
-    Raises ConfigurationError where the SDK is not installed.
-    """
-    AnthropicModel.sdk()
-    from anthropic.resources.messages import DEPRECATED_MODELS
-
-    return DEPRECATED_MODELS.get(model)
-
-
 def _is_message(answer: Any) -> bool:
     """Whether the answer has what every answer has: the SDK hands over whatever JSON came."""
     content = getattr(answer, "content", None)

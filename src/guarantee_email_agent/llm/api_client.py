@@ -18,11 +18,11 @@ from math import inf
 from typing import Any, ClassVar, Final, Self
 
 from guarantee_email_agent.config.settings import Config, Llm
-from guarantee_email_agent.llm.port import ModelClient, canonical_json
+from guarantee_email_agent.llm.port import ModelClient
 from guarantee_email_agent.llm.rate_limit import MAX_PAUSE_S, RateLimiter, retry_after_s
-from guarantee_email_agent.llm.usage import usage_of
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.retry import Backoff
 from guarantee_email_agent.utils.text import printable
 
@@ -115,13 +115,8 @@ class ApiModel(ModelClient, ABC):
     @classmethod
     def sdk(cls) -> Any:
         """The SDK's module. Raises ConfigurationError where it is not installed."""
-        try:
-            return importlib.import_module(cls.package)  # over a second to load, and an extra
-        except ImportError:
-            raise ConfigurationError(
-                f"The {cls.label} SDK is not installed. Install it: pip install 'guarantee-email-agent[{cls.package}]'",
-                "llm_sdk_missing",
-            ) from None
+        require_extra(cls.package, f"a model of {cls.label}", cls.package)
+        return importlib.import_module(cls.package)  # over a second to load
 
     @classmethod
     def _address_setting(cls, llm: Llm) -> str:
@@ -182,11 +177,10 @@ class ApiModel(ModelClient, ABC):
         sent = dict(request) if _FORCED_TOOL_REFUSED not in self.refused else _without_force(request)
         if _TEMPERATURE_REFUSED in self.refused:
             sent.pop("temperature", None)
-        characters = len(canonical_json(sent))
         attempt, refused_s, place, not_before = 1, 0.0, None, -inf
         while True:
             asked_at = self.clock.monotonic()
-            permit = await self.limiter.acquire(characters, sent["max_tokens"], place, not_before=not_before)
+            permit = await self.limiter.acquire(place, not_before=not_before)
             refused_s += 0.0 if place is None else permit.at - asked_at
             try:
                 answer, headers = await self._attempt(sent)
@@ -207,7 +201,7 @@ class ApiModel(ModelClient, ABC):
                 await self.clock.sleep(wait_s)
                 attempt, place, not_before = attempt + 1, None, -inf
             else:
-                self.limiter.answered(permit, headers, usage_of(answer))
+                self.limiter.answered(permit, headers)
                 return answer
 
     async def _attempt(self, request: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
@@ -309,17 +303,10 @@ def _http_client(sdk: Any) -> Any:
 
     try:
         return sdk.DefaultAsyncHttpxClient()
-    except OSError as error:
-        reason = getattr(error, "reason", None) or error.strerror or type(error).__name__
+    except (OSError, httpx2.InvalidURL, ValueError, ImportError) as error:
+        names = "SSL_CERT_FILE, SSL_CERT_DIR" if isinstance(error, OSError) else "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY"
         raise ConfigurationError(
-            f"SSL_CERT_FILE or SSL_CERT_DIR names no certificates that can be read ({reason}). Correct it, or "
-            "remove it",
-            "llm_bad_certificates",
-        ) from None
-    except (httpx2.InvalidURL, ValueError, ImportError):
-        raise ConfigurationError(
-            "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY or NO_PROXY names no proxy that can be used. Correct it, or remove it",
-            "llm_bad_proxy",
+            f"The environment lets nobody connect. Correct {names}, or remove them", "llm_bad_environment"
         ) from None
 
 

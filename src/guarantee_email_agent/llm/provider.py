@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from guarantee_email_agent.llm.api_client import ApiModel
     from guarantee_email_agent.llm.rate_limit import RateLimiter
 
+logger = logging.getLogger(__name__)
+
 # No mail can cause these.
 _SERVICE_ERRORS: Final = frozenset(
     {"llm_authentication", "llm_model_not_found", "llm_no_credit", "llm_overloaded", "llm_unreachable"}
@@ -85,8 +87,6 @@ def _may_be_outage(error: Exception) -> bool:
     return isinstance(error, LLMError) and error.code in _SERVICE_ERRORS | _AMBIGUOUS_ERRORS
 
 
-logger = logging.getLogger(__name__)
-
 _WAITS_PER_MAIL_BUDGET: Final = 4
 _TEST_TOOL: Final = {
     "name": "say_that_you_are_there",
@@ -117,7 +117,9 @@ def language_model(
     fallback = interpreter if config.llm.when_down == "template" else None
     # A long wait would use up the time of a mail that can as well be tried later.
     max_wait_s = config.agent.mail_budget_s / _WAITS_PER_MAIL_BUDGET
-    return _live(config, clock, fallback, limiter or mail_limiter(config, clock), max_wait_s=max_wait_s)
+    limiter = limiter or mail_limiter(config, clock)
+    model = api_of(config).of(config, clock=clock, limiter=limiter, max_wait_s=max_wait_s)
+    return ModelWithFallback(model, clock, fallback)
 
 
 def live_model(
@@ -129,19 +131,7 @@ def live_model(
     ConfigurationError where the key or the SDK is missing.
     """
     limits = {} if max_wait_s is None else {"max_wait_s": max_wait_s}
-    return _live(config, clock, None, limiter, **limits)
-
-
-def _live(
-    config: Config, clock: Clock, fallback: ClosableModel | None, limiter: RateLimiter | None, **limits: float
-) -> ClosableModel:
-    model = api_of(config).of(config, clock=clock, limiter=limiter, **limits)
-    if config.llm.provider != "openai":
-        from guarantee_email_agent.llm.anthropic_client import deprecated_from
-
-        if (end := deprecated_from(config.llm.model)) is not None:
-            logger.warning("llm.model %s goes out of service on %s. Name a newer one", config.llm.model, end)
-    return ModelWithFallback(model, clock, fallback)
+    return ModelWithFallback(api_of(config).of(config, clock=clock, limiter=limiter, **limits), clock, None)
 
 
 def api_of(config: Config) -> type[ApiModel]:

@@ -1,15 +1,13 @@
-"""How many requests and tokens a minute a model API allows: one limiter for all calls of a run.
+"""How many requests a minute a model API allows: one limiter for all calls of a run.
 
-The API has token buckets that refill all the time, so here are the same. What it says is left of them is as old as the
-answer that says so: calls that were begun meanwhile are not in it. So an answer tells how large a bucket is, and its
-level only when it is made; after that only a refusal corrects the level, since a bucket is known to be empty then.
+The API has a token bucket that refills all the time, so here is the same, as large as configured or as the API tells.
+What it says is left is as old as the answer that says so: calls that were begun meanwhile are not in it. So an answer
+tells the level only once.
 
-Where nothing is known of the limits, one call goes first, at the start as after a refusal, and each answer lets two
-more go: all at once would mostly be refused. Two refusals tell a limit: the bucket was empty at both, so what was let
-through in between is what came in. That grows a little with each answer, until the next refusal measures it anew.
-
-An API that is overloaded (HTTP 529) refuses some requests and answers others. While it answers most, only those wait
-that were refused; where it refuses one in five, or has answered nobody lately, nobody asks until the pause is over.
+Whatever else is limited, tokens above all, shows by a refusal: then nobody sends anything for as long as the API asks,
+one call goes first, and each answer lets two more go, since all at once would mostly be refused. So it is at the start,
+too, where nothing is known. An API that is overloaded (HTTP 529) refuses some requests and answers others: only those
+wait that were refused.
 """
 
 from __future__ import annotations
@@ -19,18 +17,17 @@ import logging
 import re
 import threading
 import time
-from bisect import insort
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from itertools import count
 from math import ceil, inf
 from random import random
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from guarantee_email_agent.config.settings import Llm
-from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.utils.clock import Clock, count_wait
 from guarantee_email_agent.utils.errors import LLMError
 from guarantee_email_agent.utils.retry import Backoff
@@ -43,90 +40,32 @@ MAX_PAUSE_S: Final = 3600.0
 RECHECK_S: Final = 0.25
 """How soon one who waits notices that it need not, or is not to, wait any longer."""
 
-OVERLOADED_SHARE: Final = 0.2
-"""Of what came back lately: from this share of overloaded answers on all calls pause, and not the refused one alone."""
-
-_LATELY_S: Final = 5.0  # after which an answer counts half
+JITTER_SHARE: Final = 0.1  # of a pause, by which several processes part
 _UNANSWERED_S: Final = 30.0  # after which a call that was released alone is no longer waited for
 _BACKOFF: Final = Backoff(1.0, longest_s=30.0)
-_TOKENS_PER_CHARACTER: Final = 0.3
-_USUAL_OUTPUT: Final = 256
-JITTER_SHARE: Final = 0.1  # of a pause, by which several processes part
-_GROWTH: Final = 5e-4  # of a measured limit, with the first answer after a refusal; with the tenth ten times that
 _NOTHING_S: Final = 1e-6  # less than a clock tells
-
-
-class Cost(NamedTuple):
-    """What one call takes of the limits. input: tokens without those that the prompt cache gave, which do not count."""
-
-    requests: float = 0.0
-    input: float = 0.0
-    output: float = 0.0
-
-    def of(self, kind: LimitKind) -> float:
-        match kind:
-            case "requests":
-                return self.requests
-            case "tokens":
-                return self.input + self.output
-            case "input-tokens":
-                return self.input
-            case "output-tokens":
-                return self.output
-
-    def plus(self, other: Cost, factor: int = 1) -> Cost:
-        return Cost(*(mine + factor * theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Leave to send one request. number: its place in the queue. sent: by all calls until then, this one included."""
+    """Leave to send one request. number: its place in the queue. sent: how many were until then, this one included."""
 
     number: int
-    cost: Cost
-    characters: int
     at: float
-    sent: Cost
-
-
-@dataclass(slots=True)
-class _Overload:
-    """How many calls were answered lately, and how many found the API overloaded; what is longer ago counts less."""
-
-    answered: float = 0.0
-    refused: float = 0.0
-    at: float = -inf
-
-    def fade(self, now: float) -> None:
-        faded = 0.5 ** ((now - self.at) / _LATELY_S)
-        self.answered, self.refused, self.at = self.answered * faded, self.refused * faded, now
-
-    def add_answer(self, now: float) -> None:
-        self.fade(now)
-        self.answered += 1
-
-    def add_refusal(self, now: float) -> bool:
-        """Whether so many are refused that nobody should ask."""
-        self.fade(now)
-        self.refused += 1
-        return self.refused > OVERLOADED_SHARE * (self.refused + self.answered)
+    sent: int
 
 
 @dataclass(slots=True)
 class _Bucket:
-    """Holds at most a minute's worth. The level falls below zero where a call takes more than was thought."""
+    """Holds at most a minute's worth."""
 
     per_minute: float
     level: float
     at: float
 
-    def refill(self, now: float) -> None:
-        self.level = min(self.per_minute, self.level + (now - self.at) * self.per_minute / 60)
+    def refill(self, now: float, more: float = 0.0) -> None:
+        self.level = min(self.per_minute, self.level + more + (now - self.at) * self.per_minute / 60)
         self.at = now
-
-    def wait_s(self, ahead: float, own: float) -> float:
-        """Seconds until there is enough for those ahead in the queue and for the call itself; a full one always is."""
-        return (ahead + min(own, self.per_minute) - self.level) * 60 / self.per_minute
 
 
 class RateLimiter:
@@ -137,75 +76,62 @@ class RateLimiter:
         clock: Clock,
         *,
         requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
         max_wait_s: float = inf,
         jitter: Callable[[], float] = random,
     ) -> None:
-        """Limits that are None are learnt from the API's headers, and the lower one holds where both are known.
+        """requests_per_minute: learnt from the API's headers if None, and the lower one holds where both are known.
 
-        tokens_per_minute: input and output. max_wait_s: the longest that a call waits for its turn. jitter: from 0 to
-        1, by how much a pause is longer than the API asks for.
+        max_wait_s: the longest that a call waits for its turn. jitter: from 0 to 1, by how much a pause is longer than
+        the API asks for.
         """
         self.clock = clock
         self._jitter = jitter
         self._max_wait_s = max_wait_s
-        given: dict[LimitKind, float | None] = {"requests": requests_per_minute, "tokens": tokens_per_minute}
-        self._configured = {kind: limit for kind, limit in given.items() if limit is not None}
-        now = clock.monotonic()
-        self._buckets = {kind: _Bucket(limit, limit, now) for kind, limit in self._configured.items()}
+        self._configured = inf if requests_per_minute is None else requests_per_minute
+        self._bucket: _Bucket | None = None
+        if requests_per_minute is not None:
+            self._bucket = _Bucket(requests_per_minute, requests_per_minute, clock.monotonic())
         self._lock = threading.Lock()
         self._numbers = count()
-        self._queue: list[tuple[int, Cost]] = []
-        self._closed = self._is_overloaded = False
+        self._queue: list[int] = []
+        self._closed = False
         self.reported: dict[LimitKind, int] = {}
         """The limits that the API has told, a minute."""
-        self._began_at: float | None = None
         self._paused_until = self._learnt_at = -inf
-        self._refusals = 0
-        self._releasable, self._released_at = inf if self._buckets else 1, -inf
-        self._is_measured, self._answers = False, 0
-        self._emptied_at, self._sent_when_emptied, self._refused_calls = -inf, 0.0, 0
-        self._measured_from: tuple[float, float] = (-inf, 0.0)  # when, and how many calls were let through until then
-        self._overload = _Overload()
-        self._sent, self._answered = Cost(), Cost()
-        self._answered_characters = 0
+        self._refusals = self._sent = 0
+        self._releasable, self._released_at = 1 if self._bucket is None else inf, -inf
 
     @classmethod
-    def of(
-        cls, llm: Llm, clock: Clock, *, max_wait_s: float = inf, jitter: Callable[[], float] = random
-    ) -> RateLimiter:
+    def of(cls, llm: Llm, clock: Clock, *, max_wait_s: float = inf) -> RateLimiter:
         """With the limits of a configuration."""
-        return cls(clock, requests_per_minute=llm.requests_per_minute, max_wait_s=max_wait_s, jitter=jitter)
+        return cls(clock, requests_per_minute=llm.requests_per_minute, max_wait_s=max_wait_s)
 
-    async def acquire(
-        self, characters: int, max_tokens: int, number: int | None = None, *, not_before: float = -inf
-    ) -> Permit:
+    async def acquire(self, number: int | None = None, *, not_before: float = -inf) -> Permit:
         """Wait until one more request may be sent.
 
-        characters, max_tokens: of the request and of its answer. number: of the permit with which the same request was
-        refused, which keeps its place. not_before: of the clock's monotonic seconds, for this one alone.
+        number: of the permit with which the same request was refused, which keeps its place. not_before: of the clock's
+        monotonic seconds, for this one alone.
 
         Raises LLMError where that takes too long, with the code that the API's own refusal would have
         (`llm_rate_limited`, `llm_overloaded`), and CancelledError where nobody is to wait any more.
         """
-        place = next(self._numbers) if number is None else number
-        entry = (place, self._estimate(characters, max_tokens))
+        number = next(self._numbers) if number is None else number
         waited_s = 0.0
         with self._lock:
-            insort(self._queue, entry)
+            insort(self._queue, number)
         try:
             while True:
                 with self._lock:
-                    wait_s = max(self._wait_s(entry), not_before - self.clock.monotonic())
+                    wait_s = max(self._wait_s(number), not_before - self.clock.monotonic())
                     if wait_s <= _NOTHING_S:
-                        return self._take(entry, characters)
+                        return self._take(number)
                     if self._closed:
                         raise asyncio.CancelledError
                 if waited_s + wait_s > self._max_wait_s:
                     raise self._held_back_error(wait_s, not_before)
                 before = self.clock.monotonic()
                 try:
-                    # Whoever is ahead may give up, and what an answer took becomes known.
+                    # Whoever is ahead may give up.
                     await self.clock.sleep(min(wait_s, RECHECK_S))
                 finally:
                     slept_s = self.clock.monotonic() - before
@@ -213,27 +139,15 @@ class RateLimiter:
                     count_wait(slept_s)
         finally:
             with self._lock:
-                if entry in self._queue:
-                    self._queue.remove(entry)
+                if number in self._queue:
+                    self._queue.remove(number)
 
-    def answered(self, permit: Permit, headers: Mapping[str, str], usage: TokenUsage) -> None:
-        """A call is over: what it took in truth, and what the API says of its limits."""
+    def answered(self, permit: Permit, headers: Mapping[str, str]) -> None:
+        """A call is over, with what the API says of its limits."""
         with self._lock:
-            now = self.clock.monotonic()
-            if usage.total:
-                taken = Cost(1, usage.input_tokens + usage.cache_creation_input_tokens, usage.output_tokens)
-                self._change_levels(now, permit.cost.plus(taken, -1))
-                self._answered = self._answered.plus(taken)
-                self._answered_characters += permit.characters
             self._refusals = 0
             self._releasable += 2
-            if self._is_measured:
-                self._answers += 1
-                self._buckets["requests"].per_minute *= 1 + _GROWTH * self._answers
-            self._overload.add_answer(now)
-            self._learn(permit, headers, now)
-            if self._buckets:
-                self._releasable = inf
+            self._learn(permit, headers)
 
     def unanswered(self) -> None:
         """A call ended without a word of the API: another one finds out in its place."""
@@ -245,28 +159,26 @@ class RateLimiter:
     ) -> float:
         """The API refused a call for now. The seconds of the pause that the call is to make, as the API asks for it.
 
-        Nobody sends anything meanwhile, unless the API is overloaded and answers most calls all the same.
-        retry_after_s: None where it does not say. over_limit: whether the call was over a limit (HTTP 429).
+        Where it was over a limit (HTTP 429), nobody sends anything meanwhile. retry_after_s: None where it does not
+        say.
         """
         with self._lock:
             now = self.clock.monotonic()
-            self._change_levels(now, permit.cost)
+            if self._bucket is not None:
+                self._bucket.refill(now, 1.0)  # it took nothing
             self._releasable = max(self._releasable, 1)
-            if over_limit:
-                self._learn(permit, headers, now)
-                if self._is_measured or not self._buckets:
-                    self._measure(permit, now)
-                self._empty_buckets(permit, headers, now)
-                self._releasable = inf if self._buckets else 1
-            is_for_all = over_limit or self._overload.add_refusal(now)
             if permit.at >= self._paused_until:  # else it had been sent before the pause that holds already
                 self._refusals += 1
             asked_s = _BACKOFF.delay_s(max(1, self._refusals)) if retry_after_s is None else retry_after_s
-            pause_s = asked_s * (1 + JITTER_SHARE * self._jitter())
-            if is_for_all and now + pause_s > self._paused_until:
-                logger.info("The model API refuses requests for now: none is sent for %.3g s", pause_s)
-                self._paused_until = now + min(pause_s, MAX_PAUSE_S)
-                self._is_overloaded = not over_limit
+            if over_limit:
+                self._learn(permit, headers)
+                self._releasable = 1
+                if self._bucket is not None and not _remaining(headers, "requests"):  # it was empty when the call came
+                    self._bucket.level = min(self._bucket.level, (now - permit.at) * self._bucket.per_minute / 60)
+                pause_s = asked_s * (1 + JITTER_SHARE * self._jitter())
+                if now + pause_s > self._paused_until:
+                    logger.info("The model API refuses requests for now: none is sent for %.3g s", pause_s)
+                    self._paused_until = now + min(pause_s, MAX_PAUSE_S)
         return asked_s
 
     def held_back_s(self) -> float:
@@ -278,95 +190,48 @@ class RateLimiter:
         """Nobody is to wait any more: whoever does, or would have to later, gets CancelledError."""
         self._closed = True
 
-    def limits(self) -> Mapping[LimitKind, float]:
-        """A minute's worth of each limit that is known."""
-        with self._lock:
-            return {kind: bucket.per_minute for kind, bucket in self._buckets.items()}
-
-    def _estimate(self, characters: int, max_tokens: int) -> Cost:
-        """By what the answers until now took for each character, and for each answer."""
-        with self._lock:
-            answers, asked = self._answered.requests, self._answered_characters
-            per_character = self._answered.input / asked if asked else _TOKENS_PER_CHARACTER
-            output = self._answered.output / answers if answers else _USUAL_OUTPUT
-        return Cost(1, characters * per_character, min(output, max_tokens))
-
-    def _wait_s(self, entry: tuple[int, Cost]) -> float:
-        now = self.clock.monotonic()
-        ahead, calls_ahead = Cost(), 0
-        for number, cost in self._queue:
-            if number >= entry[0]:
-                break
-            ahead, calls_ahead = ahead.plus(cost), calls_ahead + 1
+    def _wait_s(self, number: int) -> float:
+        now, ahead = self.clock.monotonic(), bisect_left(self._queue, number)
         wait_s = self._paused_until - now
-        if calls_ahead >= self._releasable and now - self._released_at < _UNANSWERED_S:
+        if ahead >= self._releasable and now - self._released_at < _UNANSWERED_S:
             wait_s = max(wait_s, RECHECK_S)
-        for kind, bucket in self._buckets.items():
+        if (bucket := self._bucket) is not None:
             bucket.refill(now)
-            wait_s = max(wait_s, bucket.wait_s(ahead.of(kind), entry[1].of(kind)))
+            own = min(1.0, bucket.per_minute)  # a full one lets a call through, however small it is
+            wait_s = max(wait_s, (ahead + own - bucket.level) * 60 / bucket.per_minute)
         return wait_s
 
-    def _take(self, entry: tuple[int, Cost], characters: int) -> Permit:
+    def _take(self, number: int) -> Permit:
         now = self.clock.monotonic()
-        self._began_at = now if self._began_at is None else self._began_at
-        self._queue.remove(entry)
-        self._change_levels(now, entry[1], -1)
+        self._queue.remove(number)
+        if self._bucket is not None:
+            self._bucket.refill(now, -1.0)
         self._releasable, self._released_at = max(self._releasable - 1, 0), now
-        self._sent = self._sent.plus(entry[1])
-        return Permit(*entry, characters, now, self._sent)
+        self._sent += 1
+        return Permit(number, now, self._sent)
 
-    def _change_levels(self, now: float, cost: Cost, factor: int = 1) -> None:
-        for kind, bucket in self._buckets.items():
-            bucket.refill(now)
-            bucket.level = min(bucket.per_minute, bucket.level + factor * cost.of(kind))
-
-    def _learn(self, permit: Permit, headers: Mapping[str, str], now: float) -> None:
+    def _learn(self, permit: Permit, headers: Mapping[str, str]) -> None:
         if permit.at < self._learnt_at:
             return  # what was asked later knows better
         self._learnt_at = permit.at
-        for kind, reported, remaining in reported_limits(headers):
-            if self._is_measured:
-                self._buckets.clear()
-                self._is_measured = False
-            self.reported[kind] = reported
-            limit = min(float(reported), self._configured.get(kind, inf))
-            bucket = self._buckets.get(kind)
-            if bucket is not None:
-                bucket.refill(now)
-                bucket.per_minute, bucket.level = limit, min(bucket.level, limit)
-            elif remaining is not None:  # of which the calls since then have taken more
-                since = self._sent.plus(permit.sent, -1).of(kind)
-                self._buckets[kind] = _Bucket(limit, min(remaining, limit) - since, permit.at)
-            else:  # as if it had been there from the first request on
-                began_at = permit.at if self._began_at is None else self._began_at
-                self._buckets[kind] = _Bucket(limit, limit - self._sent.of(kind), began_at)
+        for kind in LIMIT_KINDS:
+            if reported := _count(headers.get(f"anthropic-ratelimit-{kind}-limit")):
+                self.reported[kind] = reported
+                if kind == "requests":
+                    self._learn_requests(permit, min(float(reported), self._configured), _remaining(headers, kind))
 
-    def _measure(self, permit: Permit, now: float) -> None:
-        """A limit that nobody tells, from what was let through between this refusal and the one before."""
-        if permit.at > self._emptied_at:  # else it had been sent before that was known
-            self._measured_from = self._emptied_at, self._sent_when_emptied - self._refused_calls
-            self._emptied_at, self._sent_when_emptied, self._answers = now, self._sent.requests, 0
-        self._refused_calls += 1
-        began_at, before = self._measured_from
-        let_through = self._sent_when_emptied - self._refused_calls - before
-        if let_through > 0 and now > began_at > -inf:
-            limit = let_through * 60 / (self._emptied_at - began_at)
-            self._buckets["requests"] = _Bucket(limit, limit, now)
-            self._is_measured = True
-
-    def _empty_buckets(self, permit: Permit, headers: Mapping[str, str], now: float) -> None:
-        """Those that refused the call were empty when it came; where none is named, it may have been any."""
-        left = {kind: reported_remaining(headers, kind) for kind in self._buckets}
-        enough = {kind for kind, rest in left.items() if rest is not None and rest >= permit.cost.of(kind)}
-        for kind, bucket in self._buckets.items():
-            if kind not in enough or len(enough) == len(self._buckets):
-                bucket.refill(now)
-                bucket.level = min(bucket.level, (now - permit.at) * bucket.per_minute / 60)
+    def _learn_requests(self, permit: Permit, limit: float, remaining: int | None) -> None:
+        if self._bucket is not None:
+            self._bucket.refill(self.clock.monotonic())
+            self._bucket.per_minute, self._bucket.level = limit, min(self._bucket.level, limit)
+            return
+        left = limit if remaining is None else min(remaining, limit)
+        self._bucket = _Bucket(limit, left - (self._sent - permit.sent), permit.at)
+        self._releasable = inf
 
     def _held_back_error(self, wait_s: float, not_before: float) -> LLMError:
-        now = self.clock.monotonic()
         # Of a call that waits alone the API said that it is overloaded.
-        is_overloaded = self._paused_until <= now < not_before or (self._is_overloaded and self._paused_until > now)
+        is_overloaded = self._paused_until <= self.clock.monotonic() < not_before
         why, code = (
             ("It is overloaded", "llm_overloaded") if is_overloaded else ("Its limit is reached", "llm_rate_limited")
         )
@@ -378,31 +243,15 @@ class RateLimiter:
 
 LimitKind = Literal["requests", "tokens", "input-tokens", "output-tokens"]
 LIMIT_KINDS: Final[tuple[LimitKind, ...]] = ("requests", "tokens", "input-tokens", "output-tokens")
+"""As `anthropic-ratelimit-*` name them. OpenAI's `x-ratelimit-*` are not read: other servers of its shape count by the
+day under the same names."""
 
 _COUNT: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
 _SECONDS: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _YEAR_S: Final = 365 * 86_400.0
 
 
-class ReportedLimit(NamedTuple):
-    """One of the API's limits. per_minute: above 0. remaining: what was left of it; None where that is not told."""
-
-    kind: LimitKind
-    per_minute: int
-    remaining: int | None
-
-
-def reported_limits(headers: Mapping[str, str]) -> Iterator[ReportedLimit]:
-    """Those that `anthropic-ratelimit-*` name. A header that is no count says nothing.
-
-    OpenAI's `x-ratelimit-*` are not read: other servers of its shape count by the day under the same names.
-    """
-    for kind in LIMIT_KINDS:
-        if limit := _count(headers.get(f"anthropic-ratelimit-{kind}-limit")):
-            yield ReportedLimit(kind, limit, reported_remaining(headers, kind))
-
-
-def reported_remaining(headers: Mapping[str, str], kind: LimitKind) -> int | None:
+def _remaining(headers: Mapping[str, str], kind: LimitKind) -> int | None:
     """What is left of a limit; None where that is not told."""
     return _count(headers.get(f"anthropic-ratelimit-{kind}-remaining"))
 

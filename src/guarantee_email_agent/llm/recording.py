@@ -1,24 +1,205 @@
-"""Exchanges with a model, kept as files and given back to the very same request and to no other."""
+"""Exchanges with a model, kept as files and given back to the very same request and to no other.
+
+A file is evidence, so it is never edited by hand: what it holds is checked against the digests that it names.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass, is_dataclass
 from itertools import zip_longest
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
-from guarantee_email_agent.llm.port import LanguageModel, Message, ModelClient, all_parts, request_digest
-from guarantee_email_agent.llm.prompts import element_in
-from guarantee_email_agent.llm.recording_file import (
-    Exchange,
-    RecordingName,
-    read_recording,
-    recording_text,
-    request_kind,
+from guarantee_email_agent.files.text_file import InputFileError, read_text
+from guarantee_email_agent.files.yaml import dump, load_documents
+from guarantee_email_agent.llm.port import (
+    LanguageModel,
+    Message,
+    ModelClient,
+    OtherBlock,
+    TextBlock,
+    TokenUsage,
+    ToolUseBlock,
+    all_parts,
+    canonical_json,
+    digest,
+    request_digest,
 )
+from guarantee_email_agent.llm.prompts import CHOICE_TOOL, TRIAGE_TOOL
+from guarantee_email_agent.llm.usage import usage_of
 from guarantee_email_agent.utils.errors import LLMError
+from guarantee_email_agent.utils.text import printable
+
+FORMAT: Final = 1
+MAX_RECORDING_BYTES: Final = 64_000_000
+
+_HEADER: Final = "# Recorded by 'eval --llm record'. Not to be edited: a recording that was changed is refused.\n"
+_KEYS: Final = frozenset({"request", "answer", "request_sha256", "answer_sha256"})
+_NAME: Final = re.compile(r"run(\d{2,})-(\d{2,})-([a-z0-9_]+)-([0-9a-f]{12})\.yaml")
+_KINDS: Final = {TRIAGE_TOOL: "triage", CHOICE_TOOL: "choice"}
+# What a server leaves out of a block is None in the SDK's.
+_MISSING: Final = {"text": None, "id": None, "name": None, "input": None}
+_NOT_IN_A_NAME: Final = re.compile(r"[^a-z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RecordingName:
+    """The parts of a file's name.
+
+    run, call: from 1. kind: `triage`, `choice`. short_digest: the request's begins so.
+    """
+
+    run: int
+    call: int
+    kind: str
+    short_digest: str
+
+    def __str__(self) -> str:
+        return f"run{self.run:02}-{self.call:02}-{self.kind}-{self.short_digest}.yaml"
+
+    @classmethod
+    def of(cls, run: int, call: int, exchange: Exchange) -> RecordingName:
+        return cls(run, call, request_kind(exchange.request), exchange.digest[:12])
+
+    @classmethod
+    def parse(cls, name: str) -> RecordingName | None:
+        """None for a file that is no recording."""
+        match = _NAME.fullmatch(name)
+        return cls(int(match[1]), int(match[2]), match[3], match[4]) if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """request: as sent, with each of `request.PARTS`. answer: `model`, `stop_reason`, `content`, `usage`."""
+
+    request: Mapping[str, Any]
+    digest: str
+    answer: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, request: Mapping[str, Any], answer: Any) -> Exchange:
+        """What was asked and answered, free of the SDK's types. Raises LLMError for what no file could hold."""
+        plain: dict[str, Any] = {
+            "model": answer.model,
+            "stop_reason": answer.stop_reason,
+            "usage": asdict(usage_of(answer)),
+        }
+        try:
+            plain["content"] = [{"type": block.type, **_plain(block)} for block in answer.content]
+            if (details := getattr(answer, "stop_details", None)) is not None:
+                plain["stop_details"] = _plain(details)
+        except (ValueError, RecursionError):  # the SDK reads what is nested more deeply than it writes
+            raise _not_recordable(request_kind(request)) from None
+        return cls(all_parts(request), request_digest(request), plain)
+
+    def message(self) -> Message:
+        """The answer as the port has it."""
+        details = self.answer.get("stop_details")
+        return Message(
+            "msg_recorded",
+            self.answer["model"],
+            tuple(map(_block, self.answer["content"])),
+            self.answer["stop_reason"],
+            TokenUsage(**self.answer["usage"]),
+            stop_details=SimpleNamespace(**details) if isinstance(details, Mapping) else details,
+        )
+
+
+def request_kind(request: Mapping[str, Any]) -> str:
+    """`triage` or `choice`, or the name of the tool that the model is to use; the last word of a path."""
+    if "path" in request:
+        return _NOT_IN_A_NAME.sub("_", str(request["path"]).partition("?")[0].rpartition("/")[2].lower()) or "request"
+    tools, choice = request.get("tools"), request.get("tool_choice")
+    named = choice if isinstance(choice, Mapping) and "name" in choice else tools[0] if tools else None
+    name = str(named.get("name", "")) if isinstance(named, Mapping) else ""
+    return _KINDS.get(name) or _NOT_IN_A_NAME.sub("_", name.lower()) or "request"
+
+
+def recording_text(exchange: Exchange, scenario: str, name: RecordingName) -> str:
+    """The file's content. Raises LLMError for what no file could give back."""
+    content = {
+        "format": FORMAT,
+        "scenario": scenario,
+        "run": name.run,
+        "call": name.call,
+        "request_sha256": exchange.digest,
+        "answer_sha256": digest(exchange.answer),
+        "answer": exchange.answer,
+        "request": exchange.request,
+    }
+    try:
+        text = _HEADER + dump(content)
+        restored = load_documents(text)
+        text.encode()
+    except (InputFileError, TypeError, ValueError, RecursionError):
+        restored = []
+    if canonical_json(restored) != canonical_json([content]):
+        raise _not_recordable(name.kind)
+    return text
+
+
+def read_recording(path: Path, sent: Mapping[str, Any] | None = None) -> Exchange:
+    """The exchange in a file. sent: a request that the file may hold; its digest is not computed again.
+
+    Raises LLMError(code="llm_recording_invalid"), naming the file, where it is not what was recorded.
+    """
+    try:
+        documents = load_documents(read_text(path, MAX_RECORDING_BYTES))
+    except InputFileError as error:
+        raise _invalid(path, error.message) from None
+    content = documents[0] if len(documents) == 1 else None
+    if not isinstance(content, dict) or not content.keys() >= _KEYS:
+        raise _invalid(path, "it was cut off, or is no recording")
+    if content.get("format") != FORMAT:
+        raise _invalid(path, f"it has format {content.get('format')!r}, and this version reads {FORMAT}")
+    request, answer = content["request"], content["answer"]
+    run, call, scenario = content.get("run"), content.get("call"), content.get("scenario")
+    if (
+        not isinstance(request, dict)
+        or not isinstance(answer, dict)
+        or not (isinstance(run, int) and isinstance(call, int))
+        or (request != sent and request_digest(request) != content["request_sha256"])
+        or digest(answer) != content["answer_sha256"]
+    ):
+        raise _invalid(path, "it was changed or cut off after it was recorded")
+    exchange = Exchange(request, content["request_sha256"], answer)
+    name = RecordingName.of(run, call, exchange)
+    if (scenario, str(name)) != (path.parent.name, path.name):
+        raise _invalid(path, f"it was renamed or copied, and was recorded as {scenario}/{name}")
+    return exchange
+
+
+def _not_recordable(kind: str) -> LLMError:
+    return LLMError(
+        f"The {kind} answer holds what no recording can hold. Use --llm live for it", "llm_recording_impossible"
+    )
+
+
+def _invalid(path: Path, problem: str) -> LLMError:
+    file = printable(f"{path.parent.name}/{path.name}")
+    return LLMError(f"The recording {file} cannot be used: {problem}. Record anew", "llm_recording_invalid")
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "model_dump"):  # the SDK's own
+        return value.model_dump(mode="json", exclude_unset=True, warnings=False)
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return value
+
+
+def _block(block: Mapping[str, Any]) -> TextBlock | ToolUseBlock | OtherBlock:
+    fields: dict[str, Any] = {**_MISSING, **block}
+    if fields["type"] == "text":
+        return TextBlock(fields["text"])
+    if fields["type"] == "tool_use":
+        return ToolUseBlock(fields["id"], fields["name"], fields["input"])
+    return OtherBlock(fields["type"], block)
 
 
 class RecordingClient(ModelClient):
@@ -52,18 +233,18 @@ class Recordings:
         self._remedy = remedy
         self._names: tuple[RecordingName, ...] | None = None
 
-    def write(self, runs: Sequence[Sequence[Exchange]]) -> None:
+    def write(self, runs: Sequence[Sequence[Exchange]]) -> str | None:
         """Take the place of everything that was recorded of this scenario, once all of it is written.
 
-        Raises LLMError (`llm_recording_impossible`, `llm_recording_unwritable`); old recordings are then as they were.
+        What went wrong, if anything did; old recordings are then as they were.
         """
         texts: dict[str, str] = {}
-        for run, exchanges in enumerate(runs, 1):
-            for call, exchange in enumerate(exchanges, 1):
-                name = RecordingName.of(run, call, exchange)
-                texts[str(name)] = recording_text(exchange, self._scenario, name)
         drafts: dict[Path, Path] = {}
         try:
+            for run, exchanges in enumerate(runs, 1):
+                for call, exchange in enumerate(exchanges, 1):
+                    name = RecordingName.of(run, call, exchange)
+                    texts[str(name)] = recording_text(exchange, self._scenario, name)
             if texts:
                 self._folder.mkdir(parents=True, exist_ok=True)
             for file, text in texts.items():
@@ -75,24 +256,20 @@ class Recordings:
             for name in self._list_names():
                 if str(name) not in texts:
                     (self._folder / str(name)).unlink(missing_ok=True)
+        except LLMError as error:
+            return error.message
         except OSError as error:
-            raise LLMError(
-                f"{self._folder}: the recording cannot be written ({error.strerror}). Make room, or allow it",
-                "llm_recording_unwritable",
-            ) from None
+            return f"{self._folder}: the recording cannot be written ({error.strerror}). Make room, or allow it"
         finally:
             with suppress(OSError):
                 for draft in drafts:
                     draft.unlink(missing_ok=True)
                 self._folder.rmdir()  # stays where something lies in it
                 self._folder.parent.rmdir()
-
-    def find_answer(self, request: Mapping[str, Any], run: int, used: set[RecordingName]) -> Message:
-        """The answer recorded for just this request, of those not in `used`, to which it is added."""
-        return self.find(all_parts(request), run, used).message()
+        return None
 
     def find(self, sent: Mapping[str, Any], run: int, used: set[RecordingName]) -> Exchange:
-        """As `find_answer`, of a request that is recorded as it stands."""
+        """What was recorded for just this request, of those not in `used`, to which it is added."""
         digest = request_digest(sent)
         if self._names is None:
             self._names = self._list_names()
@@ -148,110 +325,51 @@ class ReplayClient(ModelClient):
 
     async def create(self, **request: Any) -> Message:
         """Raises LLMError: `llm_recording_missing`, `llm_recording_invalid`."""
-        return self._recordings.find_answer(request, self._run, self._used)
+        return self._recordings.find(all_parts(request), self._run, self._used).message()
 
 
 _MAX_EXCERPT: Final = 60
 _CONTEXT: Final = 20
-_INSTRUCTION_NAMES: Final = ("the main instruction", "the scenario's instruction")
-_SETTINGS: Final = {"model": "llm.model", "max_tokens": "llm.max_tokens", "temperature": "the temperature"}
-_ELEMENTS: Final = {
-    "mail": "the mail",
-    "facts": "the facts",
-    "sentences": "the sentences to choose from",
-    "objections-to-your-last-answer": "the objection to the last answer",
+_PLACES: Final = {
+    "model": "llm.model",
+    "max_tokens": "llm.max_tokens",
+    "temperature": "the temperature",
+    "system[0].text": "the main instruction",
+    "system[1].text": "the scenario's instruction",
+    "messages[0].content": "the mail and its facts",
 }
 
 
 def recording_diff(request: Mapping[str, Any], recorded: Mapping[str, Any]) -> list[str]:
-    """Every part that differs, such as `the main instruction (now 'Be brief.', recorded 'Be short.')`."""
-    if "path" in request:  # whatever it holds is the agent's own
-        return [_first_place(request, recorded)]
-    return [*_settings(request, recorded), *_instructions(request, recorded), *_content(request, recorded)]
+    """Where each part differs first, such as `the main instruction (now 'Be brief.', recorded 'Be short.')`."""
+    found = (
+        _first_difference(request.get(part), recorded.get(part), part)
+        for part in dict.fromkeys((*request, *recorded))
+        if request.get(part) != recorded.get(part)
+    )
+    return [
+        f"{_PLACES.get(place, place)} (now {_excerpt(now, then)}, recorded {_excerpt(then, now)})"
+        for place, now, then in found
+    ]
 
 
-def _first_place(now: object, then: object, place: str = "") -> str:
+def _first_difference(now: object, then: object, place: str) -> tuple[str, object, object]:
     if isinstance(now, Mapping) and isinstance(then, Mapping):
-        pairs = [(f".{key}", now.get(key), then.get(key)) for key in (*then, *(now.keys() - then.keys()))]
+        pairs = [(f".{key}", now.get(key), then.get(key)) for key in dict.fromkeys((*then, *now))]
     elif isinstance(now, list) and isinstance(then, list):
         pairs = [(f"[{index}]", *pair) for index, pair in enumerate(zip_longest(now, then))]
     else:
-        return place.removeprefix(".")
-    changed = ((key, one, other) for key, one, other in pairs if one != other)
-    key, one, other = next(changed, ("", None, None))
-    return _first_place(one, other, place + key)
+        return place, now, then
+    key, one, other = next(pair for pair in pairs if pair[1] != pair[2])
+    return _first_difference(one, other, place + key)
 
 
-def _settings(request: Mapping[str, Any], recorded: Mapping[str, Any]) -> Iterator[str]:
-    for part, setting in _SETTINGS.items():
-        if (now := request.get(part)) != (then := recorded.get(part)):
-            yield f"{setting} (now {_excerpt(now)}, recorded {_excerpt(then)})"
-    if request.get("tool_choice") != recorded.get("tool_choice"):
-        yield "whether the tool is forced"
-    if request.get("tools") != recorded.get("tools"):
-        yield "the tools"
-
-
-def _instructions(request: Mapping[str, Any], recorded: Mapping[str, Any]) -> Iterator[str]:
-    now, then = _texts(request.get("system")), _texts(recorded.get("system"))
-    for number, (text, old) in enumerate(zip_longest(now, then, fillvalue=""), 1):
-        name = _INSTRUCTION_NAMES[number - 1] if number <= len(_INSTRUCTION_NAMES) else f"instruction {number}"
-        if text != old:
-            yield f"{name} ({_first_difference(text, old)})"
-    if now == then and request.get("system") != recorded.get("system"):
-        yield "how the instructions are marked for the prompt cache"
-
-
-def _content(request: Mapping[str, Any], recorded: Mapping[str, Any]) -> Iterator[str]:
-    now, then = request.get("messages"), recorded.get("messages")
-    if now == then:
-        return
-    one, other = _user_text(now), _user_text(then)
-    found = [name for element, name in _ELEMENTS.items() if _element(one, element) != _element(other, element)]
-    yield from found or ["how the mail is put into the message"]
-
-
-def _texts(system: object) -> list[str]:
-    blocks = system if isinstance(system, Sequence) and not isinstance(system, str) else []
-    return [str(block.get("text", "")) for block in blocks if isinstance(block, Mapping)]
-
-
-def _user_text(messages: object) -> str:
-    if not isinstance(messages, Sequence) or not messages or not isinstance(messages[-1], Mapping):
-        return ""
-    content = messages[-1].get("content")
-    return content if isinstance(content, str) else ""
-
-
-def _element(text: str, name: str) -> object:
-    try:
-        return element_in(text, name)
-    except ValueError:
-        return text
-
-
-def _first_difference(now: str, then: str) -> str:
-    lines, old_lines = ([line.strip() for line in text.splitlines() if line.strip()] for text in (now, then))
-    for line, old in zip_longest(lines, old_lines):
-        if line != old:
-            start = _excerpt_start(line or "", old or "")
-            return f"now {_excerpt(line, start)}, recorded {_excerpt(old, start)}"
-    return "white space or empty lines"
-
-
-def _excerpt_start(line: str, other: str) -> int:
-    """Where the excerpts of two lines start, so that a person sees what differs."""
-    pairs = enumerate(zip(line, other, strict=False))
-    common = next((number for number, (one, another) in pairs if one != another), min(len(line), len(other)))
-    return max(0, common - _CONTEXT) if common > _MAX_EXCERPT // 2 else 0
-
-
-def _excerpt(value: object, start: int = 0) -> str:
-    if value is None:
-        return "nothing"
+def _excerpt(value: object, other: object) -> str:
+    """A text from a little before the place where it differs from the other one."""
     if not isinstance(value, str):
-        return str(value)
-    text = value[start:].strip()
-    if len(text) > _MAX_EXCERPT:
-        text = f"{text[:_MAX_EXCERPT].rstrip()} …"
-    return repr(f"… {text}" if start else text)
+        return "nothing" if value is None else repr(value)[:_MAX_EXCERPT]
+    other = other if isinstance(other, str) else ""
+    same = (number for number, (one, another) in enumerate(zip(value, other, strict=False)) if one != another)
+    start = max(0, next(same, min(len(value), len(other))) - _CONTEXT)
+    text = value[start : start + _MAX_EXCERPT]
+    return repr(f"{'… ' if start else ''}{text}{' …' if start + _MAX_EXCERPT < len(value) else ''}")

@@ -30,9 +30,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import os
 import threading
-import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -44,6 +42,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_json
 
+from guarantee_email_agent.services.blocking import error_place
 from guarantee_email_agent.services.call_errors import ERROR_META_KEY
 from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.text import printable
@@ -207,7 +206,7 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - reported in _on_done, and the other calls go on
             raise ToolError(
                 f"{self.name}_internal",
-                f"{tool_name} failed on an error of the server itself: {type(error).__name__} at {_location(error)}",
+                f"{tool_name} failed on an error of the server itself: {type(error).__name__} at {error_place(error)}",
                 uncertain=not tool.read_only,
             ) from None
 
@@ -216,7 +215,7 @@ class Dispatcher:
         # Also that of a cancelled call: asyncio would log it with its text, which may quote the mail.
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, ToolError):
-            logger.error("%s: %s: unexpected %s at %s", self.name, tool.name, type(error).__name__, _location(error))
+            logger.error("%s: %s: unexpected %s at %s", self.name, tool.name, type(error).__name__, error_place(error))
 
     def stop(self) -> None:
         """Cancel what only waits; everything else is finished."""
@@ -260,9 +259,3 @@ class _UntitledJsonSchema(GenerateJsonSchema):
 @cache
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema(schema_generator=_UntitledJsonSchema)
-
-
-def _location(error: BaseException) -> str:
-    """`module.py:line` where it was raised: enough to find an error of ours, without its text."""
-    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-    return f"{os.path.basename(frame.f_code.co_filename)}:{line}"

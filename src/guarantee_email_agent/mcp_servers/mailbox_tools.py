@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import threading
-import time
-from collections.abc import Callable
-from concurrent.futures import Future
-from itertools import count
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
+from guarantee_email_agent.services.blocking import in_daemon_thread
 from guarantee_email_agent.services.mail.compose import MESSAGE_ID
+from guarantee_email_agent.services.mail.local_mailbox import wait_for_proof
 from guarantee_email_agent.services.mail.mail_store import (
     MailStore,
     OwnMailStore,
 )
 from guarantee_email_agent.services.ports import DraftState, InboxFilter, MailMark, Reply, SentState
 from guarantee_email_agent.services.tool_error import ToolError
-from guarantee_email_agent.utils.retry import Backoff
+from guarantee_email_agent.utils.clock import SystemClock
 
 MAX_READ_BYTES: Final = 100_000_000
 _YEAR_3000: Final = 32_503_680_000  # beyond what calendars can hold there is no filter
-_PROOF_BACKOFF: Final = Backoff(0.25, growth=1.5, longest_s=2.0)
-_Result = TypeVar("_Result")
 
 INSTRUCTIONS: Final = (
     "An inbox whose mails are answered one by one. Take mails from list_unprocessed, read them with read_raw, answer "
@@ -285,14 +280,12 @@ class MailboxTools:
         The proof may take a while after the reply itself; wait_s waits for it.
         """
         _check_message_id("find_sent", arguments.message_id)
-        deadline = time.monotonic() + (min(arguments.wait_s, self._copy_wait_s) if self._store.proof_lags else 0)
-        for attempt in count(1):
-            left = deadline - time.monotonic()
-            state = await in_thread(self._store.find_sent, arguments.message_id, left <= 0)
-            if state == "sent" or left <= 0:
-                break
-            await asyncio.sleep(max(0.0, min(_PROOF_BACKOFF.delay_s(attempt), deadline - time.monotonic())))
-        return FoundSent(state=state)
+
+        async def look(everywhere: bool) -> SentState:
+            return await in_thread(self._store.find_sent, arguments.message_id, everywhere)
+
+        wait_s = min(arguments.wait_s, self._copy_wait_s) if self._store.proof_lags else 0
+        return FoundSent(state=await wait_for_proof(look, wait_s, SystemClock()))
 
     async def save_draft(self, arguments: SendReply) -> SavedDraft:
         """Put a reply into the Drafts folder, for a person to look at and send. It is not marked as automatic.
@@ -330,7 +323,7 @@ class MailboxTools:
         """Wait until the inbox may hold something new, at most timeout_s. List it then."""
         stop = threading.Event()
         try:
-            return InboxChange(changed=await _in_own_thread(self._store.wait, arguments.timeout_s, stop))
+            return InboxChange(changed=await in_daemon_thread(lambda: self._store.wait(arguments.timeout_s, stop)))
         finally:
             stop.set()
 
@@ -346,18 +339,3 @@ def _inbox_filter(arguments: Filter) -> InboxFilter:
 def _check_message_id(tool: str, message_id: str) -> None:
     if not MESSAGE_ID.fullmatch(message_id):
         raise ToolError("mail_invalid_argument", f"{tool}: message_id is no Message-ID of the form <text@domain>")
-
-
-async def _in_own_thread(work: Callable[..., _Result], *arguments: object) -> _Result:
-    """The result of `work`, in a thread that takes no other call's place, and that the end of the process cuts off."""
-    result: Future[_Result] = Future()
-    result.set_running_or_notify_cancel()  # so that the thread may settle it after the call was cancelled
-
-    def run() -> None:
-        try:
-            result.set_result(work(*arguments))
-        except Exception as error:  # noqa: BLE001 - raised where it is awaited
-            result.set_exception(error)
-
-    threading.Thread(target=run, daemon=True, name="wait").start()
-    return await asyncio.wrap_future(result)

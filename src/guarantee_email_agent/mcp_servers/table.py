@@ -11,8 +11,7 @@ from pydantic import ConfigDict, Field
 
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
 from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
-from guarantee_email_agent.services.table.local_look_ups import row_answer, table_layout
-from guarantee_email_agent.services.table.open_table import open_table
+from guarantee_email_agent.services.table.local_look_ups import open_table, row_answer, table_layout
 from guarantee_email_agent.services.table.table import Table, TableError
 
 SERVER: Final = "table"  # as its error codes begin

@@ -13,8 +13,7 @@ from pydantic import Field
 
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
 from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
-from guarantee_email_agent.services.local_tickets import now
-from guarantee_email_agent.services.ticket_store import SERVER, TicketStore, TicketStoreError
+from guarantee_email_agent.services.ticket_store import SERVER, TicketStore, TicketStoreError, now
 
 _DESCRIPTION: Final = """\
 MCP server that keeps tickets in an SQLite database, made where it is missing. Several of these servers may use one

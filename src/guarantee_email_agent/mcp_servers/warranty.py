@@ -13,10 +13,14 @@ from pydantic import Field
 
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
 from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
-from guarantee_email_agent.services.table.local_look_ups import warranty_answer
-from guarantee_email_agent.services.table.open_table import open_table
+from guarantee_email_agent.services.table.local_look_ups import (
+    SERVER,
+    WARRANTIES,
+    WarrantyRecord,
+    open_table,
+    warranty_answer,
+)
 from guarantee_email_agent.services.table.table import Table, TableError
-from guarantee_email_agent.services.table.warranty_list import SERVER, WARRANTIES, WarrantyRecord
 
 _DESCRIPTION: Final = """\
 MCP server that tells whether a serial number is under warranty, from a list that you keep: a CSV file whose first line

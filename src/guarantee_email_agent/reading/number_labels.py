@@ -10,10 +10,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
+from itertools import zip_longest
 from typing import Final, Literal, NamedTuple
 
-from guarantee_email_agent.instructions.lexicon import Lexicon
-from guarantee_email_agent.instructions.phrases import TokenizedText
+from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
+from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
 from guarantee_email_agent.reading.number_tokens import (
     NumberToken,
     ends_phrase,
@@ -21,6 +22,9 @@ from guarantee_email_agent.reading.number_tokens import (
     is_prefix_word,
 )
 
+MAX_LABELS: Final = 1000  # no honest mail has so many; a hostile one shall not buy more time with more of them
+MAX_WORDS_TO_PLATE: Final = 7
+MAX_WORDS_TO_OWNER_OF_PLATE: Final = 3
 MAX_WORDS_TO_VALUE: Final = 25
 MAX_WORDS_FROM_OTHER_LABEL: Final = 5
 MAX_WORDS_TO_DENIAL: Final = 6
@@ -113,7 +117,7 @@ class LabelReader:
         none end the search: "serial number unreadable".
         """
         words, index = self._words, label.end
-        colon, owned, negated = False, False, self._is_negated(label)
+        colon, owned, negated = False, False, self.is_negated(label)
         is_other = label.claim == "other"
         unlinked: NumberToken | None = None
         for _ in range(MAX_WORDS_FROM_OTHER_LABEL if is_other else MAX_WORDS_TO_VALUE):
@@ -240,7 +244,7 @@ class LabelReader:
             return False
         return ":" in words.gaps[label.end] or label.end in self._numbers
 
-    def _is_negated(self, label: Label) -> bool:
+    def is_negated(self, label: Label) -> bool:
         """Whether the sentence says before the label that there is none: "I cannot find the serial number"."""
         words = self._words
         for index in range(label.first, max(label.first - MAX_WORDS_TO_DENIAL, 0), -1):
@@ -305,6 +309,61 @@ def number_text(
     return NumberText(words, lexicon, labels, by_first, by_word)
 
 
+def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[LabelKind]]:
+    """The labels in a text. What says that a number stands on a device is a weak one.
+
+    "The number on the sticker" does, and "underneath it says: 4711-A"; "the number on the back of a receipt" does not.
+    """
+    found, labels = lexicon.labels.find(words)[:MAX_LABELS], list[PhraseMatch[LabelKind]]()
+    number: PhraseMatch[LabelKind] | None = None
+    for match, following in zip_longest(found, found[1:]):
+        if labels and match.first < labels[-1].end and match.payload in ("number", "plate"):
+            continue  # the "number" of "order number" is part of that label
+        if match.payload == "number":
+            number = match
+        elif match.payload != "plate":
+            number = None
+            labels.append(match)
+        elif _is_on_paper(words, match.end, following) or _is_of_label(words, labels, match):
+            number = None
+        elif number is not None and not _is_cut(words, number.end, match.end, MAX_WORDS_TO_PLATE):
+            if labels and labels[-1].first == number.first:
+                labels.pop()  # "the number on the sticker underneath"
+            labels.append(number._replace(end=match.end, payload="weak"))
+        elif end := _end_of_saying(words, match.end, lexicon):
+            labels.append(match._replace(end=end, payload="weak"))
+    return labels
+
+
+def _is_of_label(words: TokenizedText, labels: list[PhraseMatch[LabelKind]], plate: PhraseMatch[LabelKind]) -> bool:
+    """Whether it says where the number of another label stands: "the model number on the back"."""
+    is_other = bool(labels) and labels[-1].payload in ("other", "example")
+    return is_other and not _is_cut(words, labels[-1].end, plate.end, MAX_WORDS_TO_PLATE)
+
+
+def _is_on_paper(words: TokenizedText, end: int, following: PhraseMatch[LabelKind] | None) -> bool:
+    """Whether another label says what words[:end] stand on: "the back of the receipt"."""
+    if following is None or following.payload != "other":
+        return False
+    return not _is_cut(words, end, following.first + 1, MAX_WORDS_TO_OWNER_OF_PLATE)
+
+
+def _is_cut(words: TokenizedText, first: int, end: int, most: int) -> bool:
+    """Whether words[first:end] are more than `most`, or a sentence begins or a number stands between."""
+    is_far = end - first > most
+    return is_far or any(words.starts_sentence[at] or _DIGIT.search(words.folded[at]) for at in range(first, end))
+
+
+def _end_of_saying(words: TokenizedText, end: int, lexicon: Lexicon) -> int | None:
+    """The end of "says" in "underneath it says: 4711-A"; `end` itself before a colon; None where no number follows."""
+    for at in range(end, min(end + MAX_WORDS_TO_OWNER_OF_PLATE, len(words.folded))):
+        if any(map(_DIGIT.search, words.folded[at : at + 2])) and (at > end or ":" in words.gaps[at]):
+            return at
+        if words.starts_sentence[at] or words.folded[at] not in lexicon.links | lexicon.stop_words:
+            return None
+    return None
+
+
 def outermost(labels: Sequence[Label]) -> Iterator[Label]:
     """Labels that are no part of a longer one: the "code" of "serial code" is none."""
     end = 0
@@ -314,6 +373,7 @@ def outermost(labels: Sequence[Label]) -> Iterator[Label]:
             yield label
 
 
+A_PHONE_NUMBER: Final = "a phone number"
 PHONE_REGIONS: Final = ("GB", "US", "DE", "AT", "CH", "FR", "BE", "ES", "MX", "PL", "IT", "NL", "IE", "AU", "IN", "ZA")
 """Where a number that is written without its country is tried."""
 
@@ -352,7 +412,7 @@ def find_standard(written: str) -> str | None:
     """
     text = _NOT_ALPHANUMERIC.sub("", written.upper())
     if _WRITTEN_AS_PHONE.fullmatch(written) and _is_phone_number(written):
-        return "a phone number"
+        return A_PHONE_NUMBER
     if _FORMS.fullmatch("".join(written.upper().split())):
         return "a date, a parcel, a post code, a standard or the like"
     for name, form, module in _STANDARDS:

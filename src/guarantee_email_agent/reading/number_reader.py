@@ -14,10 +14,13 @@ from guarantee_email_agent.instructions.look_up import NumberFormat
 from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, fold, parse_phrase, tokenize
 from guarantee_email_agent.reading.number_corrections import CorrectionReader
 from guarantee_email_agent.reading.number_labels import (
+    A_PHONE_NUMBER,
+    MAX_LABELS,
     MIN_LENGTH_BEFORE_LABEL,
     Claim,
     Label,
     LabelReader,
+    find_labels,
     find_standard,
     have_similar_shape,
     number_text,
@@ -31,7 +34,6 @@ from guarantee_email_agent.reading.number_tokens import (
     shape,
 )
 
-MAX_LABELS: Final = 1000  # no honest mail has so many; a hostile one shall not buy more time with more of them
 MAX_WORDS_TO_BACK_REFERENCE: Final = 4
 MAX_WORDS_BACK: Final = 60
 MAX_PHONE_LINE: Final = 25
@@ -101,7 +103,7 @@ class NumberReader:
         self._lexicon = lexicon
         self._format = number_format
         self._is_serial = not number_format.labels
-        in_lexicon = lexicon.labels.find(words)[:MAX_LABELS]
+        in_lexicon = find_labels(words, lexicon)
         self._numbers = find_number_tokens(words, lexicon, in_lexicon, _patterns(number_format.patterns))
         found = [Label(each.first, each.end, _LABEL_CLAIMS[each.payload]) for each in in_lexicon]
         self._labels = {label.first: label for label in outermost(self._claims(found))}
@@ -119,7 +121,7 @@ class NumberReader:
         self._drop_claimed()
         self._find_formatted()
         self._find_labelled("own")
-        if not self._found:
+        if not self._found and not self._denies_number():
             self._find_labelled("weak")
         if self._found:
             self._find_same_shape()
@@ -261,7 +263,14 @@ class NumberReader:
         for label in self._labels.values():
             if label.claim == claim:
                 for number in self._numbers_of(label):
-                    self._found[number.first] = number
+                    if claim == "own" or not self._is_known_otherwise(number):
+                        self._found[number.first] = number
+
+    def _denies_number(self) -> bool:
+        """Whether there is none, so that what else stands on the device is something else."""
+        own = (label for label in self._labels.values() if label.claim == "own")
+        is_unsure = bool(self._lexicon.unsure_answers.find(self._words))
+        return is_unsure or any(map(self._label_reader.is_negated, own))
 
     def _find_combined_labels(self) -> Iterator[tuple[int, Label]]:
         """Labels of two numbers at once, as in "Mod./Ser. no.", by the first word of the one for ours."""
@@ -406,7 +415,7 @@ class NumberReader:
         return bool(numbers) and (
             any(each.first in self._reasons for each in numbers)
             or any(
-                len(part) <= MAX_PHONE_LINE and find_standard(_PHONE_LABEL.sub("", part)) == "a phone number"
+                len(part) <= MAX_PHONE_LINE and find_standard(_PHONE_LABEL.sub("", part)) == A_PHONE_NUMBER
                 for part in map(str.strip, _PARTS.split(self._words.text_of(line[0], line[-1] + 1), MAX_PARTS_OF_LINE))
             )
         )
@@ -445,6 +454,12 @@ class NumberReader:
             might_be_ours = self._lexicon.unlabelled.fullmatch(number.text) is not None
             if might_be_ours and not _SAYS_SOMETHING.search(number.text) and not self._has_standard_form(number):
                 yield number.text
+
+    def _is_known_otherwise(self, number: NumberToken) -> bool:
+        """Whether a number without a label of its own is another; digits in groups may be a phone's by chance."""
+        written = self._words.text_of(number.first, number.end)
+        standard = find_standard(written) or find_standard(written.split()[-1])
+        return standard is not None and (standard != A_PHONE_NUMBER or written[0] == "0")
 
     def _has_standard_form(self, number: NumberToken) -> bool:
         return find_standard(self._words.text_of(number.first, number.end)) is not None

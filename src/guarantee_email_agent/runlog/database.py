@@ -5,14 +5,22 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from guarantee_email_agent.files.private_file import make_private_folder
 from guarantee_email_agent.files.text_file import kind_of_file
-from guarantee_email_agent.runlog.schema import SCHEMA_VERSION, bring_up_to_date, is_crafted, is_foreign, schema_version
-from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, AgentError
+from guarantee_email_agent.runlog.records import KeptRun
+from guarantee_email_agent.runlog.schema import (
+    OLDEST_VERSION,
+    SCHEMA_VERSION,
+    bring_up_to_date,
+    is_crafted,
+    is_foreign,
+    schema_version,
+)
+from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, AgentError, ConfigurationError
 from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
 from guarantee_email_agent.utils.text import printable
 
@@ -65,13 +73,7 @@ class Database:
         elif not os.path.lexists(file):
             raise self._no_store()
         with self._errors():
-            connection = self._connect(writes=create)
-        if connection is None:
-            self._bring_up_to_date()
-            with self._errors():
-                connection = self._connect(writes=False)
-            assert connection is not None
-        self.connection = connection
+            self.connection = self._connect(writes=create)
         self._identity = self._identity_of_file()
 
     def _no_store(self) -> StoreError:
@@ -98,26 +100,19 @@ class Database:
         except OSError as error:
             raise self.error("cannot_create", f"it cannot be made ({error.strerror}). {self._remedy}") from None
 
-    def _bring_up_to_date(self) -> None:
-        """For who reads a file of an earlier version."""
-        try:
-            with self._errors():
-                connection = self._connect(writes=True)
-        except StoreError as error:
-            if error.code not in ("store_read_only", "store_cannot_open"):
-                raise
-            problem = "an earlier version wrote it, and it cannot be brought up to date, since it is read-only"
-            raise self.error("older_schema", f"{problem}. Copy it, and name the copy in store.file") from None
-        assert connection is not None
-        connection.close()
-
-    def _connect(self, *, writes: bool) -> sqlite3.Connection | None:
-        """None where it is only to be read, and an earlier version wrote it."""
-        connection = self._open_to_write() if writes else self._open_to_read()
+    def _connect(self, *, writes: bool) -> sqlite3.Connection:
+        """Where an earlier version wrote it, it is brought up to date, whoever opens it."""
+        if writes:  # the file has been made, and a URI takes a module that takes 2 ms to load
+            connection = _open(os.path.abspath(self.file), self._busy_s)
+        else:
+            connection = _open(f"{self.file.absolute().as_uri()}?mode=ro", self._busy_s, uri=True)
         try:
             if is_foreign(connection):
                 raise self.error("not_ours", f"it is another program's database. {self._remedy}")
             version = schema_version(connection)
+            if 0 < version < OLDEST_VERSION:
+                problem = f"an earlier version wrote it (schema {version}; this one knows {OLDEST_VERSION} and newer)"
+                raise self.error("older_schema", f"{problem}. Move it away: a new one is then begun")
             if version > SCHEMA_VERSION:
                 problem = f"a newer version wrote it (schema {version}; this one knows {SCHEMA_VERSION})"
                 raise self.error("newer_schema", f"{problem}. Update this program, or name another file in store.file")
@@ -134,7 +129,7 @@ class Database:
                 raise self._no_store()
             elif version < SCHEMA_VERSION:
                 connection.close()
-                return None
+                return self._connect(writes=True)
             if is_crafted(connection):
                 raise self.error("not_ours", f"its tables are not those of this program. {self._remedy}")
             connection.execute("SELECT 1 FROM runs LIMIT 1")  # damage shows now, and not in the middle of an answer
@@ -142,38 +137,6 @@ class Database:
             connection.close()
             raise
         return connection
-
-    def _open_to_write(self) -> sqlite3.Connection:
-        # The file has been made. A URI takes a module that takes 2 ms to load.
-        return _open(os.path.abspath(self.file), self._busy_s)
-
-    def _open_to_read(self) -> sqlite3.Connection:
-        place = f"{self.file.absolute().as_uri()}?mode=ro"
-        connection = _open(place, self._busy_s, uri=True)
-        try:
-            schema_version(connection)
-        except sqlite3.OperationalError as error:
-            connection.close()
-            if not self._has_no_room_beside(error):
-                raise
-            # SQLite would have its -wal and -shm there. Nobody writes to it, so it needs none.
-            connection = _open(f"{place}&immutable=1", self._busy_s, uri=True)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _has_no_room_beside(self, error: sqlite3.Error) -> bool:
-        """Whether the file is whole, but stands on a read-only or full disk, where SQLite can put nothing beside it."""
-        place = self.file.resolve()
-        try:
-            if os.path.getsize(f"{place}-wal") > 0:
-                return False
-        except OSError:
-            pass
-        if sqlite_error_kind(error) == "cannot_open":
-            return not os.access(place.parent, os.W_OK)
-        return error.sqlite_errorname == "SQLITE_IOERR_SHMSIZE"
 
     @contextmanager
     def transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
@@ -222,3 +185,20 @@ def _open(place: str, busy_s: float, *, uri: bool = False) -> sqlite3.Connection
     return sqlite3.connect(
         place, uri=uri, timeout=busy_s, isolation_level=None, check_same_thread=False, cached_statements=64
     )
+
+
+def temporary_store(resources: ExitStack) -> KeptRun:
+    """A store in a folder that goes with `resources`. Raises ConfigurationError where there can be none."""
+    import tempfile  # few runs need it
+
+    try:
+        folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="runs-", ignore_cleanup_errors=True))
+    except OSError as error:
+        raise not_kept(error.strerror or str(error)) from None
+    return KeptRun(Path(folder) / "runs.sqlite3", None, lambda: "")
+
+
+def not_kept(reason: str) -> ConfigurationError:
+    """There is nothing to make the reports of a run of."""
+    problem = f"The results of this run cannot be kept for its reports ({reason})"
+    return ConfigurationError(f"{problem}. Make room, or name another temporary folder in TMPDIR", "report_no_room")

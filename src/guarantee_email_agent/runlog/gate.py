@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from guarantee_email_agent.runlog.records import Verdict
 from guarantee_email_agent.runlog.statistics import Threshold, meets_threshold, threshold_fraction, threshold_text
 from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest
-from guarantee_email_agent.runlog.totals import Totals
 from guarantee_email_agent.utils.terminal import pluralize
 
 GateOutcome = Literal["passed", "failed", "inconclusive"]
 """inconclusive: the rate is reached, and only a proof that was asked for is missing."""
+
+
+@dataclass(slots=True)
+class Totals:
+    """Counts of verdicts; `failed` includes `invalid`."""
+
+    passed: int = 0
+    failed: int = 0
+    error: int = 0
+    invalid: int = 0
+
+    @classmethod
+    def of(cls, verdicts: Iterable[Verdict]) -> Totals:
+        totals = cls()
+        for verdict in verdicts:
+            totals.add(verdict)
+        return totals
+
+    @property
+    def total(self) -> int:
+        return self.passed + self.failed + self.error
+
+    def add(self, verdict: Verdict) -> None:
+        if verdict == "passed":
+            self.passed += 1
+        elif verdict == "error":
+            self.error += 1
+        else:
+            self.failed += 1
+            self.invalid += verdict == "invalid"
 
 
 class GateDecision(NamedTuple):

@@ -15,6 +15,7 @@ from guarantee_email_agent.runlog.records import Input, changed_inputs
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.stored_records import StoredRun, SuiteKey
 from guarantee_email_agent.runlog.suite_files import file_content, has_source, scenario_names
+from guarantee_email_agent.utils.text import and_more
 
 _FILES: Final = ("instruction", "lexicon")
 _MAX_RUNS: Final = 100
@@ -33,9 +34,7 @@ class Proof(NamedTuple):
     changed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        more = f" and {len(self.changed) - _MAX_NAMED} more" if len(self.changed) > _MAX_NAMED else ""
-        named = ", ".join((self.run, *self.changed)[: _MAX_NAMED + 1])
-        return f"{self.state} ({named}{more})" if self.run else self.state
+        return f"{self.state} ({and_more((self.run, *self.changed), _MAX_NAMED + 1)})" if self.run else self.state
 
 
 class SuiteProofs:

@@ -18,6 +18,7 @@ Outcome = Literal["passed", "failed", "inconclusive", "interrupted", "crashed"]
 signal, or it was killed. crashed: it ended in an error of its own."""
 
 Verdict = Literal["passed", "failed", "error", "invalid"]
+"""error: no verdict came. invalid: a file that could not be used, which counts as failed."""
 
 WORSE: Final[Sequence[Verdict]] = ("passed", "failed", "invalid", "error")
 

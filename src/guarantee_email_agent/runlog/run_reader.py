@@ -18,13 +18,10 @@ from guarantee_email_agent.runlog.owners import RunOwners
 from guarantee_email_agent.runlog.records import INCOMPLETE, PARTS, Case, CaseResult, Check, Input, Nearest, Usage
 from guarantee_email_agent.runlog.schema import RUN_COUNTS
 from guarantee_email_agent.runlog.stored_records import (
-    ALL_RESULTS,
     CaseOutcome,
-    ResultFilter,
     StoredResult,
     StoredRun,
     SuiteKey,
-    Transcript,
 )
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -37,6 +34,7 @@ _PAGE_OF_CASES: Final = 200
 _MAX_BLOB: Final = 256 << 20
 """Bytes of one text; nothing that we write comes near."""
 _MAX_SUGGESTED: Final = 20_000
+_MAX_LOOKED_AT: Final = 200
 _RUN_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 _USAGE: Final = ", ".join(f"results.{name}" for name in Usage._fields)
 _RUN_COLUMNS: Final = ", ".join(field.name for field in fields(StoredRun))
@@ -52,6 +50,16 @@ _CASE_TABLES: Final = " ".join(
     [_RESULT_TABLES, "LEFT JOIN mails ON mails.source = results.source"]
     + [f"LEFT JOIN blobs AS {part} ON {part}.id = results.{part}" for part in PARTS]
 )
+
+
+# Of all repetitions of a case, beside a `min` of what tells the first one: a case is as good as the worst of them, and
+# has the rest of the first, from whose row SQLite takes it (https://sqlite.org/lang_select.html#bareagg).
+CASE_OUTCOME: Final = """cases.name, cases.description,
+        CASE WHEN sum(verdict = 'error') THEN 'error' WHEN sum(verdict = 'invalid') THEN 'invalid'
+            WHEN sum(verdict = 'failed') THEN 'failed' ELSE 'passed' END,
+        sum(verdict = 'passed'), count(*), sum(duration_ms),
+        CASE WHEN count(*) = count(cost_usd) THEN sum(cost_usd) END,
+        results.id, input_set, source, response, judgement"""
 
 
 class RunStore:
@@ -85,6 +93,15 @@ class RunStore:
             conditions.append("number < ?")
             values.append(before)
         return self._runs(conditions, values, limit)
+
+    def runs_up_to_a_whole_one(self, key: SuiteKey) -> Iterator[StoredRun]:
+        """The newest first, of whatever part of the suite; what comes before a run of all of it counts no more."""
+        of_suite = key._replace(selection=())
+        for run in self.runs(command=key.command, limit=_MAX_LOOKED_AT):
+            if run.key._replace(selection=()) == of_suite:
+                yield run
+                if not run.selection and run.total >= run.planned:
+                    return
 
     def find_run(self, name: str, key: SuiteKey | None = None) -> StoredRun:
         """By its id or the unique beginning of one; `last` for the newest, `green` for the newest that passed its gate.
@@ -162,12 +179,11 @@ class RunStore:
             conditions.append("outcome = 'passed'")
         return next(iter(self._runs(conditions, values, 1)), None)
 
-    def _runs(
-        self, conditions: Sequence[str], values: Sequence[Any], limit: int, *, order: str = "DESC"
-    ) -> list[StoredRun]:
+    def _runs(self, conditions: Sequence[str], values: Sequence[Any], limit: int, *, skip: int = 0) -> list[StoredRun]:
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        query = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {where} ORDER BY number {order} LIMIT ?"  # noqa: S608 - our own words
-        found = self._made(StoredRun.of_row, self.rows(query, (*values, limit)))
+        order = "ORDER BY number DESC LIMIT ? OFFSET ?"
+        query = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {where} {order}"  # noqa: S608 - our own words
+        found = self._made(StoredRun.of_row, self.rows(query, (*values, limit, skip)))
         return [self._ended_if_killed(run) for run in found]
 
     def _ended_if_killed(self, run: StoredRun) -> StoredRun:
@@ -182,26 +198,11 @@ class RunStore:
 
     # Results ---------------------------------------------------------------------------------------------------------
 
-    def results(
-        self,
-        run: StoredRun,
-        which: ResultFilter = ALL_RESULTS,
-        *,
-        after: tuple[int, int] = (0, 0),
-        limit: int | None = None,
-    ) -> Iterator[StoredResult]:
-        """In the order of the run, read page by page. after: position and repetition of the last one of a page."""
-        filters, wanted = result_conditions(which)
-        conditions = ["results.run = ?", "(results.position, results.repetition) > (?, ?)", *filters]
-        order = "ORDER BY results.position, results.repetition LIMIT ?"
-        while limit is None or limit > 0:
-            size = _PAGE if limit is None else min(limit, _PAGE)
-            page = self._results(" AND ".join(conditions), order, (run.number, *after, *wanted, size))
-            yield from page
-            if len(page) < size:
-                return
-            after = (page[-1].position, page[-1].repetition)
-            limit = None if limit is None else limit - size
+    def results(self, run: StoredRun) -> Iterator[StoredResult]:
+        """In the order of the run, read page by page."""
+        condition = "results.run = ? AND results.position BETWEEN ? AND ?"
+        for page in self._pages(run, _PAGE):
+            yield from self._results(condition, "ORDER BY results.position, results.repetition", (run.number, *page))
 
     def results_of_case(self, run: StoredRun, name: str) -> list[StoredResult]:
         """Every repetition of one case of a run."""
@@ -210,44 +211,23 @@ class RunStore:
 
     def case_outcomes(self, run: StoredRun, *, failed_only: bool = False) -> Iterator[CaseOutcome]:
         """What each case of a run came to, in the order of the run, read page by page. failed_only: no passed ones."""
-        wanted = "AND verdict != 'passed'" if failed_only else ""
-        after = 0
-        while True:
-            condition = f"run = ? AND position > ? {wanted} ORDER BY 1 LIMIT {_PAGE}"
-            query = f"SELECT DISTINCT position FROM results WHERE {condition}"  # noqa: S608 - our own words
-            positions = [position for (position,) in self.rows(query, (run.number, after))]
-            if not positions:
-                return
-            for position, outcome in self._outcomes(run, positions):
-                after = position
-                yield outcome
-
-    def _outcomes(self, run: StoredRun, positions: Sequence[int]) -> Iterator[tuple[int, CaseOutcome]]:
-        query = f"""SELECT position, cases.name, cases.description, verdict, verdict = 'passed', 1, duration_ms,
-            cost_usd, results.id, input_set, source, response, judgement
-            FROM results JOIN cases ON cases.id = results.case_id
-            WHERE run = ? AND position IN ({", ".join(map(str, positions))}) ORDER BY position, repetition"""  # noqa: S608
-        for position, rows in groupby(self.rows(query, (run.number,)), key=itemgetter(0)):
-            first, *others = (CaseOutcome(*row[1:]) for row in rows)
-            for other in others:
-                first = first.with_repetition(other)
-            yield position, first
+        failed = "HAVING sum(verdict != 'passed')" if failed_only else ""
+        query = f"""SELECT {CASE_OUTCOME}, min(repetition) FROM results JOIN cases ON cases.id = results.case_id
+            WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position {failed} ORDER BY position"""  # noqa: S608
+        for page in self._pages(run, _PAGE):
+            yield from (CaseOutcome(*row[:-1]) for row in self.rows(query, (run.number, *page)))
 
     def passed_by_name(self, run: StoredRun) -> dict[str, bool]:
         """Whether each case of a run passed, in every repetition, in the order of the run."""
-        query = """SELECT name, min(verdict = 'passed') FROM results JOIN cases ON cases.id = results.case_id
-            WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position ORDER BY position"""
-        found: dict[str, bool] = {}
-        for first, last in self._pages(run, _PAGE):
-            found.update((name, bool(passed)) for name, passed in self.rows(query, (run.number, first, last)))
-        return found
+        return {name: bool(passed) for name, _, _, passed in self.places(run)}
 
-    def places(self, run: StoredRun) -> Iterator[tuple[str, int, int]]:
-        """Name, position and repetitions of each case of a run, in its order, read page by page."""
-        query = """SELECT name, position, count(*) FROM results JOIN cases ON cases.id = results.case_id
+    def places(self, run: StoredRun) -> Iterator[tuple[str, int, int, int]]:
+        """Name, position and repetitions of each case of a run, and whether all passed, in its order."""
+        query = """SELECT name, position, count(*), min(verdict = 'passed') FROM results
+            JOIN cases ON cases.id = results.case_id
             WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position ORDER BY position"""
-        for first, last in self._pages(run, _PAGE):
-            yield from self.rows(query, (run.number, first, last))
+        for page in self._pages(run, _PAGE):
+            yield from self.rows(query, (run.number, *page))
 
     def _pages(self, run: StoredRun, size: int) -> Iterator[tuple[int, int]]:
         """The first and last position of each page of so many cases."""
@@ -285,16 +265,20 @@ class RunStore:
             yield from self._cases_at(run, first, last, parts)
 
     def _cases_at(self, run: StoredRun, first: int, last: int, parts: Collection[str] = PARTS) -> Iterator[Case]:
-        columns = ", ".join(f"{part}.data" if part in parts else "NULL" for part in PARTS)
-        query = f"""SELECT {_RESULT_COLUMNS}, mails.digest, {columns} FROM {_CASE_TABLES}
-            WHERE results.run = ? AND results.position BETWEEN ? AND ?
-            ORDER BY results.position, results.repetition"""  # noqa: S608 - our own words
-        for _, rows in groupby(self.rows(query, (run.number, first, last)), key=itemgetter(7)):
+        condition = "results.run = ? AND results.position BETWEEN ? AND ?"
+        found = self._whole_rows(condition, (run.number, first, last), parts)
+        for _, rows in groupby(found, key=itemgetter(7)):
             results = tuple(self._made(self._case_result, rows))
             if run.command == "eval":
                 yield Case(results)
             else:  # several records of a task are judged one by one; earlier versions kept no count of them
                 yield from (Case((each._replace(of=max(each.of, len(results))),)) for each in results)
+
+    def _whole_rows(self, condition: str, values: Sequence[int], parts: Collection[str]) -> list[tuple[Any, ...]]:
+        columns = ", ".join(f"{part}.data" if part in parts else "NULL" for part in PARTS)
+        query = f"""SELECT {_RESULT_COLUMNS}, mails.digest, {columns} FROM {_CASE_TABLES}
+            WHERE {condition} ORDER BY results.position, results.repetition"""  # noqa: S608 - our own words
+        return self.rows(query, values)
 
     def _case_result(self, row: Sequence[Any]) -> CaseResult:
         stored = StoredResult.of_row(row[: -1 - len(PARTS)])
@@ -375,13 +359,9 @@ class RunStore:
         query = "SELECT name, reason, expected, actual FROM checks WHERE result = ? ORDER BY number"
         return [Check(*row) for row in self.rows(query, (result.id,))]
 
-    def transcript(self, result: StoredResult) -> Transcript:
-        """What happened."""
-        selected = ", ".join(f"(SELECT data FROM blobs WHERE id = {part})" for part in PARTS)  # noqa: S608 - our own words
-        query = f"SELECT {selected} FROM results WHERE id = ?"  # noqa: S608 - our own words
-        (row,) = self.rows(query, (result.id,))
-        source = None if row[0] is None else self._decompress(row[0])
-        return self._made(lambda parts: Transcript(source, *map(self._from_json, parts)), [row[1:]])[0]
+    def transcript(self, result: StoredResult) -> CaseResult:
+        """The result with what happened."""
+        return self._made(self._case_result, self._whole_rows("results.id = ?", (result.id,), PARTS))[0]
 
     def inputs(self, input_set: int) -> list[Input]:
         """What results depended on, by kind and name; with their content where it is kept."""
@@ -448,23 +428,6 @@ class RunStore:
         with self._database.transaction("DEFERRED") as connection:
             for statement, values in statements:
                 connection.execute(statement, values)
-
-
-def result_conditions(which: ResultFilter) -> tuple[list[str], list[Any]]:
-    """A filter as conditions on the tables `results` and `cases`, and the values that they have open."""
-    conditions: list[str] = []
-    values: list[Any] = []
-    if which.verdicts is not None:
-        conditions.append(f"results.verdict IN ({', '.join('?' * len(which.verdicts))})")
-        values += which.verdicts
-    for column, wanted in (("category", which.category), ("language", which.language)):
-        if wanted is not None:
-            conditions.append(f"cases.{column} = ?")
-            values.append(wanted)
-    if which.text is not None:
-        conditions.append("(instr(lower(cases.name), lower(?)) OR instr(lower(cases.description), lower(?)))")
-        values += [which.text, which.text]
-    return conditions, values
 
 
 def _conditions(key: SuiteKey | None) -> tuple[list[str], list[Any]]:

@@ -13,12 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from guarantee_email_agent.runlog.database import Database, StoreError, storable
+from guarantee_email_agent.runlog.database import Database, StoreError, storable, temporary_store
 from guarantee_email_agent.runlog.owners import RunOwners
-from guarantee_email_agent.runlog.records import CaseResult, Input, InputSet, NewRun, Outcome
-from guarantee_email_agent.runlog.retention import delete_old_runs
+from guarantee_email_agent.runlog.records import PARTS, CaseResult, Input, InputSet, NewRun, Outcome
 from guarantee_email_agent.runlog.schema import RUN_COUNTS
-from guarantee_email_agent.runlog.temporary import temporary_store
 
 BATCH: Final = 256
 _BATCH_S: Final = 1.0
@@ -27,9 +25,9 @@ _MAX_WAITING: Final = 10_000
 _RETRY_S: Final = 5.0
 _MAX_CACHED: Final = 10_000
 
-_INSERT_RUN: Final = """INSERT INTO runs (id, command, suite, selection, agent, llm, model, parameters, options, repeat,
-    threshold, require_proof, package_version, planned, started)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_COLUMNS, _VALUES = ", ".join(NewRun._fields), ", ".join("?" * len(NewRun._fields))
+_INSERT_RUN: Final = f"INSERT INTO runs ({_COLUMNS}) VALUES ({_VALUES})"  # noqa: S608 - no values
+_MAPPINGS: Final = ("parameters", "options")
 # What an interrupted flush wrote is there already.
 _INSERT_RESULT: Final = f"INSERT OR IGNORE INTO results VALUES (NULL{', ?' * 19})"  # noqa: S608 - no values
 _COPIED: Final = "repetition, case_id, verdict, duration_ms, calls, input_tokens, output_tokens, cache_read_tokens, "
@@ -51,6 +49,15 @@ _TAKE_OVER: Final = (
 )
 _COUNT_RESULTS: Final = f"""UPDATE runs SET (total, passed, failed, error, invalid, tokens, cost_usd) = ({RUN_COUNTS})
     WHERE number = :run"""  # noqa: S608 - our own words
+_SLACK: Final = 10
+"""Whatever no run needs any more is looked for in the whole file, so one run in so many (percent of those kept) does
+it."""
+
+# Of each suite the newest run that passed stays: others are compared with it. So does each opening of a sealed one.
+_OLD: Final = """SELECT number FROM runs WHERE number NOT IN (
+        SELECT max(number) FROM runs WHERE outcome = 'passed' GROUP BY command, suite, selection, agent, llm)
+        AND number NOT IN (SELECT run FROM run_facts WHERE json_extract(facts, '$.opened'))
+    ORDER BY number DESC LIMIT -1 OFFSET ?"""
 
 
 class RunEnd(NamedTuple):
@@ -282,26 +289,11 @@ def mark_killed_runs(connection: sqlite3.Connection, owners: RunOwners) -> None:
 
 
 def _begin(connection: sqlite3.Connection, run: NewRun) -> int:
-    cursor = connection.execute(
-        _INSERT_RUN,
-        (
-            run.id,
-            run.command,
-            *storable((run.suite, json.dumps(run.selection), run.agent)),
-            run.llm,
-            run.model,
-            json.dumps(dict(run.parameters), sort_keys=True, default=str),
-            json.dumps(dict(run.options), sort_keys=True, default=str),
-            run.repeat,
-            run.threshold,
-            run.require_proof,
-            run.package_version,
-            run.planned,
-            run.started,
-        ),
-    )
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
+    lists = {name: json.dumps(dict(getattr(run, name)), sort_keys=True, default=str) for name in _MAPPINGS}
+    values = run._replace(selection=json.dumps(run.selection), **lists)  # type: ignore[arg-type]  # as a row has them
+    number = connection.execute(_INSERT_RUN, storable(values)).lastrowid
+    assert number is not None
+    return number
 
 
 def _go_on(connection: sqlite3.Connection, number: int, kept: Iterable[tuple[int, int]], run: NewRun) -> int:
@@ -371,3 +363,29 @@ def _remember(cache: dict[Any, int], key: Any, value: int) -> int:
         cache.clear()
     cache[key] = value
     return value
+
+
+def delete_old_runs(database: Database, keep: int, owners: RunOwners) -> int:
+    """Delete all but the newest `keep` runs and the last green ones, and what only they needed; how many.
+
+    Raises StoreError.
+    """
+    with database.transaction() as connection:
+        (count,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+        if count <= keep + keep * _SLACK // 100:
+            return 0
+        old = connection.execute(_OLD, (keep,)).fetchall()
+        gone = [row for row in old if not owners.is_alive(row[0])]
+        connection.executemany("DELETE FROM checks WHERE result IN (SELECT id FROM results WHERE run = ?)", gone)
+        connection.executemany("DELETE FROM results WHERE run = ?", gone)
+        connection.executemany("DELETE FROM runs WHERE number = ?", gone)
+        connection.execute("DELETE FROM cases WHERE id NOT IN (SELECT case_id FROM results)")
+        sets = "SELECT input_set FROM results WHERE input_set IS NOT NULL"
+        connection.execute(f"DELETE FROM input_sets WHERE id NOT IN ({sets})")  # noqa: S608 - our own words
+        connection.execute("DELETE FROM inputs WHERE input_set NOT IN (SELECT id FROM input_sets)")
+        used = " UNION ".join(f"SELECT {part} FROM results WHERE {part} IS NOT NULL" for part in PARTS)  # noqa: S608
+        kept = "SELECT hash FROM inputs"
+        connection.execute(f"DELETE FROM blobs WHERE id NOT IN ({used}) AND hash NOT IN ({kept})")  # noqa: S608
+    if gone:
+        database.connection.execute("PRAGMA incremental_vacuum").fetchall()
+    return len(gone)

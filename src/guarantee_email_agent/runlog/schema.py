@@ -6,7 +6,7 @@ docs/run-store.md explains them.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 APPLICATION_ID: Final = 0x47454152  # GEAR
@@ -19,7 +19,7 @@ _TABLES: Final = frozenset(
 )
 
 # A run; `number` counts up, so that the order of runs needs no clock. outcome is NULL until the run has ended.
-_RUNS: Final = """CREATE TABLE {table} (
+_RUNS: Final = """CREATE TABLE runs (
         number INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
         command TEXT NOT NULL,
@@ -40,7 +40,7 @@ _RUNS: Final = """CREATE TABLE {table} (
         started TEXT NOT NULL,
         ended TEXT,
         duration_s REAL NOT NULL DEFAULT 0,
-        outcome TEXT CHECK (outcome IN ({outcomes})),
+        outcome TEXT CHECK (outcome IN ('passed', 'failed', 'inconclusive', 'interrupted', 'crashed')),
         exit_code INTEGER,
         total INTEGER NOT NULL DEFAULT 0,
         passed INTEGER NOT NULL DEFAULT 0,
@@ -50,10 +50,6 @@ _RUNS: Final = """CREATE TABLE {table} (
         tokens INTEGER NOT NULL DEFAULT 0,
         cost_usd REAL DEFAULT 0
     )"""
-_INDEXES_OF_RUNS: Final = (
-    "CREATE INDEX runs_of_suite ON runs (command, suite, selection, agent, llm, number)",
-    "CREATE INDEX runs_without_end ON runs (number) WHERE outcome IS NULL",
-)
 # One line a result, for people with a SQL prompt.
 _RESULT_LIST: Final = """CREATE VIEW result_list AS
         SELECT runs.id AS run, runs.number AS run_number, cases.name, cases.category, cases.language,
@@ -61,9 +57,10 @@ _RESULT_LIST: Final = """CREATE VIEW result_list AS
                results.id AS result
         FROM results JOIN runs ON runs.number = results.run JOIN cases ON cases.id = results.case_id"""
 
-_VERSION_1: Final = (
-    _RUNS.format(table="runs", outcomes="'passed', 'failed', 'interrupted', 'crashed'"),
-    *_INDEXES_OF_RUNS,
+_VERSION_4: Final = (
+    _RUNS,
+    "CREATE INDEX runs_of_suite ON runs (command, suite, selection, agent, llm, number)",
+    "CREATE INDEX runs_without_end ON runs (number) WHERE outcome IS NULL",
     # Content by its SHA-256, compressed with zlib, kept once.
     "CREATE TABLE blobs (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, data BLOB NOT NULL)",
     # What verdicts depend on, name by name. The content is the blob of that hash, where it is kept.
@@ -118,23 +115,7 @@ _VERSION_1: Final = (
         PRIMARY KEY (result, number)
     ) WITHOUT ROWID""",
     _RESULT_LIST,
-)
-# Runs may be inconclusive. SQLite alters no CHECK, so the table is made anew (https://sqlite.org/lang_altertable.html).
-_VERSION_2: Final = (
-    _RUNS.format(table="runs_2", outcomes="'passed', 'failed', 'inconclusive', 'interrupted', 'crashed'"),
-    "INSERT INTO runs_2 SELECT * FROM runs",
-    # The rounding takes away what binary fractions add to a threshold such as 99.9.
-    """UPDATE runs_2 SET outcome = 'inconclusive' WHERE outcome = 'failed' AND require_proof AND total >= planned
-        AND total > 0 AND round(threshold * total, 6) <= 100 * passed""",
-    "DROP VIEW result_list",
-    "DROP TABLE runs",
-    "ALTER TABLE runs_2 RENAME TO runs",
-    *_INDEXES_OF_RUNS,
-    _RESULT_LIST,
-)
-# Of the steps of a trace, as a JSON list: within it they would make every run's another one. In a table of their own,
-# since earlier versions, whose runs may go on meanwhile, write rows of results as these were.
-_VERSION_3: Final = (
+    # Of the steps of a trace, as a JSON list: within it they would make every run's another one.
     "CREATE TABLE step_times (result INTEGER PRIMARY KEY REFERENCES results (id), milliseconds TEXT NOT NULL)",
     """CREATE TRIGGER step_times_of_results AFTER DELETE ON results BEGIN
         DELETE FROM step_times WHERE result = old.id; END""",
@@ -146,10 +127,8 @@ _VERSION_3: Final = (
     )""",
     """CREATE TRIGGER distinct_mails_of_runs AFTER DELETE ON runs BEGIN
         DELETE FROM distinct_mails WHERE run = old.number; END""",
-)
-# Of results that another run gave, its id; and of the source of a scenario a digest that copies of it share, so that a
-# result is taken over and counted without reading its scenario.
-_VERSION_4: Final = (
+    # Of results that another run gave, its id; and of the source of a scenario a digest that copies of it share, so
+    # that a result is taken over and counted without reading its scenario.
     "CREATE TABLE taken_over (result INTEGER PRIMARY KEY REFERENCES results (id), run TEXT NOT NULL)",
     """CREATE TRIGGER taken_over_of_results AFTER DELETE ON results BEGIN
         DELETE FROM taken_over WHERE result = old.id; END""",
@@ -161,8 +140,9 @@ _VERSION_5: Final = (
     "CREATE TABLE run_facts (run INTEGER PRIMARY KEY, facts TEXT NOT NULL)",
     "CREATE TRIGGER run_facts_of_runs AFTER DELETE ON runs BEGIN DELETE FROM run_facts WHERE run = old.number; END",
 )
-_MIGRATIONS: Final[Sequence[Sequence[str]]] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
-"""The statements that lead from version n to n + 1; a new file takes them all."""
+OLDEST_VERSION: Final = 4
+_STEPS: Final[Mapping[int, Sequence[str]]] = {OLDEST_VERSION: _VERSION_4, 5: _VERSION_5}
+"""The statements that lead to each version; a new file takes them all."""
 
 RUN_COUNTS: Final = """WITH of_case AS (
         SELECT max(CASE verdict WHEN 'passed' THEN 0 WHEN 'failed' THEN 1 WHEN 'invalid' THEN 2 ELSE 3 END) AS worst
@@ -178,10 +158,11 @@ RUN_COUNTS: Final = """WITH of_case AS (
 
 def bring_up_to_date(connection: sqlite3.Connection) -> None:
     """Create or migrate the tables, in the caller's write transaction. Raises sqlite3.Error."""
-    for number, statements in enumerate(_MIGRATIONS[schema_version(connection) :], schema_version(connection) + 1):
-        for statement in statements:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {number}")
+    for number, statements in _STEPS.items():
+        if number > schema_version(connection):
+            for statement in statements:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number}")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 

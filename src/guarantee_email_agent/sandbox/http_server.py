@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import errno
-import hashlib
 import os
 import re
 import socket
@@ -12,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final, cast
@@ -25,11 +22,9 @@ from guarantee_email_agent.sandbox.sandbox_process import SandboxProcess
 from guarantee_email_agent.utils.errors import TaskError
 
 _MAX_REQUEST_BYTES: Final = 96 << 20
-_MAX_TRAILERS: Final = 100
 _LINGER_S: Final = 2.0
 _LINGER_READS: Final = 1_000
 _DECIMAL: Final = re.compile(r"[0-9]+")
-_HEXADECIMAL: Final = re.compile(rb"[0-9A-Fa-f]+")
 _MAX_DIGITS: Final = 20
 _CONNECTIONS: Final = 64
 _CONNECTIONS_OF_OTHER_USERS: Final = 4
@@ -58,7 +53,6 @@ class ApiServer:
         self._acceptors: list[threading.Thread] = []
         self._slots = threading.BoundedSemaphore(_CONNECTIONS)
         self._slots_for_others = threading.BoundedSemaphore(_CONNECTIONS_OF_OTHER_USERS)
-        self.relays = threading.BoundedSemaphore(RELAYS)
 
     def start(self, process: SandboxProcess, reply_s: float) -> None:
         """reply_s: seconds that a request may take."""
@@ -122,15 +116,16 @@ class _RequestHandler(BaseHTTPRequestHandler):
         try:
             if reason := self._rejection_reason():
                 raise RequestError(403, reason)
-            if self.command == "GET" and self.headers.get("Upgrade", "").lower() == "websocket":
-                self._connect_to_browser()
-                return
             body, content_type = self._body(), self.headers.get("Content-Type", "")
-            status, kind, content = self._request(self.command, self.path, content_type, body)
+            server = cast("ApiServer", self.server)
+            answer = server.process.request(self.command, self.path, content_type, body, server.reply_s)
+        except TaskError as error:
+            self._refuse(RequestError(504 if error.code == "sandbox_timeout" else 503, error.message))
+            return
         except RequestError as error:
             self._refuse(error)
             return
-        self._send(status, kind, content)
+        self._send(*answer)
 
     def __getattr__(self, name: str) -> Callable[[], None]:
         """The standard library looks for a `do_…` with the name in the request; the sandbox says what it takes."""
@@ -164,39 +159,6 @@ class _RequestHandler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(content)
 
-    def _request(self, method: str, target: str, content_type: str = "", body: bytes = b"") -> tuple[int, int, bytes]:
-        server = cast("ApiServer", self.server)
-        try:
-            return server.process.request(method, target, content_type, body, server.reply_s)
-        except TaskError as error:
-            raise RequestError(504 if error.code == "sandbox_timeout" else 503, error.message) from None
-
-    def _connect_to_browser(self) -> None:
-        """Serve a WebSocket until it ends. Raises RequestError."""
-        server = cast("ApiServer", self.server)
-        self.close_connection = True
-        target, key = find_target(urlsplit(self.path).path.rstrip("/")), accept_key(self.headers)
-        answer = self._request("GET", "/v1/browser/info")  # starts it
-        if answer[0] == HTTPStatus.BAD_GATEWAY:
-            answer = self._request("GET", "/v1/browser/info")  # it had ended
-        if answer[0] != HTTPStatus.OK:
-            self._send(*answer)
-            return
-        if not server.relays.acquire(blocking=False):
-            raise RequestError(503, f"{RELAYS} programs are connected to the browser; no more than that can be")
-        try:
-            with server.process.connect_to_browser(target) as inner:
-                self.send_response(HTTPStatus.SWITCHING_PROTOCOLS)
-                for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", key)):
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.flush()
-                relay(self.connection, inner)
-        except TaskError as error:
-            raise RequestError(503, error.message) from None
-        finally:
-            server.relays.release()
-
     def _rejection_reason(self) -> str | None:
         """Why this client gets nothing: a page in a browser on this machine may try."""
         if (urlsplit(f"//{self.headers.get('Host', '')}").hostname or "") not in _HOST_NAMES:
@@ -208,45 +170,21 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         """All of it. Raises RequestError."""
-        lengths, encodings = self.headers.get_all("Content-Length", []), self.headers.get_all("Transfer-Encoding", [])
-        if len(lengths) + len(encodings) > 1:
+        lengths = self.headers.get_all("Content-Length", ["0"])
+        if "Transfer-Encoding" in self.headers:
+            raise RequestError(501, "this sandbox takes no transfer encoding. Send a body of a known length")
+        if len(lengths) > 1:
             raise RequestError(400, "the length of the request is given more than once")
-        if encodings:
-            if encodings[0].strip().lower() != "chunked":
-                raise RequestError(501, "of all transfer encodings this sandbox knows 'chunked' only")
-            return self._chunks()
-        text = (lengths or ["0"])[0].strip()
+        text = lengths[0].strip()
         if not _DECIMAL.fullmatch(text):
             raise RequestError(400, "Content-Length is no number")
         if len(text) > _MAX_DIGITS or int(text) > _MAX_REQUEST_BYTES:
-            raise _too_long()
+            raise RequestError(413, f"a request may have {_MAX_REQUEST_BYTES >> 20} MiB")
         length = int(text)
         body = self.rfile.read(length)
         if len(body) != length:
             raise RequestError(400, "the request ended early")
         return body
-
-    def _chunks(self) -> bytes:
-        body = bytearray()
-        while True:
-            line = self.rfile.readline(1024)
-            if not line.endswith(b"\n") or not _HEXADECIMAL.fullmatch(number := line.split(b";")[0].strip()):
-                raise RequestError(400, "a chunk has no length")
-            length = int(number, 16)
-            if len(body) + length > _MAX_REQUEST_BYTES:
-                raise _too_long()
-            if length == 0:
-                for _ in range(_MAX_TRAILERS):
-                    if not self.rfile.readline(65536).strip():
-                        return bytes(body)
-                raise RequestError(431, f"more than {_MAX_TRAILERS} lines follow the last chunk")
-            body += self.rfile.read(length)
-            if self.rfile.readline(1024).strip():
-                raise RequestError(400, "a chunk is longer than it says")
-
-
-def _too_long() -> RequestError:
-    return RequestError(413, f"a request may have {_MAX_REQUEST_BYTES >> 20} MiB")
 
 
 class _OtherUsersHandler(_RequestHandler):
@@ -292,52 +230,3 @@ def _listener(family: socket.AddressFamily, address: tuple[str, int]) -> socket.
         listener.close()
         raise
     return listener
-
-
-RELAYS: Final = 16
-"""Programs that may be connected at a time."""
-_CHUNK: Final = 1 << 16
-_KEY_SUFFIX: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 §1.3
-_PATH: Final = re.compile(r"/devtools/(?:browser(?:/[\w-]{0,80})?|page/(?P<page>[\w-]{1,80}))", re.ASCII)
-
-
-def find_target(path: str) -> str:
-    """What a path leads to: `browser`, or the id of a page. Raises RequestError."""
-    if (found := _PATH.fullmatch(path)) is None:
-        raise RequestError(404, "there is no WebSocket; the browser's is at /devtools/browser")
-    return found["page"] or "browser"
-
-
-def accept_key(headers: Message) -> str:
-    """What a WebSocket handshake is answered with (RFC 6455 §4.2.2). Raises RequestError."""
-    key = headers.get("Sec-WebSocket-Key", "").strip()
-    try:
-        valid = len(base64.b64decode(key, validate=True)) == 16
-    except ValueError:
-        valid = False
-    if not valid or "upgrade" not in headers.get("Connection", "").lower():
-        raise RequestError(400, "this is no WebSocket handshake")
-    if headers.get("Sec-WebSocket-Version") != "13":
-        raise RequestError(426, "the version of WebSockets is 13")
-    return base64.b64encode(hashlib.sha1(key.encode() + _KEY_SUFFIX, usedforsecurity=False).digest()).decode()
-
-
-def relay(client: socket.socket, inner: socket.socket) -> None:
-    """Pass bytes on, unread, in both directions until the inner end is closed.
-
-    The client's own connection stays outside: who has a TCP socket can connect it anew, to wherever the host reaches.
-    """
-    client.settimeout(None)
-    outward = threading.Thread(target=_pass_on, args=(inner, client, socket.SHUT_RDWR), daemon=True)
-    outward.start()
-    # A client that sends no more may still wait for what the browser has to say.
-    _pass_on(client, inner, socket.SHUT_WR)
-    outward.join()
-
-
-def _pass_on(source: socket.socket, target: socket.socket, at_the_end: int) -> None:
-    with suppress(OSError):
-        while chunk := source.recv(_CHUNK):
-            target.sendall(chunk)
-    with suppress(OSError):
-        target.shutdown(at_the_end)

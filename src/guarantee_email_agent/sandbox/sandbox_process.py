@@ -122,7 +122,6 @@ class SandboxProcess:
     def __init__(self, spec: LaunchSpec) -> None:
         self._spec = spec
         self._ours, self._theirs = socket.socketpair()
-        self._relay, self._their_relay = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
         self._sending = threading.Lock()
         self._pending: dict[int, Future[tuple[int, int, bytes]]] = {}
@@ -168,22 +167,6 @@ class SandboxProcess:
             with self._lock:
                 self._pending.pop(number, None)
 
-    def connect_to_browser(self, target: str) -> socket.socket:
-        """A WebSocket to the browser inside, which has to run, after the handshake. target: `browser`, or a page's id.
-
-        Raises TaskError.
-        """
-        ours, theirs = socket.socketpair()
-        try:
-            with theirs, self._sending:
-                socket.send_fds(self._relay, [target.encode()], [theirs.fileno()], socket.MSG_DONTWAIT)
-        except OSError as error:
-            ours.close()
-            if isinstance(error, BlockingIOError):
-                raise TaskError("the browser takes no more connections", "sandbox_busy") from None
-            raise self._ended_error() from None
-        return ours
-
     def close(self) -> None:
         """End the process and with it everything inside. May be called twice, and from any thread."""
         with contextlib.suppress(OSError):
@@ -207,14 +190,14 @@ class SandboxProcess:
         spec = self._spec
         status_read, status_write = os.pipe()
         wrapper = [*spec.wrapper[:1], "--json-status-fd", str(status_write), *spec.wrapper[1:]] if spec.wrapper else []
-        channel, relay = self._theirs.fileno(), self._their_relay.fileno()
+        channel = self._theirs.fileno()
         try:
             self._process = subprocess.Popen(
                 [*wrapper, spec.python, "-I", "-S", "-B", "-c", _BOOTSTRAP, str(channel)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                pass_fds=(channel, relay, *((status_read, status_write) if wrapper else ()), *spec.pass_fds),
+                pass_fds=(channel, *((status_read, status_write) if wrapper else ()), *spec.pass_fds),
                 cwd=spec.folder,
                 env={},
             )
@@ -222,7 +205,6 @@ class SandboxProcess:
             for descriptor in (status_write, *spec.pass_fds):
                 os.close(descriptor)
             self._theirs.close()
-            self._their_relay.close()
         # bubblewrap keeps its end of the status pipe for as long as it lives, so on the same pipe the process
         # inside learns of its end.
         self._inner_pid = _read_inner_pid(status_read)
@@ -230,7 +212,7 @@ class SandboxProcess:
         if spec.confine is not None and self._inner_pid is not None:
             spec.confine(self._inner_pid)
         lifeline = {"lifeline": status_read if wrapper else None, "lifeline_end": status_write}
-        content = marshal.dumps(({**spec.config, **lifeline, "relay": relay}, *_inside_modules()))
+        content = marshal.dumps(({**spec.config, **lifeline}, *_inside_modules()))
         self._ours.sendall(len(content).to_bytes(8, "big") + content)
         if read_exactly(self._ours.recv, len(READY)) != READY:
             raise EOFError
@@ -252,7 +234,6 @@ class SandboxProcess:
             self._has_ended = True
             pending, self._pending = list(self._pending.values()), {}
         self._ours.close()
-        self._relay.close()
         if self._process is not None:
             if not _wait_for_exit(self._process, _EXIT_S):
                 # Not ours to wait for any longer: the first process inside takes everything else with it.

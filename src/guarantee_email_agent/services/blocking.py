@@ -130,7 +130,7 @@ class BlockingService(Generic[_Service]):
         except IntegrationError as problem:
             error = problem
         except Exception as problem:  # noqa: BLE001 - an error of ours, without its text, which may quote the mail
-            place = f"{type(problem).__name__} at {_location(problem)}"
+            place = f"{type(problem).__name__} at {error_place(problem)}"
             message = f"{self.name}: {tool} failed: {place}"
             error = IntegrationError(message, f"{self.name}_internal", uncertain=True)
             logger.error("%s: %s: unexpected %s", self.name, tool, place)
@@ -181,7 +181,7 @@ def _work(job: Callable[[], None]) -> None:
         job = _jobs.get()
 
 
-def _location(error: BaseException) -> str:
+def error_place(error: BaseException) -> str:
     """`module.py:line` where it was raised: enough to find an error of ours, without its text."""
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
     return f"{os.path.basename(frame.f_code.co_filename)}:{line}"

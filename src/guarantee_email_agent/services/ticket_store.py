@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sqlite3
@@ -9,15 +10,20 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from guarantee_email_agent.services.blocking import BlockingService
+from guarantee_email_agent.services.clients import TicketingClient
 from guarantee_email_agent.services.tool_error import ToolError, format_sqlite_error, sqlite_tool_error
+from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.sqlite_errors import enable_wal
 
 FIELDS: Final = (
     "serial_number", "warranty_status", "customer_email", "priority", "category", "idempotency_key", "details"
 )  # fmt: skip
+_NAMED_FIELDS: Final = frozenset(FIELDS) - {"details"}
 SERVER: Final = "ticketing"  # as its error codes begin
 BUSY_S: Final = 5.0  # that one call waits, for those before it and for other programs together
 FORMAT: Final = 3  # of the tables, kept as SQLite's user_version
@@ -195,3 +201,43 @@ class TicketStore:
 def _find_id(connection: sqlite3.Connection, idempotency_key: str) -> str | None:
     row = connection.execute("SELECT ticket_id FROM tickets WHERE idempotency_key = ?", (idempotency_key,)).fetchone()
     return row[0] if row else None
+
+
+class LocalTickets(TicketingClient):
+    """The tickets in this process."""
+
+    def __init__(self, database: Path, timeout_s: float, clock: Clock) -> None:
+        super().__init__(SERVER, "create_ticket", clock)
+        self._service = BlockingService(SERVER, "tickets.database", lambda: _open(database), timeout_s)
+
+    async def _create(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
+        """`{"ticket_id", "status": "created"|"existing"}`. Fields beside the store's own become its `details`."""
+        further = {name: value for name, value in ticket_data.items() if name not in _NAMED_FIELDS}
+        ticket = {name: value for name, value in ticket_data.items() if name in _NAMED_FIELDS}
+        if further:
+            ticket["details"] = json.dumps(further, ensure_ascii=False)
+        number, is_new = await self._service.call(self.tool, lambda store: store.create(ticket, now()))
+        return {"ticket_id": number, "status": "created" if is_new else "existing"}
+
+    async def _add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
+        await self._service.call("add_note", lambda store: store.add_note(ticket_id, note, idempotency_key, now()))
+        return True
+
+    async def test_connection(self) -> bool:
+        await self._service.call("find_ticket", lambda store: store.find("connection-test"))
+        return True
+
+    async def close(self) -> None:
+        await self._service.close()
+
+
+def now() -> str:
+    """UTC, ISO 8601."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _open(database: Path) -> TicketStore:
+    try:
+        return TicketStore(database)
+    except TicketStoreError as error:
+        raise ToolError(f"{SERVER}_invalid_database", str(error)) from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from operator import itemgetter
 from typing import Any, Final
 
 from guarantee_email_agent.sandbox.client import SandboxClient
@@ -20,24 +19,10 @@ from guarantee_email_agent.solving.tools import (
 )
 from guarantee_email_agent.utils.errors import TaskError
 
-MAX_ELEMENTS: Final = 50
 MAX_WAIT_S: Final = 30.0
 _PAGE: Final = "/v1/browser/page"
 
-# What is found on a page comes back as plain data; an agent's selector is passed as a JSON string, never as code.
-_QUERY: Final = """(() => {
-  const found = [...document.querySelectorAll(%s)];
-  return {count: found.length, elements: found.slice(0, %d).map(e => ({
-    tag: e.tagName.toLowerCase(), text: (e.innerText || e.value || '').trim().slice(0, 200),
-    attributes: Object.fromEntries([...e.attributes].map(a => [a.name, a.value.slice(0, 200)]))}))};
-})()"""
-_LINKS: Final = """[...document.querySelectorAll('a[href]')].map(
-  e => ({text: (e.innerText || '').trim().slice(0, 200), url: e.href}))"""
-# Of an element, or of the page where none is given; where it stands then, and how far it could go.
-_SCROLL: Final = """(e => { if (!e) return null; e.scrollBy({left: %d, top: %d, behavior: 'instant'});
-  return {x: Math.round(e.scrollLeft), y: Math.round(e.scrollTop),
-    max_x: e.scrollWidth - e.clientWidth, max_y: e.scrollHeight - e.clientHeight}; })(%s)"""
-_FOCUS: Final = "(e => e ? (e.focus(), true) : null)(document.querySelector(%s))"
+# A selector is passed as a JSON string, never as code.
 _TEXT_OF: Final = "(e => e ? e.innerText : null)(document.querySelector(%s))"
 _HTML_OF: Final = "(e => e ? e.outerHTML : null)(document.querySelector(%s))"
 
@@ -55,7 +40,10 @@ def _get_content(whole_page: str, expression: str) -> ToolFunction:
         if "selector" not in arguments:
             return to_text(sandbox.call("GET", f"{_PAGE}/{whole_page}", None, timeout_s=timeout_s))
         selector = arguments["selector"]
-        return to_text(_of_element(sandbox, expression % json.dumps(selector), selector, timeout_s))
+        found = _run_script(sandbox, expression % json.dumps(selector), timeout_s)
+        if found is None:
+            raise TaskError(f"no element matches {selector!r:.200}", "tool_no_element")
+        return to_text(found)
 
     return run
 
@@ -76,47 +64,8 @@ def _pause(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: floa
     return f"Waited {seconds:g} s."
 
 
-def _viewport(sandbox: SandboxClient, _: Mapping[str, Any], timeout_s: float) -> str:
-    information = sandbox.call("GET", "/v1/browser/info", None, timeout_s=timeout_s)
-    return to_text(information.get("page_viewport") or information.get("viewport"))
-
-
-def _type_into(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
-    element = {name: arguments[name] for name in ("selector", "index") if name in arguments}
-    if arguments.get("clear_first", True):
-        _post("fill")(sandbox, {**element, "text": ""}, timeout_s)
-    else:
-        _post("click")(sandbox, element, timeout_s)
-        _post("press_key")(sandbox, {"key": "End"}, timeout_s)
-    return _post("type")(sandbox, {"text": arguments["text"]}, timeout_s)
-
-
-def _press_on(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
-    if "selector" in arguments:
-        _of_element(sandbox, _FOCUS % json.dumps(arguments["selector"]), arguments["selector"], timeout_s)
-    return _post("press_key")(sandbox, {"key": arguments["key"]}, timeout_s)
-
-
-def _scroll(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
-    x, y = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}[arguments["direction"]]
-    selector, amount = arguments.get("selector"), arguments.get("amount", 500)
-    element = "document.scrollingElement" if selector is None else f"document.querySelector({json.dumps(selector)})"
-    return to_text(_of_element(sandbox, _SCROLL % (x * amount, y * amount, element), selector, timeout_s))
-
-
-def _of_element(sandbox: SandboxClient, expression: str, selector: object, timeout_s: float) -> Any:
-    """What a script gives for an element. Raises TaskError where there is none."""
-    found = _run_script(sandbox, expression, timeout_s)
-    if found is None:
-        raise TaskError(f"no element matches {selector!r:.200}", "tool_no_element")
-    return found
-
-
-def _evaluate(expression: Callable[[Mapping[str, Any]], str]) -> ToolFunction:
-    def run(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
-        return to_text(_run_script(sandbox, expression(arguments), timeout_s))
-
-    return run
+def _evaluate(sandbox: SandboxClient, arguments: Mapping[str, Any], timeout_s: float) -> str:
+    return to_text(_run_script(sandbox, arguments["expression"], timeout_s))
 
 
 def _mark_elements(sandbox: SandboxClient, _: Mapping[str, Any], timeout_s: float) -> str:
@@ -146,10 +95,6 @@ _PLACE: Final = {
     "x": ToolParameter("number", "Pixels from the left."),
     "y": ToolParameter("number", "Pixels from the top."),
 }
-_OFFSET: Final = {
-    "x_offset": ToolParameter("number", "Pixels to the right."),
-    "y_offset": ToolParameter("number", "Pixels down."),
-}
 _KEY: Final = string("Such as Enter, Tab or ArrowDown.")
 _DIRECTION: Final = string("Which way.", choices=("up", "down", "left", "right"))
 _AMOUNT: Final = integer("Pixels.", required=False)
@@ -170,13 +115,9 @@ BROWSER_TOOLS: Final = (
         _post("click"),
     ),
     Tool("browser_move_to", "Move the mouse to a place of the page.", _PLACE, _act("MOVE_TO")),
-    Tool("browser_move_rel", "Move the mouse from where it is.", _OFFSET, _act("MOVE_REL")),
     Tool("browser_drag_to", "Drag from where the mouse is to a place of the page.", _PLACE, _act("DRAG_TO")),
-    Tool("browser_drag_rel", "Drag from where the mouse is.", _OFFSET, _act("DRAG_REL")),
     Tool("browser_type", "Type a text where the focus is.", {"text": string("The text.")}, _post("type")),
     Tool("browser_press", "Press a key.", {"key": _KEY}, _post("press_key")),
-    Tool("browser_key_down", "Press a key and hold it.", {"key": _KEY}, _act("KEY_DOWN")),
-    Tool("browser_key_up", "Let go of a key.", {"key": _KEY}, _act("KEY_UP")),
     Tool(
         "browser_hotkey",
         "Press keys together.",
@@ -190,7 +131,6 @@ BROWSER_TOOLS: Final = (
         {"duration": ToolParameter("number", f"Seconds, {MAX_WAIT_S:g} at most.")},
         _pause,
     ),
-    Tool("browser_get_viewport_info", "How much of the page is in view: width and height.", {}, _viewport),
     Tool(
         "browser_screenshot",
         "Look at the page.",
@@ -209,13 +149,6 @@ BROWSER_TOOLS: Final = (
         {"selector": string("CSS selector.", required=False)},
         _get_content("html", _HTML_OF),
     ),
-    Tool(
-        "dom_query_selector",
-        "Find elements: how many, their texts, attributes.",
-        {"selector": _SELECTOR},
-        _evaluate(lambda arguments: _QUERY % (json.dumps(arguments["selector"]), MAX_ELEMENTS)),
-    ),
-    Tool("dom_extract_links", "List the links of the page.", {}, _evaluate(lambda _: _LINKS)),
     Tool("dom_mark_elements", "Number what can be clicked or filled in on the page.", {}, _mark_elements),
     Tool("dom_click", "Click an element.", {"selector": _MAYBE_SELECTOR, "index": _INDEX}, _post("click")),
     Tool(
@@ -225,23 +158,6 @@ BROWSER_TOOLS: Final = (
         _post("fill"),
     ),
     Tool(
-        "dom_type",
-        "Type a text into a field.",
-        {
-            "text": string("The text."),
-            "selector": _MAYBE_SELECTOR,
-            "index": _INDEX,
-            "clear_first": boolean("Whether in place of what it holds, which is the default, or after it."),
-        },
-        _type_into,
-    ),
-    Tool(
-        "dom_press",
-        "Press a key on an element, or where the focus is.",
-        {"key": _KEY, "selector": string("CSS selector of the element.", required=False)},
-        _press_on,
-    ),
-    Tool(
         "dom_select_option",
         "Choose from a list.",
         {"selector": _SELECTOR, "value": string("Value of the option.")},
@@ -249,21 +165,11 @@ BROWSER_TOOLS: Final = (
     ),
     Tool("dom_hover", "Move the mouse over an element.", {"selector": _SELECTOR}, _post("hover")),
     Tool("dom_scroll_to", "Scroll an element into view.", {"selector": _SELECTOR}, _post("scroll_to_element")),
-    Tool(
-        "dom_scroll",
-        "Scroll an element, or the page. Tells where it stands then, and how far it could go.",
-        {
-            "direction": _DIRECTION,
-            "amount": integer("Pixels, 500 if not given.", required=False),
-            "selector": string("CSS selector of the element.", required=False),
-        },
-        _scroll,
-    ),
     Tool("dom_wait_for", "Wait until an element is there.", {"selector": _SELECTOR}, _wait),
     Tool(
         "dom_evaluate",
         "Evaluate a JavaScript expression on the page.",
         {"expression": string("It.")},
-        _evaluate(itemgetter("expression")),
+        _evaluate,
     ),
 )

@@ -3,89 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.judging.record import Record, complete_record, read_record, write_record
-from guarantee_email_agent.judging.task import OUTPUTS_ENDING, Task
+from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.judging.verdict import Verdict
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
 from guarantee_email_agent.solving.agents.agent import Step
 from guarantee_email_agent.solving.run_limits import INTERRUPTED, FailureReason, RunLimits
 from guarantee_email_agent.solving.task_digests import judge_digest, work_digest
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
-
-MAX_OUTPUT_BYTES: Final = 100_000_000
-"""What the outputs of one run may take together."""
-
-_NAME: Final = re.compile(r"[0-9]{4,}\.txt")
-
-
-class OutputFiles:
-    """The folder of one run's outputs, made with the first of them; a link in its place is never followed.
-
-    record_file: beside which it stands, with the same name but for its ending.
-    """
-
-    def __init__(self, record_file: Path, max_bytes: int = MAX_OUTPUT_BYTES) -> None:
-        self._folder = record_file.with_name(f"{record_file.name.removesuffix('.json')}{OUTPUTS_ENDING}")
-        self._left = self._max_bytes = max_bytes
-
-    def remove(self) -> None:
-        """What an earlier run left, so that nothing of two runs stands beside each other; what else is there stays."""
-        self._left = self._max_bytes
-        with suppress(OSError):
-            if self._folder.is_symlink():
-                self._folder.unlink()
-                return
-            folder = self._open()
-            try:
-                for name in filter(_NAME.fullmatch, os.listdir(folder)):
-                    os.unlink(name, dir_fd=folder)
-            finally:
-                os.close(folder)
-            self._folder.rmdir()
-
-    def keep(self, step: int, text: str) -> dict[str, Any]:
-        """What a trace says of an output: its file, from the record's folder, and its length.
-
-        Where it could not be kept, the file is None and `output_lost` says why.
-        """
-        content = text.encode("utf-8", "backslashreplace")
-        facts: dict[str, Any] = {"output_file": None, "output_characters": len(text)}
-        if len(content) > self._left:
-            return facts | {"output_lost": f"the outputs of this run take more than {self._max_bytes:,} bytes"}
-        name = f"{step:04}.txt"
-        try:
-            self._write(name, content)
-        except OSError as error:
-            return facts | {"output_lost": f"it cannot be written ({error.strerror})"}
-        self._left -= len(content)
-        return facts | {"output_file": f"{self._folder.name}/{name}"}
-
-    def _write(self, name: str, content: bytes) -> None:
-        with suppress(FileExistsError):
-            self._folder.mkdir(0o700)
-        folder = self._open()
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(name, flags, 0o600, dir_fd=folder), "wb") as file:
-                file.write(content)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(name, dir_fd=folder)
-            raise
-        finally:
-            os.close(folder)
-
-    def _open(self) -> int:
-        return os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-
 
 RECORD_UNWRITABLE: Final = "task_record_unwritable"
 """The code of the only error that a record can end a call with."""
@@ -106,7 +36,6 @@ class RunRecorder:
     def __init__(self, path: Path, task: Task, agent_name: str, limits: RunLimits, started: str) -> None:
         self._path = path
         self._task = task
-        self._outputs = OutputFiles(path)
         self.tokens = NO_TOKENS
         self.cost_usd: float | None = 0.0
         of_task = complete_record({}, task)
@@ -124,11 +53,6 @@ class RunRecorder:
         }
         keys = sorted(key for key in task.settings if key not in ours and of_task.get(key) == task.settings[key])
         self.record: Record = {**of_task, **ours, "task_keys": keys}
-
-    def begin(self) -> None:
-        """In the place of what an earlier run left. Raises TaskError where the file cannot be written."""
-        self._outputs.remove()
-        self.write()
 
     def write(self) -> None:
         """Raises TaskError where the file cannot be written."""
@@ -166,8 +90,6 @@ class RunRecorder:
     def add_result(self, result: ToolResult, action: Mapping[str, Any], seconds: float) -> None:
         """The result of one call. action: the call as the trace has it."""
         feedback = {"done": result.done, "message": result.message} | ({"error": True} if result.error else {})
-        if result.whole is not None:
-            feedback |= self._outputs.keep(len(self.record["execution_trace"]) + 1, result.whole)
         self.record["execution_trace"].append(
             {"action": dict(action), "feedback": feedback, "duration_ms": round(1000 * seconds)}
         )

@@ -225,9 +225,9 @@ WORK_TOOLS: Final = (
         "str_replace_editor",
         "View, create and edit text files: `view` shows a file with line numbers or lists a folder, `create` writes "
         "file_text, `str_replace` replaces old_str, which must occur exactly once, by new_str, `insert` puts new_str "
-        "below the line insert_line, `undo_edit` takes the last edit back.",
+        "below the line insert_line.",
         {
-            "command": string("What to do.", choices=("view", "create", "str_replace", "insert", "undo_edit")),
+            "command": string("What to do.", choices=("view", "create", "str_replace", "insert")),
             "path": string("Absolute path of the file."),
             "file_text": string("For create.", required=False),
             "old_str": string("For str_replace.", required=False),

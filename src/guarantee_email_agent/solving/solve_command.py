@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from guarantee_email_agent.config.loader import read_secrets
-from guarantee_email_agent.config.settings import Config, Secrets
+from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
-from guarantee_email_agent.executors.executor import LOCAL, Executor
-from guarantee_email_agent.executors.ray_executor import connected
-from guarantee_email_agent.executors.remote_work import map_remotely
 from guarantee_email_agent.files.report_files import check_report_paths, check_writable, make_folder
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, as_cases
-from guarantee_email_agent.judging.record import check_record_file, refuse_misplaced_reports, write_files
+from guarantee_email_agent.judging.record import check_record_file, refuse_misplaced_reports
 from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks, to_work_on
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.runlog.views.run_report import RunOptions, run_and_report
@@ -29,13 +22,11 @@ from guarantee_email_agent.sandbox import require_sandbox
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.sandbox import SandboxKind, usual_limits
 from guarantee_email_agent.solving.agents.agent import AgentFactory
-from guarantee_email_agent.solving.agents.human_agent import human_agent_factory
 from guarantee_email_agent.solving.agents.program_agent import program_agent_factory
 from guarantee_email_agent.solving.agents.script_agent import script_agent_factory
 from guarantee_email_agent.solving.run_limits import Interruption, RunLimits
-from guarantee_email_agent.solving.run_recorder import EarlierRun, OutputFiles
+from guarantee_email_agent.solving.run_recorder import EarlierRun
 from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
-from guarantee_email_agent.utils.clock import utc_now
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.progress import Progress
@@ -47,7 +38,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-AgentKind = Literal["llm", "script", "command", "human"]
+AgentKind = Literal["llm", "script", "command"]
 JUDGE_MARGIN_S: Final = 3600.0
 """Seconds that a sandbox may live on for its judge."""
 
@@ -129,8 +120,6 @@ def _agent_factory(options: SolveOptions, load_config: Callable[[], Config]) -> 
             return script_agent_factory(options.script)
         case "command":
             return program_agent_factory(options.command)
-        case "human":
-            return human_agent_factory(sys.stdin, options.jobs)
 
 
 def solve_command(
@@ -151,10 +140,6 @@ def solve_command(
     check_report_paths(options.report_files, UNWRITABLE)
     refuse_misplaced_reports(options.report_files.values(), folder=options.output_dir, tasks=options.directory)
     tasks = [to_work_on(task) for task in load_tasks(options.directory, options.output_dir)]
-    is_local = options.executor == LOCAL
-    if not is_local and options.agent == "human":
-        problem = f"--agent human works at this terminal. Remove --executor {options.executor}"
-        raise ConfigurationError(problem, "cli_bad_usage")
     interruption = Interruption()
     runner = task_runner(
         options, load_config, interruption, started=started, open_sandbox=open_sandbox, connect=connect
@@ -165,22 +150,13 @@ def solve_command(
     for task in tasks:
         if isinstance(task, Task) and (task.name not in earlier or earlier[task.name].verdict is None):
             check_record_file(runner.record_file(task))
-    works_here = is_local and any(isinstance(task, Task) and task.name not in earlier for task in tasks)
-    if open_sandbox is None and works_here:
+    works = any(isinstance(task, Task) and task.name not in earlier for task in tasks)
+    if open_sandbox is None and works:
         require_sandbox(options.sandbox)
-    with connected(options.executor, options.jobs) as executor, ExitStack() as resources:
-        remote = None
-        if executor is not None:
-            config = load_config() if options.agent == "llm" else None
-            remote = _solved_remotely(
-                options,
-                config,
-                executor,
-                [task for task in tasks if isinstance(task, Task) and task.name not in earlier],
-            )
+    with ExitStack() as resources:
         return run_and_report(
             f"Solving {pluralize(len(tasks), 'task')}...{_said_of(earlier)}",
-            as_cases(_results(runner, tasks, earlier, options.jobs, remote), options.directory, ""),
+            as_cases(_results(runner, tasks, earlier, options.jobs), options.directory, ""),
             len(tasks),
             GradeReporter(stream),
             options,
@@ -212,18 +188,14 @@ def _results(
     tasks: Sequence[Task | InvalidTask],
     earlier: dict[str, EarlierRun],
     jobs: int,
-    remote: Generator[Graded, None, None] | None,
 ) -> Generator[Graded, None, None]:
-    """The verdicts in the order of the tasks; `jobs` of them are worked on at a time, each in a sandbox of its own.
-
-    remote: those of tasks that are worked on elsewhere; None where that is done here.
-    """
+    """The verdicts in the order of the tasks; `jobs` of them are worked on at a time, each in a sandbox of its own."""
 
     def work(task: Task | InvalidTask) -> Graded:
         if isinstance(task, InvalidTask):
             return Graded(task.name, Verdict("error", error=task.message))
         if (run := earlier.get(task.name)) is None:
-            graded = runner.run(task) if remote is None else next(remote)
+            graded = runner.run(task)
         else:
             graded = runner.judge_again(task) if run.verdict is None else Graded(task.name, run.verdict)
         return replace(graded, place=runner.record_place(task.name))
@@ -234,42 +206,6 @@ def _results(
             yield graded
     except BaseException:
         # Ctrl-C reaches this thread alone.
-        runner.interrupt()
-        raise
-    finally:
-        if remote is not None:
-            remote.close()
-
-
-def _solved_remotely(
-    options: SolveOptions, config: Config | None, executor: Executor, tasks: Sequence[Task]
-) -> Generator[Graded, None, None]:
-    """The verdicts in the order of the tasks, each once its record is written here."""
-    # What is of this process alone stays here; a worker has the model's key in its own environment, or says it has not.
-    sent = replace(options, kept=None, github=None)
-    work = partial(_solve, sent, None if config is None else replace(config, secrets=Secrets()))
-    shared = () if options.script is None else (options.script,)
-    with closing(map_remotely(executor, work, tasks, lambda task: [task.directory], shared)) as results:
-        for graded, files in results:
-            if files:
-                OutputFiles(options.output_dir / f"{graded.task_name}.json").remove()
-            write_files(options.output_dir, files)
-            yield graded
-
-
-def _solve(options: SolveOptions, config: Config | None, task: Task, output_dir: Path) -> Graded:
-    """On a worker."""
-
-    def load_config() -> Config:
-        assert config is not None
-        return replace(config, secrets=read_secrets(config, os.environ))
-
-    require_sandbox(options.sandbox)
-    options = replace(options, output_dir=output_dir)
-    runner = task_runner(options, load_config, Interruption(), started=utc_now)
-    try:
-        return runner.run(task)
-    except BaseException:
         runner.interrupt()
         raise
 

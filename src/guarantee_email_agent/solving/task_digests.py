@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.judging.task import OUTPUTS_ENDING, TASK_FILE, Task
+from guarantee_email_agent.judging.task import TASK_FILE, Task
 
 # The keys of task.yaml that an agent or its sandbox gets to feel; a judge gets them all.
 _KEYS_FOR_AGENTS: Final = ("client_type", "sandbox")
@@ -43,7 +43,7 @@ def _digest(
     directory: Path, names: set[str], facts: list[Any], record_file: Path, content_of: Callable[[str], str]
 ) -> str:
     folder, records = directory.resolve(), record_file.parent.resolve()
-    ours = {str(records), str(records / record_file.name), str(records / f"{record_file.stem}{OUTPUTS_ENDING}")}
+    ours = {str(records), str(records / record_file.name)}
     digest = hashlib.sha256()
     _add(digest, "facts", json.dumps(facts, sort_keys=True, default=str))
     for path in sorted(path for name in names for path in _files(folder / name, ours)):

@@ -132,7 +132,7 @@ class TaskRunner:
         # Before an agent works for a verdict that cannot be had.
         if (problem := refused_timeout(task, self.judge_timeout_s, self.allowed)) is not None:
             return Verdict("error", error=problem)
-        recorder.begin()
+        recorder.write()
         verdict: Verdict | None = None
         began = self.clock.monotonic()
         try:

@@ -81,17 +81,13 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call. done: the agent says that its task is done. error: the message tells what went wrong.
-
-    whole: the message before it was shortened, if it was.
-    """
+    """The result of a call. done: the agent says that its task is done. error: the message tells what went wrong."""
 
     call: ToolCall
     message: str
     done: bool = False
     error: bool = False
     image: Image | None = None
-    whole: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +177,11 @@ class Toolset:
         try:
             output = tool.run(self.sandbox, call.arguments, timeout_s)
         except AgentError as error:
-            return _shortened(call, f"{call.name}: {error.message}", error=True)
+            message = head_and_tail(f"{call.name}: {error.message}", MAX_MESSAGE_CHARACTERS)
+            return ToolResult(call, message, error=True)
         if isinstance(output, Image):
             return ToolResult(call, output.description, image=output)
-        return _shortened(call, output)
+        return ToolResult(call, head_and_tail(output, MAX_MESSAGE_CHARACTERS))
 
     def action(self, call: ToolCall) -> dict[str, Any]:
         """The call as the trace holds it."""
@@ -196,12 +193,6 @@ class Toolset:
 def to_text(data: Any) -> str:
     """Data from the sandbox as text for an agent."""
     return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=1)
-
-
-def _shortened(call: ToolCall, text: str, *, error: bool = False) -> ToolResult:
-    if len(text) <= MAX_MESSAGE_CHARACTERS:
-        return ToolResult(call, text, error=error)
-    return ToolResult(call, head_and_tail(text, MAX_MESSAGE_CHARACTERS), error=error, whole=text)
 
 
 def _type_name(value: object) -> str:

@@ -46,7 +46,7 @@ def parse_address(value: str) -> str | None:
 def parse_addresses(value: str) -> list[str]:
     """All addresses of a value in order: mailboxes, groups (RFC 5322 §3.4), comments, quoted names, `mailto:`.
 
-    Blanks around the "@" of an address mean nothing (RFC 5322 §4.4). `Jane Doe jane@example.com` counts, too.
+    Blanks around the "@" of an address mean nothing (RFC 5322 §4.4).
     What holds no usable address is left out. Only the first line counts, unless the value is properly folded
     (RFC 5322 §2.2.3): a line break must not smuggle in another header.
     """
@@ -54,8 +54,7 @@ def parse_addresses(value: str) -> list[str]:
         return [address]
     value = re.sub(_FOLD, " ", strip_invisible(value[:_SCAN_CHARS]).strip())
     value = value.partition("\n")[0].partition("\r")[0]
-    mailboxes = _split_mailboxes(value)
-    return [address for mailbox in mailboxes if (address := parse_address(mailbox) or _address_after_name(mailbox))]
+    return [address for mailbox in _split_mailboxes(value) if (address := parse_address(mailbox))]
 
 
 def strip_comments(value: str) -> str:
@@ -123,20 +122,3 @@ def _mailbox_text(outside: list[str], inside: list[str] | None) -> str:
         # A source route or "mailto:" may stand before the address.
         text = ".".join([word.strip(" \t") for word in text.rpartition(":")[2].split(".")])
     return "@".join([half.strip(" \t") for half in text.split("@")])
-
-
-def _address_after_name(mailbox: str) -> str | None:
-    """The address of `Jane Doe jane@example.com`, whose angle brackets were forgotten.
-
-    "jane doe@example.com" is not doe's, so the words before must look like a name: capitalised (the address not), and
-    two of them, an encoded word (RFC 2047), or one that the address repeats.
-    """
-    name, _, last = mailbox.rpartition(" ")
-    words = name.replace(_QUOTED_BLANK, " ").split()
-    if not words or "@" in name or last[:1].isupper() or any(word[0].islower() for word in words):
-        return None
-    address = parse_address(last)
-    if address is None:
-        return None
-    is_repeated = len(words[0]) > 1 and words[0].lower() in address.partition("@")[0].lower()
-    return address if len(words) > 1 or is_repeated or words[0].startswith("=?") else None

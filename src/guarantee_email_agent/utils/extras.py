@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from guarantee_email_agent.utils.errors import ConfigurationError
+
+_CLONE = Path(__file__).resolve().parents[3]
 
 
 def require_extra(extra: str, what: str, *modules: str) -> None:
@@ -11,6 +15,12 @@ def require_extra(extra: str, what: str, *modules: str) -> None:
 
     if missing := next((module for module in modules if find_spec(module) is None), None):
         raise ConfigurationError(
-            f"{what} needs the package {missing}. Run: pip install 'guarantee-email-agent[{extra}]'",
-            "config_missing_package",
+            f"{what} needs the package {missing}. Run: {install_command(extra)}", "config_missing_package"
         )
+
+
+def install_command(extra: str) -> str:
+    """In a clone with the versions that it pins, and beside the extras that are there."""
+    if (_CLONE / "pyproject.toml").is_file():
+        return f"uv sync --inexact --extra {extra}"
+    return f"pip install 'guarantee-email-agent[{extra}]'"

@@ -44,12 +44,3 @@ class LocalTime:
         """
         moment = datetime.combine(day, clock)
         return (moment.replace(tzinfo=self._zone) if self._zone is not None else moment).timestamp()
-
-
-def duration(seconds: float) -> str:
-    """Rounded to one unit: `45 s`, `4 min`, `3 h`, `2 days`."""
-    seconds = max(seconds, 0.0)
-    for limit, unit, size in ((90.0, "s", 1.0), (5400.0, "min", 60.0), (48 * 3600.0, "h", 3600.0)):
-        if seconds < limit:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86_400.0:.0f} days"

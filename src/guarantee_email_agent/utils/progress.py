@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from guarantee_email_agent.utils.terminal import Terminal, TextStream
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import duration, printable
 
 _CLEAR_LINE: Final = "\r\x1b[K"
 _REDRAW_S: Final = 0.1
@@ -115,13 +115,6 @@ class Progress:
                 self._stream.flush()
         except (OSError, ValueError):  # its reader has gone, or it was closed
             self._stream = None
-
-
-def duration(seconds: float) -> str:
-    """`8 s`, `12 min`, `3.5 h`: as exactly as an estimate may be told."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _rate(per_second: float) -> str:

@@ -52,40 +52,10 @@ def check_safe_regex(source: str) -> None:
         raise UnsafeRegexError(
             f"can match more than {MAX_WIDTH} characters. Use {{m,n}} with small numbers instead of * and +"
         )
-    if _paths(tree) > MAX_PATHS:
+    if _ways(tree, MAX_PATHS) > MAX_PATHS:
         raise UnsafeRegexError("can be matched in too many ways and may hang. Repeat fewer parts, or shorter ones")
     if tree.getwidth()[0] == 0:
         raise UnsafeRegexError("matches nothing at all. Make at least one character mandatory")
-
-
-def _paths(tree: Any) -> int:
-    """Upper bound on the ways to match `tree`, a list of (operation, argument) of the standard library's parser."""
-    total = 1
-    for operation, argument in tree:
-        total *= _paths_of(str(operation), argument)
-        if total > MAX_PATHS:
-            return total
-    return total
-
-
-def _paths_of(operation: str, argument: Any) -> int:
-    if operation in {"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"}:
-        low, high, inner = argument
-        each = _paths(inner)
-        # Every repetition may take any of the inner ways. What takes no character may be repeated for ever: (?=A|BC)*.
-        counts = range(int(low), min(int(high), int(low) + MAX_PATHS) + 1)
-        return int(min(sum(each ** min(count, 20) for count in counts), MAX_PATHS + 1))
-    if operation == "BRANCH":
-        return sum(_paths(branch) for branch in argument[1])
-    if operation == "SUBPATTERN":
-        return _paths(argument[-1])
-    if operation in {"ASSERT", "ASSERT_NOT"}:
-        return _paths(argument[1])
-    if operation == "ATOMIC_GROUP":
-        return _paths(argument)
-    if operation in {"GROUPREF", "GROUPREF_EXISTS"}:
-        return MAX_PATHS + 1  # back-references are where exponential time lives
-    return 1
 
 
 def may_search(source: str, length: int) -> bool:
@@ -130,6 +100,6 @@ def _ways_of(operation: str, argument: Any, length: int, *, is_last: bool) -> in
             return _ways(argument[1], length)
         case "ATOMIC_GROUP":
             return _ways(argument, length)
-        case "GROUPREF" | "GROUPREF_EXISTS":
-            return length
+        case "GROUPREF" | "GROUPREF_EXISTS":  # where exponential time lives
+            return length + 1
     return 1

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from guarantee_email_agent.runlog.comparison import (
+    CaseChange,
     Changes,
     Comparison,
     ContentChange,
@@ -16,15 +17,11 @@ from guarantee_email_agent.runlog.comparison import (
     compare_runs,
     find_pair,
 )
-from guarantee_email_agent.runlog.paired_cases import CaseChange
 from guarantee_email_agent.runlog.run_reader import GREEN, LAST
-from guarantee_email_agent.runlog.run_search import MAX_SCANNED
 from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
 from guarantee_email_agent.runlog.views.comparison_report import alike_replies, shown_setting, verb_of_change
 from guarantee_email_agent.runlog.views.word_diff import diff_lines
-from guarantee_email_agent.viewer.query import Query
-from guarantee_email_agent.viewer.run_pages import RunRow
-from guarantee_email_agent.viewer.site import Site
+from guarantee_email_agent.viewer.site import Query, Site
 
 _MAX_REPLIES: Final = 20
 _MAX_FILES: Final = 20
@@ -80,14 +77,12 @@ def comparison_page(request: Request) -> Response:
         if first is None:
             first = GREEN if _has_green_before(choices, second) else choices[1].id
         baseline, run = find_pair(store, first, second or LAST)
-        rows = [RunRow.of(store, each) for each in (baseline, run)]
-        if max(baseline.planned * baseline.repeat, run.planned * run.repeat) > MAX_SCANNED:
-            return site.page("compare_large.html.jinja", baseline=rows[0], run=rows[1])
+        baseline, run = store.with_counts(baseline), store.with_counts(run)
         comparison = compare_runs(store, baseline, run, max_details=_MAX_REPLIES, counts_all=False)
     return site.page(
         "compare.html.jinja",
-        baseline=rows[0],
-        run=rows[1],
+        baseline=baseline,
+        run=run,
         comparison=comparison,
         choices=choices,
         groups=[group for group in _groups(comparison) if group.total],

@@ -12,8 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from guarantee_email_agent.judging.record_reference import with_record
 from guarantee_email_agent.runlog.records import CaseResult
 from guarantee_email_agent.runlog.views.transcript import Section, sections
-from guarantee_email_agent.viewer.query import Query, QueryError
-from guarantee_email_agent.viewer.site import Site
+from guarantee_email_agent.viewer.site import Query, QueryError, Site
 
 _MAX_REPETITIONS: Final = 20
 _HISTORY: Final = 20

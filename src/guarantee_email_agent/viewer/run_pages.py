@@ -1,9 +1,8 @@
-"""The list of runs, one run, and what a run has so far that is not over."""
+"""The list of runs, and one run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final, NamedTuple, get_args
 
 from starlette.requests import Request
@@ -11,41 +10,19 @@ from starlette.responses import Response
 
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import Check, Outcome, Verdict
-from guarantee_email_agent.runlog.run_search import GOING_ON, MAX_SCANNED, RunFilter, RunSearch
+from guarantee_email_agent.runlog.run_search import GOING_ON, RunFilter, RunSearch
 from guarantee_email_agent.runlog.stored_records import ResultFilter, StoredResult, StoredRun
 from guarantee_email_agent.runlog.views.board_page import board_page
-from guarantee_email_agent.runlog.views.history_chart import HistoryChart
+from guarantee_email_agent.runlog.views.html_report import HistoryChart
 from guarantee_email_agent.runlog.views.stored_report import stored_report
-from guarantee_email_agent.viewer.query import Query
-from guarantee_email_agent.viewer.site import Site
+from guarantee_email_agent.viewer.site import Query, Site
 
 _RUNS: Final = 30
 _RESULTS: Final = 50
 _CHART_RUNS: Final = 30
-_NEWEST: Final = 8
 NOT_PASSED: Final = "not passed"
 _VERDICTS: Final = (NOT_PASSED, *get_args(Verdict))
 _OUTCOMES: Final = (GOING_ON, *get_args(Outcome))
-
-
-class RunRow(NamedTuple):
-    """A run with its outcome in a word, and what of it passed."""
-
-    run: StoredRun
-    word: str
-
-    @classmethod
-    def of(cls, store: RunSearch, run: StoredRun) -> RunRow:
-        counted = store.with_counts(run)
-        return cls(counted, counted.outcome or GOING_ON)
-
-    @property
-    def is_going_on(self) -> bool:
-        return self.word == GOING_ON
-
-    @property
-    def has_board_page(self) -> bool:
-        return self.run.command == "eval" and self.run.planned * self.run.repeat <= MAX_SCANNED
 
 
 class ResultRow(NamedTuple):
@@ -55,34 +32,24 @@ class ResultRow(NamedTuple):
     check: Check | None
 
 
-class Progress(NamedTuple):
-    """How far a run is. done, planned: results. elapsed_ms: since it began."""
-
-    row: RunRow
-    done: int
-    planned: int
-    elapsed_ms: float
-    newest: Sequence[ResultRow]
-
-
 def runs_page(request: Request) -> Response:
     """`/`: the runs that fit, the newest first, and how the suite of the newest one did over time."""
     site: Site = request.app.state.site
     query = Query(request.query_params)
     which = RunFilter(query.text("command"), query.text("suite"), query.choice("outcome", _OUTCOMES))
-    below, above = query.number("below"), query.number("above")
+    page = query.number("page") or 1
     with site.open_store() as store:
-        page = store.page_of_runs(which, below=below, above=above, limit=_RUNS)
-        rows = [RunRow.of(store, run) for run in page.runs]
+        found, has_more = store.page_of_runs(which, page, _RUNS)
+        runs = [store.with_counts(run) for run in found]
         suites = store.suites()
-        chart = _chart(store, page.runs)
+        chart = _chart(store, runs)
     return site.page(
         "runs.html.jinja",
-        rows=rows,
         which=which,
+        runs=runs,
         page=page,
+        has_more=has_more,
         chart=chart,
-        chart_run=page.runs[0] if page.runs else None,
         commands=sorted({command for command, _ in suites}),
         suites=sorted({suite for _, suite in suites}),
         outcomes=_OUTCOMES,
@@ -95,44 +62,33 @@ def run_page(request: Request) -> Response:
     query = Query(request.query_params)
     verdict = query.choice("verdict", _VERDICTS)
     which = ResultFilter(_verdicts(verdict), query.text("category"), query.text("language"), query.text("text"))
-    after, before = query.place("after") or (0, 0), query.place("before")
+    page = query.number("page") or 1
     with site.open_store() as store:
-        run = store.find_run(request.path_params["run"])
-        row = RunRow.of(store, run)
-        page = store.page_of_results(run, which, after=after, before=before, limit=_RESULTS)
-        results = [_with_check(store, result) for result in page.results]
+        run = store.with_counts(store.find_run(request.path_params["run"]))
+        found, matching = store.page_of_results(run, which, page, _RESULTS)
         is_filtered = any(value is not None for value in which)
         failed: list[ResultRow] = []
-        if not is_filtered and (after, before) == ((0, 0), None) and row.run.total > row.run.passed:
-            first = store.page_of_results(run, ResultFilter(_verdicts(NOT_PASSED)), limit=_RESULTS)
-            failed = [_with_check(store, result) for result in first.results]
-        is_large = run.planned * run.repeat > MAX_SCANNED
+        if not is_filtered and page == 1 and run.total > run.passed:
+            first, _ = store.page_of_results(run, ResultFilter(_verdicts(NOT_PASSED)), limit=_RESULTS)
+            failed = [_with_check(store, result) for result in first]
         return site.page(
             "run.html.jinja",
-            row=row,
+            run=run,
             page=page,
-            results=results,
+            has_more=page * _RESULTS < matching,
+            matching=matching,
+            results=[_with_check(store, result) for result in found],
             which=which,
             verdict=verdict,
             verdicts=_VERDICTS,
-            groups=None if is_large else store.group_counts(run),
+            groups=store.group_counts(run),
             others=[other for other in store.runs(run.key, limit=20) if other.number != run.number],
             green=_green_before(store, run),
             failed=failed,
             causes=store.causes(run) if failed else [],
             chart=_chart(store, [run]),
-            progress=_progress(site, store, row) if row.is_going_on else None,
             is_filtered=is_filtered,
         )
-
-
-def groups_page(request: Request) -> Response:
-    """`/runs/RUN/groups`: the table of a run that is too large to have it on its own page."""
-    site: Site = request.app.state.site
-    with site.open_store() as store:
-        run = store.find_run(request.path_params["run"])
-        row = RunRow.of(store, run)
-        return site.page("groups.html.jinja", row=row, groups=store.group_counts(run))
 
 
 def board(request: Request) -> Response:
@@ -140,26 +96,12 @@ def board(request: Request) -> Response:
     site: Site = request.app.state.site
     with site.open_store() as store:
         run = store.find_run(request.path_params["run"])
-        if not RunRow.of(store, run).has_board_page:
-            message = "Only a run of eval has it, and of a large one it takes a while: show RUN --html FILE --for board"
-            return site.page("error.html.jinja", 404, title="There is no such page", message=message)
+        if run.command != "eval":
+            return site.page(
+                "error.html.jinja", 404, title="There is no such page", message="Only a run of eval has it."
+            )
         page = board_page(stored_report(store, run))
     return Response(page.content, media_type="text/html", headers={"content-security-policy": page.policy})
-
-
-def progress_part(request: Request) -> Response:
-    """`/runs/RUN/progress`: the part of a run's page that is asked for again while the run goes on."""
-    site: Site = request.app.state.site
-    with site.open_store() as store:
-        row = RunRow.of(store, store.find_run(request.path_params["run"]))
-        return site.page("progress.html.jinja", progress=_progress(site, store, row))
-
-
-def _progress(site: Site, store: RunSearch, row: RunRow) -> Progress:
-    newest = store.newest_results(row.run, _NEWEST)
-    done = row.run.total  # of several repetitions a case counts once it has one
-    elapsed_ms = 1000 * max(0.0, (site.now() - datetime.fromisoformat(row.run.started)).total_seconds())
-    return Progress(row, done, row.run.planned, elapsed_ms, [_with_check(store, each) for each in newest])
 
 
 def _chart(store: RunSearch, runs: Sequence[StoredRun]) -> HistoryChart | None:

@@ -1,4 +1,4 @@
-"""Serves the pages on loopback until Ctrl-C or SIGTERM."""
+"""The pages and their addresses, served on loopback until Ctrl-C or SIGTERM, and what every request has to pass."""
 
 from __future__ import annotations
 
@@ -7,22 +7,158 @@ import errno
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.convertors import PathConvertor, register_url_convertor
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.runlog.database import StoreError
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
-from guarantee_email_agent.viewer.application import create_application
-from guarantee_email_agent.viewer.guard import RequestGuard
-from guarantee_email_agent.viewer.site import Site
+from guarantee_email_agent.viewer.comparison_page import comparison_page
+from guarantee_email_agent.viewer.label_pages import label_page, labels_page, save_label
+from guarantee_email_agent.viewer.result_pages import history_page, result_page, text_page
+from guarantee_email_agent.viewer.run_pages import board, run_page, runs_page
+from guarantee_email_agent.viewer.site import QueryError, Site
 
+_NOT_FOUND: Final = ("store_no_such_run", "store_no_such_case", "store_ambiguous_run", "viewer_no_such_text")
+logger = logging.getLogger(__name__)
+
+_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+_METHODS: Final = ("GET", "HEAD")
+_POLICY: Final = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final[Mapping[str, str]] = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",  # without one, a browser does not say that a form is ours
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-embedder-policy": "require-corp",
+    "cache-control": "no-store",
+}
 _REASONS: Final = {
     errno.EADDRINUSE: "another program has it",
     errno.EACCES: "this user may not have it",
 }
+
+
+class _NameConvertor(PathConvertor):
+    """A name may hold whatever somebody gave it, slashes and line breaks, too."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("name", _NameConvertor())
+
+
+def create_application(site: Site) -> Starlette:
+    """Everything behind the guard."""
+    application = Starlette(
+        routes=[
+            Route("/", runs_page),
+            Route("/runs/{run}", run_page),
+            Route("/runs/{run}/board", board),
+            Route("/runs/{run}/results/{name:name}", result_page),
+            Route("/runs/{run}/texts/{part}/{name:name}", text_page),
+            Route("/history/{name:name}", history_page),
+            Route("/compare", comparison_page),
+            Route("/label", labels_page),
+            Route("/label/{item}", label_page),
+            Route("/label/{item}", save_label, methods=["POST"]),
+            Route("/static/{digest}/{name}", _static),
+        ],
+        exception_handlers={HTTPException: _no_page, QueryError: _error_page, StoreError: _error_page},
+    )
+    application.router.redirect_slashes = False
+    application.state.site = site
+    return application
+
+
+def _static(request: Request) -> Response:
+    site: Site = request.app.state.site
+    file = site.static.get(request.path_params["name"])
+    if file is None or file.digest != request.path_params["digest"]:
+        raise HTTPException(404)
+    keep = {"cache-control": "public, max-age=31536000, immutable"}
+    return Response(file.content, media_type=file.media_type, headers=keep)
+
+
+async def _no_page(request: Request, _: Exception) -> Response:
+    site: Site = request.app.state.site
+    return site.page("error.html.jinja", 404, title="There is no such page", message="Nothing has this address.")
+
+
+async def _error_page(request: Request, error: Exception) -> Response:
+    site: Site = request.app.state.site
+    assert isinstance(error, AgentError)
+    if error.code in _NOT_FOUND:
+        return site.page("error.html.jinja", 404, title="Not found", message=error.message)
+    if isinstance(error, QueryError):
+        return site.page("error.html.jinja", 400, title="This address is not right", message=error.message)
+    return site.page("error.html.jinja", 503, title="The run store cannot be read", message=error.message)
+
+
+class RequestGuard:
+    """Stands before the application. A name that somebody lets resolve to this machine is not ours (DNS rebinding)."""
+
+    def __init__(self, application: ASGIApp, port: int, *, has_forms: bool = False) -> None:
+        """has_forms: whether a page may send one, which only a page of ours may."""
+        self._has_forms = has_forms
+        self._application = application
+        self._hosts = {f"{name}:{port}" for name in _NAMES} | (set(_NAMES) if port == 80 else set())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        started = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        if (refusal := self._refusal(scope)) is not None:
+            await refusal(scope, receive, send_with_headers)
+            return
+        try:
+            await self._application(scope, receive, send_with_headers)
+        except Exception as error:
+            # A path may name a customer, and a message may quote a mail.
+            logger.error("A page failed: %s", type(error).__name__)
+            logger.debug("The page that failed", exc_info=True)
+            if not started:
+                await PlainTextResponse("This page failed. The log of 'view' has more.\n", 500)(
+                    scope, receive, send_with_headers
+                )
+
+    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
+        headers = Headers(scope=scope)
+        if headers.get("host", "").lower() not in self._hosts:
+            return PlainTextResponse("Open the address that 'view' printed: this one names another host.\n", 421)
+        is_own_form = headers.get("origin", "").lower() == f"http://{headers['host'].lower()}"
+        if scope["method"] not in _METHODS and not (scope["method"] == "POST" and self._has_forms and is_own_form):
+            return PlainTextResponse("Pages are only read: GET and HEAD.\n", 405, {"allow": ", ".join(_METHODS)})
+        # A link from elsewhere may lead here; an image, script or frame of another page may not load anything.
+        if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
+            return PlainTextResponse("Another site asked for this.\n", 403)
+        return None
 
 
 def serve(site: Site, port: int, announce: Callable[[str], None]) -> None:

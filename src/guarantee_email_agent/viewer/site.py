@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
+from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from guarantee_email_agent.runlog.run_search import RunSearch
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.views.html_report import template_environment, template_source
 from guarantee_email_agent.runlog.views.word_diff import split_changes
+from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.text import printable, truncate
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -30,6 +33,8 @@ _BUSY_S: Final = 2.0
 _TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _HTML: Final = "text/html"
 _MARKS: Final = {" ": Markup("{}"), "-": Markup("<del>{}</del>"), "+": Markup("<ins>{}</ins>")}
+_MAX_TEXT: Final = 200
+_NUMBER: Final = re.compile("[0-9]{1,15}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +48,9 @@ class StaticFile:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """store: the file of the runs. ledger: where `run` keeps its ledger. now: the time, in UTC.
-
-    labels: what a person labels here; None for nothing, so that pages only read.
-    """
+    """store: the file of the runs. labels: what a person labels here; None for nothing, so that pages only read."""
 
     store: Path
-    ledger: str
-    now: Callable[[], datetime]
     labels: LabelSheet | None = None
     environment: Environment = field(init=False)
     static: Mapping[str, StaticFile] = field(init=False)
@@ -143,3 +143,38 @@ def _static_files(environment: Environment) -> dict[str, StaticFile]:
         name: StaticFile(content, _TYPES[name.rpartition(".")[2]], hashlib.sha256(content).hexdigest()[:16])
         for name, content in contents.items()
     }
+
+
+class QueryError(AgentError):
+    """The address asks for what there is not."""
+
+
+class Query:
+    """Values that are missing or empty are None. Every method raises QueryError."""
+
+    def __init__(self, values: QueryParams) -> None:
+        self._values = values
+
+    def text(self, name: str) -> str | None:
+        value = self._values.get(name, "")
+        if len(value) > _MAX_TEXT:
+            raise _wrong(name, value, f"at most {_MAX_TEXT} characters")
+        return value or None
+
+    def choice(self, name: str, choices: Iterable[str]) -> str | None:
+        value = self.text(name)
+        if value is not None and value not in (known := list(choices)):
+            raise _wrong(name, value, f"one of {', '.join(known)}")
+        return value
+
+    def number(self, name: str) -> int | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        if not _NUMBER.fullmatch(value):
+            raise _wrong(name, value, "a whole number")
+        return int(value)
+
+
+def _wrong(name: str, value: str, wanted: str) -> QueryError:
+    return QueryError(f"{name}='{printable(truncate(value, 60))}' in the address is not {wanted}", "viewer_bad_query")

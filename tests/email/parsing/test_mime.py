@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import base64
-import email
-import email.policy
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -83,12 +79,6 @@ BODIES = {
     "related, whose first part is an image": (multipart("related", attachment("i.png"), HTML), "html SN12345"),
     "related, whose text is named": (
         multipart("related", TEXT, b"Content-ID: <t>\n" + HTML).replace(b"related;", b"related; start=t;"),
-        "html SN12345",
-    ),
-    "related, which names no part that is a text": (
-        multipart("related", b"Content-ID: <t>\n" + attachment("i.png"), HTML).replace(
-            b"related;", b"related; start=t;"
-        ),
         "html SN12345",
     ),
     "alternative with two texts in mixed": (
@@ -208,22 +198,9 @@ def test_flowed_lines_are_joined(parameters: str, text: str) -> None:
     assert mail.new_text == text
 
 
-def test_raw_letters_in_an_encoded_subject() -> None:
-    raw = HEAD.replace(b"Drill", b"=?iso-8859-2?Q?\xa3\xf3d=BC?=") + TEXT
-    assert parse_email(raw).subject == "Łódź"
-
-
 def test_the_parts_of_a_digest_are_mails() -> None:
     mail = parse_email(HEAD + multipart("digest", b"\n" + HEAD + b"\nSN99999"))
     assert (mail.attachments, mail.new_text) == (("unnamed.eml",), "")
-
-
-def test_encoded_and_folded_headers() -> None:
-    mail = parse_email(
-        b"From: =?utf-8?q?J=C3=A4ne?=\n <jane@example.com>\n"
-        b"Subject: =?utf-8?b?R3LDvA==?=\n =?utf-8?b?w59l?=\n and more\n\nx"
-    )
-    assert (mail.sender, mail.subject) == ("jane@example.com", "Grüße and more")
 
 
 def test_an_encoded_word_holds_no_address() -> None:
@@ -232,22 +209,10 @@ def test_an_encoded_word_holds_no_address() -> None:
     assert mail.sender == "jane@example.com"
 
 
-@pytest.mark.parametrize(
-    "sender",
-    [b"=?utf-8?q?Jane_=3Cjane=40example=2Ecom=3E?=", b"jane@example.com.", b"Jane <jane@example.com.>"],
-)
-def test_a_wholly_encoded_author_and_a_full_domain_name_are_read(sender: bytes) -> None:
-    assert parse_email(b"From: " + sender + b"\n\nx").sender == "jane@example.com"
-
-
 def test_the_first_from_with_an_address_counts() -> None:
     mail = parse_email(b"From: Jane\nFrom: jane@example.com\nFrom: bob@example.com\nMessage-ID: <1@x>\n\nx")
     assert mail.sender == "jane@example.com"
     assert mail.problems == ("the mail has more than one From header; the first with an address counts",)
-
-
-def test_a_group_as_author() -> None:
-    assert parse_email(b"From: Team: jane@example.com, bob@example.com;\n\nx").sender == "jane@example.com"
 
 
 def test_a_missing_message_id_is_derived_from_the_bytes() -> None:
@@ -298,7 +263,6 @@ def test_bytes_that_are_no_mail(raw: bytes) -> None:
     [
         (b"", "email_missing_sender"),
         (b"From: Jane\n", "email_invalid_sender"),
-        (b"From: =?utf-8?q?a=40example=2Ecom=2C_b=40example=2Ecom?=\n", "email_invalid_sender"),
     ],
 )
 def test_mails_without_a_usable_sender(field: bytes, code: str) -> None:
@@ -338,18 +302,6 @@ def test_past_a_limit_the_rest_is_left_out_and_named(rest: bytes, problem: str |
     assert mail.new_text.startswith("serial SN12345") == is_read
     assert problem is None or any(problem in text for text in mail.problems)
     assert sum(len(span.text) for span in mail.spans) <= 200_000
-
-
-def test_a_text_beyond_the_largest_mail_is_not_read() -> None:
-    image = b"Content-Type: image/png; name=a.png\n\n" + b"QUFB\n" * 5_000_000
-    mail = parse_email(HEAD + multipart("mixed", TEXT, image, b"\nlate text"))
-    assert (mail.new_text, mail.attachments) == ("serial SN12345", ("a.png",))
-
-
-def test_the_limit_on_html_counts_all_parts_together() -> None:
-    page = b"Content-Type: text/html\n\n<p>page</p>" + b"<!-- much markup -->" * 30_000
-    mail = parse_email(HEAD + multipart("mixed", page, page, page))
-    assert mail.new_text == "page\n\npage"
 
 
 HOSTILE = {
@@ -409,58 +361,6 @@ def test_no_bytes_break_the_parser(raw: bytes) -> None:
     assert "\n" not in "".join(one_liners)
 
 
-@settings(max_examples=200)
-@given(st.lists(PIECES | st.binary(max_size=5), max_size=30).map(b"".join))
-def test_a_mail_with_a_sender_is_always_read(rest: bytes) -> None:
-    assert parse_email(HEAD + rest).sender == "jane@example.com"
-
-
-def odd_mails() -> list[Path]:
-    """Python's own collection, if this Python came with its tests."""
-    try:
-        spec = find_spec("test.test_email")
-    except ModuleNotFoundError:
-        spec = None
-    return sorted(Path(spec.origin).parent.glob("data/*.txt")) if spec and spec.origin else []
-
-
-ODD_MAILS = odd_mails()
-needs_collection = pytest.mark.skipif(
-    not ODD_MAILS, reason="this Python was installed without its package test.test_email"
-)
-
-
-@needs_collection
-@pytest.mark.parametrize("path", ODD_MAILS, ids=lambda path: path.name)
-def test_a_mail_of_pythons_collection_is_read_or_refused_with_a_reason(path: Path) -> None:
-    mail = parsed(path.read_bytes())
-    if isinstance(mail, ProcessingError):
-        assert mail.code in ("email_not_a_mail", "email_missing_sender", "email_invalid_sender")
-        assert mail.message.endswith(".")
-    else:
-        assert mail.message_id
-
-
-@needs_collection
-@pytest.mark.parametrize("path", ODD_MAILS, ids=lambda path: path.name)
-def test_the_named_attachments_are_those_the_standard_library_finds(path: Path) -> None:
-    raw = path.read_bytes()
-    ours = parsed(raw)
-    if isinstance(ours, ProcessingError):
-        return
-    theirs = email.message_from_bytes(raw, policy=email.policy.compat32)
-    named = []
-    inside: set[int] = set()  # of attached mails, which we do not open
-    for part in theirs.walk():
-        if id(part) in inside:
-            continue
-        if part.get_content_maintype() == "message":
-            inside |= {id(inner) for inner in part.walk()} - {id(part)}
-        if part.get_content_maintype() != "multipart" and part.get_filename():
-            named.append(part.get_filename())
-    assert [name for name in ours.attachments if not name.startswith("unnamed.")] == named
-
-
 @pytest.mark.parametrize(
     ("sent", "read"),
     [
@@ -492,9 +392,3 @@ def test_the_blank_of_a_broken_line_goes_with_delsp(sent: str, read: str) -> Non
 def test_only_blanks_marks_and_line_ends_change(text: str, delete_space: bool) -> None:
     letters = str.maketrans("", "", " >\n")
     assert join_flowed_lines(text, delete_space=delete_space).translate(letters) == text.translate(letters)
-
-
-@pytest.mark.parametrize("line", ["a \n", "> a \n", ">" * 50 + "\n", "\n", "-- \n"])
-def test_a_long_text_is_joined_in_one_pass(line: str) -> None:
-    text = line * (2_000_000 // len(line))
-    assert len(join_flowed_lines(text, delete_space=False)) <= 2 * len(text)

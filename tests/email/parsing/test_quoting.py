@@ -69,13 +69,6 @@ def test_a_reply_on_the_attributions_own_line_is_new(reply: str, mark: str) -> N
     ]
 
 
-def test_a_line_above_a_whole_attribution_stays_new() -> None:
-    above = "On 5 May it broke, SN12345\n\n"
-    mark = "Support <support@example.com> wrote:\n"
-    for body in (f"{above}{mark}> {OLD}\n", f"{above.strip()}\n{mark}> {OLD}\n"):
-        assert "SN12345" in texts(body)["new"]
-
-
 @pytest.mark.parametrize(("length", "first_quoted"), [(40, "On Mon,"), (41, "> ")])
 def test_a_marked_line_that_closes_an_attribution_is_short(length: int, first_quoted: str) -> None:
     opening = "On Mon, Jan 5, 2026 at 10:00 AM, Support <support@example.com\n"
@@ -83,19 +76,9 @@ def test_a_marked_line_that_closes_an_attribution_is_short(length: int, first_qu
     assert texts(f"{NEW}\n\n{opening}{closing}\n> {OLD}\n")["quoted"].startswith(first_quoted)
 
 
-def test_a_link_that_was_broken_stays_with_the_marked_lines() -> None:
-    body = "> See (https://example.com/a\nb?c=d)\n> and\n (https://example.com/e) >\n> more\n"
-    assert texts(body) == {"quoted": body}
-
-
 @pytest.mark.parametrize("body", ["See <https://example.com/a\n> for SN12345", "Look:\n>>> SN12345 <<<\nThanks"])
 def test_a_bracket_at_the_start_of_a_line_marks_nothing(body: str) -> None:
     assert texts(body) == {"new": body}
-
-
-def test_a_forwarded_mail_of_header_lines_alone_is_all_quoted() -> None:
-    body = f"From: Support\nSent: Monday, 5 January 2026 10:00\nTo: Jane\nSubject: Drill\n\n{OLD}\n"
-    assert texts(body) == {"quoted": body}
 
 
 def test_replies_between_quoted_lines_are_new() -> None:
@@ -106,18 +89,6 @@ def test_replies_between_quoted_lines_are_new() -> None:
         ("quoted", "> Which number?\n> It is on the back.\n"),
         ("new", "SN12345\n"),
     ]
-
-
-def test_a_bottom_posted_reply_is_new() -> None:
-    body = f"On Mon, Jan 5, 2026 at 10:00 AM Support <support@example.com> wrote:\n> {OLD}\n>\n> Regards\n\n{NEW}"
-    assert texts(body)["new"] == NEW
-
-
-def test_a_forwarded_mail_without_a_word_of_its_own_is_all_quoted() -> None:
-    body = (
-        f"---------- Forwarded message ---------\nFrom: Jane <jane@example.com>\nDate: Mon\nSubject: Drill\n\n{NEW}\n"
-    )
-    assert texts(body) == {"quoted": body}
 
 
 @pytest.mark.parametrize("signature", CASES["signatures"])
@@ -162,10 +133,6 @@ def test_two_dashes_above_a_long_text_are_a_rule_and_no_signature() -> None:
 @pytest.mark.parametrize("prose", CASES["prose"])
 def test_prose_that_looks_like_a_mark_stays_new(prose: str) -> None:
     assert texts(prose) == {"new": prose}
-
-
-def test_an_empty_body_has_no_spans() -> None:
-    assert label_spans("") == ()
 
 
 LINES = st.sampled_from(
@@ -242,10 +209,4 @@ def test_what_stands_above_every_mark_is_new(lines: list[str]) -> None:
 )
 def test_two_hundred_kilobytes_of_starts_are_labelled_line_by_line(line: str) -> None:
     body = f"{line}\n" * (200_000 // len(line))
-    assert "".join(span.text for span in label_spans(body)) == body
-
-
-@pytest.mark.parametrize("sign", "@>-5:. <(")
-def test_one_line_of_two_hundred_kilobytes_is_labelled(sign: str) -> None:
-    body = f"On {sign * 200_000} wrote:"
     assert "".join(span.text for span in label_spans(body)) == body

@@ -335,7 +335,7 @@ def test_instructions_of_ours_are_not_judged(folder: ScenarioFolder) -> None:
 
 
 def test_a_scenario_without_an_instruction_is_refused_for_our_own_agent(folder: ScenarioFolder) -> None:
-    (result,) = folder.report(agent="own")["results"]
+    (result,) = folder.report()["results"]
     assert "Missing field: expected_output.scenario_instruction_used" in result["failures"][0]
 
 
@@ -388,8 +388,7 @@ def test_what_names_no_agent(agent: str, problem: str) -> None:
         find_agent(AgentOptions(agent))
 
 
-@pytest.mark.parametrize("agent", ["own", "http://127.0.0.1:1/"])
-def test_stdio_is_refused_where_servers_are_reached_over_http(agent: str, folder: ScenarioFolder) -> None:
+def test_stdio_is_refused_where_servers_are_reached_over_http(folder: ScenarioFolder) -> None:
     with pytest.raises(ConfigurationError, match="--agent-mcp stdio is for command: and python: agents") as refused:
-        folder.evaluate(agent=agent, agent_mcp="stdio")
+        folder.evaluate(agent="http://127.0.0.1:1/", agent_mcp="stdio")
     assert refused.value.exit_code == 2

@@ -29,8 +29,7 @@ from messages_server import (
 
 from guarantee_email_agent.config.settings import Config, Secrets
 from guarantee_email_agent.eval.agents.model_gateway import KEY_SET_BY_US, CaseModel, GatewayRun, ModelGateway
-from guarantee_email_agent.llm.recording import Recordings
-from guarantee_email_agent.llm.recording_file import Exchange
+from guarantee_email_agent.llm.recording import Exchange, Recordings
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 
 KEY: Final = "sk-a-very-secret-key"
@@ -122,7 +121,7 @@ def test_what_is_recorded_is_replayed_without_key_and_network(desk: Desk) -> Non
     changed = ("responses", {**RESPONSES[1], "input": "Say goodbye"})
     code, _, told = desk.run(changed, llm="replay", key=None)
     assert code == 4
-    assert "is not recorded: body.input differs from talk_001/run01-03-responses" in told
+    assert "is not recorded: body.input (now " in told
     assert "Record it anew: eval --llm record --eval-dir evals/talk --agent python:talker:agent --only talk_001" in told
 
 
@@ -287,7 +286,6 @@ def test_limits_of_a_case_and_of_the_run_hold(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--agent", "own", "--llm", "live"), "--agent own has no model behind --llm"),
         (("--agent", "command:true", "--max-cost", "1"), "what --agent costs nobody sees. Add --llm live or record"),
         (("--agent", "command:true", "--llm", "replay"), "nothing is recorded of this suite"),
     ],

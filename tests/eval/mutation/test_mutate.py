@@ -12,8 +12,7 @@ import pytest
 from command_line import Run
 
 from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.eval.mutation.fault import Fault
-from guarantee_email_agent.eval.mutation.instruction_faults import PHRASE, PROMISE
+from guarantee_email_agent.eval.mutation.instruction_faults import PHRASE, PROMISE, Fault
 from guarantee_email_agent.eval.mutation.mutate import mutate
 from guarantee_email_agent.eval.mutation.trial import Trial, in_order
 from guarantee_email_agent.eval.options import EvalOptions

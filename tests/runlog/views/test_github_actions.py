@@ -1,17 +1,13 @@
 from __future__ import annotations
 
 import io
-import os
-import sys
 from pathlib import Path
 
 import pytest
 import sample_reports
-from small_disks import in_shell, run_on_small_disk
 
 from guarantee_email_agent.runlog.views.github_actions import (
     MAX_ANNOTATIONS,
-    MAX_SUMMARY_BYTES,
     GitHubStep,
     annotate,
     github_step,
@@ -75,50 +71,6 @@ class TestSummary:
     ) -> None:
         GitHubStep({"GITHUB_STEP_SUMMARY": f"{tmp_path}/{name}"}).add(sample_reports.report())
         assert "WARNING The summary of the step cannot be written" in capsys.readouterr().err
-
-    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-    def test_a_full_disk_is_told_by_its_name(self, capsys: pytest.CaptureFixture[str]) -> None:
-        step = GitHubStep({"GITHUB_STEP_SUMMARY": "/dev/full"})
-        step.add(sample_reports.report())
-        assert capsys.readouterr().err == (
-            "WARNING The summary of the step cannot be written (No space left on device)\n"
-        )
-        assert step.lines
-
-    @pytest.mark.parametrize(
-        ("before", "reason"),
-        [
-            ("dd if=/dev/zero of=rest 2>/dev/null", "No space left on device"),
-            ("mount -o remount,ro .", "Read-only file system"),
-        ],
-    )
-    def test_a_summary_that_cannot_grow_stays_as_it_is_and_ends_nothing(
-        self, before: str, reason: str, tmp_path: Path
-    ) -> None:
-        program = """
-import os
-import sample_reports
-from guarantee_email_agent.runlog.views.github_actions import GitHubStep
-
-step = GitHubStep(os.environ)
-step.add(sample_reports.report())
-print(len(step.lines))
-"""
-        folder = tmp_path / "disk"
-        prepare = ["head -c 4096 /dev/zero > summary.md", before.replace(" .", f" {folder}")]
-        command = in_shell(*prepare, [sys.executable, "-c", program], "wc -c < summary.md")
-        done = run_on_small_disk(folder, "64k", command, GITHUB_STEP_SUMMARY=f"{folder}/summary.md")
-        assert (done.returncode, done.stdout) == (0, "2\n4096\n")
-        assert done.stderr == f"WARNING The summary of the step cannot be written ({reason})\n"
-
-    def test_one_that_github_would_refuse_is_left_as_it_is(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        summary = tmp_path / "summary.md"
-        summary.write_bytes(b"x" * MAX_SUMMARY_BYTES)
-        GitHubStep({"GITHUB_STEP_SUMMARY": str(summary)}).add(sample_reports.report())
-        assert os.path.getsize(summary) == MAX_SUMMARY_BYTES
-        assert "larger than GitHub takes" in capsys.readouterr().err
 
 
 class TestStep:

@@ -6,22 +6,7 @@ import pytest
 import sample_reports
 
 from guarantee_email_agent.runlog.records import Check
-from guarantee_email_agent.runlog.stored_records import GroupCounts
 from guarantee_email_agent.runlog.views.report import line_of, relative_to
-
-
-def test_those_that_did_not_pass_come_first() -> None:
-    report = sample_reports.report()
-    assert [case.verdict for case in report.failed_first()] == ["failed", "invalid", "passed", "passed"]
-
-
-def test_totals_by_group_and_language() -> None:
-    assert sample_reports.report().groups == [
-        GroupCounts("missing-info", "de", 1, 1),
-        GroupCounts("missing-info", "en", 0, 1),
-        GroupCounts("valid-warranty", "en", 1, 2),
-    ]
-
 
 SOURCE = b'expected_output:\n  email_sent: true\n  response_body_contains: ["a"]\n  "ticket_fields": {}\n'
 

@@ -11,11 +11,9 @@ import sample_reports
 from screen import Screen
 
 from guarantee_email_agent.executors.executor import WorkersLostError
-from guarantee_email_agent.runlog.records import Case
-from guarantee_email_agent.runlog.totals import Outcome
+from guarantee_email_agent.runlog.records import Case, Outcome
 from guarantee_email_agent.runlog.views.run_report import (
     RunOptions,
-    RunOutcome,
     RunReporter,
     RunStoppedError,
     run_and_report,
@@ -49,7 +47,7 @@ class Recorder:
     def add(self, case: Case) -> None:
         self.events.append(case.verdict)
 
-    def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
+    def finish(self, outcome: Outcome, exit_code: int, duration_s: float) -> None:
         assert duration_s >= 0
         self.events.append((outcome, exit_code))
 

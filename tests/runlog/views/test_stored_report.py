@@ -13,10 +13,10 @@ from kept_suite import KeptSuite
 from scenario_folder import broken, failing
 from stored_runs import StoredRuns, new_run, result
 
+from guarantee_email_agent.runlog.database import temporary_store
 from guarantee_email_agent.runlog.records import CaseResult, Check, Input, InputSet
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import RunWriter
-from guarantee_email_agent.runlog.temporary import temporary_store
 from guarantee_email_agent.runlog.views import stored_report
 from guarantee_email_agent.runlog.views.report import Report
 from guarantee_email_agent.runlog.views.run_report import RunOptions

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from sample_reports import MISSING, case, result
 from stored_runs import stored_run
 
@@ -16,35 +17,38 @@ def report(*cases: Case, **run: Any) -> Report:
     return suite_report(stored_run(**known | run), cases)
 
 
-def test_a_suite_that_passed() -> None:
-    made = report(case())
-    assert (made.gate, made.verdict, made.rate) == ("passed", "Eval passed (≥99% threshold)", "100%")
-    assert made.notes[0].startswith("1 of 1 scenario passes. ")
+PROOF = "Eval inconclusive (a suite that the agent was built on proves no rate on new mail)"
 
 
-def test_a_suite_that_failed() -> None:
-    made = report(case(), case(passed=False))
-    assert (made.gate, made.verdict, made.rate) == ("failed", "Eval failed (<99% threshold)", "50.0%")
-    assert made.causes == [("response_body_contains: missing phrase 'type plate'", ["valid_warranty_001"])]
+@pytest.mark.parametrize(
+    ("cases", "run", "gate", "verdict"),
+    [
+        ([case()], {}, "passed", "Eval passed (≥99% threshold)"),
+        ([case(), case(passed=False)], {}, "failed", "Eval failed (<99% threshold)"),
+        ([], {}, "failed", "Eval failed (<99% threshold)"),
+        ([case()], {"require_proof": True, "outcome": "inconclusive"}, "inconclusive", PROOF),
+        ([case()], {"outcome": "interrupted", "planned": 3}, "undecided", "Eval interrupted"),
+        ([case()], {"outcome": "crashed"}, "undecided", "Eval crashed"),
+        ([case()], {"outcome": None}, "undecided", "Eval going on"),
+        (
+            [case(passed=False)],
+            {"facts": {"fail_fast": True}, "planned": 3},
+            "failed",
+            "Eval failed (stopped at the first failure, 1 of 3 scenarios ran)",
+        ),
+        ([case()], {"outcome": "failed"}, "failed", "Eval failed (what decided it is not kept)"),
+    ],
+)
+def test_the_gate_and_why(cases: list[Case], run: dict[str, Any], gate: str, verdict: str) -> None:
+    made = report(*cases, **run)
+    assert (made.gate, made.verdict) == (gate, verdict)
+    assert made.summary["gate"] == ("failed" if gate == "undecided" else gate)
+    assert bool(made.notes) == (gate != "undecided")
 
 
-def test_a_proof_that_is_asked_for_and_missing() -> None:
-    made = report(case(), require_proof=True, outcome="inconclusive")
-    assert (made.gate, made.verdict) == (
-        "inconclusive",
-        "Eval inconclusive (a suite that the agent was built on proves no rate on new mail)",
-    )
-
-
-def test_a_run_that_was_stopped() -> None:
-    made = report(case(), outcome="interrupted", planned=3)
-    assert (made.gate, made.verdict, made.planned, made.notes) == ("undecided", "Eval interrupted", 3, [])
-
-
-def test_a_run_that_ended_at_its_first_failure() -> None:
-    made = report(case(passed=False), facts={"fail_fast": True}, planned=3)
-    assert (made.gate, made.planned) == ("failed", 3)
-    assert made.verdict == "Eval failed (stopped at the first failure, 1 of 3 scenarios ran)"
+def test_causes_have_the_names_of_their_scenarios() -> None:
+    cause = ("response_body_contains: missing phrase 'type plate'", ["valid_warranty_001"])
+    assert report(case(), case(passed=False)).causes == [cause]
 
 
 def test_a_run_that_is_worse_than_its_baseline() -> None:
@@ -55,19 +59,6 @@ def test_a_run_that_is_worse_than_its_baseline() -> None:
     assert report(case(), facts=facts).gate == "passed"
 
 
-def test_the_outcome_of_a_run_counts_where_what_decided_it_is_not_kept() -> None:
-    made = report(case(), outcome="failed")
-    assert (made.gate, made.verdict) == ("failed", "Eval failed (what decided it is not kept)")
-    assert made.summary["gate"] == "failed"
-
-
-def test_a_run_without_a_gate_says_how_it_stands() -> None:
-    assert [report(case(), outcome=outcome).verdict for outcome in ("crashed", None)] == [
-        "Eval crashed",
-        "Eval going on",
-    ]
-
-
 def test_repetitions() -> None:
     made = report(Case((result(), result(passed=False, repetition=2), result(repetition=3))), repeat=3)
     facts = dict(made.facts)
@@ -76,11 +67,6 @@ def test_repetitions() -> None:
     assert made.notes[0].startswith("Repeats are no independent scenarios")
     row = made.json_case(next(iter(made.cases)))
     assert (row["runs"], row["runs_passed"], row["failures"]) == (3, 2, [f"run 2 of 3: {MISSING}"])
-
-
-def test_an_empty_suite() -> None:
-    made = report()
-    assert (made.gate, made.rate, made.notes) == ("failed", "0.0%", ["No scenario ran."])
 
 
 def test_what_is_known_of_the_run() -> None:

@@ -87,12 +87,7 @@ GOOD = b"GET /v1/sandbox HTTP/1.1\r\nHost: localhost\r\n\r\n"
         (HEAD + b"Content-Length: -2\r\n\r\n{}", 400),
         (HEAD + b"Content-Length: 2, 2\r\n\r\n{}", 400),
         (HEAD + b"Content-Length: " + b"9" * 5_000 + b"\r\n\r\n{}", 413),
-        (HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
-        (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n{}\r\n0\r\n\r\n", 400),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n0\r\n\r\n", 400),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\nffffffffffff\r\n{}\r\n0\r\n\r\n", 413),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"X: y\r\n" * 1_000, 431),
+        (HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 501),
         (HEAD + b"X: " + b"y" * 100_000 + b"\r\n\r\n", 431),
         (b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n", 414),
         (b"GET / HTTP/9.9\r\n\r\n", 505),
@@ -138,7 +133,7 @@ def test_of_keys_that_stand_twice_the_last_counts(box: Box) -> None:
 @pytest.mark.parametrize(
     "path", ["/tmp", "/dev/zero", "/proc/1/mem", "/proc/self/mem", "/tmp/pipe", "/tmp/loop", "/dev/tty"]
 )
-@pytest.mark.parametrize("call", ["read", "write", "download", "view", "search", "grep", "list", "find", "upload"])
+@pytest.mark.parametrize("call", ["read", "write", "download", "view", "search", "list", "find"])
 def test_what_is_no_file_keeps_nobody_waiting(box: Box, path: str, call: str) -> None:
     box.output("[ -p /tmp/pipe ] || mkfifo /tmp/pipe; ln -sfn loop /tmp/loop; ls /tmp/loop 2>&1")
     http, base = httpx.Client(timeout=20), box.sandbox.base_url
@@ -148,33 +143,10 @@ def test_what_is_no_file_keeps_nobody_waiting(box: Box, path: str, call: str) ->
         "download": lambda: http.get(f"{base}/v1/file/download", params={"path": path}),
         "view": lambda: http.post(f"{base}/v1/file/str_replace_editor", json={"command": "view", "path": path}),
         "search": lambda: http.post(f"{base}/v1/file/search", json={"file": path, "regex": "x"}),
-        "grep": lambda: http.post(f"{base}/v1/file/grep", json={"path": path, "pattern": "x", "recursive": False}),
         "list": lambda: http.post(f"{base}/v1/file/list", json={"path": path}),
         "find": lambda: http.post(f"{base}/v1/file/find", json={"path": path, "glob": "*"}),
-        "upload": lambda: http.post(f"{base}/v1/file/upload", data={"path": path}, files={"file": ("x\ny", b"x")}),
     }
     with http:
         answer = answers[call]()
     assert answer.status_code < 500
     assert answer.json()["success"] is (answer.status_code == 200)
-
-
-@pytest.mark.parametrize(
-    ("content_type", "body"),
-    [
-        ("multipart/form-data", b""),
-        ("multipart/form-data; boundary=", b"--\r\n"),
-        ("multipart/form-data; boundary=x", b"--x\r\nContent-Disposition: form-data; name=file"),
-        ("multipart/form-data; boundary=x", b"--x\r\n--x--"),
-        ("multipart/form-data; boundary=\xff", b"--\xff\r\n\r\n--\xff--"),
-        ("application/json", b"{}"),
-        ("\0", b"\0"),
-    ],
-)
-def test_a_form_that_is_none_is_refused(box: Box, content_type: str, body: bytes) -> None:
-    headers = {"Content-Type": content_type.encode("latin-1")}
-    try:
-        answer = httpx.post(f"{box.sandbox.base_url}/v1/file/upload", content=body, headers=headers)
-    except httpx.LocalProtocolError:
-        return  # the client sends no zero bytes in headers; the test of those does
-    assert (answer.status_code, answer.json()["success"]) == (422, False)

@@ -51,4 +51,4 @@ def test_what_is_not_there_says_where_else_to_go(
     assert method not in row(section)[0]
     with refused(501) as refusal:
         getattr(getattr(box.real, section), method)(**arguments)
-    assert "cdp_url" in refusal.value.body["message"]
+    assert "port 9222" in refusal.value.body["message"]

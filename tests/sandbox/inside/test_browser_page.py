@@ -11,6 +11,7 @@ from agent_sandbox.core.api_error import ApiError
 from running_sandbox import Box, refused
 from waiting import wait_until
 
+from guarantee_email_agent.sandbox import SandboxSettings
 from guarantee_email_agent.sandbox.embedded import BROWSERS
 
 pytestmark = pytest.mark.skipif(not any(map(shutil.which, BROWSERS)), reason=f"there is none of {', '.join(BROWSERS)}")
@@ -109,3 +110,11 @@ def test_who_listens_on_the_browsers_port_inside_is_not_taken_for_the_browser(ma
     )
     assert "Chrome" in box.real.browser.get_info().data.user_agent
     assert box.real.browser_page.evaluate(expression="6 * 7").data == 42
+
+
+@pytest.mark.parametrize("network", [False, True])
+def test_its_devtools_are_open_to_programs_inside_and_to_none_of_the_host(make_box: Any, network: bool) -> None:
+    box = make_box(SandboxSettings(network=network))
+    assert "Chrome" in box.real.browser.get_info().data.user_agent
+    port = box.output("tr '\\0' '\\n' </proc/$(pgrep -of headless)/cmdline | grep debugging-port")
+    assert port == ("" if network else "--remote-debugging-port=9222")

@@ -10,7 +10,8 @@ import pytest
 from mail_stores import Opener, Proxied
 from tcp_proxy import TcpProxy
 
-from guarantee_email_agent.services.mail.imap import ImapMailbox, ImapSettings
+from guarantee_email_agent.services.mail.imap import ImapMailbox
+from guarantee_email_agent.services.mail.imap_replies import ImapSettings
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.smtp import SmtpSender
 

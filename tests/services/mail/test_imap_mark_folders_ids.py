@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mail_servers import MailServers
 
 PARENT = "guarantee-email-agent"
-NO_MOVE = {**AS_EXCHANGE, b" MOVE": b""}
 
 
 def mail(number: int = 1, message_id: bytes = b"<mail-1@example.org>") -> bytes:
@@ -23,9 +22,9 @@ def mail(number: int = 1, message_id: bytes = b"<mail-1@example.org>") -> bytes:
     return headers + message_id + b"\r\n\r\nSN%d\r\n" % number
 
 
-@pytest.fixture(params=[AS_EXCHANGE, NO_MOVE], ids=["MOVE", "UIDPLUS"])
-def mailbox(request: pytest.FixtureRequest, proxied: Proxied) -> Iterator[ImapMailbox]:
-    with proxied(rewrite=request.param, answer=refuse_keywords) as (mailbox, _):
+@pytest.fixture
+def mailbox(proxied: Proxied) -> Iterator[ImapMailbox]:
+    with proxied(rewrite=AS_EXCHANGE, answer=refuse_keywords) as (mailbox, _):
         yield mailbox
 
 
@@ -92,13 +91,3 @@ def test_mails_that_a_sender_made_alike_are_two(mailbox: ImapMailbox, mail_serve
     mail_servers.put("INBOX", mail(3))
     mail_servers.put("INBOX", mail(4))
     assert len(ids(mailbox)) == 3
-
-
-def test_what_differs_far_behind_is_not_deleted_for_a_copy(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    """A scanner's mails, which came without a line `Received`: their ids are those of one mail."""
-    mail_servers.put("INBOX", mail(1).replace(b"SN", 2000 * (76 * b"A" + b"\r\n") + b"SN"))
-    (mail_id,) = ids(mailbox)
-    mailbox.mark(mail_id, "answered")
-    mail_servers.put("INBOX", mail(2).replace(b"SN", 2000 * (76 * b"A" + b"\r\n") + b"SN"))
-    mailbox.mark(mail_id, "answered")
-    assert [raw.strip()[-3:] for raw in mail_servers.folder(f"{PARENT}.Answered")] == [b"SN1", b"SN2"]

@@ -354,7 +354,7 @@ class TestDrafts:
         assert len(inbox.drafts()) == 1
 
     def test_of_drafts_with_one_id_at_once_one_is_stored(self, inbox: Inbox) -> None:
-        stores = [inbox.reopen() for _ in range(4)]
+        stores = [inbox.store] * 4
         gate = threading.Barrier(len(stores))
 
         def save(store: MailStore) -> str:

@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -167,35 +165,3 @@ def test_a_read_only_file_system_is_told_as_such(mailbox: Maildir, monkeypatch: 
         mailbox.test_connection()
     assert caught.value.message.endswith(f"{os.strerror(errno.EROFS)}. Mount it so that it can be written")
     assert not caught.value.retryable
-
-
-def test_a_mail_that_an_earlier_version_stored_without_a_proof_is_known_by_its_name(
-    folder: MaildirFolder, tmp_path: Path
-) -> None:
-    raw = b"Subject: Hello\r\n\r\nHello\r\n"
-    assert folder.add("<first@example.com>", raw)
-    (file,) = (tmp_path / ".Drafts/cur").iterdir()
-    file.rename(file.with_name(file.name + "F"))
-    shutil.rmtree(tmp_path / "guarantee-email-agent/proofs")
-    assert folder.was_added("<first@example.com>")
-    assert not folder.add("<first@example.com>", raw)
-
-
-def test_names_are_listed_anew_for_who_asks_and_not_for_each_mail_that_is_added(
-    folder: MaildirFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listed = []
-    list_directory = os.listdir
-
-    def listdir(path: Path) -> list[str]:
-        listed.append(path)
-        return list_directory(path)
-
-    monkeypatch.setattr("guarantee_email_agent.services.mail.maildir_folder.LISTING_S", inf)
-    folder.was_added("<first@example.com>")
-    monkeypatch.setattr(os, "listdir", listdir)
-    for number in range(3):
-        assert folder.add(f"<{number}@example.com>", b"Subject: Hello\r\n\r\nHello\r\n")
-    assert tmp_path / ".Drafts/cur" not in listed
-    folder.was_added("<first@example.com>")
-    assert tmp_path / ".Drafts/cur" in listed

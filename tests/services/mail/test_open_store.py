@@ -12,7 +12,8 @@ from mail_stores import refused
 
 from guarantee_email_agent.config.mailbox_settings import OAuthSettings
 from guarantee_email_agent.config.settings import AgentSettings, Config, Imap, MailboxSettings, Secrets, Smtp
-from guarantee_email_agent.services.mail.imap import ImapMailbox, ImapSettings
+from guarantee_email_agent.services.mail.imap import ImapMailbox
+from guarantee_email_agent.services.mail.imap_replies import ImapSettings
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.maildir import Maildir
 from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import pytest
 from scripted_server import ScriptedServer
-from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.services.mail import smtp
 from guarantee_email_agent.services.mail.mail_server import MailServer
@@ -24,10 +21,8 @@ MAIL = b"From: support@example.com\r\nMessage-ID: <reply-1@example.com>\r\n\r\n.
 
 
 @pytest.fixture
-def sender(smtp_server: MailServer) -> Iterator[SmtpSender]:
-    sender = SmtpSender(smtp_server)
-    yield sender
-    sender.close()
+def sender(smtp_server: MailServer) -> SmtpSender:
+    return SmtpSender(smtp_server)
 
 
 def refusal(server: MailServer, message: bytes = MAIL, to: tuple[str, ...] = (CUSTOMER, US)) -> ToolError:
@@ -37,9 +32,7 @@ def refusal(server: MailServer, message: bytes = MAIL, to: tuple[str, ...] = (CU
 
 
 def accepted(server: MailServer) -> None:
-    sender = SmtpSender(server)
-    sender.send(US, [CUSTOMER], MAIL)
-    sender.close()
+    SmtpSender(server).send(US, [CUSTOMER], MAIL)
 
 
 @pytest.fixture
@@ -73,40 +66,6 @@ def test_a_mail_arrives_as_it_is(sender: SmtpSender, mail_servers: MailServers) 
     for received in (*mail_servers.sent_to_customers(), *mail_servers.folder()):
         assert received.replace(b"\r\n", b"\n").split(b"\n\n", 1)[1] == text
     assert (len(mail_servers.sent_to_customers()), len(mail_servers.folder())) == (1, 1)
-
-
-@contextmanager
-def proxied(server: MailServer, *arguments: Any) -> Iterator[tuple[SmtpSender, TcpProxy]]:
-    with TcpProxy(server.port, *arguments) as proxy:
-        sender = SmtpSender(dataclasses.replace(server, port=proxy.port))
-        yield sender, proxy
-        sender.close()
-
-
-@pytest.mark.parametrize(("kept_s", "connections"), [(smtp._KEPT_S, 1), (0.0, 3)])
-def test_a_connection_is_used_again_unless_it_is_old(
-    smtp_server: MailServer,
-    mail_servers: MailServers,
-    monkeypatch: pytest.MonkeyPatch,
-    kept_s: float,
-    connections: int,
-) -> None:
-    monkeypatch.setattr(smtp, "_KEPT_S", kept_s)
-    with proxied(smtp_server) as (sender, proxy):
-        for _ in range(3):
-            sender.send(US, [CUSTOMER], MAIL)
-        assert proxy.accepted == connections
-    mail_servers.wait_until_sent()
-    assert len(mail_servers.sent_to_customers()) == 3
-
-
-def test_a_kept_connection_that_was_lost_is_replaced(smtp_server: MailServer, mail_servers: MailServers) -> None:
-    with proxied(smtp_server) as (sender, proxy):
-        sender.send(US, [CUSTOMER], MAIL)
-        proxy.cut()
-        sender.send(US, [CUSTOMER], MAIL)
-    mail_servers.wait_until_sent()
-    assert len(mail_servers.sent_to_customers()) == 2
 
 
 @pytest.mark.parametrize("order", [("nobody@example.net", US), (US, "nobody@example.net")])
@@ -147,24 +106,6 @@ def test_a_mail_over_the_servers_limit_is_not_even_offered(scripted: Callable[..
 @pytest.mark.parametrize("limit", [b"250-SIZE\r\n", b"250-SIZE 0\r\n"])
 def test_a_server_may_name_no_limit(scripted: Callable[..., MailServer], limit: bytes) -> None:
     accepted(scripted({}, extensions=limit))
-
-
-def test_every_old_connection_is_closed(smtp_server: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    both_connected = threading.Barrier(2)
-
-    def wait_for_both(data: bytes) -> bool:
-        if data.startswith(b"MAIL") and not both_connected.broken:
-            both_connected.wait(30)
-        return True
-
-    with proxied(smtp_server, wait_for_both) as (sender, _):
-        with ThreadPoolExecutor(2) as threads:
-            list(threads.map(lambda _: sender.send(US, [CUSTOMER], MAIL), range(2)))
-        kept = [connection for connection, _ in sender._kept]
-        both_connected.abort()
-        monkeypatch.setattr(smtp, "_KEPT_S", 0.0)
-        sender.send(US, [CUSTOMER], MAIL)
-        assert [connection.sock for connection in kept] == [None, None]
 
 
 @pytest.mark.parametrize("step", [b"MAIL", b"RCPT", b"DATA", b"."])

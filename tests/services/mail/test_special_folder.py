@@ -162,21 +162,6 @@ def test_a_server_that_is_away_makes_nothing_uncertain(proxied: Proxied) -> None
     assert (caught.value.retryable, caught.value.uncertain) == (True, False)
 
 
-def test_of_two_programs_that_store_a_draft_at_once_the_later_takes_it_back(
-    proxied: Proxied, open_mailbox: Opener, mail_servers: MailServers
-) -> None:
-    """The other one stores its draft after ours was looked for and before ours is stored."""
-
-    def store_first(data: bytes) -> bool:
-        if b"APPEND" in data and not mail_servers.folder("Drafts"):
-            open_mailbox().save_draft(REPLY)
-        return True
-
-    with proxied(store_first) as (mailbox, _):
-        assert mailbox.save_draft(REPLY) == "already_saved"
-    assert len(mail_servers.folder("Drafts")) == 1
-
-
 def test_drafts_with_other_ids_do_not_wait_for_each_other(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
     drafts = [dataclasses.replace(REPLY, message_id=f"<reply-{number}@example.com>") for number in range(10)]
     with ThreadPoolExecutor(4) as threads:

@@ -14,11 +14,7 @@ from mcp_sessions import TICKET, failure
 from postgresql import LedgerSql
 
 from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, ToolMapping
-from guarantee_email_agent.config.own_tools import MAIL_TOOLS
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.services.mcp.mapped_session import MappedSession
-from guarantee_email_agent.services.mcp.server_launch import configured_launch
 from guarantee_email_agent.services.ports import parse_ticket_id
 from guarantee_email_agent.services.services import (
     create_mail_client,
@@ -26,7 +22,7 @@ from guarantee_email_agent.services.services import (
     create_warranty_client,
 )
 from guarantee_email_agent.utils.clock import SystemClock
-from guarantee_email_agent.utils.errors import ConfigurationError, MCPConnectionError
+from guarantee_email_agent.utils.errors import MCPConnectionError
 
 MODULES = Path(os.environ.get("NODE_MODULES", Path(__file__).parents[3] / "node_modules"))
 NODE = shutil.which("node") or ""
@@ -204,34 +200,4 @@ mailbox:
         with pytest.raises(MCPConnectionError) as caught:
             await client.test_connection()
         assert "does not offer list_unprocessed, read_raw" in caught.value.message
-        assert "or map its own under mailbox.server.tools" in caught.value.message
-
-    async def test_its_inbox_is_listed_by_a_mapping(
-        self, tmp_path: Path, mail_servers: MailServers, keep: Keep
-    ) -> None:
-        mail_servers.deliver(b"From: a@example.org\r\nTo: support@example.com\r\nSubject: x\r\n\r\nSN-1?\r\n")
-        config = self.config(tmp_path, mail_servers)
-        mapping = ToolMapping(
-            "search_all_messages",
-            {"received_since": ArgumentTarget("startDate", form="date-time"), "limit": "limit"},
-            {"inboxOnly": True},
-            {"messages": AnswerSource("messages", each={"id": "uid", "received": "date"})},
-        )
-        launch = configured_launch("mailbox.server", config.mailbox.server, config.secrets.mcp_environment, ENVIRON)
-        session = keep(MappedSession("mail", launch, SystemClock(), {"list_unprocessed": mapping}, MAIL_TOOLS))
-        await session.require({})
-        (message,) = (await session.call("list_unprocessed", {"limit": 5, "received_since": 60.0}, 60.0))["messages"]
-        assert message["id"].isdigit()
-        assert message["received"] > 60.0
-
-    async def test_reply_that_it_could_not_prove_is_refused(self, tmp_path: Path, mail_servers: MailServers) -> None:
-        tools = """
-    tools:
-      send_reply:
-        tool: send_email
-        arguments: {to: to, subject: subject, body: text, message_id: null, in_reply_to: inReplyTo, references: null}
-"""
-        with pytest.raises(ConfigurationError) as caught:
-            self.config(tmp_path, mail_servers, tools)
-        assert "message_id: cannot be left out" in caught.value.message
-        assert "without it nobody can tell after a crash whether the reply was sent" in caught.value.message
+        assert "or remove the setting to use the built-in one" in caught.value.message

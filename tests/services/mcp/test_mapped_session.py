@@ -10,14 +10,12 @@ from mcp_sessions import TICKET, Script, Servers, failure, prose, tool
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, NotFound, ToolMapping
-from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
-from guarantee_email_agent.instructions.look_up import WARRANTY
-from guarantee_email_agent.services.mcp.mapped_session import TOOLS_FRESH_S, MappedSession
+from guarantee_email_agent.config.own_tools import TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
+from guarantee_email_agent.services.clients import LookUpClient, TicketingClient
+from guarantee_email_agent.services.mcp.mapped_session import MappedSession
 from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
 from guarantee_email_agent.services.mcp.mcp_tickets import MappedTickets
-from guarantee_email_agent.services.ports import InboxEntry, InboxFilter
-from guarantee_email_agent.services.services import LookUpClient, TicketingClient
-from guarantee_email_agent.utils.errors import ConfigurationError, MCPConnectionError
+from guarantee_email_agent.utils.errors import MCPConnectionError
 
 pytestmark = pytest.mark.anyio
 
@@ -69,8 +67,7 @@ def make_session(servers: Servers, script: Script) -> MakeSession:
 @pytest.fixture
 def make_warranty(servers: Servers, make_session: MakeSession) -> MakeWarranty:
     def make(check: ToolMapping) -> LookUpClient:
-        source = warranty_over_mcp(make_session({"check_warranty": check}, WARRANTY_TOOLS), PATIENCE_S)
-        return LookUpClient(source, servers.clock, WARRANTY)
+        return warranty_over_mcp(make_session({"check_warranty": check}, WARRANTY_TOOLS), PATIENCE_S, servers.clock)
 
     return make
 
@@ -234,20 +231,11 @@ class TestChangedServer:
         await warranty.check_warranty("SN-1")
         await self.expect_outage(warranty, "check_warranty.arguments.serial_number")
 
-    async def test_server_that_does_not_say_so_is_asked(
-        self, servers: Servers, warranty: LookUpClient, script: Script
-    ) -> None:
-        await warranty.test_connection()
-        script.write(tool("find_device", "number"), find_device=DEVICE)
-        await servers.clock.sleep(TOOLS_FRESH_S + 1)
-        await self.expect_outage(warranty, "check_warranty.arguments.serial_number")
-
-    async def test_outage_ends_with_the_change(self, servers: Servers, warranty: LookUpClient, script: Script) -> None:
+    async def test_outage_ends_with_the_change(self, warranty: LookUpClient, script: Script) -> None:
         await warranty.test_connection()
         script.write(tool("get_device", "serial"))
         await self.expect_outage(warranty, "find_device")
         script.write(FIND_DEVICE, find_device=DEVICE)
-        await servers.clock.sleep(TOOLS_FRESH_S + 1)
         assert (await warranty.check_warranty("SN-1"))["status"] == "valid"
 
 
@@ -259,7 +247,7 @@ class TestTickets:
         )
         mappings = {"create_ticket": CREATE, "find_ticket": FIND}
         session = make_session(mappings, TICKETING_TOOLS, "ticketing")
-        return TicketingClient(MappedTickets(session, PATIENCE_S, mappings), servers.clock)
+        return MappedTickets(session, PATIENCE_S, servers.clock, mappings)
 
     async def test_ticket_is_searched_for_before_it_is_opened(self, ticketing: TicketingClient, script: Script) -> None:
         await ticketing.test_connection()
@@ -290,42 +278,3 @@ class TestTickets:
         error = await failure(ticketing.create_ticket({**TICKET, "order_number": "AB-1"}))
         assert (error.code, error.outage) == ("ticketing_unmapped", True)
         assert "order_number" in error.message
-
-
-class TestMail:
-    LIST = ToolMapping(
-        "get_mails",
-        {
-            "received_since": ArgumentTarget("since", form="date-time"),
-            "skip_seen": ArgumentTarget("seen", values={"true": "no", "false": "any"}),
-            "limit": ArgumentTarget("most", form="text"),
-        },
-        result={"messages": AnswerSource("mails", each={"id": "uid", "received": "date"})},
-    )
-    READ = ToolMapping("get_source", {"id": "uid", "max_bytes": None}, result={"raw": "base64"})
-
-    async def test_inbox_is_read_by_a_mapping(
-        self, servers: Servers, make_session: MakeSession, script: Script
-    ) -> None:
-        mails = {"mails": [{"uid": 9, "date": "2026-11-22T10:00:00Z"}]}
-        script.write(
-            tool("get_mails", "since", "seen", "most"),
-            tool("get_source", "uid"),
-            get_mails=prose(json.dumps(mails)),
-            get_source=prose('{"base64": "SGVsbG8="}'),
-        )
-        session = make_session({"list_unprocessed": self.LIST, "read_raw": self.READ}, MAIL_TOOLS, "mail")
-        mail = servers.mail_client(session, read_only=True)
-        await mail.test_connection()
-        assert await mail.list_unprocessed(5, InboxFilter(60.0)) == [InboxEntry("9", 0, 1795341600.0)]
-        assert await mail.read_raw("9", 1000) == b"Hello"
-        assert script.calls[1] == ["get_mails", {"since": "1970-01-01T00:01:00+00:00", "seen": "any", "most": "5"}]
-
-    async def test_server_that_can_prove_nothing_is_refused(
-        self, servers: Servers, make_session: MakeSession, script: Script
-    ) -> None:
-        session = make_session({"list_unprocessed": self.LIST, "read_raw": self.READ}, MAIL_TOOLS, "mail")
-        mail = servers.mail_client(session)
-        with pytest.raises(ConfigurationError) as caught:
-            await mail.test_connection()
-        assert "maps no send_reply and no find_sent and no mark" in caught.value.message

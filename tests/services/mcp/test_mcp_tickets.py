@@ -14,7 +14,7 @@ NOTE = ("TICKET-1", "The customer wrote again.", "note-1")
 
 
 def mcp_tickets(servers: Servers, script: Script) -> McpTickets:
-    return McpTickets(servers.session(servers.scripted(script), "ticketing"), PATIENCE_S)
+    return McpTickets(servers.session(servers.scripted(script), "ticketing"), PATIENCE_S, servers.clock)
 
 
 async def test_fields_that_a_server_has_no_argument_for_are_its_details(script: Script, servers: Servers) -> None:
@@ -46,5 +46,5 @@ async def test_a_server_without_our_way_of_adding_notes_gets_none(
 
 
 async def test_a_note_for_a_server_that_does_not_start_is_an_error(servers: Servers) -> None:
-    tickets = McpTickets(servers.session(ServerLaunch("mcp.test", "no-such"), "ticketing"), PATIENCE_S)
+    tickets = McpTickets(servers.session(ServerLaunch("mcp.test", "no-such"), "ticketing"), PATIENCE_S, servers.clock)
     assert (await failure(tickets.add_note(*NOTE))).outage

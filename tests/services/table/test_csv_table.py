@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.services.table.csv_table import CsvTable
-from guarantee_email_agent.services.table.open_table import open_table
+from guarantee_email_agent.services.table.local_look_ups import WARRANTIES, WarrantyRecord, open_table
 from guarantee_email_agent.services.table.table import TableError
-from guarantee_email_agent.services.table.warranty_list import WARRANTIES, WarrantyRecord
 
 HEAD = "serial_number,expiration_date,coverage,status\n"
 LATER = 2_000_000_000.0

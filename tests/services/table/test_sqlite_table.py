@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from guarantee_email_agent.services.table.local_look_ups import WARRANTIES, WarrantyRecord
 from guarantee_email_agent.services.table.sqlite_table import SqliteTable, is_sqlite
 from guarantee_email_agent.services.table.table import TableError
-from guarantee_email_agent.services.table.warranty_list import WARRANTIES, WarrantyRecord
 from guarantee_email_agent.services.tool_error import ToolError
 
 TABLE = "CREATE TABLE warranties (serial_number TEXT, expiration_date TEXT, coverage TEXT)"

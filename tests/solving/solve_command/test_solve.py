@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-from elsewhere import Elsewhere
 from tasks_and_sandboxes import MakeTask, terminate_once
 
 from guarantee_email_agent import cli
@@ -18,7 +16,6 @@ from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.judging.record_reference import with_record
 from guarantee_email_agent.runlog.records import KeptRun
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.solving import solve_command
 from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 
@@ -79,29 +76,6 @@ def test_records_may_lie_among_the_tasks(bench: Any, make_task: MakeTask, place:
     make_task("one")
     for _ in range(2):
         assert bench.solve(output_dir=bench.folder / place) == 0
-
-
-def test_tasks_elsewhere_leave_the_same_here(
-    bench: Any, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    judge = 'def test(result):\n    return {"passed": True, "feedback": __file__}\n'
-    tasks = [make_task("one"), make_task("three", judge), make_task("two", judge)]
-    (bench.tasks / "four").mkdir()
-    (tmp_path / "agent.json").write_text(
-        json.dumps([{"action_type": "shell", "command": "seq 9999"}, {"action_type": "task_complete", "result": "42"}])
-    )
-    remote = {"executor": "ray", "agent": "script", "command": None, "script": tmp_path / "agent.json"}
-    assert bench.solve(directory=tasks[0].directory) == 0
-    executor = Elsewhere()
-    monkeypatch.setattr(solve_command, "connected", lambda *_: nullcontext(executor))
-    assert bench.solve(sandbox="none", **remote) == 4
-    assert "Pass rate: 3/4 (75.0%)" in bench.out.getvalue()
-    assert len(executor.sent) == 1 + 2  # the work, and what was not done before
-    for task in tasks[1:]:
-        assert bench.record(task.name)["eval"]["feedback"] == str(task.test_file)
-        assert (bench.results / f"{task.name}.outputs" / "0001.txt").read_text().endswith("\n9999")
-    assert bench.solve(**remote) == 4
-    assert "Solving 4 tasks..., 3 of them finished before" in bench.out.getvalue()
 
 
 def test_record_that_cannot_be_written_shows_before_an_agent_works(bench: Any, make_task: MakeTask) -> None:
@@ -286,8 +260,7 @@ def test_sigterm_and_ctrl_c_leave_valid_records(bench: Any, make_task: MakeTask,
     [
         ({"agent": "script", "command": None}, "--agent script needs --script"),
         ({"agent": "command", "command": None}, "--agent command needs --command"),
-        ({"agent": "human"}, "--command goes with --agent command, not human"),
-        ({"agent": "human", "command": None}, "--agent human needs a terminal"),
+        ({"agent": "llm"}, "--command goes with --agent command, not llm"),
         ({"model": "claude-opus-5"}, "--model goes with --agent llm, not command"),
         ({"agent": "llm", "command": None}, "ANTHROPIC_API_KEY is not set"),
         ({"command": "echo '"}, "Close the quotes"),

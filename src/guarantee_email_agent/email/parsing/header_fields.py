@@ -84,7 +84,7 @@ def decode_encoded_words(value: str) -> str:
     text: list[str] = []
     charset, pending, position = "", b"", 0
     for match in _ENCODED_WORD.finditer(value):
-        content = _decode_word(match[1], match[2], match[3])
+        content = _decode_word(match[2], match[3])
         if content is None:
             continue
         gap = value[position : match.start()]
@@ -98,11 +98,9 @@ def decode_encoded_words(value: str) -> str:
     return "".join([*text, decode_bytes(pending, charset)[0], value[position:]])
 
 
-def _decode_word(charset: str, encoding: str, content: str) -> bytes | None:
+def _decode_word(encoding: str, content: str) -> bytes | None:
     if encoding in "Qq":
-        # RFC 2047 §4.2 wants ASCII; some programs leave the letters of their charset as they are.
-        data = content.encode("ascii") if content.isascii() else encode_undecoded(content, charset)
-        return None if data is None else a2b_qp(data, header=True)
+        return a2b_qp(content.encode("ascii"), header=True) if content.isascii() else None
     try:
         return a2b_base64(content.encode("ascii") + b"==")
     except (Base64Error, UnicodeEncodeError):
@@ -199,18 +197,6 @@ def decode_bytes(data: bytes, charset: str | None) -> tuple[str, str | None]:
             with suppress(UnicodeError):
                 return data.decode(candidate), problem or "the text names no charset and is not UTF-8"
     return data.decode(name or "latin-1", "replace"), problem
-
-
-def encode_undecoded(text: str, charset: str) -> bytes | None:
-    """The bytes of a text that came as raw 8-bit and was read without its charset; None if there is no telling.
-
-    What is no UTF-8 was read as Windows-1252, which leads back to the bytes; UTF-8 has to be encoded as it is declared.
-    """
-    name = _codec_name(charset)
-    for candidate in ("utf-8",) if name == "utf-8" else ("cp1252", name or "utf-8"):
-        with suppress(UnicodeError):
-            return text.encode(candidate)
-    return None
 
 
 def _codec_name(charset: str) -> str | None:

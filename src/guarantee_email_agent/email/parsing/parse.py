@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _MESSAGE_ID = r"<[^<>\s]{1,996}>"
 _WORD, _LINK = r"\w+", r"https?://\S+"
 _MAX_STUB_CHARS = 400  # of a plain half such as "Please view this message in a browser."
-_NAME_DOT = r"\.(?=\s*(?:>|$))"  # which ends a fully qualified domain name
 
 
 def parse_email(raw: Mapping[str, object] | bytes) -> Email:
@@ -145,13 +144,7 @@ def _sender(value: object, problems: list[str]) -> str:
             "The mail has no sender, so nobody can be answered. Its From must hold a mail address.",
             "email_missing_sender",
         )
-    found = parse_addresses(value)
-    if not found and ("=?" in value or re.search(_NAME_DOT, value)):
-        from guarantee_email_agent.email.parsing.header_fields import decode_encoded_words  # against RFC 2047 §5
-
-        found = parse_addresses(re.sub(_NAME_DOT, "", decode_encoded_words(value[:MAX_HEADER_CHARS])))
-        found = found if len(found) == 1 else []
-    if found:
+    if found := parse_addresses(value):
         if len(found) > 1:
             problems.append(SEVERAL_AUTHORS)
         return found[0]
@@ -236,7 +229,7 @@ def _truncate(text: str, limit: int, what: str, problems: list[str]) -> str:
 
 
 def _headers(given: object, problems: list[str]) -> dict[str, tuple[str, ...]]:
-    """Header fields from a mapping, or from pairs or {name, value} mappings as mail services list them."""
+    """Header fields from a mapping of names to a value or a list of values."""
     if given is None:
         return {}
     found: dict[str, list[str]] = {}
@@ -249,22 +242,15 @@ def _headers(given: object, problems: list[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _iterate_headers(given: object, problems: list[str]) -> Iterator[tuple[str, object]]:
-    entries: Iterable[object] = ()
-    if isinstance(given, Mapping):
-        entries = given.items()
-    elif isinstance(given, (list, tuple)):
-        entries = given[: MAX_HEADERS + 1]
-    else:
+    if not isinstance(given, Mapping):
         problems.append(f"headers is {type(given).__name__}, not a mapping; left out")
-    for entry in entries:
-        pair = (entry.get("name"), entry.get("value")) if isinstance(entry, Mapping) else entry
-        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-            problems.append("a header is neither a pair nor a name and value; left out")
-        elif not isinstance(pair[0], str) or not pair[0].strip():
+        return
+    for name, values in given.items():
+        if not isinstance(name, str) or not name.strip():
             problems.append("a header has no name; left out")
-        else:
-            name = normalize_line(pair[0], MAX_NAME_CHARS).rstrip(":").rstrip().lower()
-            yield from ((name, value) for value in _as_list(pair[1]))
+            continue
+        key = normalize_line(name, MAX_NAME_CHARS).rstrip(":").rstrip().lower()
+        yield from ((key, value) for value in _as_list(values))
 
 
 def _header_value(value: object, problems: list[str]) -> str:
@@ -300,9 +286,8 @@ def _attachments(given: object, problems: list[str]) -> tuple[str, ...]:
         if len(names) == MAX_ATTACHMENTS:
             problems.append(f"the mail has more than {MAX_ATTACHMENTS} attachments; the rest was left out")
             break
-        name = (entry.get("filename") or entry.get("name")) if isinstance(entry, Mapping) else entry
-        if isinstance(name, str):
-            names.append(normalize_file_name(name, MAX_NAME_CHARS) or "unnamed")
+        if isinstance(entry, str):
+            names.append(normalize_file_name(entry, MAX_NAME_CHARS) or "unnamed")
         else:
             problems.append("an attachment has no name; left out")
     return tuple(names)

@@ -47,7 +47,6 @@ _SENTENCE_OR_NUMBER = r"[,:;!?]|\. |\d{4}"
 _LABEL = r"\s*[^\W\d_][^:\n]{0,30}:(?!//)"
 _ZONE = r"(?<!\d)[+-]\d{4}(?!\d)"
 _LINK = r"<https?://[^\s<>]*>"
-_LINK_AND_MARK = r"\(https?://[^\s()]+\) ?>"
 _HEADER_BLOCK_LINES = 8
 _MAX_PROGRAM_SIGNATURE_CHARS = 100
 _MAX_SIGNATURE_LINES = 12  # below a "--" without its space, which people also draw as a rule
@@ -101,7 +100,7 @@ def _label_lines(lines: list[str]) -> tuple[list[SpanKind], dict[int, int]]:
                     return kinds + [current] * (len(lines) - number), columns
             elif first_new is not None and _starts_signature(lines, number, stripped):
                 current, separated = "signature", stripped in _SEPARATORS
-            elif current == "quoted" and not _continues_link(lines, number, stripped):
+            elif current == "quoted":
                 current = "new"
             elif current == "signature" and not separated and not lines[number - 1].strip():
                 current = "new"  # people write on below their phone's line
@@ -170,16 +169,6 @@ def _find_quotation_by_attribution(lines: list[str], number: int) -> _Quotation 
 def _is_marked(lines: list[str], number: int, mark: str = ">") -> bool:
     following = _next_nonempty_line(lines, number + 1)
     return following is not None and lines[following].lstrip().startswith(mark)
-
-
-def _continues_link(lines: list[str], number: int, stripped: str) -> bool:
-    """Whether the line is the rest of a link in the marked line above it, broken on its way."""
-    above = lines[number - 1].lstrip()
-    if not above.startswith(">"):
-        return False
-    if _ends_in_open_link(above[1:]) and stripped[-1] in ")>" and " " not in stripped:
-        return True
-    return re.fullmatch(_LINK_AND_MARK, stripped) is not None
 
 
 def _ends_in_open_link(line: str) -> bool:

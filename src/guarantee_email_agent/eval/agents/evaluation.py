@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import threading
@@ -20,9 +19,8 @@ from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUn
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.model_gateway import GatewayRun, ModelGateway
-from guarantee_email_agent.eval.agents.own_agent import SkippingEventLoop, services_over_mcp
 from guarantee_email_agent.eval.checks import check_answer, check_at_most, check_verdict
-from guarantee_email_agent.eval.mock_mail import mail_as_json, raw_mail
+from guarantee_email_agent.eval.mock_stores import mail_as_json, raw_mail
 from guarantee_email_agent.eval.mocks import Mocks
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult, check_captured, judge_output, observed_output
@@ -41,9 +39,8 @@ from guarantee_email_agent.utils.text import printable, truncate
 
 logger = logging.getLogger(__name__)
 
-OWN: Final = "own"
-_KINDS: Final = ("command", "http", "python", OWN)
-_FORMS: Final = "command:'PROGRAM ARGS', http://127.0.0.1:PORT/path, python:module:function, or own"
+_KINDS: Final = ("command", "http", "python")
+_FORMS: Final = "command:'PROGRAM ARGS', http://127.0.0.1:PORT/path, or python:module:function"
 _STOP_S: Final = 10.0  # that what is under way may take to end after Ctrl-C
 
 
@@ -68,17 +65,11 @@ class AgentEvaluation:
         self._options = options
         self._agent = find_agent(options)
         self._models = options.models
-        if self._agent is not None:
-            self._agent.check()
+        self._agent.check()
         self._server = LoopbackServer(MAX_REQUEST_BYTES)
         self._stopping = threading.Event() if stopping is None else stopping
         self._under_way = threading.Condition()
         self._running = 0
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it is our own agent, which needs its instructions."""
-        return self._agent is None
 
     def results(
         self,
@@ -96,12 +87,9 @@ class AgentEvaluation:
         on_result, earlier: as `EvalRunner` has them.
         """
         self._server.start()
-        own = self.is_own
-        open_services = services_over_mcp(self._server) if own else None
         runner = EvalRunner(
             self._config,
             records_dir=records_dir,
-            open_services=open_services,
             on_result=None if on_result is None else partial(self._pass_on, on_result),
             keep_traces=on_result is not None,
             earlier=earlier,
@@ -122,9 +110,8 @@ class AgentEvaluation:
         def run_begun(number: int, entry: EvalTestCase | InvalidScenario) -> EvalResult:
             logger.info("Executing %d/%d: %s", number, total, entry.scenario_id)
             with self._counted():
-                if own or isinstance(entry, InvalidScenario):
-                    with asyncio.Runner(loop_factory=SkippingEventLoop) as loop:
-                        return loop.run(runner.run_entry(entry, repeat))
+                if isinstance(entry, InvalidScenario):
+                    return runner.report_result(1, EvalResult.of_invalid(entry))
                 return self._run_repeatedly(entry, repeat, runner)
 
         try:
@@ -183,7 +170,6 @@ class AgentEvaluation:
             return EvalResult.of_crash(case, error)
 
     def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun | None) -> EvalResult:
-        assert self._agent is not None
         mail = mail_as_json(case) if case.input.has_email else None
         served = ServedMocks(case)
         urls = self._server.publish(served.servers)
@@ -228,7 +214,6 @@ class AgentEvaluation:
         self, case: EvalTestCase, task: AgentTask, tools: ToolMocks
     ) -> tuple[AgentRun, list[dict[str, Any]], list[Check]]:
         """The last run, what was said and answered in each turn, and what was judged of the turns after the first."""
-        assert self._agent is not None
         run = self._agent.run(task)
         said, checks = [{"says": task.task, "answer": _answer_of(run)}], list[Check]()
         for number, turn in enumerate(case.turns, 2):
@@ -245,16 +230,14 @@ class AgentEvaluation:
         return run, said, checks
 
 
-def find_agent(options: AgentOptions) -> AgentUnderTest | None:
-    """None for our own. Raises ConfigurationError for what names no agent, or none that the transport reaches."""
+def find_agent(options: AgentOptions) -> AgentUnderTest:
+    """Raises ConfigurationError for what names no agent, or none that the transport reaches."""
     if not isinstance(options.agent, str):
         return options.agent
     kind, colon, place = options.agent.partition(":")
-    if options.transport == "stdio" and kind in ("http", OWN):
-        problem = f"--agent-mcp stdio is for command: and python: agents; {kind} reaches its servers over HTTP. "
+    if options.transport == "stdio" and kind == "http":
+        problem = "--agent-mcp stdio is for command: and python: agents; http reaches its servers over HTTP. "
         raise ConfigurationError(f"{problem}Leave --agent-mcp out", "eval_bad_agent")
-    if kind == OWN and place in ("", OWN):
-        return None
     if kind == "command" and colon:
         return CommandAgent(place, options.transport)
     if kind == "python" and colon:

@@ -28,10 +28,9 @@ from guarantee_email_agent.eval.scenario_model import SuiteRecordings
 from guarantee_email_agent.llm.anthropic_client import AnthropicModel
 from guarantee_email_agent.llm.api_client import ApiModel
 from guarantee_email_agent.llm.openai_client import OpenAiModel, chat_usage
-from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage, request_digest
+from guarantee_email_agent.llm.port import TokenUsage, request_digest
 from guarantee_email_agent.llm.rate_limit import Permit, RateLimiter, retry_after_s
-from guarantee_email_agent.llm.recording import Recordings
-from guarantee_email_agent.llm.recording_file import Exchange, RecordingName
+from guarantee_email_agent.llm.recording import Exchange, RecordingName, Recordings
 from guarantee_email_agent.llm.usage import ModelUsage, UsageMeter, cost_usd, usage_of
 from guarantee_email_agent.runlog.records import Usage
 from guarantee_email_agent.runlog.views.suite_report import describe_usage
@@ -44,7 +43,6 @@ KEY_SET_BY_US: Final = "set-by-eval"
 """What an agent without a key has for one: the SDKs want one, and the real one need not be known to it."""
 
 _CONNECT_S: Final = 10.0
-_USUAL_OUTPUT: Final = 4096
 _APIS: Final[Mapping[str, type[ApiModel]]] = {"anthropic": AnthropicModel, "openai": OpenAiModel}
 _BASE_URLS: Final = {"anthropic": "/anthropic", "openai": "/openai/v1"}
 _IN_BASE_URL: Final = {"anthropic": "", "openai": "v1/"}
@@ -150,11 +148,7 @@ class CaseModel:
             return None
         if any(run.unanswered for run in self._runs):
             return "a request got no whole answer, so nothing is recorded, and what was before stays. Record once more"
-        try:
-            self._recordings.write([run.exchanges for run in self._runs])
-        except LLMError as error:
-            return error.message
-        return None
+        return self._recordings.write([run.exchanges for run in self._runs])
 
 
 class GatewayRun:
@@ -231,10 +225,7 @@ class GatewayRun:
         for name in ("authorization", "x-api-key"):
             if KEY_SET_BY_US in headers.get(name, ""):
                 headers[name] = headers[name].replace(KEY_SET_BY_US, key or "")
-        limit = asked["body"].get("max_tokens") if isinstance(asked["body"], Mapping) else None
-        permit = None
-        if request.method == "POST":
-            permit = await self._gateway.limiter.acquire(len(body), limit if isinstance(limit, int) else _USUAL_OUTPUT)
+        permit = await self._gateway.limiter.acquire() if request.method == "POST" else None
         url = f"{self._gateway.address(provider)}/{place.removeprefix(_IN_BASE_URL[provider])}"
         headers["accept-encoding"] = "identity"
         self._under_way[request] = passing = _Passing(permit, asked, time.perf_counter())
@@ -255,19 +246,19 @@ class GatewayRun:
         """Count and keep an answer, whether the agent has read it or not."""
         answer, asked, text = passing.answer, passing.asked, passing.whole_text()
         status = 200 if answer is None else answer.status_code  # the agent did not wait for it
-        usage = self._count(asked, status, text or "", time.perf_counter() - passing.began)
+        self._count(asked, status, text or "", time.perf_counter() - passing.began)
         self.unanswered.add(passing.digest)
         if answer is None:
             self._gateway.limiter.unanswered()
             return
-        self._tell_limiter(passing.permit, answer, usage)
+        self._tell_limiter(passing.permit, answer)
         if text is not None and status < 500 and status not in _TRANSIENT:  # what is asked again is no answer
             kept = {"status": status, "content_type": passing.content_type, "body": text}
             self.exchanges.append(Exchange(asked, passing.digest, kept))
             self.unanswered.discard(passing.digest)
         await answer.aclose()  # last, since an agent that hung up cancels it
 
-    def _tell_limiter(self, permit: Permit | None, answer: Answer, usage: TokenUsage) -> None:
+    def _tell_limiter(self, permit: Permit | None, answer: Answer) -> None:
         limiter = self._gateway.limiter
         if permit is None:
             return
@@ -275,12 +266,12 @@ class GatewayRun:
             pause_s = retry_after_s(answer.headers)
             limiter.refused(permit, answer.headers, pause_s, over_limit=answer.status_code == 429)
         else:
-            limiter.answered(permit, answer.headers, usage)
+            limiter.answered(permit, answer.headers)
 
-    def _count(self, asked: Mapping[str, Any], status: int, text: str, took_s: float) -> TokenUsage:
+    def _count(self, asked: Mapping[str, Any], status: int, text: str, took_s: float) -> None:
         """Count an answer. text: empty for one that was cut off."""
         if status >= 400 or asked["method"] != "POST" or str(asked["path"]).partition("?")[0].endswith(_FREE):
-            return NO_TOKENS
+            return
         try:
             usage, cost = _taken(list(_payloads(text)))
         except (AttributeError, TypeError, ValueError):  # not of the form that we know
@@ -289,7 +280,6 @@ class GatewayRun:
         self.meter.add(used)
         if not self._gateway.replays:
             self._gateway.meter.add(used)
-        return usage
 
 
 @dataclass(slots=True)

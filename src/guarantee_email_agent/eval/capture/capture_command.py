@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES, Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.eval.answer_command import DryServices, run_dry
+from guarantee_email_agent.eval.answer_command import DryServices, connected, run_dry
 from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
 from guarantee_email_agent.eval.capture.scenario_file import (
     anonymizer_for,
@@ -24,18 +26,19 @@ from guarantee_email_agent.eval.capture.scenario_file import (
     next_id,
     usual_phrases,
 )
-from guarantee_email_agent.eval.dry_run import DryRun, dry_run
+from guarantee_email_agent.eval.dry_run import DryRun, dry_run, reply_of_thread, with_previous_reply
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.look_up_source import LookUpSource, answer_keys, mock_response
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
-from guarantee_email_agent.eval.previous_reply import reply_of_thread, with_previous_reply
 from guarantee_email_agent.eval.runner import run_without_event_loop
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.services.ports import Thread
+from guarantee_email_agent.services.services import create_mail_client
+from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError, ProcessingError
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.text import end_sentence, printable
@@ -45,6 +48,7 @@ NOT_FOUND: Final = (
     "of somebody. Read the file before it leaves your hands."
 )
 _MAX_TRIES: Final = 50
+MESSAGE_ID: Final = re.compile(r"<[^<>\s\"]{1,450}@[^<>\s\"]{1,450}>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,3 +264,31 @@ def _print_outcome(
 
 def _pluralize_kind(count: int, kind: str) -> str:
     return f"{count} addresses" if kind == "address" and count != 1 else pluralize(count, kind)
+
+
+def read_mailbox_mail(message_id: str, config: Config) -> tuple[bytes, Email]:
+    """The mail as it came, and parsed. message_id: with its angle brackets.
+
+    Raises ProcessingError where no mail has it, ConfigurationError for what is missing to reach the mailbox,
+    MCPConnectionError where it cannot be reached, and IntegrationError for a mail that cannot be read.
+    """
+    raw = asyncio.run(_read(message_id, config))
+    return raw, parse_email(raw)
+
+
+async def _read(message_id: str, config: Config) -> bytes:
+    # To observe is to read only, and asks the server for nothing else.
+    config = replace(config, agent=replace(config.agent, mode="observe"))
+    client = create_mail_client(config, SystemClock(), os.environ)
+    try:
+        await connected(client.test_connection())
+        mail_id = await client.find_mail(message_id)
+        if mail_id is None:
+            raise ProcessingError(
+                f"No mail of the mailbox has the Message-ID {message_id}. Copy it from the mail's header, or save the "
+                "mail as a file",
+                "capture_mail_not_found",
+            )
+        return await client.read_raw(mail_id, MAX_MAIL_BYTES)
+    finally:
+        await client.close()

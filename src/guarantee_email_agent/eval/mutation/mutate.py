@@ -16,13 +16,11 @@ from typing import Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import stored_source
-from guarantee_email_agent.eval.eval_recorder import suite_key
+from guarantee_email_agent.eval.eval_recorder import inputs_of, suite_key
 from guarantee_email_agent.eval.models import EvalTestCase
-from guarantee_email_agent.eval.mutation.fault import Fault
-from guarantee_email_agent.eval.mutation.instruction_faults import DANGEROUS, REWORDING
+from guarantee_email_agent.eval.mutation.instruction_faults import DANGEROUS, REWORDING, Fault
 from guarantee_email_agent.eval.mutation.trial import Noticed, Outcome, Trial
 from guarantee_email_agent.eval.options import EvalOptions
-from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
 from guarantee_email_agent.files.report_files import as_json, write_whole
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import Input, changed_inputs
@@ -32,6 +30,7 @@ from guarantee_email_agent.runlog.views.report import relative_to
 from guarantee_email_agent.runlog.views.word_diff import diff_words, paint_changes
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize, warn_on_stderr
+from guarantee_email_agent.utils.text import and_more
 
 _ALLOWED: Final = ("only", "run_id", "started", "kept", "github", "verbose")
 _WORDS: Final[Mapping[Noticed, str]] = {
@@ -72,7 +71,7 @@ def mutate(
             terminal.line(f"The gate is closed without any fault: {count} failed. Mend them first")
             terminal.flush()
             return EXIT_EVALUATION
-        inputs = VerdictInputs(config, options.directory, options.llm, options.agent).set
+        inputs = inputs_of(config, options).set
         changed = _changed(config, options, inputs.inputs, trial.paths)
         faults = trial.faults(seed, changed)
         state = _State(options, repr((inputs.digest, options.threshold, seed)), trial)
@@ -125,7 +124,7 @@ class _Report:
             line(f"  {kind}: {f'{len(of_kind)} planted, {_counted(of_kind.values())}' if of_kind else 'none reached'}")
             for fault, outcome in of_kind.items():
                 if outcome.noticed == "whole":
-                    self._line(fault, f"the gate stays open; {_failed(outcome)}")
+                    self._line(fault, f"the gate stays open; fails {and_more(outcome.failed, 1)}")
         for fault, outcome in self._tried.items():
             if outcome.noticed == "unnoticed":
                 line("")
@@ -135,7 +134,8 @@ class _Report:
         line("")
         line(f"Harmless, the same in other words: {len(failing)} of {len(self._reworded)} fail a scenario")
         for fault, outcome in failing.items():
-            self._line(fault, "refused on loading" if outcome.noticed == "refused" else _failed(outcome))
+            refused = outcome.noticed == "refused"
+            self._line(fault, "refused on loading" if refused else f"fails {and_more(outcome.failed, 1)}")
 
     def _line(self, fault: Fault, what: str) -> None:
         place = f"{relative_to(self._trial.paths[fault.file])}:{fault.line}"
@@ -219,8 +219,3 @@ def _changed(config: Config, options: EvalOptions, now: Iterable[Input], names: 
 def _counted(outcomes: Iterable[Outcome]) -> str:
     counts = Counter(outcome.noticed for outcome in outcomes)
     return ", ".join(f"{counts[name]} {words}" for name, words in _WORDS.items())
-
-
-def _failed(outcome: Outcome) -> str:
-    first, *others = outcome.failed
-    return f"fails {first}{f' and {len(others)} more' if others else ''}"

@@ -13,9 +13,8 @@ from typing import Final, Protocol
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES, Email
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.eval.answer_command import connected
-from guarantee_email_agent.eval.mail_file import read_mail_file
-from guarantee_email_agent.services.mail_client import MailClient
+from guarantee_email_agent.eval.answer_command import connected, read_mail_file
+from guarantee_email_agent.services.clients import MailClient
 from guarantee_email_agent.services.services import create_mail_client
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError, ProcessingError

@@ -20,9 +20,8 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.eval.answer_command import DryServices, dry_runs
 from guarantee_email_agent.eval.capture.capture_command import NOT_FOUND
 from guarantee_email_agent.eval.capture.scenario_file import anonymous_mail
-from guarantee_email_agent.eval.dry_run import DryRun
+from guarantee_email_agent.eval.dry_run import DryRun, reply_of_thread
 from guarantee_email_agent.eval.look_up_source import LookUpSource
-from guarantee_email_agent.eval.previous_reply import reply_of_thread
 from guarantee_email_agent.eval.sealing.mail_labels import label_error, read_item
 from guarantee_email_agent.eval.sealing.past_mails import (
     FoundMails,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from guarantee_email_agent.runlog.comparison import Changes, Comparison, ContentChange, ReplyChange
-from guarantee_email_agent.runlog.paired_cases import CaseChange, Sums
+from guarantee_email_agent.runlog.comparison import CaseChange, Changes, Comparison, ContentChange, ReplyChange, Sums
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
 from guarantee_email_agent.runlog.views.word_diff import diff_lines, diff_text, paint_changes

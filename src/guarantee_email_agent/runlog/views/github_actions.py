@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from typing import Final
 
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.views.markdown_report import as_markdown
 from guarantee_email_agent.runlog.views.report import WORDS, Report, line_of, relative_to
-from guarantee_email_agent.utils.terminal import TextStream
+from guarantee_email_agent.utils.terminal import TextStream, warn_on_stderr
 from guarantee_email_agent.utils.text import printable, truncate, visible
 
 MAX_ANNOTATIONS: Final = 10
 """GitHub shows so many errors of a step, and drops the others."""
-MAX_SUMMARY_BYTES: Final = 1 << 20
-"""GitHub refuses a step's summary that is larger."""
-
 _MAX_MESSAGE: Final = 2_000
 
 
@@ -37,25 +32,13 @@ class GitHubStep:
         """Append the summary, and keep the annotations to be printed."""
         self.lines += annotate(report, self._root)
         if self._summary:
-            self._append(as_markdown(report))
-
-    def _append(self, content: bytes) -> None:
-        """As a whole or not at all. It is no result, so what fails is told, and ends no run."""
-        try:
-            with open(self._summary, "ab") as file:
-                before = file.tell()
-                if before + len(content) > MAX_SUMMARY_BYTES:
-                    raise OSError(0, "with it, it would be larger than GitHub takes")
-                try:
-                    file.write(content)
-                    file.flush()
-                except OSError:
-                    with suppress(OSError):  # what is no file has no length
-                        os.truncate(self._summary, before)
-                    raise
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            sys.stderr.write(f"WARNING The summary of the step cannot be written ({reason})\n")
+            try:
+                with open(self._summary, "ab") as file:
+                    file.write(as_markdown(report))
+            except (OSError, ValueError) as error:  # it is no result, so what fails is told, and ends no run
+                warn_on_stderr(
+                    f"The summary of the step cannot be written ({getattr(error, 'strerror', None) or error})"
+                )
 
 
 @contextmanager

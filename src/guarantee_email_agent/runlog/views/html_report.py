@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from guarantee_email_agent.runlog.records import Case
-from guarantee_email_agent.runlog.shared_causes import SharedCauses
-from guarantee_email_agent.runlog.views.history_chart import HistoryChart
+from guarantee_email_agent.runlog.stored_records import StoredRun
+from guarantee_email_agent.runlog.suite_statistics import SharedCauses
 from guarantee_email_agent.runlog.views.report import SIGNS, WORDS, Report, relative_to
 from guarantee_email_agent.runlog.views.transcript import Section, cut, sections
 from guarantee_email_agent.utils.text import printable, visible
@@ -31,6 +32,9 @@ _MAX_CAUSES: Final = 20
 _MAX_CASES_OF_CAUSE: Final = 20
 _MAX_UNFOLDED: Final = 2_000
 """Characters of a text that are shown at once, so that a long mail does not hide what was done with it."""
+WIDTH: Final = 1000
+HEIGHT: Final = 200
+_STEP: Final = 10
 
 
 @dataclass(slots=True)
@@ -162,3 +166,61 @@ def _fold(text: str) -> tuple[str, str]:
     head = text[:_MAX_UNFOLDED]
     at = next((at for sign in "\n " if (at := head.rfind(sign)) > _MAX_UNFOLDED // 2), _MAX_UNFOLDED - 1) + 1
     return text[:at].rstrip("\n"), text[at:]
+
+
+class Point(NamedTuple):
+    """A run. rate: percent. x, y: in the drawing."""
+
+    run: StoredRun
+    rate: float
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryChart:
+    """What a template draws. line: path data. floor: the percentage at the lower edge; the upper is 100."""
+
+    points: tuple[Point, ...]
+    line: str
+    threshold_y: float | None
+    floor: int
+
+    @classmethod
+    def of(cls, history: Sequence[StoredRun], threshold: float | None) -> HistoryChart | None:
+        """history: the oldest first. threshold: percent. None where there is nothing to compare."""
+        runs = [run for run in history if run.total]
+        if len(runs) < 2:
+            return None
+        rates = [100 * run.passed / run.total for run in runs]
+        lowest = min(rates if threshold is None else [*rates, threshold])
+        floor = max(0, min(90, math.floor(lowest / _STEP) * _STEP))
+
+        def y(percent: float) -> float:
+            return round(HEIGHT * (100 - max(percent, floor)) / (100 - floor), 1)
+
+        points = []
+        for index, (run, rate) in enumerate(zip(runs, rates, strict=True)):
+            points.append(Point(run, rate, round(WIDTH * (index + 0.5) / len(runs), 1), y(rate)))
+        return cls(
+            tuple(points),
+            f"M{'L'.join(f'{point.x} {point.y}' for point in points)}",
+            None if threshold is None else y(threshold),
+            floor,
+        )
+
+    @property
+    def text(self) -> str:
+        """The drawing in words."""
+        first, last = self.points[0], self.points[-1]
+        rates = [point.rate for point in self.points]
+        return (
+            f"Pass rates of {len(self.points)} runs, from {_percent(first.rate)} on {first.run.started[:10]} to "
+            f"{_percent(last.rate)} on {last.run.started[:10]}; lowest {_percent(min(rates))}, "
+            f"highest {_percent(max(rates))}."
+        )
+
+
+def _percent(rate: float) -> str:
+    """Rounded down, so that only 100 % reads as such."""
+    return f"{math.floor(rate * 10) / 10:g} %"

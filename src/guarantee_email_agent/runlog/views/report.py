@@ -8,59 +8,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
-from guarantee_email_agent.runlog.records import Case, Check
-from guarantee_email_agent.runlog.stored_records import GroupCounts
-from guarantee_email_agent.runlog.totals import Outcome, Totals
+from guarantee_email_agent.runlog.gate import Totals
+from guarantee_email_agent.runlog.records import Case, Check, Verdict
+from guarantee_email_agent.runlog.stored_records import GroupCounts, StoredRun
 
 Gate = Literal["passed", "failed", "inconclusive", "undecided"]
 """inconclusive: only a proof that was asked for is missing. undecided: the run was stopped before its end."""
 
-WORDS: Final[Mapping[Outcome, str]] = {
+WORDS: Final[Mapping[Verdict, str]] = {
     "passed": "Passed",
     "failed": "Failed",
     "error": "Error",
     "invalid": "Invalid file",
 }
-SIGNS: Final[Mapping[Outcome, str]] = {"passed": "✓", "failed": "✗", "error": "✗", "invalid": "✗"}
-
-
-class PastRun(Protocol):
-    """A run of the same suite from before, or this one, as it is kept."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def started(self) -> str:
-        """ISO 8601."""
-
-    @property
-    def passed(self) -> int: ...
-
-    @property
-    def total(self) -> int: ...
-
-    @property
-    def outcome(self) -> str | None:
-        """`passed` where it passed its gate; None while it goes on."""
-
-
-class GroupCounter:
-    """Counts cases by category and language as they come."""
-
-    def __init__(self) -> None:
-        self._counts: dict[tuple[str, str], list[int]] = {}
-
-    def add(self, case: Case) -> None:
-        count = self._counts.setdefault((case.shown.category, case.shown.language), [0, 0])
-        count[0] += case.passed
-        count[1] += 1
-
-    def rows(self) -> list[GroupCounts]:
-        """In the order of their names."""
-        return [GroupCounts(*key, *self._counts[key]) for key in sorted(self._counts)]
+SIGNS: Final[Mapping[Verdict, str]] = {"passed": "✓", "failed": "✗", "error": "✗", "invalid": "✗"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +56,7 @@ class Report:
     facts: Sequence[tuple[str, str]] = ()
     causes: Sequence[tuple[str, Sequence[str]]] = ()
     groups: Sequence[GroupCounts] = ()
-    history: Sequence[PastRun] = ()
+    history: Sequence[StoredRun] = ()
     commit: str = ""
     ran_by: str = ""
     summary: Mapping[str, Any] = field(default_factory=dict)

@@ -8,13 +8,12 @@ from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from guarantee_email_agent.executors.executor import WorkersLostError
-from guarantee_email_agent.runlog.gate import GateOutcome
-from guarantee_email_agent.runlog.records import Case
+from guarantee_email_agent.runlog.gate import GateOutcome, Totals
+from guarantee_email_agent.runlog.records import Case, Outcome, Verdict
 from guarantee_email_agent.runlog.statistics import Threshold, format_percentage, meets_threshold
-from guarantee_email_agent.runlog.totals import Outcome, Totals
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_SUCCESS, AgentError
 from guarantee_email_agent.utils.process import signals_as_ctrl_c
 from guarantee_email_agent.utils.progress import Progress
@@ -27,8 +26,6 @@ REPORT_FORMS: Final = ("json", "jsonl", "csv", "junit", "html", "markdown")
 """Each has an option that names a file for it."""
 MAX_SHOWN: Final = 1_000
 """Results that did not pass and are printed; nobody reads further ones in a terminal."""
-RunOutcome = Literal["passed", "failed", "inconclusive", "interrupted", "crashed"]
-"""By the gate, by Ctrl-C, SIGTERM or a limit of the user's, or by an error of ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +66,7 @@ class RunRecorder(Protocol):
     def add(self, case: Case) -> None:
         """Keep one case, now or with others."""
 
-    def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
+    def finish(self, outcome: Outcome, exit_code: int, duration_s: float) -> None:
         """Called once, after the last case. duration_s: seconds."""
 
     def write_reports(self, options: RunOptions, ran: int) -> None:
@@ -112,10 +109,10 @@ class RunReporter(ABC):
     def add(self, case: Case) -> None:
         """Counts one case, and prints it if it passed."""
 
-    def _list(self, outcome: Outcome, text: str) -> None:
+    def _list(self, verdict: Verdict, text: str) -> None:
         """What did not pass, to be printed at the end."""
         if len(self._failed) + len(self._errors) < MAX_SHOWN:
-            (self._errors if outcome == "error" else self._failed).append(text)
+            (self._errors if verdict == "error" else self._failed).append(text)
         else:
             self._not_shown += 1
 
@@ -208,7 +205,7 @@ def run_and_report(
     if progress is not None:
         progress.clear()
     reporter.finish(duration_s, planned)
-    outcome: RunOutcome = "interrupted" if interrupted else reporter.gate()
+    outcome: Outcome = "interrupted" if interrupted else reporter.gate()
     code = {"interrupted": EXIT_INTERRUPTED, "passed": EXIT_SUCCESS}.get(outcome, EXIT_EVALUATION)
     if reporter.stop_reason is not None:
         code = EXIT_EVALUATION  # nobody interrupted it; but the gate is not decided

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from guarantee_email_agent.files.report_files import as_json_with_rows, write_reports
 from guarantee_email_agent.runlog.comparison import compare_runs
-from guarantee_email_agent.runlog.database import StoreError
+from guarantee_email_agent.runlog.database import StoreError, not_kept
+from guarantee_email_agent.runlog.gate import Totals
 from guarantee_email_agent.runlog.records import COUNTED, PARTS, Case, CaseResult
 from guarantee_email_agent.runlog.run_reader import RunStore
+from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.stored_records import StoredRun
-from guarantee_email_agent.runlog.temporary import not_kept
-from guarantee_email_agent.runlog.views.report import Report
-from guarantee_email_agent.runlog.views.report_formats import write_report_files
+from guarantee_email_agent.runlog.suite_statistics import GroupCounter
+from guarantee_email_agent.runlog.views.report import Report, relative_to
 from guarantee_email_agent.runlog.views.run_report import RunOptions
 from guarantee_email_agent.runlog.views.suite_report import suite_report
-from guarantee_email_agent.runlog.views.task_report import task_report
 
 IN_MEMORY: Final = 2_000
 """Cases of which a run has more are read anew each time: they would take some 20 MB, and no end of it is known."""
@@ -25,6 +26,10 @@ _PAST_RUNS: Final = 30
 
 ReadRecord = Callable[[CaseResult], CaseResult]
 """Adds what stands in a record beside the store, as `record_reference.with_record` does."""
+WANTED_PERCENT: Final = 100
+"""Nothing less than all is a success, so no rounding may say 100."""
+
+SCHEMA_VERSION: Final = 1
 
 
 class _StoredCases:
@@ -73,3 +78,119 @@ def write_stored_reports(
             write_report_files(options, error_code, report)
     except StoreError as error:
         raise not_kept(error.message) from None
+
+
+def write_report_files(options: RunOptions, error_code: str, report: Report) -> None:
+    """Write what the options name, and show the run in the step of a workflow that runs us.
+
+    Raises ConfigurationError with `error_code` for a file that cannot be written, once the others are.
+    """
+
+    def json() -> Iterator[bytes]:
+        return as_json_with_rows(report.summary, "results", map(report.json_case, report.cases))
+
+    def jsonl() -> Iterator[bytes]:
+        from guarantee_email_agent.runlog.views.row_files import as_json_lines
+
+        return as_json_lines(report)
+
+    def csv() -> Iterator[bytes]:
+        from guarantee_email_agent.runlog.views.row_files import as_csv
+
+        return as_csv(report)
+
+    def junit() -> Iterator[bytes]:
+        from guarantee_email_agent.runlog.views.junit_report import as_junit
+
+        return as_junit(report)
+
+    def html() -> bytes:
+        if options.html_for == "board":
+            from guarantee_email_agent.runlog.views.board_page import board_page
+
+            return board_page(report).content
+        from guarantee_email_agent.runlog.views.html_report import as_html
+
+        return as_html(report)
+
+    def markdown() -> bytes:
+        from guarantee_email_agent.runlog.views.markdown_report import as_markdown
+
+        return as_markdown(report)
+
+    if options.github is not None:
+        options.github.add(report)
+    write_reports(
+        error_code,
+        (options.json_file, json),
+        (options.jsonl_file, jsonl),
+        (options.csv_file, csv),
+        (options.junit_file, junit),
+        (options.html_file, html),
+        (options.markdown_file, markdown),
+    )
+
+
+def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[StoredRun] = ()) -> Report:
+    """run: of `grade` or `solve`. A run of `grade --validate` says nothing of an agent, so that no rate is due."""
+    totals, groups, by_task = Totals(), GroupCounter(), dict[str, list[int]]()
+    for case in cases:
+        totals.add(case.verdict)
+        groups.add(case)
+        counts = by_task.setdefault(case.shown.name, [0, 0])
+        counts[0] += case.passed
+        counts[1] += 1
+    interrupted = run.outcome in (None, "interrupted", "crashed")
+    passes = totals.passed == totals.total > 0
+    verdict = run.state if interrupted else "passed" if passes else "failed"
+    measures_agent = not run.options.get("validate")
+    return Report(
+        command=run.command,
+        noun="task",
+        suite=relative_to(run.suite),
+        run_id=run.id,
+        started=run.started,
+        duration_s=run.duration_s,
+        gate="undecided" if interrupted else "passed" if passes else "failed",
+        verdict=f"{run.command.capitalize()} {verdict}",
+        totals=totals,
+        planned=run.planned,
+        cases=cases,
+        rate=format_percentage(totals.passed, totals.total, WANTED_PERCENT) if measures_agent else "",
+        facts=[("Version", run.package_version)],
+        groups=groups.rows(),
+        history=history,
+        summary=_summary(run, totals, by_task, interrupted=interrupted),
+        json_case=_json_case,
+    )
+
+
+def _summary(run: StoredRun, totals: Totals, by_task: dict[str, list[int]], *, interrupted: bool) -> dict[str, Any]:
+    """Where a task has several records, `tasks` sums them up: it passed where every one of them did."""
+    tasks = [
+        {"task_name": name, "passed": passed == total, "records_passed": passed, "records": total}
+        for name, (passed, total) in by_task.items()
+    ]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "planned": run.planned,
+        "totals": {"total": totals.total, "passed": totals.passed, "failed": totals.failed, "error": totals.error},
+        "interrupted": interrupted,
+        **({"tasks": tasks} if len(tasks) < totals.total else {}),
+    }
+
+
+def _json_case(case: Case) -> dict[str, Any]:
+    """duration_ms: wall time of the judge."""
+    shown = case.shown
+    said = shown.judgement or {}
+    returned = {"passed": case.passed, "feedback": said["feedback"], "details": said["details"]}
+    return {
+        "task_name": shown.name,
+        **({"index": shown.repetition} if shown.of > 1 else {}),
+        "verdict": case.verdict,
+        "eval": None if case.verdict == "error" else returned,
+        "error": said["error"],
+        "output": said["output"],
+        "duration_ms": round(shown.duration_ms, 1),
+    }

@@ -6,18 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from guarantee_email_agent.runlog.comparison import Comparison
-from guarantee_email_agent.runlog.distinct_mails import MailCounter
-from guarantee_email_agent.runlog.gate import GateOutcome, decide_gate
+from guarantee_email_agent.runlog.gate import GateOutcome
 from guarantee_email_agent.runlog.records import NO_USAGE, Case, Usage
-from guarantee_email_agent.runlog.shared_causes import SharedCauses
 from guarantee_email_agent.runlog.statistics import format_percentage, rounded_percentage, threshold_text
 from guarantee_email_agent.runlog.stored_records import StoredRun
 from guarantee_email_agent.runlog.suite_manifest import SuiteManifest
-from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
-from guarantee_email_agent.runlog.totals import Totals
+from guarantee_email_agent.runlog.suite_statistics import SharedCauses, SuiteStatistics
 from guarantee_email_agent.runlog.views.comparison_report import json_comparison
-from guarantee_email_agent.runlog.views.report import GroupCounter, PastRun, Report
+from guarantee_email_agent.runlog.views.report import Report
 from guarantee_email_agent.utils.terminal import pluralize
+from guarantee_email_agent.utils.text import and_more
 
 SCHEMA_VERSION: Final = 1
 _MAX_CHANGES: Final = 20
@@ -26,7 +24,7 @@ _MAX_CHANGES: Final = 20
 def suite_report(
     run: StoredRun,
     cases: Iterable[Case],
-    history: Sequence[PastRun] = (),
+    history: Sequence[StoredRun] = (),
     comparison: Comparison | None = None,
     counted: Iterable[Case] | None = None,
 ) -> Report:
@@ -34,15 +32,11 @@ def suite_report(
     the run was held against. counted: the same cases with no more than `COUNTED`, where that takes less to read.
     """
     deterministic = not run.agent and run.llm in ("offline", "replay")
-    statistics = SuiteStatistics(deterministic=deterministic)
-    totals, groups, causes, mails = Totals(), GroupCounter(), SharedCauses(), MailCounter()
-    usage, needing_review = NO_USAGE, 0
+    manifest = SuiteManifest.of_facts(run.facts)
+    statistics = SuiteStatistics(deterministic=deterministic, manifest=manifest, is_whole=not run.selection)
+    totals, causes, usage = statistics.totals, SharedCauses(), NO_USAGE
     for case in cases if counted is None else counted:
-        totals.add(case.verdict)
         statistics.add(case)
-        groups.add(case)
-        mails.add(case)
-        needing_review += case.shown.needs_review
         for each in case.runs:
             usage = usage.plus(each.usage)
         if not case.passed:
@@ -52,19 +46,12 @@ def suite_report(
     interrupted = run.outcome in (None, "interrupted", "crashed")
     regressions = run.facts.get("regressions", ())
     held = regressions if run.facts.get("no_regressions") else ()
-    manifest, distinct = SuiteManifest.of_facts(run.facts), mails.count()
-    is_whole = not run.selection and totals.total >= run.planned
-    proven = manifest.lower_bound(distinct.passed, distinct.total) if is_whole else None
-    decision = decide_gate(
-        totals,
+    decision = statistics.decide_gate(
         run.threshold,
         require_proof=run.require_proof,
         fail_fast=bool(run.facts.get("fail_fast")),
         planned=run.planned,
-        must_failed=statistics.must_failed,
         regressions=held,
-        manifest=manifest,
-        proven=proven,
     )
     # The run's own word counts: what its gate rested on may be kept no more, as in runs of earlier versions.
     gate = decision.gate if run.outcome is None or interrupted else cast("GateOutcome", run.outcome)
@@ -102,11 +89,11 @@ def suite_report(
         threshold=threshold_text(run.threshold),
         notes=[
             *statistics.repetition_notes(),
-            *([] if interrupted else [statistics.conclusion(manifest, distinct if is_whole else None)]),
+            *([] if interrupted else [statistics.conclusion(run.planned)]),
         ],
         facts=[(name, value) for name, value in facts if value],
         causes=causes.counts(),
-        groups=groups.rows(),
+        groups=statistics.groups.rows(),
         history=history,
         commit=_commit(run),
         ran_by=str(run.facts.get("by", "")),
@@ -126,13 +113,13 @@ def suite_report(
                 "passed": totals.passed,
                 "failed": totals.failed,
                 "invalid": totals.invalid,
-                "needs_review": needing_review,
-                "distinct": distinct.total if run.mails is None else run.mails,
+                "needs_review": statistics.needing_review,
+                "distinct": statistics.mails.count().total if run.mails is None else run.mails,
                 "harmful": statistics.selectivity.harmful,
             },
             "pass_rate": rounded_percentage(totals.passed, totals.total, run.threshold),
             "threshold": float(threshold_text(run.threshold)),
-            "lower_bound_95": proven,
+            "lower_bound_95": statistics.proven(run.planned),
             "suite_kind": manifest.kind,
             "gate": "failed" if interrupted or totals.total < run.planned else gate,
             "interrupted": interrupted,
@@ -160,12 +147,9 @@ def _changes(comparison: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is not as it was in the baseline: files and settings by name, and how many replies."""
     files = [f"{each['kind']} {each['name']} ({each['change']})" for each in comparison.get("changed_contents", ())]
     settings = [each["name"].replace("_", " ") for each in comparison.get("changed_settings", ())]
-    changed = [*files, *settings]
-    more = f" and {len(changed) - _MAX_CHANGES} more" if len(changed) > _MAX_CHANGES else ""
-    yield "Changed since", f"{', '.join(changed[:_MAX_CHANGES])}{more}"
+    yield "Changed since", and_more([*files, *settings], _MAX_CHANGES)
     replies = [each["name"] for each in comparison.get("changed_replies", ())]
-    more = f" and {len(replies) - _MAX_CHANGES} more" if len(replies) > _MAX_CHANGES else ""
-    yield "Other replies", f"{len(replies)}: {', '.join(replies[:_MAX_CHANGES])}{more}" if replies else ""
+    yield "Other replies", f"{len(replies)}: {and_more(replies, _MAX_CHANGES)}" if replies else ""
 
 
 def _json_case(case: Case) -> dict[str, Any]:

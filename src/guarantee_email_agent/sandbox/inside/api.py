@@ -11,12 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from .api_request import ApiRequest, Arguments, Reply, RequestError, Result, pack_reply, receive_reply, success
-from .bash import Bash
-from .code_runner import CodeRunner, NodeJs
-from .editor import Editor
-from .files import DOWNLOAD_BYTES, Files, form_fields
-from .interpreter_programs import JAVASCRIPT, PYTHON
-from .interpreters import Interpreters, Jupyter
+from .code_runner import CodeRunner
+from .editor import edit
+from .files import DOWNLOAD_BYTES, Files
 from .process_starter import ProcessStarter, kill_group
 from .search import OPERATIONS
 from .shell import Shell
@@ -24,24 +21,12 @@ from .shell import Shell
 VERSION: Final = "1.7.0"
 """The version of the API that this is modelled on."""
 _SEARCH_S: Final = 30.0
-_PYTHON_IDLE_S: Final = 1_800.0
-_NODE_IDLE_S: Final = 86_400.0
 _REPLY_BYTES: Final = 64 << 20
 
-# What AIO Sandbox has beyond this, by the beginning of its paths, with the reason why not.
-_NOT_OFFERED: Final = {
-    "/v1/file/watch/": "this sandbox watches no files. List the folder again",
-    "/v1/shell/terminal-url/": "this sandbox shows no terminal. Run commands with /v1/shell/exec",
-    "/v1/sandbox/hooks/": "this sandbox has no hooks. Run the command yourself",
-    "/v1/sandbox/packages/": "this sandbox lists no packages. Run `pip list` or `npm ls --global`",
-    "/v1/mcp/": "no MCP server runs in this sandbox",
-    "/v1/skills/": "this sandbox keeps no skills. Put files into it",
-    "/v1/proxy/": "this sandbox has no proxy",
-    "/v1/display/": "this sandbox has no display to record",
-    "/v1/util/": "this sandbox converts nothing. Run a program that does",
-    "/auth/": "this sandbox knows no tickets; its port is yours alone",
-    "/tickets/": "this sandbox knows no tickets; its port is yours alone",
-}
+_NOT_OFFERED: Final = (
+    "this sandbox does not offer that, but a shell, programs, files and a browser. "
+    "With --sandbox docker there is all of AIO Sandbox"
+)
 
 Handler = Callable[[Arguments], Awaitable[Reply]]
 
@@ -57,52 +42,20 @@ class Api:
         self._files = Files(config["home"])
         self.shell = Shell(self._starter, config["shell"], config["command_s"])
         self._browser: Any = None
-        python, javascript = (
-            Interpreters(self._starter, self._files, config[name], program, idle_s=idle_s, max_s=config["command_s"])
-            for name, program, idle_s in (("python", PYTHON, _PYTHON_IDLE_S), ("node", JAVASCRIPT, _NODE_IDLE_S))
-        )
-        code = CodeRunner(self._starter, self._files, {"python": python, "javascript": javascript})
-        bash = Bash(self._starter, self._files, config["shell"], config["command_s"])
-        jupyter, nodejs = Jupyter(python), NodeJs(self._starter, code, javascript)
+        interpreters = {"python": config["python"], "javascript": config["node"]}
+        code = CodeRunner(self._starter, self._files, interpreters, config["command_s"])
         self._routes: dict[tuple[str, str], Handler] = {
             ("GET", "/v1/sandbox"): self._describe_sandbox,
-            ("GET", "/v1/code/info"): code.list_languages,
             ("POST", "/v1/code/execute"): code.execute,
             ("POST", "/v1/shell/exec"): self.shell.execute,
             ("POST", "/v1/shell/view"): self.shell.view,
             ("POST", "/v1/shell/wait"): self.shell.wait,
             ("POST", "/v1/shell/write"): self.shell.write,
             ("POST", "/v1/shell/kill"): self.shell.kill,
-            ("POST", "/v1/shell/sessions/create"): self.shell.create,
-            ("POST", "/v1/shell/sessions/update"): self.shell.update,
-            ("GET", "/v1/shell/sessions"): self.shell.list_sessions,
-            ("GET", "/v1/shell/sessions/stats"): self.shell.statistics,
-            ("DELETE", "/v1/shell/sessions"): self.shell.close_all,
-            ("DELETE", "/v1/shell/sessions/{session_id}"): self.shell.close_one,
-            ("POST", "/v1/bash/exec"): bash.execute,
-            ("POST", "/v1/bash/output"): bash.output,
-            ("POST", "/v1/bash/write"): bash.write,
-            ("POST", "/v1/bash/kill"): bash.kill,
-            ("POST", "/v1/bash/sessions/create"): bash.create,
-            ("GET", "/v1/bash/sessions"): bash.list_sessions,
-            ("POST", "/v1/bash/sessions/{session_id}/close"): bash.close,
-            ("GET", "/v1/jupyter/info"): jupyter.info,
-            ("POST", "/v1/jupyter/execute"): jupyter.execute,
-            ("POST", "/v1/jupyter/sessions/create"): jupyter.create,
-            ("GET", "/v1/jupyter/sessions"): jupyter.list_sessions,
-            ("DELETE", "/v1/jupyter/sessions"): jupyter.delete_all,
-            ("DELETE", "/v1/jupyter/sessions/{session_id}"): jupyter.delete,
-            ("GET", "/v1/nodejs/info"): nodejs.info,
-            ("POST", "/v1/nodejs/execute"): nodejs.execute,
-            ("POST", "/v1/nodejs/sessions"): nodejs.create,
-            ("GET", "/v1/nodejs/sessions"): nodejs.list_sessions,
-            ("GET", "/v1/nodejs/sessions/{session_id}"): nodejs.show,
-            ("PATCH", "/v1/nodejs/sessions/{session_id}"): nodejs.update,
-            ("DELETE", "/v1/nodejs/sessions/{session_id}"): nodejs.delete,
             ("POST", "/v1/file/read"): _answers_with(self._files.read),
             ("POST", "/v1/file/write"): _answers_with(self._files.write),
             ("POST", "/v1/file/replace"): _answers_with(self._files.replace),
-            ("POST", "/v1/file/str_replace_editor"): _answers_with(Editor(self._files).edit),
+            ("POST", "/v1/file/str_replace_editor"): _answers_with(lambda arguments: edit(self._files, arguments)),
             ("GET", "/v1/file/download"): self._download,
             **{("POST", path): self._in_child(operation) for path, operation in OPERATIONS.items()},
         }
@@ -123,26 +76,15 @@ class Api:
 
     async def _route(self, request: ApiRequest) -> Reply:
         path = request.path.rstrip("/")
-        if (request.method, path) == ("POST", "/v1/file/upload"):
-            if "path" in request.query:
-                return success(*self._files.upload_entry(request.query, request.body))
-            return success(*self._files.upload(form_fields(request.content_type, request.body)))
-        if path.startswith(("/v1/browser", "/json/")):
+        if (request.method, path) == ("POST", "/v1/file/upload") and "path" in request.query:
+            return success(*self._files.upload_entry(request.query, request.body))
+        if path.startswith("/v1/browser"):
             return await self._browse(request)
         if (handler := self._routes.get((request.method, path))) is not None:
             return await handler(request.arguments())
-        taken = []
-        for (method, template), handler in self._routes.items():
-            if (values := _match(template, path)) is not None:
-                if method == request.method:
-                    return await handler(request.arguments().updated(values))
-                taken.append(method)
-        if taken:
+        if taken := [method for method, known in self._routes if known == path]:
             raise RequestError(405, f"{request.path} does not take {request.method}, but {', '.join(taken)}")
-        for prefix, reason in _NOT_OFFERED.items():
-            if f"{path}/".startswith(prefix):
-                raise RequestError(501, f"{request.path}: {reason}")
-        raise RequestError(404, f"{request.path}: this sandbox does not offer that")
+        raise RequestError(501 if path.startswith("/v1/") else 404, f"{request.path}: {_NOT_OFFERED}")
 
     def _in_child(self, operation: Callable[[Files, Arguments], Result]) -> Handler:
         """Do what an agent can make endless in a process of its own, with a deadline."""
@@ -173,8 +115,7 @@ class Api:
         if self._browser is None:
             from .browser_driver import BrowserProcess, BrowserSettings  # most sandboxes need none
 
-            settings = BrowserSettings(relay=self._config["relay"], **self._config["browser"])
-            self._browser = BrowserProcess(self._starter, settings)
+            self._browser = BrowserProcess(self._starter, BrowserSettings(**self._config["browser"]))
         reply: Reply = await self._browser.reply(request)
         return reply
 
@@ -215,19 +156,3 @@ def _send_result(channel: socket.socket, operation: Callable[[], Result]) -> Non
     except RequestError as error:
         reply = error.reply()
     channel.sendall(pack_reply(0, reply.status, reply.kind, reply.content))
-
-
-def _match(template: str, path: str) -> dict[str, str] | None:
-    """The parts of the path that the template has a name in brackets for; None where they do not fit."""
-    from urllib.parse import unquote  # few requests come here
-
-    parts, names = path.split("/"), template.split("/")
-    if len(parts) != len(names):
-        return None
-    values = {}
-    for part, name in zip(parts, names, strict=True):
-        if name.startswith("{"):
-            values[name[1:-1]] = unquote(part)
-        elif part != name:
-            return None
-    return values

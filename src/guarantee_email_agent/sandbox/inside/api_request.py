@@ -92,9 +92,6 @@ class Arguments:
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = data
 
-    def updated(self, values: Mapping[str, Any]) -> Arguments:
-        return Arguments({**self._data, **values})
-
     def text(self, name: str) -> str:
         value = self.optional_text(name)
         if value is None:
@@ -137,12 +134,6 @@ class Arguments:
     def mapping(self, name: str) -> Arguments | None:
         value: dict[str, Any] | None = self._typed(name, dict, "must be an object")
         return None if value is None else Arguments(value)
-
-    def text_values(self, name: str) -> dict[str, str]:
-        """An object whose values are all text; those that are null are left out."""
-        values: dict[str, Any] = self._typed(name, dict, "must be an object") or {}
-        texts = Arguments({key: value for key, value in values.items() if value is not None})
-        return {_checked_text(name, key): texts.text(key) for key in values if values[key] is not None}
 
     def texts(self, name: str) -> list[str]:
         items = self._list(name, lambda item: isinstance(item, str), "must be a list of strings")

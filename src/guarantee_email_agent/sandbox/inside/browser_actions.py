@@ -30,22 +30,11 @@ def _timeout_s(arguments: Arguments) -> float | None:
 async def _info(_: Arguments, page: BrowserPage) -> dict[str, Any]:
     return {
         "user_agent": await page.evaluate("navigator.userAgent"),
-        "cdp_url": page.cdp_url,
+        "cdp_url": "",
         "vnc_url": "",
         "viewport": {"width": page.width, "height": page.height},
         "page_viewport": await page.evaluate("({width: innerWidth, height: innerHeight})"),
     }
-
-
-async def _version(_: Arguments, page: BrowserPage) -> Reply:
-    """What a program asks that was given the address of the API for that of the browser."""
-    version = {
-        "Browser": await page.evaluate("(navigator.userAgent.match(/\\S*Chrome\\S*/) || ['Chrome'])[0]"),
-        "Protocol-Version": "1.3",
-        "User-Agent": await page.evaluate("navigator.userAgent"),
-        "webSocketDebuggerUrl": page.cdp_url,
-    }
-    return Reply(200, 0, json.dumps(version).encode())
 
 
 async def _screenshot(arguments: Arguments, page: BrowserPage) -> Reply:
@@ -54,15 +43,6 @@ async def _screenshot(arguments: Arguments, page: BrowserPage) -> Reply:
     quality, full_page = arguments.optional_text("quality") or "", arguments.optional_text("full_page") or ""
     most = int(quality) if re.fullmatch(r"\d{1,3}", quality, re.ASCII) else None
     return Reply(200, number, await page.screenshot(kind, most, full_page=full_page.lower() == "true"))
-
-
-async def _config(arguments: Arguments, page: BrowserPage) -> dict[str, int]:
-    if (size := arguments.mapping("resolution")) is not None:
-        width, height = size.integer("width"), size.integer("height")
-        if width is None or height is None or not (100 <= width <= 4096 and 100 <= height <= 4096):
-            raise InvalidArgumentError("resolution", "must have a width and a height between 100 and 4096")
-        await page.resize(width, height)
-    return {"width": page.width, "height": page.height}
 
 
 async def _navigate(arguments: Arguments, page: BrowserPage) -> Reply:
@@ -167,18 +147,10 @@ async def _fill(arguments: Arguments, page: BrowserPage) -> None:
     await page.fill(arguments.optional_text("selector"), arguments.integer("index"), arguments.text("text"))
 
 
-async def _restart(_: Arguments, __: BrowserPage) -> None:
-    """The driver has done it."""
-
-
-RESTART: Final = ("POST", "/v1/browser/restart")
 ROUTES: Final[dict[tuple[str, str], Action]] = {
-    ("GET", "/json/version"): _version,
     ("GET", "/v1/browser/info"): _info,
     ("GET", "/v1/browser/screenshot"): _screenshot,
     ("POST", "/v1/browser/actions"): _action,
-    ("POST", "/v1/browser/config"): _config,
-    RESTART: _restart,
     ("POST", "/v1/browser/page/navigate"): _navigate,
     ("POST", "/v1/browser/page/back"): lambda _, page: page.go(-1),
     ("POST", "/v1/browser/page/forward"): lambda _, page: page.go(1),
@@ -199,4 +171,4 @@ ROUTES: Final[dict[tuple[str, str], Action]] = {
     ("GET", "/v1/browser/page/elements"): lambda _, page: page.elements(),
     ("GET", "/v1/browser/page/screenshot"): _screenshot,
 }
-"""What our tools and the clients that are known need; `cdp_url` of the information is the way to everything else."""
+"""What our tools and the clients that are known need."""

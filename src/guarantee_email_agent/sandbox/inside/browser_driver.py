@@ -1,4 +1,4 @@
-"""The process that drives the browser, over a pair of pipes, and lets programs outside at it."""
+"""The process that drives the browser, over a pair of pipes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,13 @@ from .api_request import (
     receive_request,
     success,
 )
-from .browser_actions import REQUEST_S, RESTART, ROUTES
+from .browser_actions import REQUEST_S, ROUTES
 from .browser_page import HEIGHT, WIDTH, BrowserPage
-from .devtools import GONE, DevTools, serve_client
+from .devtools import GONE, DevTools
 from .process_starter import ProcessStarter, kill_group, place_descriptors
 
 START_S: Final = 30.0
 _INNER_PORT: Final = 9222
-_MAX_CLIENTS: Final = 32
-_MAX_TARGET: Final = 1_000
 _MAX_DESCRIPTOR: Final = 4_096
 
 # Nothing but what the page asks for goes out, and nothing waits for a screen, a sound card or a person.
@@ -44,25 +42,18 @@ _OPTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class BrowserSettings:
-    """program: path of the browser, None where there is none. cdp_url: what programs outside connect to.
-
-    relay: descriptor of the socket over which their connections come. own_network: whether loopback is the sandbox's
-    own, so that programs inside may be let at the browser as well.
-    """
+    """program: path of the browser, None where there is none. own_network: whether loopback is the sandbox's own, so
+    that programs inside may be let at the browser as well."""
 
     program: str | None
-    cdp_url: str
-    relay: int
     own_network: bool
 
 
 def drive(channel: socket.socket, settings: BrowserSettings, starter: ProcessStarter) -> None:
     """In a process of its own: answer the requests that come over `channel` until it is closed."""
     # What the first process has open is none of the browser's business.
-    below = 2
-    for kept in sorted((channel.fileno(), settings.relay, _MAX_DESCRIPTOR)):
-        os.closerange(below + 1, kept)
-        below = kept
+    os.closerange(3, channel.fileno())
+    os.closerange(channel.fileno() + 1, _MAX_DESCRIPTOR)
     asyncio.run(_BrowserDriver(channel, settings, starter).run())
 
 
@@ -71,17 +62,12 @@ class _BrowserDriver:
         self._channel = channel
         self._settings = settings
         self._starter = starter
-        self._starting = asyncio.Lock()
         self._devtools: DevTools | None = None
         self._page: BrowserPage | None = None
         self._pid = 0
-        self._relay = socket.socket(fileno=settings.relay)
-        self._clients: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         reader, writer = await asyncio.open_unix_connection(sock=self._channel)
-        self._relay.setblocking(False)
-        asyncio.get_running_loop().add_reader(self._relay, self._accept_client)
         try:
             while True:
                 number, request = await receive_request(reader)
@@ -94,9 +80,7 @@ class _BrowserDriver:
     async def _reply(self, request: ApiRequest) -> Reply:
         try:
             action, arguments = ROUTES[request.method, request.path.rstrip("/")], request.arguments()
-            if action is ROUTES[RESTART]:
-                self._stop()
-            _, page = await self._ensure_started()
+            page = await self._ensure_started()
             async with asyncio.timeout(REQUEST_S):
                 await page.select_newest()
                 result = await action(arguments, page)
@@ -117,15 +101,15 @@ class _BrowserDriver:
             await self._page.abandon_if_stuck()
         return error.reply()
 
-    async def _ensure_started(self) -> tuple[DevTools, BrowserPage]:
-        async with self._starting, asyncio.timeout(START_S):
-            if self._page is None or self._devtools is None:
+    async def _ensure_started(self) -> BrowserPage:
+        async with asyncio.timeout(START_S):
+            if self._page is None:
                 self._stop()  # one that did not get ready in time
                 self._devtools = await self._start()
-                page = BrowserPage(self._devtools, self._settings.cdp_url)
+                page = BrowserPage(self._devtools)
                 await page.start()
                 self._page = page
-        return self._devtools, self._page
+        return self._page
 
     async def _start(self) -> DevTools:
         to_browser, from_us = os.pipe()
@@ -152,44 +136,12 @@ class _BrowserDriver:
         return await DevTools.connect(from_browser, from_us)
 
     def _stop(self) -> None:
-        for client in self._clients:
-            client.cancel()
         if self._devtools is not None:
             self._devtools.close()
             with suppress(ProcessLookupError, ChildProcessError):
                 os.kill(self._pid, signal.SIGKILL)
                 os.waitpid(self._pid, 0)
         self._devtools = self._page = None
-
-    def _accept_client(self) -> None:
-        try:
-            target, descriptors, _, _ = socket.recv_fds(self._relay, _MAX_TARGET, 1)
-        except OSError:
-            return
-        if not target:
-            asyncio.get_running_loop().remove_reader(self._relay)
-        for descriptor in descriptors:
-            connection = socket.socket(fileno=descriptor)
-            if len(self._clients) >= _MAX_CLIENTS:
-                connection.close()
-                continue
-            client = asyncio.create_task(self._serve_client(target.decode("utf-8", "replace"), connection))
-            self._clients.add(client)
-            client.add_done_callback(self._clients.discard)
-
-    async def _serve_client(self, target: str, connection: socket.socket) -> None:
-        try:
-            devtools, page = await self._ensure_started()
-        except (RequestError, OSError, TimeoutError):
-            connection.close()
-            return
-        page.clients += 1
-        try:
-            await serve_client(devtools, target, connection)
-        finally:
-            page.clients -= 1
-            if not page.clients:
-                page.accept_dialog()  # which it may have left open
 
 
 _MAX_REPLY: Final = 64 << 20
@@ -207,7 +159,7 @@ class BrowserProcess:
 
     async def reply(self, request: ApiRequest) -> Reply:
         if (request.method, request.path.rstrip("/")) not in ROUTES:
-            remedy = "Connect to the browser itself, at the cdp_url of GET /v1/browser/info"
+            remedy = f"A program inside may connect to the browser itself, at port {_INNER_PORT}"
             raise RequestError(501, f"{request.path}: this sandbox does not offer that. {remedy}")
         if self._settings.program is None:
             remedy = "Install Chromium (Debian: apt-get install chromium), or use --sandbox docker"

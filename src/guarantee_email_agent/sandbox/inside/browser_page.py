@@ -116,17 +116,14 @@ class BrowserPage:
     Everything raises RequestError with what the browser or the page says, and with status 408 where it takes too long.
     """
 
-    def __init__(self, devtools: DevTools, cdp_url: str) -> None:
+    def __init__(self, devtools: DevTools) -> None:
         self._devtools = devtools
-        self.cdp_url = cdp_url
         self._target = ""
         self._session = ""
         self._opened: list[str] = []
         self._abandoned: set[str] = set()
         self._seen: set[str] = set()
         self._news = asyncio.Event()
-        self.clients = 0
-        """Programs outside that speak to the browser as well, and close dialogs themselves."""
         self.width, self.height = WIDTH, HEIGHT
         self.mouse = (0.0, 0.0)
         self._held = 0
@@ -172,12 +169,6 @@ class BrowserPage:
         with suppress(RequestError):
             self._devtools.send(close, lambda _: None)
 
-    def accept_dialog(self) -> None:
-        """Nobody is there to close it, and the page waits until somebody does."""
-        dialog = {"method": "Page.handleJavaScriptDialog", "params": {"accept": True}, "sessionId": self._session}
-        with suppress(RequestError):
-            self._devtools.send(dialog, lambda _: None)
-
     def _note_target(self, event: dict[str, Any]) -> None:
         method, parameters = event.get("method"), event.get("params", {})
         information = parameters.get("targetInfo", {})
@@ -191,8 +182,10 @@ class BrowserPage:
             return
         if event.get("method") == "Page.javascriptDialogOpening":
             self._dialogs += 1
-            if not self.clients:
-                self.accept_dialog()
+            # Nobody is there to close it, and the page waits until somebody does.
+            accept = {"method": "Page.handleJavaScriptDialog", "params": {"accept": True}, "sessionId": self._session}
+            with suppress(RequestError):
+                self._devtools.send(accept, lambda _: None)
         self._seen.add(str(event.get("method")))
         self._news.set()
 

@@ -1,4 +1,4 @@
-"""The editor of the API: view, create, replace, insert, undo. Its messages are written for a language model."""
+"""The editor of the API: view, create, replace, insert. Its messages are written for a language model."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from .api_request import Arguments, InvalidArgumentError, RequestError, Result, 
 from .files import Files, walk
 from .running_command import shorten
 
-_UNDO_STEPS: Final = 10
-_UNDO_BYTES: Final = 16 << 20
 _CONTEXT_LINES: Final = 4
 _MAX_LISTED: Final = 1_000
 
@@ -18,104 +16,74 @@ _Edit = tuple[str, str | None, str | None]
 """Output, content before, content now."""
 
 
-class Editor:
-    """Edits text files and remembers what they held before."""
+def edit(files: Files, arguments: Arguments) -> Result:
+    command, path = arguments.text("command"), files.resolve(arguments.path("path"))
+    actions = {"view": _view, "create": _create, "str_replace": _replace, "insert": _insert}
+    action = choose("command", command, actions)
+    existed = os.path.lexists(path)
+    output, old, new = action(files, path, arguments)
+    result = {"output": output, "error": None, "path": path, "prev_exist": existed}
+    return result | {"old_content": old, "new_content": new}, f"{command} done"
 
-    def __init__(self, files: Files) -> None:
-        self._files = files
-        self._history: list[tuple[str, str | None]] = []
-        self._kept_characters = 0
 
-    def edit(self, arguments: Arguments) -> Result:
-        command, path = arguments.text("command"), self._files.resolve(arguments.path("path"))
-        actions = {
-            "view": self._view,
-            "create": self._create,
-            "str_replace": self._replace,
-            "insert": self._insert,
-            "undo_edit": self._undo,
-        }
-        action = choose("command", command, actions)
-        existed = os.path.lexists(path)
-        output, old, new = action(path, arguments)
-        result = {"output": output, "error": None, "path": path, "prev_exist": existed}
-        return result | {"old_content": old, "new_content": new}, f"{command} done"
+def _view(files: Files, path: str, arguments: Arguments) -> _Edit:
+    if os.path.isdir(path):
+        names = [f"{path}/"]
+        for entry in walk(path, 2):
+            if not entry.name.startswith("."):
+                names.append(f"{entry.path}{'/' if entry.is_dir(follow_symlinks=False) else ''}")
+            if len(names) > _MAX_LISTED:
+                names.append("…")
+                break
+        return "\n".join(names), None, None
+    lines = files.load_text(path).split("\n")
+    first, last = 1, len(lines)
+    if view_range := arguments.integers("view_range"):
+        if len(view_range) != 2:
+            problem = "must be two line numbers, such as [11, 20]; -1 is the last line"
+            raise InvalidArgumentError("view_range", problem)
+        first, last = view_range[0], len(lines) if view_range[1] == -1 else view_range[1]
+        if not 1 <= first <= len(lines) or last < first:
+            problem = f"must lie between 1 and {len(lines)}, the first line before the last"
+            raise InvalidArgumentError("view_range", problem)
+    return shorten(_numbered(lines[first - 1 : last], first)), None, None
 
-    def _view(self, path: str, arguments: Arguments) -> _Edit:
-        if os.path.isdir(path):
-            names = [f"{path}/"]
-            for entry in walk(path, 2):
-                if not entry.name.startswith("."):
-                    names.append(f"{entry.path}{'/' if entry.is_dir(follow_symlinks=False) else ''}")
-                if len(names) > _MAX_LISTED:
-                    names.append("…")
-                    break
-            return "\n".join(names), None, None
-        lines = self._files.load_text(path).split("\n")
-        first, last = 1, len(lines)
-        if view_range := arguments.integers("view_range"):
-            if len(view_range) != 2:
-                problem = "must be two line numbers, such as [11, 20]; -1 is the last line"
-                raise InvalidArgumentError("view_range", problem)
-            first, last = view_range[0], len(lines) if view_range[1] == -1 else view_range[1]
-            if not 1 <= first <= len(lines) or last < first:
-                problem = f"must lie between 1 and {len(lines)}, the first line before the last"
-                raise InvalidArgumentError("view_range", problem)
-        return shorten(_numbered(lines[first - 1 : last], first)), None, None
 
-    def _create(self, path: str, arguments: Arguments) -> _Edit:
-        text = arguments.text("file_text")
-        old = self._files.load_text(path) if os.path.isfile(path) else None
-        self._store(path, old, text)
-        return f"File created: {path}", old, text
+def _create(files: Files, path: str, arguments: Arguments) -> _Edit:
+    text = arguments.text("file_text")
+    old = files.load_text(path) if os.path.isfile(path) else None
+    files.store(path, encode(text))
+    return f"File created: {path}", old, text
 
-    def _replace(self, path: str, arguments: Arguments) -> _Edit:
-        old, new = arguments.text("old_str"), arguments.optional_text("new_str") or ""
-        mode, text = arguments.optional_text("replace_mode"), self._files.load_text(path)
-        count = text.count(old) if old else 0
-        if count == 0:
-            raise RequestError(400, f"{path}: old_str does not occur in it as it stands. Nothing was changed")
-        if mode is None and count > 1:
-            problem = f"old_str occurs {count} times. Give more of the text around it, or a replace_mode"
-            raise RequestError(400, f"{path}: {problem}")
-        if mode == "ALL":
-            at, changed = text.index(old), text.replace(old, new)
-        elif mode in (None, "FIRST", "LAST"):
-            at = text.rindex(old) if mode == "LAST" else text.index(old)
-            changed = f"{text[:at]}{new}{text[at + len(old) :]}"
-        else:
-            raise InvalidArgumentError("replace_mode", "must be ALL, FIRST or LAST")
-        self._store(path, text, changed)
-        return f"File edited: {path}\n{_excerpt(changed, text.count(chr(10), 0, at), new)}", text, changed
 
-    def _insert(self, path: str, arguments: Arguments) -> _Edit:
-        new, line, text = arguments.text("new_str"), arguments.integer("insert_line"), self._files.load_text(path)
-        lines = text.split("\n")
-        if line is None or not 0 <= line <= len(lines):
-            raise InvalidArgumentError("insert_line", f"must lie between 0 and {len(lines)}")
-        changed = "\n".join([*lines[:line], *new.split("\n"), *lines[line:]])
-        self._store(path, text, changed)
-        return f"File edited: {path}\n{_excerpt(changed, line, new)}", text, changed
+def _replace(files: Files, path: str, arguments: Arguments) -> _Edit:
+    old, new = arguments.text("old_str"), arguments.optional_text("new_str") or ""
+    mode, text = arguments.optional_text("replace_mode"), files.load_text(path)
+    count = text.count(old) if old else 0
+    if count == 0:
+        raise RequestError(400, f"{path}: old_str does not occur in it as it stands. Nothing was changed")
+    if mode is None and count > 1:
+        problem = f"old_str occurs {count} times. Give more of the text around it, or a replace_mode"
+        raise RequestError(400, f"{path}: {problem}")
+    if mode == "ALL":
+        at, changed = text.index(old), text.replace(old, new)
+    elif mode in (None, "FIRST", "LAST"):
+        at = text.rindex(old) if mode == "LAST" else text.index(old)
+        changed = f"{text[:at]}{new}{text[at + len(old) :]}"
+    else:
+        raise InvalidArgumentError("replace_mode", "must be ALL, FIRST or LAST")
+    files.store(path, encode(changed))
+    return f"File edited: {path}\n{_excerpt(changed, text.count(chr(10), 0, at), new)}", text, changed
 
-    def _undo(self, path: str, _: Arguments) -> _Edit:
-        position = next((at for at in reversed(range(len(self._history))) if self._history[at][0] == path), None)
-        if position is None:
-            raise RequestError(400, f"{path}: there is no edit to take back")
-        before = self._history.pop(position)[1]
-        self._kept_characters -= len(before or "")
-        current = self._files.load_text(path)
-        if before is None:
-            os.unlink(path)
-            return f"File removed again: {path}", current, None
-        self._files.store(path, before.encode())
-        return f"Last edit taken back: {path}", current, before
 
-    def _store(self, path: str, old: str | None, new: str) -> None:
-        self._files.store(path, encode(new))
-        self._history.append((path, old))
-        self._kept_characters += len(old or "")
-        while self._kept_characters > _UNDO_BYTES or sum(kept == path for kept, _ in self._history) > _UNDO_STEPS:
-            self._kept_characters -= len(self._history.pop(0)[1] or "")
+def _insert(files: Files, path: str, arguments: Arguments) -> _Edit:
+    new, line, text = arguments.text("new_str"), arguments.integer("insert_line"), files.load_text(path)
+    lines = text.split("\n")
+    if line is None or not 0 <= line <= len(lines):
+        raise InvalidArgumentError("insert_line", f"must lie between 0 and {len(lines)}")
+    changed = "\n".join([*lines[:line], *new.split("\n"), *lines[line:]])
+    files.store(path, encode(changed))
+    return f"File edited: {path}\n{_excerpt(changed, line, new)}", text, changed
 
 
 def _numbered(lines: list[str], first: int) -> str:

@@ -110,18 +110,6 @@ class Files:
         message = f"Replaced {count} times" if count else "old_str does not occur in the file"
         return {"file": path, "replaced_count": count}, message
 
-    def upload(self, fields: dict[str, tuple[str, bytes]]) -> Result:
-        """fields: those of the form by name: (file name, content)."""
-        if "file" not in fields:
-            raise InvalidArgumentError("file", "is missing")
-        name, content = fields["file"]
-        given = fields["path"][1].decode("utf-8", "replace") if "path" in fields else ""
-        path = self.resolve(given or os.path.join("/tmp", os.path.basename(name) or "upload"))  # noqa: S108 - inside
-        if os.path.isdir(path):
-            path = os.path.join(path, os.path.basename(name) or "upload")
-        self.store(path, content)
-        return _uploaded(path, content)
-
     def upload_entry(self, query: dict[str, str], content: bytes) -> Result:
         """One entry of a folder that is copied in: a file with its mode, a link (`link`) or a folder (`folder`).
 
@@ -139,36 +127,7 @@ class Files:
             raise InvalidArgumentError("query", str(error)) from None
         except OSError as error:
             raise file_error(error, path) from None
-        return _uploaded(path, content)
-
-
-def _uploaded(path: str, content: bytes) -> Result:
-    return {"file_path": path, "file_size": len(content), "success": True}, "File uploaded"
-
-
-def form_fields(content_type: str, body: bytes) -> dict[str, tuple[str, bytes]]:
-    """The fields of a `multipart/form-data` body (RFC 7578) by name: (file name, content). Raises RequestError."""
-    boundary = content_type.partition("boundary=")[2].split(";")[0].strip().strip('"')
-    if not content_type.startswith("multipart/form-data") or not boundary:
-        raise InvalidArgumentError("body", "must be multipart/form-data")
-    fields = {}
-    for part in (b"\r\n" + body).split(b"\r\n--" + boundary.encode("latin-1", "replace"))[1:-1]:
-        head, found, content = part.partition(b"\r\n\r\n")
-        if not found:
-            raise InvalidArgumentError("body", "has a part without a header")
-        names = _parse_disposition(head.decode("utf-8", "replace"))
-        if "name" in names:
-            fields[names["name"]] = (names.get("filename", ""), content)
-    return fields
-
-
-def _parse_disposition(head: str) -> dict[str, str]:
-    for line in head.split("\r\n"):
-        key, _, value = line.partition(":")
-        if key.strip().lower() == "content-disposition":
-            pairs = (piece.strip().partition("=") for piece in value.split(";")[1:])
-            return {name.strip().lower(): text.strip().strip('"') for name, _, text in pairs}
-    return {}
+        return {"file_path": path, "file_size": len(content), "success": True}, "File uploaded"
 
 
 @contextmanager

@@ -40,7 +40,6 @@ async def _serve(channel: int, config: Mapping[str, Any]) -> None:
         over.set()
 
     os.set_blocking(2, False)  # it is read at the end only
-    os.set_inheritable(config["relay"], False)
     api = Api(config)
     tasks = [asyncio.create_task(_answer_requests(channel, api))]
     if (lifeline := config["lifeline"]) is not None:

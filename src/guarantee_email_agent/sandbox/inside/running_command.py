@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from .process_starter import ProcessStarter
+from .process_starter import ProcessStarter, kill_group
 
 KEPT_BYTES: Final = 1 << 20
 """Of what a command prints, this much of the beginning and as much of the end is kept."""
@@ -27,11 +26,6 @@ class CapturedOutput:
         self._end = bytearray()
         self.total = 0
 
-    def clear(self) -> None:
-        self._start.clear()
-        self._end.clear()
-        self.total = 0
-
     def add(self, chunk: bytes) -> None:
         self.total += len(chunk)
         room = KEPT_BYTES - len(self._start)
@@ -47,13 +41,6 @@ class CapturedOutput:
         """All of it; None where something was left out."""
         data = bytes(self._start + self._end)
         return data if len(data) == self.total else None
-
-    def text_from(self, offset: int) -> str:
-        """What came after so many bytes, as far as it was kept."""
-        kept = bytes(self._end[-KEPT_BYTES:])
-        lost = self.total - len(self._start) - len(kept)
-        place = max(offset - len(self._start) - lost, 0)
-        return _decoded(bytes(self._start[max(offset, 0) :]) + kept[place:])
 
     def text(self, *, shortened: bool = True) -> str:
         """Without line ends at the end, as a terminal's content has none."""
@@ -170,25 +157,11 @@ class RunningCommand:
         self._loop.add_writer(self._input, self._send)
         return True
 
-    def read_available(self) -> None:
-        """Take in what it printed until now. Others that hold its pipes may go on printing."""
-        for descriptor, output in tuple(self._pipes.items()):
-            for _ in range(_DRAIN_READS):
-                before = output.total
-                self._read(descriptor)
-                if output.total == before:
-                    break
-
-    def send_signal(self, number: signal.Signals) -> None:
-        """To it and what it started in the foreground."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
-
     def kill(self, reason: str) -> None:
         """End it with all that it started in the foreground."""
         if self.running:
             self.killed_for = self.killed_for or reason
-        self.send_signal(signal.SIGKILL)
+        kill_group(self.pid)
 
     def close(self) -> None:
         """Kill it and forget its output."""
@@ -223,7 +196,13 @@ class RunningCommand:
     def _handle_exit(self, status: int) -> None:
         code = os.waitstatus_to_exitcode(status)
         self.exit_code = code if code >= 0 else 128 - code  # as a shell counts
-        self.read_available()
+        # What it printed until now; others that hold its pipes may go on printing.
+        for descriptor, output in tuple(self._pipes.items()):
+            for _ in range(_DRAIN_READS):
+                before = output.total
+                self._read(descriptor)
+                if output.total == before:
+                    break
         self._close_input()
         if self._on_exit is not None:
             self._on_exit()

@@ -15,7 +15,6 @@ from .api_request import Arguments, InvalidArgumentError, RequestError, Result, 
 from .files import Files, file_error, walk
 
 MAX_RESULTS: Final = 10_000
-_SIZES: Final = {"K": 10, "M": 20, "G": 30}
 
 Operation = Callable[[Files, Arguments], Result]
 
@@ -31,11 +30,11 @@ def list_path(files: Files, arguments: Arguments) -> Result:
         folder = entry.is_dir(follow_symlinks=False)
         if endings and (folder or not entry.name.endswith(tuple(endings))):
             continue
-        size, permissions = arguments.flag("include_size", default=True), arguments.flag("include_permissions")
-        found.append(_describe(entry, size=size, permissions=permissions))
+        found.append(_describe(entry))
         if len(found) >= MAX_RESULTS:
             break
-    _sort(found, arguments)
+    key = choose("sort_by", arguments.optional_text("sort_by") or "path", _ORDERS)
+    found.sort(key=key, reverse=arguments.flag("sort_desc"))
     folders = sum(item["is_directory"] for item in found)
     counts = {"total_count": len(found), "directory_count": folders, "file_count": len(found) - folders}
     return {"path": path, "files": found, **counts}, f"{len(found)} entries"
@@ -44,29 +43,9 @@ def list_path(files: Files, arguments: Arguments) -> Result:
 def find(files: Files, arguments: Arguments) -> Result:
     """A pattern without a slash fits names anywhere below the folder, one with a slash fits paths below it."""
     path, pattern = _folder(files, arguments), arguments.text("glob")
-    fits = _path_pattern(pattern) if "/" in pattern else _name_pattern(pattern)
+    fits = _path_pattern(pattern if "/" in pattern else f"**/{pattern}")
     found = [entry.path for entry, relative in _walk(path) if fits(relative)][:MAX_RESULTS]
     return {"path": path, "files": found}, f"{len(found)} files found"
-
-
-def glob(files: Files, arguments: Arguments) -> Result:
-    path, pattern = _folder(files, arguments), arguments.text("pattern")
-    fits = _path_pattern(pattern)
-    excluded = [_name_pattern(text) for text in arguments.texts("exclude")]
-    only_files, hidden = arguments.flag("files_only", default=True), arguments.flag("include_hidden")
-    found = []
-    for entry, relative in _walk(path):
-        if not fits(relative) or (not hidden and _is_hidden(relative)) or any(skip(relative) for skip in excluded):
-            continue
-        if not (only_files and entry.is_dir(follow_symlinks=False)):
-            found.append(_describe(entry, size=True, permissions=False))
-    _sort(found, arguments)
-    limit = min(arguments.integer("max_results") or MAX_RESULTS, MAX_RESULTS)
-    listed = found[:limit]
-    if not arguments.flag("include_metadata"):
-        listed = [{key: item[key] for key in ("path", "name", "is_directory")} for item in listed]
-    result = {"path": path, "pattern": pattern, "files": listed, "total_count": len(found)}
-    return result | {"truncated": len(found) > limit}, f"{len(found)} matches"
 
 
 def search(files: Files, arguments: Arguments) -> Result:
@@ -78,39 +57,10 @@ def search(files: Files, arguments: Arguments) -> Result:
     return result, f"{len(matches)} matches"
 
 
-def grep(files: Files, arguments: Arguments) -> Result:
-    path, given = files.resolve(arguments.path("path")), arguments.text("pattern")
-    flags = re.IGNORECASE if arguments.flag("case_insensitive") else 0
-    pattern = _compile("pattern", re.escape(given) if arguments.flag("fixed_strings") else given, flags)
-    before, after = max(arguments.integer("context_before") or 0, 0), max(arguments.integer("context_after") or 0, 0)
-    skip, limit = max(arguments.integer("offset") or 0, 0), min(arguments.integer("max_results") or 1_000, MAX_RESULTS)
-    matches: list[dict[str, Any]] = []
-    seen = searched = matched = 0
-    for name in _searched_files(path, arguments):
-        try:
-            lines = files.load(name).decode("utf-8").splitlines()
-        except (RequestError, UnicodeDecodeError):
-            continue
-        searched += 1
-        hits = [number for number, line in enumerate(lines) if pattern.search(line)]
-        matched += bool(hits)
-        for number in hits:
-            seen += 1
-            if seen > skip and len(matches) < limit:
-                above, below = lines[max(number - before, 0) : number], lines[number + 1 : number + 1 + after]
-                context = {"context_before": above, "context_after": below}
-                matches.append({"file": name, "line_number": number + 1, "line_content": lines[number], **context})
-    counts = {"match_count": seen, "files_searched": searched, "files_matched": matched}
-    result = {"path": path, "pattern": given, "matches": matches, **counts, "truncated": seen > skip + len(matches)}
-    return result, f"{seen} matches in {matched} files"
-
-
 OPERATIONS: Final[dict[str, Operation]] = {
     "/v1/file/list": list_path,
     "/v1/file/find": find,
-    "/v1/file/glob": glob,
     "/v1/file/search": search,
-    "/v1/file/grep": grep,
 }
 
 
@@ -133,42 +83,11 @@ def _walk(top: str, depth: int | None = None) -> Iterator[tuple[os.DirEntry[str]
         raise file_error(error, top) from None
 
 
-def _searched_files(path: str, arguments: Arguments) -> Iterator[str]:
-    if not os.path.isdir(path):
-        yield path
-        return
-    included = [_name_pattern(text) for text in arguments.texts("include")]
-    if (ending := arguments.optional_text("type")) is not None:
-        included.append(_name_pattern(f"*.{ending}"))
-    excluded = [_name_pattern(text) for text in arguments.texts("exclude")]
-    largest = _parse_size(arguments.optional_text("max_file_size"))
-    for entry, relative in _walk(path, None if arguments.flag("recursive", default=True) else 1):
-        if not entry.is_file(follow_symlinks=False) or any(skip(relative) for skip in excluded):
-            continue
-        if (not included or any(fits(relative) for fits in included)) and entry.stat().st_size <= largest:
-            yield entry.path
-
-
-def _parse_size(text: str | None) -> int:
-    if text is None:
-        return 10 << 20
-    match = re.fullmatch(r"(\d{1,12})([KMG]?)B?", text.strip().upper())
-    if match is None:
-        raise InvalidArgumentError("max_file_size", "must be a size such as 500K or 1M")
-    return int(match[1]) << _SIZES.get(match[2], 0)
-
-
-def _compile(argument: str, pattern: str, flags: int = 0) -> re.Pattern[str]:
+def _compile(argument: str, pattern: str) -> re.Pattern[str]:
     try:
-        return re.compile(pattern, flags)
+        return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise InvalidArgumentError(argument, f"is no regular expression: {error}") from None
-
-
-def _name_pattern(pattern: str) -> Callable[[str], bool]:
-    """Whether any part of a path has such a name."""
-    fits = _compile("glob", fnmatch.translate(pattern)).match
-    return lambda path: fits(path) is not None or any(fits(part) is not None for part in path.split("/"))
 
 
 def _path_pattern(pattern: str) -> Callable[[str], bool]:
@@ -191,14 +110,18 @@ def _is_hidden(relative: str) -> bool:
     return any(part.startswith(".") for part in relative.split("/"))
 
 
-def _describe(entry: os.DirEntry[str], *, size: bool, permissions: bool) -> dict[str, Any]:
+def _describe(entry: os.DirEntry[str]) -> dict[str, Any]:
     details = entry.stat(follow_symlinks=False)
     folder = stat.S_ISDIR(details.st_mode)
-    modified = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(details.st_mtime))
-    description = {"name": entry.name, "path": entry.path, "is_directory": folder, "modified_time": modified}
-    description["extension"] = os.path.splitext(entry.name)[1] or None
-    description["size"] = details.st_size if size and not folder else None
-    return description | ({"permissions": stat.filemode(details.st_mode)} if permissions else {})
+    return {
+        "name": entry.name,
+        "path": entry.path,
+        "is_directory": folder,
+        "modified_time": time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(details.st_mtime)),
+        "extension": os.path.splitext(entry.name)[1] or None,
+        "size": None if folder else details.st_size,
+        "permissions": stat.filemode(details.st_mode),
+    }
 
 
 _ORDERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
@@ -208,8 +131,3 @@ _ORDERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
     "modified": lambda item: item["modified_time"],
     "type": lambda item: (not item["is_directory"], item["extension"] or "", item["name"]),
 }
-
-
-def _sort(found: list[dict[str, Any]], arguments: Arguments) -> None:
-    key = choose("sort_by", arguments.optional_text("sort_by") or "path", _ORDERS)
-    found.sort(key=key, reverse=arguments.flag("sort_desc"))

@@ -3,48 +3,42 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
-import shlex
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from .api_request import Arguments, InvalidArgumentError, Reply, RequestError, encode, success
 from .process_starter import ProcessStarter
 from .running_command import CapturedOutput, RunningCommand
-from .sessions import Sessions
 
 _SILENCE_S: Final = 120
-MAX_SESSIONS: Final = 64
+_MAX_SESSIONS: Final = 64
 _WAIT_S: Final = 30.0
-_MAX_RECORDS: Final = 20
 _STATE_BYTES: Final = 1 << 20
 _DEFAULT_PIPE_BYTES: Final = 1 << 16
-_ACTIVE_S: Final = 300
 _KILL_S: Final = 5.0
 
 # Descriptor 3 brings what the session knows, 4 takes it back; `exit` inside the command keeps it too.
 _SCRIPT: Final = (
-    'trap \'{ unset -v $2; printf "%s\\0" "$PWD"; declare -p; declare -f; } >&4 2>/dev/null\' EXIT; '
+    'trap \'{ printf "%s\\0" "$PWD"; declare -p; declare -f; } >&4 2>/dev/null\' EXIT; '
     '. /dev/fd/3 >/dev/null 2>&1; exec 3<&-; eval "$1" 4>&-'
 )
 
 
-class ShellSession:
-    """What is known of a session. created, used: seconds since 1970."""
+class _Session:
+    """What is known of a session, and its latest command. used: by a clock that only goes on."""
 
-    def __init__(self, name: str, folder: str, silence_s: float) -> None:
+    def __init__(self, name: str, folder: str) -> None:
         self.name = name
         self.folder = folder
-        self.created = self.used = time.time()
-        self.silence_s = silence_s
-        self.text: str | None = None
+        self.used = time.monotonic()
+        self.text = ""
         self.command: RunningCommand | None = None
         self.output = CapturedOutput()
         self.state = b""
         self.status = "completed"
-        self._records: list[dict[str, Any]] = []
 
     @property
     def running(self) -> bool:
@@ -56,11 +50,8 @@ class ShellSession:
 
     def begin(self, text: str, folder: str) -> None:
         """Go on to another command."""
-        if self.command is not None:
-            self._records = [*self._records, self._record(shortened=True)][-_MAX_RECORDS:]
-            self.command.close()
-        self.text, self.folder, self.used = text, folder, time.time()
-        self.output, self.status = CapturedOutput(), "running"
+        self.close()
+        self.text, self.folder, self.output, self.status = text, folder, CapturedOutput(), "running"
 
     def close(self) -> None:
         if self.command is not None:
@@ -80,18 +71,15 @@ class ShellSession:
             self.folder, self.state = os.fsdecode(folder), state
 
     def result(self, status: str, *, shortened: bool) -> dict[str, Any]:
+        output = self.output.text(shortened=shortened)
         return {
             "session_id": self.name,
             "command": self.text,
             "status": status,
-            "output": self.output.text(shortened=shortened),
-            "console": [] if self.text is None else [*self._records, self._record(shortened=shortened)],
+            "output": output,
+            "console": [{"ps1": f"{self.folder} $", "command": self.text, "output": output}],
             "exit_code": self.exit_code,
         }
-
-    def _record(self, *, shortened: bool) -> dict[str, Any]:
-        output = self.output.text(shortened=shortened)
-        return {"ps1": f"{self.folder} $", "command": self.text or "", "output": output}
 
 
 class Shell:
@@ -101,19 +89,19 @@ class Shell:
         self._starter = starter
         self._shell = shell
         self._command_s = command_s
-        self._sessions = Sessions[ShellSession](MAX_SESSIONS)
+        self._sessions: dict[str, _Session] = {}
+        self._numbers = itertools.count(1)
 
     async def execute(self, arguments: Arguments) -> Reply:
-        text = command_text(arguments)
-        # A sandbox knows no difference between the folder of a link and the one behind it; `truncate` is for the reply.
-        arguments.flag("preserve_symlinks")
+        text = _command_text(arguments)
         shortened = arguments.flag("truncate", default=True)
         timeout, hard = arguments.timeout("timeout"), arguments.timeout("hard_timeout")
         background, silence = arguments.flag("async_mode"), arguments.number("no_change_timeout")
-        session = self._session_for(arguments)
+        session = self._session_for(arguments.optional_text("id"))
         if silence is None and arguments.number("timeout") != 0:  # 0 asks for a wait without any limit of its own
-            silence = session.silence_s
-        command = self._start(session, text, self._folder(session, arguments))
+            silence = _SILENCE_S
+        session.begin(text, self._folder(session, arguments))
+        command = self._start(session)
         if background:
             return success(session.result("running", shortened=shortened), "The command runs")
         reason = await command.wait(
@@ -125,85 +113,39 @@ class Shell:
         return success(session.result(session.settle(reason), shortened=shortened), message)
 
     async def view(self, arguments: Arguments) -> Reply:
-        session = self._sessions.find(arguments.text("id"))
+        session = self._find(arguments)
         return success(session.result("running" if session.running else session.status, shortened=True))
 
     async def wait(self, arguments: Arguments) -> Reply:
-        session = self._sessions.find(arguments.text("id"))
+        session, command = self._find_running(arguments)
         seconds = arguments.number("max_wait_seconds")
         if seconds is None:
             seconds = arguments.number("seconds")
-        if session.command is None:
-            return success({"status": "completed"})
         longest = _WAIT_S if seconds is None else seconds or self._command_s
-        reason = await session.command.wait(timeout_s=min(longest, self._command_s))
+        reason = await command.wait(timeout_s=min(longest, self._command_s))
         return success({"status": session.settle(reason)})
 
     async def write(self, arguments: Arguments) -> Reply:
-        session = self._sessions.find(arguments.text("id"))
+        session, command = self._find_running(arguments)
         text = arguments.text("input") + ("\n" if arguments.flag("press_enter") else "")
-        if session.command is None or not session.running:
-            raise RequestError(409, f"session {session.name}: no command runs that could take input")
-        if not session.command.write(encode(text)):
-            raise RequestError(409, f"session {session.name}: the command takes no more input")
+        if not command.write(encode(text)):
+            raise RequestError(409, f"session {session.name}: no command runs that takes more input")
         return success({"status": "running"})
 
     async def kill(self, arguments: Arguments) -> Reply:
-        session = self._sessions.find(arguments.text("id"))
+        session, command = self._find_running(arguments)
         status, message = session.status, "No command runs"
-        if session.command is not None and session.running:
+        if session.running:
             session.status = status = "terminated"
-            session.command.kill("terminated")
-            await session.command.wait(timeout_s=_KILL_S)
+            command.kill("terminated")
+            await command.wait(timeout_s=_KILL_S)
             message = "Done"
         code = session.exit_code
         return success({"status": status, "exit_code": code, "returncode": code}, message)
 
-    async def create(self, arguments: Arguments) -> Reply:
-        name = arguments.optional_text("id")
-        if name in self._sessions:
-            session = self._sessions.find(str(name))
-        else:
-            session = self._new(name, arguments.number("no_change_timeout"))
-            session.folder = self._folder(session, arguments)
-        return success({"session_id": session.name, "working_dir": session.folder})
-
-    async def update(self, arguments: Arguments) -> Reply:
-        session = self._sessions.find(arguments.text("id"))
-        if (silence := arguments.number("no_change_timeout")) is not None:
-            session.silence_s = silence
-        return success({"session_id": session.name, "no_change_timeout": session.silence_s})
-
-    async def list_sessions(self, _: Arguments) -> Reply:
-        sessions = {
-            session.name: {
-                "working_dir": session.folder,
-                "created_at": format_time(session.created),
-                "last_used_at": format_time(session.used),
-                "age_seconds": int(time.time() - session.created),
-                "status": "running" if session.running else "ready",
-                "current_command": session.text if session.running else None,
-            }
-            for session in self._sessions.all()
-        }
-        return success({"sessions": sessions})
-
-    async def statistics(self, _: Arguments) -> Reply:
-        total = len(self._sessions)
-        active = sum(time.time() - session.used < _ACTIVE_S for session in self._sessions.all())
-        numbers = {"total_sessions": total, "active_sessions": active, "idle_sessions": total - active}
-        limits = {"max_sessions": MAX_SESSIONS, "session_timeout": 0, "usage_ratio": total / MAX_SESSIONS}
-        return success(numbers | limits)
-
-    async def close_all(self, _: Arguments) -> Reply:
-        return self._closed(*self._sessions.all())
-
-    async def close_one(self, arguments: Arguments) -> Reply:
-        return self._closed(self._sessions.find(arguments.text("session_id")))
-
     def note_kill(self, pid: int, reason: str) -> None:
         """Remember why a process was ended, for the reply to the command that it belonged to."""
-        for session in self._sessions.all():
+        for session in self._sessions.values():
             command = session.command
             if command is None or not command.running or command.killed_for == reason:
                 continue
@@ -211,22 +153,42 @@ class Shell:
                 command.killed_for = reason
                 session.output.add(f"\n[A process was ended: {reason}]\n".encode())
 
-    def _session_for(self, arguments: Arguments) -> ShellSession:
-        name = arguments.optional_text("id")
-        if name is None or name not in self._sessions:
-            return self._new(name, None)
-        session = self._sessions.find(name)
-        if session.running:
-            text = (session.text or "")[:80]
-            raise RequestError(409, f"session {name}: '{text}' still runs. Wait for it, or kill it")
+    def _find(self, arguments: Arguments) -> _Session:
+        name = arguments.text("id")
+        if (session := self._sessions.get(name)) is None:
+            raise RequestError(404, f"there is no session {name[:80]}")
+        session.used = time.monotonic()
         return session
 
-    def _new(self, name: str | None, silence: float | None) -> ShellSession:
-        name = self._sessions.free_name(name)
-        session = ShellSession(name, self._starter.home, _SILENCE_S if silence is None else silence)
-        return self._sessions.add(session)
+    def _find_running(self, arguments: Arguments) -> tuple[_Session, RunningCommand]:
+        """The session and its latest command, which may have ended."""
+        session = self._find(arguments)
+        if session.command is None:
+            raise RequestError(409, f"session {session.name} has run no command yet")
+        return session, session.command
 
-    def _folder(self, session: ShellSession, arguments: Arguments) -> str:
+    def _session_for(self, name: str | None) -> _Session:
+        """To run a command in. Where there are as many as may be, the one that was used longest ago makes room."""
+        session = None if name is None else self._sessions.get(name)
+        if session is not None:
+            if session.running:
+                problem = f"'{session.text[:80]}' still runs. Wait for it, or kill it"
+                raise RequestError(409, f"session {name}: {problem}")
+            session.used = time.monotonic()
+            return session
+        if name is None:
+            name = next(number for number in map(str, self._numbers) if number not in self._sessions)
+        elif not name or len(name) > 200:
+            raise InvalidArgumentError("id", "must have 1 to 200 characters")
+        if len(self._sessions) >= _MAX_SESSIONS:
+            idle = [session for session in self._sessions.values() if not session.running]
+            if not idle:
+                raise RequestError(503, f"{_MAX_SESSIONS} sessions are busy already. End some of them")
+            self._sessions.pop(min(idle, key=lambda session: session.used).name).close()
+        session = self._sessions[name] = _Session(name, self._starter.home)
+        return session
+
+    def _folder(self, session: _Session, arguments: Arguments) -> str:
         wanted, strict = arguments.optional_path("exec_dir"), arguments.flag("strict")
         for folder in (wanted, session.folder, self._starter.home, "/"):
             if folder is not None and os.path.isdir(folder) and os.access(folder, os.X_OK):
@@ -235,46 +197,25 @@ class Shell:
                 raise RequestError(400, f"{folder}: is no folder to run a command in")
         return "/"
 
-    def _start(self, session: ShellSession, text: str, folder: str) -> RunningCommand:
-        session.begin(text, folder)
-        return start_command(self._starter, self._shell, session, {session.output: (1, 2)})
-
-    def _closed(self, *sessions: ShellSession) -> Reply:
-        names = self._sessions.close(*sessions)
-        return success({"cleaned": names}, f"{len(names)} sessions ended")
-
-
-def start_command(
-    starter: ProcessStarter,
-    shell: str,
-    session: ShellSession,
-    outputs: Mapping[CapturedOutput, Sequence[int]],
-    environment: Mapping[str, str] | None = None,
-) -> RunningCommand:
-    """The session's new command, with what the session knows. Raises RequestError.
-
-    environment: variables of this command alone.
-    """
-    environment = environment or {}
-    text = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())
-    text += session.text or ""
-    known, left = _pipe_with(session.state), CapturedOutput()
-    try:
-        session.command = RunningCommand(
-            starter,
-            (shell, "--noprofile", "--norc", "-c", _SCRIPT, "bash", text, " ".join(environment)),
-            session.folder,
-            {**outputs, left: (4,)},
-            extra={3: known},
-            stdin=True,
-            on_exit=lambda: session.save_state(left),
-        )
-    finally:
-        os.close(known)
-    return session.command
+    def _start(self, session: _Session) -> RunningCommand:
+        """The session's new command, with what the session knows. Raises RequestError."""
+        known, left = _pipe_with(session.state), CapturedOutput()
+        try:
+            session.command = RunningCommand(
+                self._starter,
+                (self._shell, "--noprofile", "--norc", "-c", _SCRIPT, "bash", session.text),
+                session.folder,
+                {session.output: (1, 2), left: (4,)},
+                extra={3: known},
+                stdin=True,
+                on_exit=lambda: session.save_state(left),
+            )
+        finally:
+            os.close(known)
+        return session.command
 
 
-def command_text(arguments: Arguments) -> str:
+def _command_text(arguments: Arguments) -> str:
     text = arguments.text("command")
     if "\0" in text:
         raise InvalidArgumentError("command", "must not hold a zero byte")
@@ -301,7 +242,3 @@ def _pipe_with(content: bytes) -> int:
         os.close(theirs)
     os.set_blocking(ours, True)
     return ours
-
-
-def format_time(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

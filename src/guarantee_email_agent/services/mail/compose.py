@@ -11,9 +11,9 @@ import binascii
 import hashlib
 import hmac
 import re
-import textwrap
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from email.header import Header
 from email.utils import format_datetime
 from typing import Final
 
@@ -24,8 +24,6 @@ from guarantee_email_agent.utils.addresses import parse_address
 MAX_HEADERS: Final = 20
 MAX_REFERENCES: Final = 50
 PROOF_HEADER: Final = "X-Sent-Proof"
-_LINE: Final = 78  # RFC 5322 §2.1.1
-_ENCODED_BYTES: Final = 42  # so that an encoded word has at most 75 characters (RFC 2047 §2)
 MESSAGE_ID: Final = re.compile(r"<[!-;=?-~]{1,900}>")  # RFC 5322 §3.6.4, and the forms that real senders use
 _HEADER_NAME: Final = re.compile(r"X-[A-Za-z0-9-]{1,70}", re.IGNORECASE)
 _HEADER_BREAK: Final = re.compile(r"[\r\n\0]")
@@ -60,7 +58,7 @@ def compose(
     lines = [
         f"From: {sender}",
         f"To: {recipient}",
-        f"Subject: {_unstructured(reply.subject, len('Subject: '))}",
+        f"Subject: {_unstructured(reply.subject, 'Subject')}",
         f"Date: {format_datetime(date)}",
         f"Message-ID: {reply.message_id}",
     ]
@@ -70,7 +68,7 @@ def compose(
         lines.append("References: " + "\r\n ".join(thread))
     if automatic:
         lines.append("Auto-Submitted: auto-replied")  # RFC 3834 §5: no automatic system is to answer it
-    lines += [f"{name}: {_unstructured(value, len(name) + 2)}" for name, value in _checked_headers(reply.headers)]
+    lines += [f"{name}: {_unstructured(value, name)}" for name, value in _checked_headers(reply.headers)]
     if proof_key is not None:
         lines.append(f"{PROOF_HEADER}: {_proof(proof_key, reply.message_id, recipient, body)}")
     lines += [
@@ -133,28 +131,11 @@ def _checked_headers(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _unstructured(text: str, indent: int) -> str:
+def _unstructured(text: str, name: str) -> str:
     """A header's text, folded; in encoded words (RFC 2047) where it is not plain ASCII with single spaces."""
     text = "".join(" " if sign < " " or "\x7f" <= sign <= "\x9f" else sign for sign in text).strip()
-    if not text:
-        return ""
-    if "=?" in text or not _PLAIN.fullmatch(text):
-        return "\r\n ".join(_encoded_words(text))
-    folding = textwrap.TextWrapper(
-        _LINE, " " * indent, subsequent_indent=" ", break_long_words=False, break_on_hyphens=False
-    )
-    return "\r\n".join(folding.wrap(text)).lstrip()
-
-
-def _encoded_words(text: str) -> Iterator[str]:
-    part = b""
-    for sign in text:
-        encoded = sign.encode()
-        if len(part) + len(encoded) > _ENCODED_BYTES:
-            yield f"=?utf-8?b?{base64.b64encode(part).decode()}?="
-            part = b""
-        part += encoded
-    yield f"=?utf-8?b?{base64.b64encode(part).decode()}?="
+    is_plain = "=?" not in text and _PLAIN.fullmatch(text)
+    return Header(text, "us-ascii" if is_plain else "utf-8", header_name=name).encode(linesep="\r\n")
 
 
 def _encoded_body(text: str) -> bytes:

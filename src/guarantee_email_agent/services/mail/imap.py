@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 
-from guarantee_email_agent.config.mailbox_settings import MarkKind
 from guarantee_email_agent.services.mail.imap_idle import ImapIdle
 from guarantee_email_agent.services.mail.imap_mark_folders import FolderMarks
 from guarantee_email_agent.services.mail.imap_marks import (
@@ -22,12 +20,11 @@ from guarantee_email_agent.services.mail.imap_marks import (
     uid_set,
 )
 from guarantee_email_agent.services.mail.imap_owner import ImapOwner
-from guarantee_email_agent.services.mail.imap_replies import ImapReplies, ReplySettings
+from guarantee_email_agent.services.mail.imap_replies import ImapReplies, ImapSettings
 from guarantee_email_agent.services.mail.imap_session import Breaks, FolderClient, ImapSession, fetch_each, is_passing
-from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
+from guarantee_email_agent.services.mail.mail_server import format_response
 from guarantee_email_agent.services.mail.mail_store import MailListing, check_size, mail_not_found, mail_unreadable
 from guarantee_email_agent.services.mail.smtp import SmtpSender
-from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
     DraftState,
@@ -52,27 +49,6 @@ class _MailFacts(NamedTuple):
     received: float
 
 
-@dataclass(frozen=True, slots=True)
-class ImapSettings:
-    """address, key, copy_wait_s, replaces_ids: as in `ReplySettings`.
-
-    read_only: the inbox is only looked at, so that not even our own copies are filed.
-    """
-
-    server: MailServer
-    folder: str
-    sent_folder: str | None
-    drafts_folder: str | None
-    address: str
-    sent_copy: Literal["self", "server", "append"]
-    copy_wait_s: float
-    key: bytes
-    read_only: bool = False
-    marks: MarkKind = "auto"
-    mark_folder: str = "guarantee-email-agent"
-    replaces_ids: bool = False
-
-
 class ImapMailbox:
     """A mailbox on an IMAP server. Connects when it is first used, and again whenever a connection is lost."""
 
@@ -82,22 +58,7 @@ class ImapMailbox:
         self._keywords = KeywordMarks()
         self._folders = FolderMarks(settings.server, settings.folder, settings.mark_folder)
         self._marks: ImapMarks = self._keywords
-        self._replies = ImapReplies(
-            ReplySettings(
-                settings.folder,
-                settings.address,
-                settings.sent_copy,
-                settings.copy_wait_s,
-                settings.key,
-                files_copies=not settings.read_only,
-                replaces_ids=settings.replaces_ids,
-            ),
-            sender,
-            self._inbox,
-            SentFolder(settings.server, settings.sent_folder, replaces_ids=settings.replaces_ids),
-            DraftsFolder(settings.server, settings.drafts_folder),
-            lambda: self._marks.unmarked(),
-        )
+        self._replies = ImapReplies(settings, sender, self._inbox, lambda: self._marks.unmarked())
         self._owner = ImapOwner(settings.server, settings.folder, settings.address)
         self._idle = ImapIdle(settings.server, self._select)
         self._validity = 0
@@ -175,7 +136,7 @@ class ImapMailbox:
     def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> Mapping[str, int]:
         def work(client: IMAPClient) -> dict[str, int]:
             unprocessed = set(self._unprocessed(client, inbox_filter))
-            left = set(client.search(self._marks.present(client)))
+            left = set(client.search([b"ALL"]))
             marked = self._marks.count(client, left)
             untouched = left.intersection(client.search(self._untouched(inbox_filter.skip_seen)))
             return {
@@ -295,6 +256,9 @@ class ImapMailbox:
         elif kind == "auto":
             kind = "keywords" if KeywordMarks.are_kept(selected) else "folders"
         if kind == "folders":
+            if not self._settings.read_only and not client.has_capability("MOVE"):
+                text = f"the {self._settings.server.name} cannot move mails (RFC 6851) into the folder of their mark"
+                raise ToolError("mail_unsupported", f"{text}. Take a server that can, or that keeps custom keywords")
             return self._folders
         if not self._settings.read_only and not KeywordMarks.are_kept(selected):
             text = f"the {self._settings.server.name} keeps no keywords in folder {self._settings.folder}"

@@ -16,14 +16,12 @@ from typing import Any, Final, TypeVar
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError
 
-from guarantee_email_agent.services.mail.imap_marks import fetch_body, keyword_id, uid_of_keyword_id, uid_set
+from guarantee_email_agent.services.mail.imap_marks import ImapMarks, fetch_body, keyword_id, uid_of_keyword_id, uid_set
 from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS, check_size, mail_not_found
 from guarantee_email_agent.services.mail.sent_copies import (
-    delete_mails,
     find_copies,
-    move_mails,
     search_term,
     single_header,
 )
@@ -127,8 +125,8 @@ class MailIds:
             known.clear()
 
 
-class FolderMarks:
-    """An `ImapMarks`. What lies in the folders is asked for on a connection of its own, made when first needed."""
+class FolderMarks(ImapMarks):
+    """What lies in the folders is asked for on a connection of its own, made when first needed."""
 
     def __init__(self, server: MailServer, inbox: str, parent: str) -> None:
         self._session = ImapSession(server, lambda _: None)
@@ -137,23 +135,16 @@ class FolderMarks:
         self._ids = MailIds()
         self._moved: dict[MailMark, MailIds] = {outcome: MailIds() for outcome in KEYWORDS}
         self._paths: dict[MailMark, str] = {}
-        self._keywords: dict[MailMark, bytes] = {}
 
     def opened(self, selected: Mapping[bytes, Any]) -> None:
         self._ids.opened(selected)
-        # Where keywords were kept before, what they say still holds; a server that never did may not know the search.
-        known = {flag.lower() for flag in selected.get(b"FLAGS", ())}
-        self._keywords = {kind: name.encode() for kind, name in KEYWORDS.items() if name.lower().encode() in known}
 
     def exist(self, client: IMAPClient) -> bool:
         """Whether there is one of the folders. Asked on any connection."""
         return any(client.folder_exists(path) for path in self._all_paths(client).values())
 
     def unmarked(self) -> list[bytes]:
-        return [part for keyword in self._keywords.values() for part in (b"UNKEYWORD", keyword)]
-
-    def present(self, client: IMAPClient) -> list[bytes]:
-        return [b"UNDELETED"] if _leaves_behind(client) else [b"ALL"]
+        return []
 
     def ids(self, client: IMAPClient, uids: Sequence[int]) -> dict[int, str]:
         return self._ids.of(client, uids)
@@ -178,31 +169,24 @@ class FolderMarks:
             if not (uids := self._ids.find(client, mail_id)):
                 break
             try:
-                bears_keyword = self._bears_keyword(client, uids)
-                self._take_out(client, uids, mail_id, outcome)
+                self._move(client, uids, self._path(client, outcome))
             except IMAPClientError as error:
                 if is_last or "[EXPUNGEISSUED]" not in format_response(error):  # another agent moved it just now
                     raise
             else:
                 self._ids.forget(uids)
-                if bears_keyword:
-                    self._remove_keywords(mail_id, outcome)
                 return uids
         self._mark_moved(mail_id, outcome)  # an earlier try, another agent or a person has moved it
         return []
 
     def unmark(self, client: IMAPClient, mail_id: str) -> None:
         client.noop()
-        if uids := self._ids.find(client, mail_id):
-            if self._keywords:
-                client.remove_flags(uids, list(self._keywords.values()), silent=True)
+        if self._ids.find(client, mail_id):
             return
 
         def put_back(moved: IMAPClient, outcome: MailMark) -> None:
             if uids := self._moved[outcome].find(moved, mail_id):
-                if self._keywords:
-                    moved.remove_flags(uids, list(self._keywords.values()), silent=True)
-                move_mails(moved, uids, self._inbox)
+                moved.move(uids, self._inbox)
                 self._moved[outcome].forget(uids)
 
         self._first_of_folders(put_back, readonly=False)  # of all: a person may have copied it
@@ -220,21 +204,16 @@ class FolderMarks:
 
         self._first_of_folders(collect)
         ids = self._ids.of(client, client.search([b"UNDELETED"]))
-        for outcome, keyword in self._keywords.items():
-            for uid in client.search([b"KEYWORD", keyword, b"UNDELETED"]):
-                ids.pop(uid, None)
-                marks[keyword_id(self._ids.validity, uid)] = outcome  # as the ledger knew it when it was marked
         marks.update(dict.fromkeys(ids.values()))
         return [MarkedMail(mail_id, mark) for mail_id, mark in marks.items()]
 
-    def count(self, client: IMAPClient, unmarked: set[int]) -> dict[MailMark, int]:
+    def count(self, client: IMAPClient, unmarked: set[int]) -> dict[MailMark, int]:  # noqa: ARG002 - none is there
         counts: dict[MailMark, int] = dict.fromkeys(KEYWORDS, 0)
-        for outcome, keyword in self._keywords.items():
-            marked = unmarked.intersection(client.search([b"KEYWORD", keyword]))
-            counts[outcome] = len(marked)
-            unmarked -= marked
-        for outcome, number in self._count_moved().items():
-            counts[outcome] += number
+
+        def count(moved: IMAPClient, outcome: MailMark) -> None:
+            counts[outcome] = len(moved.search([b"UNDELETED"]))
+
+        self._first_of_folders(count)
         return counts
 
     def read_moved(self, mail_id: str, max_bytes: int) -> bytes | None:
@@ -261,42 +240,6 @@ class FolderMarks:
 
     def close(self) -> None:
         self._session.close()
-
-    def _count_moved(self) -> dict[MailMark, int]:
-        counts: dict[MailMark, int] = {}
-
-        def count(moved: IMAPClient, outcome: MailMark) -> None:
-            counts[outcome] = len(moved.search([b"UNDELETED"]))
-
-        self._first_of_folders(count)
-        return counts
-
-    def _take_out(self, client: IMAPClient, uids: Sequence[int], mail_id: str, outcome: MailMark) -> None:
-        bodies = set() if client.has_capability("MOVE") else self._bodies_in(outcome, mail_id)
-        copied = [uid for uid in uids if bodies and fetch_body(client, uid) in bodies]
-        if copied:
-            delete_mails(client, copied)  # an earlier try was cut short after its copy
-        if left := [uid for uid in uids if uid not in copied]:
-            self._move(client, left, self._path(client, outcome))
-
-    def _bears_keyword(self, client: IMAPClient, uids: Sequence[int]) -> bool:
-        """Of the time when marks were keywords."""
-        keywords = {keyword.lower() for keyword in self._keywords.values()}
-        return bool(keywords) and any(
-            keywords & {flag.lower() for flag in flags} for flags in client.get_flags(uids).values()
-        )
-
-    def _remove_keywords(self, mail_id: str, outcome: MailMark) -> None:
-        """After the move: a mail that lost its mark before it would be taken for one that people gave back."""
-        term = self._ids.search_term(mail_id)
-
-        def remove(moved: IMAPClient, found_in: MailMark) -> bool:
-            uids = self._moved[outcome].find(moved, mail_id, term) if found_in == outcome else []
-            if uids:
-                moved.remove_flags(uids, list(self._keywords.values()), silent=True)
-            return bool(uids)
-
-        self._first_of_folders(remove, readonly=False)
 
     def _mark_moved(self, mail_id: str, outcome: MailMark) -> None:
         term = self._ids.search_term(mail_id)
@@ -344,14 +287,14 @@ class FolderMarks:
 
     def _move(self, client: IMAPClient, uids: Sequence[int], path: str) -> None:
         try:
-            move_mails(client, uids, path)
+            client.move(uids, path)
         except IMAPClientAbortError:
             raise
         except IMAPClientError as error:
             if "[TRYCREATE]" not in format_response(error) and client.folder_exists(path):
                 raise
             self._create(client, path)  # people removed or renamed it
-            move_mails(client, uids, path)
+            client.move(uids, path)
 
     @staticmethod
     def _create(client: IMAPClient, path: str) -> None:
@@ -375,11 +318,6 @@ class FolderMarks:
             parent = self._parent if self._parent.startswith(prefix) else f"{prefix}{self._parent}"
             self._paths = {outcome: f"{parent}{separator}{FOLDERS[outcome]}" for outcome in KEYWORDS}
         return self._paths
-
-
-def _leaves_behind(client: IMAPClient) -> bool:
-    """Whether what is moved stays where it was, too, as deleted."""
-    return not client.has_capability("MOVE") and not client.has_capability("UIDPLUS")
 
 
 def _part(parts: Mapping[bytes, Any], name: bytes) -> bytes | None:

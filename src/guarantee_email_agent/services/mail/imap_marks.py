@@ -34,9 +34,6 @@ class ImapMarks(Protocol):
     def unmarked(self) -> list[bytes]:
         """The criteria of mails in the inbox that bear no mark."""
 
-    def present(self, client: IMAPClient) -> list[bytes]:
-        """The criteria of the mails that count as being in the inbox."""
-
     def ids(self, client: IMAPClient, uids: Sequence[int]) -> dict[int, str]:
         """The id of each mail that is there still; two of the same id are copies of one mail."""
 
@@ -58,20 +55,24 @@ class ImapMarks(Protocol):
     def count(self, client: IMAPClient, unmarked: set[int]) -> dict[MailMark, int]:
         """How many mails bear which mark; those of the inbox that do are taken out of `unmarked`."""
 
-    def read_moved(self, mail_id: str, max_bytes: int) -> bytes | None:
+    def read_moved(self, mail_id: str, max_bytes: int) -> bytes | None:  # noqa: ARG002 - a mark may move none
         """The whole mail where its mark took it out of the inbox. Raises mail_too_large."""
+        return None
 
-    def test(self, client: IMAPClient) -> None:
+    def test(self, client: IMAPClient) -> None:  # noqa: ARG002 - keywords need no folder
         """Raises ToolError where no mail could be marked."""
+        return
 
     def describe(self) -> str:
         """For people, what follows the name of the inbox."""
+        return ""
 
     def close(self) -> None:
         """Let go of connections."""
+        return
 
 
-class KeywordMarks:
+class KeywordMarks(ImapMarks):
     """A keyword on the mail, which stays where it is (RFC 3501 §2.3.2). Its id is its UID with the UIDVALIDITY."""
 
     def __init__(self) -> None:
@@ -93,9 +94,6 @@ class KeywordMarks:
 
     def unmarked(self) -> list[bytes]:
         return _UNMARKED
-
-    def present(self, client: IMAPClient) -> list[bytes]:  # noqa: ARG002 - every mail is
-        return [b"ALL"]
 
     def ids(self, client: IMAPClient, uids: Sequence[int]) -> dict[int, str]:  # noqa: ARG002 - needs no server
         return {uid: keyword_id(self._validity, uid) for uid in uids}
@@ -145,18 +143,6 @@ class KeywordMarks:
             counts[outcome] = len(marked)
             unmarked -= marked
         return counts
-
-    def read_moved(self, mail_id: str, max_bytes: int) -> bytes | None:  # noqa: ARG002 - none is moved
-        return None
-
-    def test(self, client: IMAPClient) -> None:
-        """The server said so when the folder was opened."""
-
-    def describe(self) -> str:
-        return ""
-
-    def close(self) -> None:
-        """It has no connection of its own."""
 
     def _uid(self, client: IMAPClient, mail_id: str) -> list[int]:
         if not (uids := self.uids(client, mail_id)):

@@ -28,8 +28,10 @@ from typing import Final, Literal
 
 from imapclient import IMAPClient
 
+from guarantee_email_agent.config.mailbox_settings import MarkKind
 from guarantee_email_agent.services.mail.compose import compose, envelope_address
 from guarantee_email_agent.services.mail.imap_session import ImapSession
+from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.sent_copies import find_own_copies, has_copy
 from guarantee_email_agent.services.mail.smtp import SmtpSender
 from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder
@@ -94,19 +96,25 @@ class SendAttempts:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplySettings:
+class ImapSettings:
     """address: what replies come from. key: of the proofs, any length. copy_wait_s: after it no copy will come.
 
-    files_copies: whether copies are moved out of the inbox, which may be one that is only looked at. replaces_ids: the
-    SMTP server gives a reply a Message-ID of its own; so the reply names its own one in References, too.
+    read_only: the inbox is only looked at, so that not even our own copies are filed. replaces_ids: the
+    SMTP server gives a reply a Message-ID of its own: so the reply names ours in References, for answers to be known
+    by, and that no copy is found proves nothing.
     """
 
+    server: MailServer
     folder: str
+    sent_folder: str | None
+    drafts_folder: str | None
     address: str
     sent_copy: Literal["self", "server", "append"]
     copy_wait_s: float
     key: bytes
-    files_copies: bool = True
+    read_only: bool = False
+    marks: MarkKind = "auto"
+    mark_folder: str = "guarantee-email-agent"
     replaces_ids: bool = False
 
 
@@ -115,17 +123,16 @@ class ImapReplies:
 
     def __init__(
         self,
-        settings: ReplySettings,
+        settings: ImapSettings,
         sender: SmtpSender,
         inbox: ImapSession,
-        sent: SentFolder,
-        drafts: DraftsFolder,
         unmarked: Callable[[], Sequence[bytes]],
     ) -> None:
         self._settings = settings
         self._sender = sender
         self._inbox = inbox
-        self._sent, self._drafts = sent, drafts
+        self._sent = SentFolder(settings.server, settings.sent_folder)
+        self._drafts = DraftsFolder(settings.server, settings.drafts_folder)
         self._unmarked = unmarked
         self._attempts = SendAttempts()
         self._warned = False
@@ -167,7 +174,7 @@ class ImapReplies:
             found = self._sent.is_elsewhere(message_id, self._settings.address)
             if found is not False:
                 return "sent" if found else "unknown"
-        if self._settings.sent_copy == "append":
+        if self._settings.sent_copy == "append" or self._settings.replaces_ids:
             return "not_sent" if self._attempts.state(message_id) == "refused" else "unknown"
         return "unknown" if self._is_pending(message_id) else "not_sent"
 
@@ -227,7 +234,7 @@ class ImapReplies:
         )
 
     def close(self) -> None:
-        for part in (self._sent, self._drafts, self._sender):
+        for part in (self._sent, self._drafts):
             part.close()
 
     def _file_copies(self, client: IMAPClient, uids: Sequence[int]) -> None:
@@ -252,11 +259,10 @@ class ImapReplies:
         return self._attempts.state(message_id) in ("accepted", "filed")
 
     def _has_unfiled_copy(self, message_id: str) -> bool:
-        """Whether a copy is where it came in, not filed: rewritten on its way, of another key, or taken for junk."""
+        """Whether a copy is where it came in, not filed: rewritten on its way, or of another key."""
         address = self._settings.address
-        return self._settings.sent_copy == "self" and (
-            self._inbox.run(lambda client: has_copy(client, message_id, address))
-            or self._sent.is_in_junk(message_id, address)
+        return self._settings.sent_copy == "self" and self._inbox.run(
+            lambda client: has_copy(client, message_id, address)
         )
 
     def _file_new_copies(self, client: IMAPClient) -> None:
@@ -268,7 +274,7 @@ class ImapReplies:
         self._file_copies(client, sorted(uid for uid in client.search(new) if uid >= self._checked_below))
 
     def _are_filed(self) -> bool:
-        return self._settings.sent_copy == "self" and self._settings.files_copies
+        return self._settings.sent_copy == "self" and not self._settings.read_only
 
     def _look_for_copies(self, client: IMAPClient) -> None:
         client.noop()

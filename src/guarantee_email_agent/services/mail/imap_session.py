@@ -19,11 +19,10 @@ from guarantee_email_agent.services.mail.mail_server import (
     CONNECT_S,
     STEP_S,
     MailServer,
-    TokenRefusedError,
     format_response,
     tls_context,
 )
-from guarantee_email_agent.services.mail.sasl import TokenLogin, choose_mechanism
+from guarantee_email_agent.services.mail.sasl import MECHANISM, TokenLogin
 from guarantee_email_agent.services.tool_error import ToolError
 
 # A search may answer with every UID of the folder on one line: room for millions (imaplib's own limit: 150,000).
@@ -233,19 +232,8 @@ def _fetch_halves(client: IMAPClient, uids: Sequence[int], items: Sequence[bytes
 
 
 def connect(server: MailServer) -> FolderClient:
-    """A connection that is logged in; where the server refuses an access token, once more with another.
-
-    Raises ToolError.
-    """
-    if server.tokens is None:
-        return _connect(server, None)
-    token = server.tokens.get()
-    try:
-        return _connect(server, token)
-    except TokenRefusedError:
-        if (other := server.tokens.get_other(token)) is None:
-            raise
-        return _connect(server, other)
+    """A connection that is logged in. Raises ToolError."""
+    return server.with_token(lambda token: _connect(server, token))
 
 
 def _connect(server: MailServer, token: str | None) -> FolderClient:
@@ -276,9 +264,9 @@ def _connect(server: MailServer, token: str | None) -> FolderClient:
 def _log_in_with_token(client: IMAPClient, server: MailServer, token: str) -> None:
     methods = [item.decode("ascii", "replace").upper() for item in client.capabilities()]
     offered = [name.removeprefix("AUTH=") for name in methods if name.startswith("AUTH=")]
-    login = TokenLogin(choose_mechanism(offered, server), server, token)
+    login = TokenLogin(server, token, offered)
     try:
-        client.sasl_login(login.mechanism, login.answer)
+        client.sasl_login(MECHANISM, login.answer)
     except binascii.Error:
         raise server.unavailable("asks for something in the login that cannot be read") from None
     except LoginError as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
-from operator import methodcaller
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from guarantee_email_agent.services.blocking import BlockingService
 from guarantee_email_agent.services.call_errors import forbid_repeat
+from guarantee_email_agent.services.clients import MailClient
 from guarantee_email_agent.services.mail.mail_store import OwnMailStore
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
@@ -21,31 +21,26 @@ from guarantee_email_agent.services.ports import (
     Reply,
     SentState,
 )
+from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.retry import Backoff
 
+_Answer = TypeVar("_Answer")
 _PROOF_BACKOFF: Final = Backoff(0.25, growth=1.5, longest_s=2.0)
 
 
-class LocalMailbox:
-    """An AgentMailbox, and a MailboxConnection.
-
-    copy_wait_s: after this many seconds the proof of a sent reply will not come. read_only: the connection test only
+class LocalMailbox(MailClient):
+    """copy_wait_s: after this many seconds the proof of a sent reply will not come. read_only: the connection test only
     counts the mails.
     """
 
     def __init__(
         self, service: BlockingService[OwnMailStore], clock: Clock, copy_wait_s: float, *, read_only: bool = False
     ) -> None:
+        super().__init__(service.name, clock)
         self._service = service
-        self._call = service.call
-        self._clock = clock
         self._copy_wait_s = copy_wait_s
         self._read_only = read_only
-
-    async def connected(self) -> LocalMailbox:
-        """It needs no connection: each call opens what it needs."""
-        return self
 
     async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
         listing = await self._call("list_unprocessed", lambda store: store.list_unprocessed(limit, inbox_filter))
@@ -57,28 +52,27 @@ class LocalMailbox:
     async def find_mail(self, message_id: str) -> str | None:
         return await self._call("find_mail", lambda store: store.find_mail(message_id))
 
-    async def list_mails(self) -> list[MarkedMail]:
+    async def _list_mails(self) -> list[MarkedMail]:
         return list(await self._call("list_mails", lambda store: store.list_mails()))
 
-    async def unmark(self, mail_id: str) -> bool:
+    async def unmark(self, mail_id: str) -> None:
         await self._call("unmark", lambda store: store.unmark(mail_id))
-        return True
 
     async def list_sent(self, since: float, most_bytes: int) -> list[bytes]:
         return list(await self._call("list_sent", lambda store: store.list_sent(since, most_bytes)))
 
     async def find_owner(self) -> str | None:
-        return await self._call("find_owner", lambda store: store.find_owner())
+        return await self._service.call("find_owner", lambda store: store.find_owner())
 
     async def claim(self, ledger: str, *, take_over: bool = False) -> str | None:
-        return await self._call("claim_mailbox", lambda store: store.claim_mailbox(ledger, take_over))
+        return await self._service.call("claim_mailbox", lambda store: store.claim_mailbox(ledger, take_over))
 
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
         return await self._call("is_waiting", lambda store: store.is_waiting(mail_id, skip_seen))
 
     async def send(self, reply: Reply) -> Mapping[str, Any]:
-        with forbid_repeat():
-            status = await self._call("send_reply", lambda store: store.send(reply))
+        with self._sending() as circuit:
+            status = await self._call("send_reply", lambda store: store.send(reply), circuit)
         return {"message_id": reply.message_id, "status": status}
 
     async def save_draft(self, reply: Reply) -> Mapping[str, Any]:
@@ -89,15 +83,11 @@ class LocalMailbox:
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         """The proof may take a while after the reply itself."""
         lags = await self._call("find_sent", lambda store: store.proof_lags)
-        deadline = self._clock.monotonic() + (min(wait_s, self._copy_wait_s) if lags else 0)
-        for attempt in count(1):
-            everywhere = self._clock.monotonic() >= deadline
-            state: SentState = await self._call("find_sent", methodcaller("find_sent", message_id, everywhere))
-            if state == "sent" or everywhere:
-                return state
-            left_s = deadline - self._clock.monotonic()
-            await self._clock.sleep(max(0.0, min(_PROOF_BACKOFF.delay_s(attempt), left_s)))
-        raise AssertionError("a deadline passes")
+
+        async def look(everywhere: bool) -> SentState:
+            return await self._call("find_sent", lambda store: store.find_sent(message_id, everywhere))
+
+        return await wait_for_proof(look, min(wait_s, self._copy_wait_s) if lags else 0, self._clock)
 
     async def find_draft(self, message_id: str) -> DraftState:
         return await self._call("find_draft", lambda store: store.find_draft(message_id))
@@ -117,10 +107,27 @@ class LocalMailbox:
 
     async def test_connection(self, drafts: bool = False) -> bool:
         if self._read_only:
-            await self.count_by_outcome()
+            await self._service.call("tally", lambda store: store.count_by_outcome())
         else:
-            await self._call("test_connection", lambda store: store.test_connection(drafts))
+            await self._service.call("test_connection", lambda store: store.test_connection(drafts))
         return True
 
     async def close(self) -> None:
         await self._service.close()
+
+    async def _call(
+        self, tool: str, work: Callable[[OwnMailStore], _Answer], circuit: CircuitBreaker | None = None
+    ) -> _Answer:
+        return await self._guarded(lambda: self._service.call(tool, work), circuit)
+
+
+async def wait_for_proof(look: Callable[[bool], Awaitable[SentState]], wait_s: float, clock: Clock) -> SentState:
+    """What is found within so many seconds. look: whether to look everywhere, which takes a while, at the last try."""
+    deadline = clock.monotonic() + wait_s
+    for attempt in count(1):
+        is_last = clock.monotonic() >= deadline
+        state = await look(is_last)
+        if state == "sent" or is_last:
+            return state
+        await clock.sleep(max(0.0, min(_PROOF_BACKOFF.delay_s(attempt), deadline - clock.monotonic())))
+    raise AssertionError("a deadline passes")

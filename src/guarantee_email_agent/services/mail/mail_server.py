@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, TypeVar
 
 from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.text import truncate
 
 CONNECT_S: Final = 10.0
 STEP_S: Final = 20.0  # of waiting for the next bytes of an answer
+_Connection = TypeVar("_Connection")
 _MAX_RESPONSE_CHARS: Final = 200  # of what a server answered, in our messages
 
 
@@ -55,6 +57,21 @@ class MailServer:
     def setting(self) -> str:
         """The section of the configuration that it comes from."""
         return f"mailbox.{self.kind.lower()}"
+
+    def with_token(self, connect: Callable[[str | None], _Connection]) -> _Connection:
+        """What `connect` gives with an access token, if there are any; where that is refused, once more with another.
+
+        Raises ToolError.
+        """
+        if self.tokens is None or self.user is None:
+            return connect(None)
+        token = self.tokens.get()
+        try:
+            return connect(token)
+        except TokenRefusedError:
+            if (other := self.tokens.get_other(token)) is None:
+                raise
+            return connect(other)
 
     def credentials(self, encoding: Literal["utf-8", "ascii"]) -> tuple[str, str]:
         """User and password. encoding: ascii where the server lacks PLAIN. Raises ToolError where they do not fit."""

@@ -30,7 +30,6 @@ from guarantee_email_agent.services.mail.mail_store import (
     mail_not_found,
     mail_unreadable,
 )
-from guarantee_email_agent.services.mail.maildir_files import rename_without_replacing, sync_directory
 from guarantee_email_agent.services.mail.maildir_folder import (
     PARTS,
     TRIES,
@@ -44,7 +43,12 @@ from guarantee_email_agent.services.mail.maildir_folder import (
 )
 from guarantee_email_agent.services.mail.maildir_keywords import KeywordLetters
 from guarantee_email_agent.services.mail.maildir_listing import MaildirListing, MailFile
-from guarantee_email_agent.services.mail.maildir_proofs import AGENT_DIRECTORY, MaildirProofs
+from guarantee_email_agent.services.mail.maildir_proofs import (
+    AGENT_DIRECTORY,
+    MaildirProofs,
+    rename_without_replacing,
+    sync_directory,
+)
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
     DraftState,

@@ -14,20 +14,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from math import inf
 from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.files.private_file import make_private_folder
 from guarantee_email_agent.files.text_file import read_start
-from guarantee_email_agent.services.mail.maildir_files import check_directory_writable, sync_directory
-from guarantee_email_agent.services.mail.maildir_proofs import MaildirProofs
+from guarantee_email_agent.services.mail.maildir_proofs import MaildirProofs, check_directory_writable, sync_directory
 from guarantee_email_agent.services.tool_error import ToolError
 
 PARTS: Final = ("new", "cur", "tmp")
 TRIES: Final = 5  # of finding a mail that another program renames at the same time
-LISTING_S: Final = 1.0
-"""How old the list of what earlier versions stored may be when a mail is added: with many mails it takes long."""
 
 _ABANDONED_S: Final = 36 * 3600  # files in tmp, by the Maildir specification
 _INFO: Final = re.compile(r"2,([\w,]*)|1,\S*", re.ASCII)  # after the last colon; 1 is experimental, and tells nothing
@@ -44,43 +40,20 @@ class MaildirFolder:
         self._flags = flags
         self._proofs = proofs
         self._message_ids: dict[str, bytes] = {}  # of mails whose header was read, by the name without flags
-        self._listed: tuple[float, frozenset[str]] = (-inf, frozenset())  # when, and names without flags
 
     def add(self, message_id: str, raw: bytes) -> bool:
         """Store a mail, whole and on the disk, unless one was stored with this Message-ID; whether it was none."""
         self.make()
         name = self._proof_name(message_id)
         with self._proofs.exclusive(name):
-            if self._proofs.is_delivered(name) or self._has_name(message_id, LISTING_S):
+            if self._proofs.is_delivered(name):
                 return False
             path = self._path(_name(message_id))
             return self._proofs.deliver(name, raw.replace(b"\r\n", b"\n"), path, datetime.now(UTC))
 
     def was_added(self, message_id: str) -> bool:
         """Whether `add` stored a mail with this Message-ID, wherever other programs took it since."""
-        return self._proofs.is_delivered(self._proof_name(message_id)) or self._has_name(message_id)
-
-    def _has_name(self, message_id: str, max_age_s: float = 0.0) -> bool:
-        """Whether a mail lies here under the name that follows from this Message-ID: earlier versions kept no proof.
-
-        max_age_s: how old the list of names may be; a mail program may have added flags to the name.
-        """
-        base = _name(message_id)
-        if self._path(base).exists():
-            return True
-        now = time.monotonic()
-        listed_at, names = self._listed
-        if now - listed_at >= max_age_s:
-            names = self._list_names()
-            self._listed = now, names
-        return base in names
-
-    def _list_names(self) -> frozenset[str]:
-        names: set[str] = set()
-        for part in ("cur", "new"):
-            with suppress(FileNotFoundError):
-                names.update(split_name(name)[0].partition(",")[0] for name in os.listdir(self.directory / part))
-        return frozenset(names)
+        return self._proofs.is_delivered(self._proof_name(message_id))
 
     def has_message_id(self, message_id: str) -> bool:
         """Whether a mail has this Message-ID in its header, under whatever name. Reads each header once."""

@@ -16,7 +16,6 @@ logger = logging.getLogger(__name__)
 
 _MAX_NAME_BYTES: Final = 255
 _ADDED: Final = ":2,DFPRST."  # to an id, sooner or later: the flags of mail programs, and a mark
-_SHORT: Final = 200  # bytes of an id that leave room for whatever is added; most need no closer look
 _OWN_ID_DIGITS: Final = 12
 
 
@@ -63,8 +62,6 @@ class MaildirListing:
 
     def _can_be_marked(self, mail: MailFile, marks: Collection[str]) -> bool:
         """Whether a name has room for a mark, since a mail without one would be answered and stay in the queue."""
-        if mail.id.isascii() and len(mail.id) <= _SHORT:
-            return True
         size = len(os.fsencode(mail.id)) + len(_ADDED) + len(set(mail.flags).difference(_ADDED))
         if size <= _MAX_NAME_BYTES or not set(marks).isdisjoint(mail.flags):
             return True

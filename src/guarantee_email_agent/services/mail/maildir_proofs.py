@@ -23,11 +23,6 @@ from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.files.private_file import make_private_folder
-from guarantee_email_agent.services.mail.maildir_files import (
-    check_directory_writable,
-    rename_without_replacing,
-    sync_directory,
-)
 from guarantee_email_agent.services.tool_error import ToolError
 
 AGENT_DIRECTORY: Final = "guarantee-email-agent"
@@ -108,7 +103,7 @@ class MaildirProofs:
             sync_directory(month)
         try:
             rename_without_replacing(outgoing, target)
-        except FileExistsError:  # its name follows from the Message-ID: an earlier version was faster, without a proof
+        except FileExistsError:  # its name follows from the Message-ID, so that its proof was removed
             os.unlink(outgoing)
             return False
         except OSError as error:
@@ -141,3 +136,29 @@ class MaildirProofs:
 def other_file_system(folder: Path, maildir: Path) -> ToolError:
     text = f"{folder} lies on another file system than {maildir}, so that no proof of sending can be kept"
     return ToolError("mail_unsupported", f"{text}. Put both on one")
+
+
+def rename_without_replacing(source: str | Path, target: str | Path) -> None:
+    """`os.rename`, but FileExistsError where it would overwrite another mail. Raises OSError, as the next two do.
+
+    Not by a hard link, which may be refused for files of other users, and which mail programs see under both names.
+    """
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(source), None, str(target))
+    os.rename(source, target)
+
+
+def check_directory_writable(directory: Path) -> None:
+    """Raises OSError with the reason why no files can be made in a directory."""
+    if not os.access(directory, os.W_OK | os.X_OK, effective_ids=True):
+        read_only = os.statvfs(directory).f_flag & os.ST_RDONLY  # raises FileNotFoundError
+        number = errno.EROFS if read_only else errno.EACCES
+        raise OSError(number, os.strerror(number), str(directory))
+
+
+def sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

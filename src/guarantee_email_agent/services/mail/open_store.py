@@ -99,7 +99,8 @@ def open_mail_store(
         return Maildir(mailbox.maildir, address, create=create, read_only=read_only)
     from ssl import SSLError
 
-    from guarantee_email_agent.services.mail.imap import ImapMailbox, ImapSettings
+    from guarantee_email_agent.services.mail.imap import ImapMailbox
+    from guarantee_email_agent.services.mail.imap_replies import ImapSettings
     from guarantee_email_agent.services.mail.mail_server import MailServer, tls_context
     from guarantee_email_agent.services.mail.smtp import SmtpSender
 

@@ -1,8 +1,7 @@
-"""Logging in with an access token: the SASL mechanisms XOAUTH2 and OAUTHBEARER.
+"""Logging in with an access token: XOAUTH2, which Google and Microsoft document and other servers have, too.
 
-XOAUTH2 is what Google and Microsoft document and what most servers have; OAUTHBEARER is its standard (RFC 7628). A
-server that refuses a token first sends a challenge with the reason, as JSON, and wants an answer to that, empty or one
-octet, before it says no.
+A server that refuses a token first sends a challenge with the reason, as JSON, and wants an empty answer to that before
+it says no.
 """
 
 from __future__ import annotations
@@ -11,47 +10,32 @@ import json
 import re
 from collections.abc import Collection
 from contextlib import suppress
-from typing import Final, Literal
+from typing import Final
 
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.services.tool_error import ToolError
 
-Mechanism = Literal["XOAUTH2", "OAUTHBEARER"]
-
-_PREFERRED: Final[tuple[Mechanism, ...]] = ("XOAUTH2", "OAUTHBEARER")
+MECHANISM: Final = "XOAUTH2"
 _MAX_ANSWERS: Final = 4
 _LONG_WORD: Final = re.compile(r"\S{60,}")
-_LAST_ANSWERS: Final[dict[Mechanism, bytes]] = {"XOAUTH2": b"", "OAUTHBEARER": b"\x01"}  # RFC 7628 §3.2.3
-
-
-def choose_mechanism(offered: Collection[str], server: MailServer) -> Mechanism:
-    """offered: names of the mechanisms that a server has. Raises ToolError where it has neither."""
-    upper = {name.upper() for name in offered}
-    for mechanism in _PREFERRED:
-        if mechanism in upper:
-            return mechanism
-    has = f"only {', '.join(sorted(upper))}" if upper else "no login at all here"
-    text = f"the {server.name} offers {has}, and access tokens need XOAUTH2 or OAUTHBEARER"
-    remedy = f"Allow OAuth there, or use a password: {server.kind}_PASSWORD"
-    raise ToolError("mail_auth", f"{text}. {remedy}")
 
 
 class TokenLogin:
     """One try to log in: what to send first, and what to the challenges that follow."""
 
-    def __init__(self, mechanism: Mechanism, server: MailServer, token: str) -> None:
-        self.mechanism = mechanism
+    def __init__(self, server: MailServer, token: str, offered: Collection[str]) -> None:
+        """offered: names of the mechanisms that the server has. Raises ToolError where it is none of them."""
+        upper = {name.upper() for name in offered}
+        if MECHANISM not in upper:
+            has = f"only {', '.join(sorted(upper))}" if upper else "no login at all here"
+            text = f"the {server.name} offers {has}, and access tokens need {MECHANISM}"
+            remedy = f"Allow OAuth there, or use a password: {server.kind}_PASSWORD"
+            raise ToolError("mail_auth", f"{text}. {remedy}")
         self._server = server
         self._token = token
         self._answers = 0
         self._reason = ""
-        user = server.user or ""
-        if mechanism == "XOAUTH2":
-            text = f"user={user}\x01auth=Bearer {token}\x01\x01"
-        else:  # RFC 7628 §3.1; the name's own commas and equals signs are escaped (RFC 5801 §4)
-            name = user.replace("=", "=3D").replace(",", "=2C")
-            text = f"n,a={name},\x01host={server.host}\x01port={server.port}\x01auth=Bearer {token}\x01\x01"
-        self.first = text.encode()
+        self.first = f"user={server.user or ''}\x01auth=Bearer {token}\x01\x01".encode()
 
     def answer(self, challenge: bytes) -> bytes:
         """The first response to an empty challenge; then as `acknowledge`."""
@@ -61,7 +45,7 @@ class TokenLogin:
         return self.acknowledge(challenge)
 
     def acknowledge(self, challenge: bytes) -> bytes:
-        """What the challenge that gives the reason of a refusal is to be answered with.
+        """The empty answer to the challenge that gives the reason of a refusal.
 
         Raises ToolError for a server that goes on asking.
         """
@@ -72,7 +56,7 @@ class TokenLogin:
             match json.loads(challenge):
                 case {"status": str() | int() as status}:
                     self._reason = str(status)
-        return _LAST_ANSWERS[self.mechanism]
+        return b""
 
     def describe(self, response: object) -> str:
         """What a server said to a refusal, with the reason that its challenge gave, and without the token."""

@@ -102,22 +102,15 @@ def find_own_copies(client: IMAPClient, uids: Sequence[int], address: str, key: 
 
 
 def file_as_seen(client: IMAPClient, uids: Sequence[int], folder: str) -> None:
-    """Move mails of the selected folder that people sent themselves, which are no news to them."""
+    """Move mails of the selected folder that people sent themselves, which are no news to them.
+
+    Where the server cannot move (RFC 6851), they may stay behind as deleted.
+    """
     client.add_flags(uids, _SEEN, silent=True)
-    move_mails(client, uids, folder)
-
-
-def move_mails(client: IMAPClient, uids: Sequence[int], folder: str) -> None:
-    """Move mails of the selected folder; where the server cannot (RFC 6851), they may stay behind as deleted."""
     if client.has_capability("MOVE"):
         client.move(uids, folder)
         return
     client.copy(uids, folder)
-    delete_mails(client, uids)
-
-
-def delete_mails(client: IMAPClient, uids: Sequence[int]) -> None:
-    """Take mails out of the selected folder; without UIDPLUS they stay behind as deleted."""
     client.add_flags(uids, [DELETED], silent=True)
     if client.has_capability("UIDPLUS"):  # without it (RFC 4315), mails that others marked as deleted would go too
         client.uid_expunge(uids)

@@ -10,7 +10,6 @@ import base64
 import re
 import smtplib
 import socket
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -19,16 +18,14 @@ from typing import Any, Final
 from guarantee_email_agent.services.mail.mail_server import (
     CONNECT_S,
     MailServer,
-    TokenRefusedError,
     format_response,
     tls_context,
 )
-from guarantee_email_agent.services.mail.sasl import TokenLogin, choose_mechanism
+from guarantee_email_agent.services.mail.sasl import MECHANISM, TokenLogin
 from guarantee_email_agent.services.tool_error import ToolError
 
 SEND_S: Final = 25.0  # of one whole call; the agent's own limit for mail is 30 s
-_TEST_S: Final = 3.0  # for a kept connection to show that it is alive
-_KEPT_S: Final = 20.0  # an unused connection is kept; servers close it after minutes
+_QUIT_S: Final = 3.0
 _CLOSING: Final = 421  # to any command, and about the server, not about that command (RFC 5321 §3.8)
 _TOO_LARGE: Final = 552  # RFC 1870 §6
 _CHALLENGE: Final = 334  # RFC 4954 §4
@@ -42,14 +39,12 @@ _LINE_START_DOT: Final = re.compile(rb"^\.", re.MULTILINE)
 
 
 class SmtpSender:
-    """Sends over connections that are kept for a while; as many at once as there are callers."""
+    """A connection for each mail: a desk has one a minute, and servers close what is idle."""
 
     def __init__(self, server: MailServer, ehlo_name: str | None = None) -> None:
         """ehlo_name: what this machine calls itself; by default its address, as mail programs do (RFC 5321 §4.1.3)."""
         self._server = server
         self._ehlo_name = ehlo_name
-        self._kept: list[tuple[smtplib.SMTP, float]] = []
-        self._lock = threading.Lock()
 
     def send(self, sender: str, recipients: Sequence[str], message: bytes) -> None:
         """One transaction for all recipients: all or none. `message` has CRLF line ends and ends with one.
@@ -59,56 +54,21 @@ class SmtpSender:
         `uncertain` where the server may have taken the mail.
         """
         deadline = time.monotonic() + SEND_S
-        connection = self._reuse_or_connect(deadline)
+        connection = self._connect(deadline)
         try:
             self._transact(connection, sender, recipients, message, deadline)
         except ToolError:
             connection.close()  # in which state it is now is not worth finding out
             raise
-        with self._lock:
-            self._kept.append((connection, time.monotonic()))
+        _quit(connection)
 
     def test(self) -> None:
         """Connect and log in. Raises ToolError."""
         _quit(self._connect(time.monotonic() + SEND_S))
 
-    def close(self) -> None:
-        with self._lock:
-            kept, self._kept = self._kept, []
-        for connection, _ in kept:
-            _quit(connection)
-
-    def _reuse_or_connect(self, deadline: float) -> smtplib.SMTP:
-        before = time.monotonic() - _KEPT_S
-        with self._lock:
-            outdated = [connection for connection, used_at in self._kept if used_at <= before]
-            self._kept = [kept for kept in self._kept if kept[1] > before]
-        for connection in outdated:
-            connection.close()
-        while True:
-            with self._lock:
-                if not self._kept:
-                    break
-                connection, _ = self._kept.pop()
-            with suppress(OSError, smtplib.SMTPException):
-                _set_timeout(connection, min(deadline, time.monotonic() + _TEST_S))
-                if connection.noop()[0] == 250:
-                    return connection
-            connection.close()
-        return self._connect(deadline)
-
     def _connect(self, deadline: float) -> smtplib.SMTP:
-        """Logged in; where the server refuses an access token, once more with another."""
-        tokens = self._server.tokens if self._server.user is not None else None
-        if tokens is None:
-            return self._connect_with(None, deadline)
-        token = tokens.get()
-        try:
-            return self._connect_with(token, deadline)
-        except TokenRefusedError:
-            if (other := tokens.get_other(token)) is None:
-                raise
-            return self._connect_with(other, deadline)
+        """Logged in."""
+        return self._server.with_token(lambda token: self._connect_with(token, deadline))
 
     def _connect_with(self, token: str | None, deadline: float) -> smtplib.SMTP:
         server = self._server
@@ -221,13 +181,13 @@ def _log_in(connection: smtplib.SMTP, server: MailServer) -> None:
 
 
 def _log_in_with_token(connection: smtplib.SMTP, server: MailServer, token: str) -> None:
-    login = TokenLogin(choose_mechanism(connection.esmtp_features.get("auth", "").split(), server), server, token)
+    login = TokenLogin(server, token, connection.esmtp_features.get("auth", "").split())
     first = base64.b64encode(login.first).decode()
-    command = f"AUTH {login.mechanism} {first}"
+    command = f"AUTH {MECHANISM} {first}"
     if len(command) <= _COMMAND_CHARS:
         code, response = connection.docmd(command)
     else:  # RFC 4954 §4: too long for a command, not for a response
-        code, response = connection.docmd(f"AUTH {login.mechanism}")
+        code, response = connection.docmd(f"AUTH {MECHANISM}")
         if code == _CHALLENGE:
             code, response = connection.docmd(first)
     while code == _CHALLENGE:
@@ -297,6 +257,6 @@ def _to_tool_error(error: Exception, server: MailServer) -> ToolError:
 
 def _quit(connection: smtplib.SMTP) -> None:
     with suppress(OSError, smtplib.SMTPException):
-        _set_timeout(connection, time.monotonic() + _TEST_S)
+        _set_timeout(connection, time.monotonic() + _QUIT_S)
         connection.quit()
     connection.close()

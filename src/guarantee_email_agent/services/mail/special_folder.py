@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
-from imapclient import DELETED, DRAFT, SEEN, IMAPClient
+from imapclient import DRAFT, SEEN, IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
-from imapclient.imapclient import DRAFTS, JUNK, SENT
+from imapclient.imapclient import DRAFTS, SENT
 
 from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
-from guarantee_email_agent.services.mail.sent_copies import file_as_seen, find_copies, has_copy
+from guarantee_email_agent.services.mail.sent_copies import file_as_seen, has_copy
 from guarantee_email_agent.services.tool_error import ToolError
 
-_APPENDED: Final = re.compile(rb"\[APPENDUID \d+ (\d+)\]", re.IGNORECASE)
 _UNUSABLE: Final = frozenset({rb"\noselect", rb"\nonexistent", rb"\drafts"})
 SEARCH_S: Final = 10.0
 """Seconds that a look into every folder may take."""
 
-_NAMED_FOR: Final = timedelta(days=14)
-_NAMING: Final = b"BODY.PEEK[HEADER.FIELDS (X-MICROSOFT-ORIGINAL-MESSAGE-ID REFERENCES)]"
-_MESSAGE_ID: Final = re.compile(r"<[^<>\s]+>")
 _PAGE: Final = 200
-_LOOKED_AT_KEPT: Final = 100_000
 _LOST: Final = frozenset({"mail_unavailable", "mail_timeout"})
 _Result = TypeVar("_Result")
 
@@ -47,7 +41,6 @@ class SpecialFolder:
         self._session = ImapSession(server, self._select)
         self._configured_name = name
         self._name: str | None = None
-        self._validity = 0
 
     def name(self, client: IMAPClient) -> str:
         """The folder's name, which is made where there is none. To be asked on any connection."""
@@ -89,8 +82,7 @@ class SpecialFolder:
         self._session.close()
 
     def _select(self, client: IMAPClient) -> None:
-        selected = self._with_name(client, lambda name: client.select_folder(name, readonly=True))
-        self._validity = int(selected.get(b"UIDVALIDITY", 0))
+        self._with_name(client, lambda name: client.select_folder(name, readonly=True))
 
     def _with_name(self, client: IMAPClient, work: Callable[[str], _Result]) -> _Result:
         """The result of `work` with the folder's name; where it is refused, once more with the name found anew."""
@@ -113,64 +105,21 @@ class SpecialFolder:
 
 
 class SentFolder(SpecialFolder):
-    """What was sent. replaces_ids: the server gives what it sends another Message-ID (`ReplySettings`)."""
+    """What was sent."""
 
     purpose = SENT
     default_name = "Sent"
     setting = "mailbox.imap.sent_folder"
     flags = (SEEN,)
 
-    def __init__(self, server: MailServer, name: str | None, *, replaces_ids: bool = False) -> None:
-        super().__init__(server, name)
-        self._replaces_ids = replaces_ids
-        self._looked_at: set[tuple[int, int]] = set()  # UIDVALIDITY and UID
-        self._named: set[str] = set()  # ids that what was looked at had before, or refers to
-
-    def contains(self, message_id: str) -> bool:
-        """As of any folder; where ids are replaced, also whether a mail of the last two weeks names it in References.
-
-        Nobody but us knows that id before the reply leaves, so whatever names it proves that it left.
-        """
-        if super().contains(message_id):
-            return True
-        return self._replaces_ids and self._session.run(lambda client: self._is_named(client, message_id))
-
-    def _is_named(self, client: IMAPClient, message_id: str) -> bool:
-        if len(self._looked_at) >= _LOOKED_AT_KEPT:
-            self._looked_at.clear()
-            self._named.clear()
-        uids = client.search([b"SINCE", _first_named_day()])
-        new = [uid for uid in uids if (self._validity, uid) not in self._looked_at]
-        for start in range(0, len(new), _PAGE):
-            for uid, named in _fetch_named(client, new[start : start + _PAGE]).items():
-                self._named.update(named)
-                self._looked_at.add((self._validity, uid))
-        return message_id in self._named
-
     def file(self, client: IMAPClient, uids: Sequence[int]) -> None:
         """Move our own copies here, from the folder that is selected on this connection."""
         self._with_name(client, lambda name: file_as_seen(client, uids, name))
 
-    def is_in_junk(self, message_id: str, address: str) -> bool:
-        """Whether a mail from our address with this Message-ID was taken for junk. Raises ToolError."""
-
-        def search(client: IMAPClient) -> bool:
-            junk = client.find_special_folder(JUNK)
-            if junk is None:
-                return False
-            try:
-                client.select_folder(junk, readonly=True)
-                return has_copy(client, message_id, address)
-            finally:
-                self._select(client)
-
-        return self._session.run(search)
-
     def is_elsewhere(self, message_id: str, address: str) -> bool | None:
         """Whether such a mail is in any folder at all, where a person or a program may have moved it.
 
-        Where ids are replaced, also one that names it, as in `contains`. Drafts do not count. None where there was no
-        time to look into every folder. Raises ToolError.
+        Drafts do not count. None where there was no time to look into every folder. Raises ToolError.
         """
         deadline = time.monotonic() + SEARCH_S
 
@@ -185,10 +134,6 @@ class SentFolder(SpecialFolder):
                         continue
                     if has_copy(client, message_id, address, drafts=False):
                         return True
-                    if self._replaces_ids and name != self._name:
-                        found = _has_renamed_copy(client, message_id, address, deadline)
-                        if found is not False:
-                            return found
                 return False
             finally:
                 self._select(client)
@@ -242,7 +187,7 @@ class DraftsFolder(SpecialFolder):
             nonlocal began
             began = True
             try:
-                response = client.append(self.name(client), message, self.flags)
+                client.append(self.name(client), message, self.flags)
             except IMAPClientAbortError:
                 raise
             except IMAPClientError as error:
@@ -250,7 +195,7 @@ class DraftsFolder(SpecialFolder):
                 if "[OVERQUOTA]" in (refusal := format_response(error)):
                     raise
                 raise self._unusable(f"took no draft: {refusal}") from None
-            return self._is_first(client, message_id, response)
+            return True
 
         try:
             return self._session.run(append, repeat=False)
@@ -259,55 +204,9 @@ class DraftsFolder(SpecialFolder):
                 raise ToolError(error.code, error.message, error.retryable, uncertain=True) from None
             raise
 
-    def _is_first(self, client: IMAPClient, message_id: str, response: bytes) -> bool:
-        """Whether the draft that was just added is the only one; the later one of two programs takes its own back."""
-        added = _APPENDED.search(response)
-        if added is None or not client.has_capability("UIDPLUS"):
-            return True
-        with suppress(IMAPClientError):  # two drafts are no reason to call the one that was stored a failure
-            uid = int(added[1])
-            client.select_folder(self.name(client))
-            if any(other < uid for other in find_copies(client, message_id)):
-                client.add_flags([uid], [DELETED], silent=True)
-                client.uid_expunge([uid])
-                return False
-        return True
-
     def _unusable(self, problem: str) -> ToolError:
         text = f"the folder {self._name} for drafts {problem}"
         return ToolError("mail_unsupported", f"{text}. Allow its user to, or name another with {self.setting}")
-
-
-def _first_named_day() -> date:
-    return datetime.now(UTC).date() - _NAMED_FOR
-
-
-def _fetch_named(client: IMAPClient, uids: Sequence[int]) -> dict[int, set[str]]:
-    """The ids that each mail had before, or refers to; without mails that another session moved."""
-    fetched = client.fetch(uids, [_NAMING])
-    return {
-        uid: set(_MESSAGE_ID.findall(part.decode("ascii", "replace")))
-        for uid, parts in fetched.items()
-        for key, part in parts.items()
-        if key.startswith(b"BODY[HEADER") and part is not None
-    }
-
-
-def _has_renamed_copy(client: IMAPClient, message_id: str, address: str, deadline: float) -> bool | None:
-    """Whether a mail of the selected folder names this id; None where there was no time to look at all.
-
-    Looked at is what the server finds by References, and all that we sent lately, should it search for no such header.
-    """
-    referring = client.search([b"HEADER", b"References", message_id.encode(), b"UNDRAFT"])
-    ours = client.search([b"FROM", address.encode(), b"SINCE", _first_named_day(), b"UNDRAFT"])
-    uids = [*referring, *sorted(set(ours).difference(referring), reverse=True)]
-    for start in range(0, len(uids), _PAGE):
-        if start and time.monotonic() > deadline:
-            return None
-        named = _fetch_named(client, uids[start : start + _PAGE])
-        if any(message_id in ids for ids in named.values()):
-            return True
-    return False
 
 
 def folder_prefix(client: IMAPClient) -> str:

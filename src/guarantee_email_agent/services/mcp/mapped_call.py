@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, Form, ToolMapping
@@ -22,7 +20,7 @@ from guarantee_email_agent.utils.field_path import (
 from guarantee_email_agent.utils.text import printable, word_key
 
 MAX_TEXT_CHARS: Final = 10_000
-"""Of a field of an answer, but for a whole mail and a text to look through: it is an id, a date, a word."""
+"""Of a field of an answer, but for a text to look through: it is an id, a date, a word."""
 
 MAX_NUMBER: Final = 2**64
 """Of an answer: ids have 64 bits at most, with a sign or without."""
@@ -79,15 +77,10 @@ def _written(name: str, value: Any, target: ArgumentTarget) -> Any:
 def _in_form(name: str, value: Any, form: Form) -> Any:
     if form == "text":
         return value if isinstance(value, str) else json.dumps(value)
-    if form == "date-time":
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            with suppress(ValueError, OverflowError, OSError):
-                return datetime.fromtimestamp(value, UTC).isoformat()
-    elif isinstance(value, str):
-        if is_whole_number(value):
-            return int(value)
-    else:
+    if not isinstance(value, str):
         return value
+    if is_whole_number(value):
+        return int(value)
     raise UnmappedArgumentError(f"cannot write {name} as {form}, which it is not")
 
 
@@ -213,18 +206,15 @@ def _items(value: Any, source: AnswerSource, own: OwnTool) -> list[dict[str, Any
     for item in value:
         fields: dict[str, Any] = {}
         for name in own.items:
-            path = source.each.get(name, "")
-            content = _value(item, path) if path else MISSING
+            path = source.each[name]
+            content = _value(item, path)
             seen.update((name,) if content is not MISSING else ())
-            if own.items[name] == "number" and (content is MISSING or content is None):
-                fields[name] = 0  # not known
-                continue
             if content is MISSING and name != _SEARCHED:
                 raise UnreadableAnswerError(f"has an item without {path}, which is its {name}")
             is_text = content is not MISSING and content is not None
             fields[name] = _typed(name, content if is_text else "", own.items[name], AnswerSource(path))
         found.append(fields)
-    if found and _SEARCHED in own.items and _SEARCHED not in seen:
+    if found and _SEARCHED not in seen:
         # One ticket may have no text; where none has any, the server was changed, and no ticket would be found again.
         raise UnreadableAnswerError(f"has no item with {source.each[_SEARCHED]}, which is its {_SEARCHED}")
     return found
@@ -242,17 +232,12 @@ def _typed(name: str, value: Any, form: AnswerForm, source: AnswerSource) -> Any
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER
     if source.values and isinstance(value, bool | int | None):
         value = json.dumps(value)
-    if form == "number" and isinstance(value, str):
-        with suppress(ValueError):
-            moment = datetime.fromisoformat(value)
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    if (form == "boolean" and isinstance(value, bool)) or (form in ("number", "text_or_number") and is_number):
+    if form == "text_or_number" and is_number:
         return value
-    if form in ("text", "text_or_number"):
-        if is_number and isinstance(value, int):
-            value = str(value)  # the number of a ticket
-        if isinstance(value, str) and (name == "raw" or _is_usable(value, one_line=name != _SEARCHED)):
-            return value
+    if is_number and isinstance(value, int):
+        value = str(value)  # the number of a ticket
+    if isinstance(value, str) and _is_usable(value, one_line=name != _SEARCHED):
+        return value
     raise UnreadableAnswerError(f"has an unusable {source.path}, which is its {name}")
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +32,7 @@ from guarantee_email_agent.services.mcp.mapped_call import (
     says_not_found,
 )
 from guarantee_email_agent.services.mcp.mapping_check import Misfit, find_misfits
-from guarantee_email_agent.services.mcp.mcp_connection import McpConnection, OfferedTool, ToolAnswer
+from guarantee_email_agent.services.mcp.mcp_connection import OfferedTool, ToolAnswer
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.utils.clock import Clock
@@ -42,20 +41,9 @@ from guarantee_email_agent.utils.field_path import MISSING
 
 logger = logging.getLogger(__name__)
 
-TOOLS_FRESH_S: Final = 60.0
-"""After which a list of tools is asked for anew: not every server says that its tools changed."""
-
 MAX_SHOWN_MISFITS: Final = 3
 _CALL_REFUSED: Final = r"(?i:-326\d\d|unknown tool|\btool\b.{0,80}\bnot found)"
 """What a server says of a tool or an argument that it does not have, which is no answer to the question."""
-
-NOTHING_FOUND: Final[Mapping[str, Mapping[str, Any]]] = {
-    "find_ticket": {"tickets": []},
-    "is_waiting": {"waiting": False},
-    "find_sent": {"state": "not_sent"},
-    "find_draft": {"state": "not_saved"},
-}
-"""What our tools answer where there is no such thing, beside a look-up's status and a mail's error."""
 
 
 class MappedSession(McpSession):
@@ -76,8 +64,6 @@ class MappedSession(McpSession):
         self._mappings = mappings
         self._own_tools = own_tools
         self._source = source
-        self._listed: Mapping[str, OfferedTool] = {}
-        self._listed_at = -inf
         self._told_unmapped: set[str] = set()
 
     @property
@@ -98,8 +84,7 @@ class MappedSession(McpSession):
         offered = (await self._connected()).tools
         if misfits := find_misfits(self._mappings, self._own_tools, offered):
             raise MCPConnectionError("\n".join(map(self._describe, misfits)), f"{self.name}_mapping_misfit")
-        self._verified = self._listed = offered
-        self._listed_at = self._clock.monotonic()
+        self._verified = offered
 
     async def offers(self, tool: str, arguments: AbstractSet[str], timeout_s: float) -> bool:  # noqa: ARG002
         return tool in self._mappings and (
@@ -129,7 +114,7 @@ class MappedSession(McpSession):
         """
         mapping, own = self._mappings[tool], self._own_tools[tool]
         if cannot_exist(mapping, own, arguments):
-            return self._nothing_found(tool)
+            return _nothing_found(tool)
         try:
             theirs = build_arguments(mapping, own, arguments)
         except UnmappedArgumentError as error:
@@ -145,27 +130,18 @@ class MappedSession(McpSession):
         if told is not None:
             told = without_arguments(told, arguments)
             if self._is_not_found(mapping, answer, told):
-                return self._nothing_found(tool)
+                return _nothing_found(tool)
             if answer.failed or _is_failure(told, expects_json=content is MISSING and bool(mapping.result)):
                 raise self._tool_error(answer, mapping.tool, arguments)
         try:
             if content is MISSING and mapping.result:
                 raise UnreadableAnswerError("is no JSON")
             if is_empty(mapping, content):
-                return self._nothing_found(tool)
+                return _nothing_found(tool)
             return read_answer(mapping, own, content, arguments)
         except UnreadableAnswerError as error:
             self.log_response(mapping.tool, answer.text)
             raise MalformedAnswerError(self.name, mapping.tool, str(error)) from None
-
-    async def _verify(self, connection: McpConnection, tool: str, *, called: bool = False) -> None:
-        now = self._clock.monotonic()
-        if connection.tools is not self._listed:
-            self._listed, self._listed_at = connection.tools, now
-        if connection.tools_changed or now - self._listed_at > TOOLS_FRESH_S:
-            self._listed_at = now
-            await self._list_tools(connection)
-        await super()._verify(connection, tool, called=called)
 
     def _describe_changes(self, offered: Mapping[str, OfferedTool]) -> str:
         misfits = find_misfits(self._mappings, self._own_tools, offered)
@@ -181,13 +157,6 @@ class MappedSession(McpSession):
             return False
         return classify_message(told) is FAILED and says_not_found(mapping, told)
 
-    def _nothing_found(self, tool: str) -> dict[str, Any]:
-        if tool in ("read_raw", "mark"):
-            raise IntegrationError(
-                f"{self.name}: there is no such mail in the inbox any more", f"{self.name}_not_found"
-            )
-        return dict(NOTHING_FOUND.get(tool, {"status": "not_found"}))
-
     def _describe(self, misfit: Misfit) -> str:
         return f"{self._place(('tools', *misfit.path))}: {misfit.message}"
 
@@ -200,6 +169,11 @@ class MappedSession(McpSession):
                 line = next((line for end in range(len(whole), 0, -1) if (line := locate(text, whole[:end]))), None)
                 return f"{self._source.name}:{line}: {'.'.join(whole)}"
         return ".".join(whole)
+
+
+def _nothing_found(tool: str) -> dict[str, Any]:
+    """What our tool answers where there is no such thing."""
+    return {"tickets": []} if tool == "find_ticket" else {"status": "not_found"}
 
 
 def _is_failure(told: str, *, expects_json: bool) -> bool:

@@ -24,11 +24,9 @@ _Schema: TypeAlias = Mapping[str, Any]
 _FORMS: Final = {
     "text": frozenset({"string", "integer"}),
     "text_or_number": frozenset({"string", "number", "integer"}),
-    "number": frozenset({"number", "integer", "string"}),
-    "boolean": frozenset({"boolean"}),
     "list": frozenset({"array"}),
 }
-_WRITTEN: Final = {"number": "integer", "text": "string", "date-time": "string"}
+_WRITTEN: Final = {"number": "integer", "text": "string"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.services.call_errors import MALFORMED_SUFFIX
+from guarantee_email_agent.services.clients import LookUpClient
 from guarantee_email_agent.services.look_up_answer import parse_look_up_answer
 from guarantee_email_agent.services.mcp.mapped_session import MappedSession, not_tried
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
+from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError
 
 SAMPLE_NUMBER: Final = "CHECK-00000000"
@@ -17,8 +18,8 @@ SAMPLE_DIGITS: Final = "00000000"
 """Where the numbers of a service are whole ones."""
 
 
-class McpLookUp:
-    """A LookUpSource. timeout_s: seconds for one call.
+class McpLookUp(LookUpClient):
+    """timeout_s: seconds for one call.
 
     Its connection test looks nothing up: not every service takes a made-up number kindly. takes_any: this one does.
     """
@@ -29,20 +30,19 @@ class McpLookUp:
         timeout_s: float,
         tool: str,
         argument: str,
+        clock: Clock,
         look_up: LookUp,
         *,
         takes_any: bool = False,
     ) -> None:
-        self.name = session.name
-        self.tool = session.name_of(tool)
+        super().__init__(session.name, session.name_of(tool), clock, look_up)
         self._session = session
         self._timeout_s = timeout_s
         self._own_tool = tool
         self._argument = argument
-        self._look_up = look_up
         self._takes_any = takes_any
 
-    async def look_up(self, number: str) -> dict[str, Any]:
+    async def _ask(self, number: str) -> dict[str, Any]:
         return await self._session.call(self._own_tool, {self._argument: number}, self._timeout_s)
 
     async def test_connection(self) -> bool:
@@ -50,20 +50,18 @@ class McpLookUp:
         await self._session.require({self._own_tool: frozenset({self._argument})})
         return True
 
-    async def test_answer(self, ask: Callable[[str], Awaitable[Mapping[str, Any]]]) -> str:
+    async def test_answer(self) -> str:
         if isinstance(self._session, MappedSession):
-            return await self._test_mapped_answer(self._session, ask)
+            return await self._test_mapped_answer(self._session)
         if self._takes_any:
             try:
-                await ask(SAMPLE_NUMBER)
+                await self.look_up(SAMPLE_NUMBER)
             except IntegrationError as error:  # a service that refuses a number has its reasons, and is not to blame
                 if error.code.endswith(MALFORMED_SUFFIX):
                     raise
         return ""
 
-    async def _test_mapped_answer(
-        self, session: MappedSession, ask: Callable[[str], Awaitable[Mapping[str, Any]]]
-    ) -> str:
+    async def _test_mapped_answer(self, session: MappedSession) -> str:
         tool = self._own_tool
         if not session.may_sample(tool):
             return not_tried(session, tool)
@@ -72,7 +70,7 @@ class McpLookUp:
         number = next((each for each in numbers if session.asks_for(tool, {self._argument: each})), None)
         if number is None:
             return f"{self.tool} was not tried: the sample is no whole number"
-        answer = parse_look_up_answer(await ask(number), self._look_up)
+        answer = parse_look_up_answer(await self.look_up(number), self._look_up)
         known = "".join(f", {name}" for name in answer.facts)
         return f"{self.tool} answered a sample call: {answer.status}{known}"
 
@@ -80,6 +78,6 @@ class McpLookUp:
         await self._session.close()
 
 
-def warranty_over_mcp(session: McpSession, timeout_s: float) -> McpLookUp:
+def warranty_over_mcp(session: McpSession, timeout_s: float, clock: Clock) -> McpLookUp:
     """The warranty system, which is asked for a number that nobody has to see that it answers."""
-    return McpLookUp(session, timeout_s, "check_warranty", "serial_number", WARRANTY, takes_any=True)
+    return McpLookUp(session, timeout_s, "check_warranty", "serial_number", clock, WARRANTY, takes_any=True)

@@ -109,8 +109,8 @@ class McpSession:
         if lacking := _lacking(calls, offered):
             raise MCPConnectionError(
                 f"{self.name}: the server does not offer {', '.join(lacking)}; it offers "
-                f"{', '.join(sorted(offered)) or 'nothing'}. Set {self.launch.setting} to a server with these tools, "
-                f"or map its own under {self.launch.setting}.tools (docs/mcp-servers.md){self.launch.other_remedy}",
+                f"{', '.join(sorted(offered)) or 'nothing'}. Set {self.launch.setting} to a server with these tools"
+                f"{self.launch.other_remedy} (docs/mcp-servers.md)",
                 f"{self.name}_tools_missing",
             )
         self._required = {**self._required, **calls}
@@ -202,9 +202,11 @@ class McpSession:
     async def _verify(self, connection: McpConnection, tool: str, *, called: bool = False) -> None:
         """Raises IntegrationError, an outage, where the server no longer offers what it did, and we need.
 
+        Looked at again when it is started anew, says that its tools changed, or refuses a call.
+
         tool: that the error names. called: whether it was, and failed, which may be since the tools changed.
         """
-        if self._told_changes or called:
+        if self._told_changes or called or connection.tools_changed:
             await self._list_tools(connection)
         if connection.tools is self._verified:
             return

@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from guarantee_email_agent.config.mcp_server import ToolMapping
 from guarantee_email_agent.services.call_errors import forbid_repeat
+from guarantee_email_agent.services.clients import TicketingClient
 from guarantee_email_agent.services.mcp.mapped_session import MappedSession, not_tried
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
+from guarantee_email_agent.utils.clock import Clock
 
 # Without an idempotency key a call repeated after a lost answer opens a second ticket: such a server is refused.
 _ARGUMENTS: Final = frozenset(
@@ -17,16 +19,15 @@ _ARGUMENTS: Final = frozenset(
 )
 
 
-class McpTickets:
-    """A TicketSource. timeout_s: seconds for one call."""
+class McpTickets(TicketingClient):
+    """timeout_s: seconds for one call."""
 
-    def __init__(self, session: McpSession, timeout_s: float) -> None:
-        self.name = session.name
-        self.tool = session.name_of("create_ticket")
+    def __init__(self, session: McpSession, timeout_s: float, clock: Clock) -> None:
+        super().__init__(session.name, session.name_of("create_ticket"), clock)
         self._session = session
         self._timeout_s = timeout_s
 
-    async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
+    async def _create(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
         fields: dict[str, Any] = dict(ticket_data)
         if not await self._session.offers("create_ticket", fields.keys(), self._timeout_s):
             # Ours has a place for what it does not know by name.
@@ -34,7 +35,7 @@ class McpTickets:
             fields = {name: value for name, value in fields.items() if name in _ARGUMENTS} | {"details": further}
         return await self._session.call("create_ticket", fields, self._timeout_s)
 
-    async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
+    async def _add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
         """False, and nothing happens, where the server's `add_note` takes other arguments, or it has none."""
         arguments = {"ticket_id": ticket_id, "note": note, "idempotency_key": idempotency_key}
         if not await self._session.offers("add_note", arguments.keys(), self._timeout_s):
@@ -49,9 +50,6 @@ class McpTickets:
             await self._session.call("find_ticket", {"idempotency_key": "connection-test"}, self._timeout_s)
         return True
 
-    async def test_answer(self) -> str:
-        return ""
-
     async def close(self) -> None:
         await self._session.close()
 
@@ -59,12 +57,14 @@ class McpTickets:
 class MappedTickets(McpTickets):
     """On a server whose tools are mapped. The mapping says what keeps a ticket from being opened twice."""
 
-    def __init__(self, session: MappedSession, timeout_s: float, mappings: Mapping[str, ToolMapping]) -> None:
-        super().__init__(session, timeout_s)
+    def __init__(
+        self, session: MappedSession, timeout_s: float, clock: Clock, mappings: Mapping[str, ToolMapping]
+    ) -> None:
+        super().__init__(session, timeout_s, clock)
         self._mapped = session
         self._mappings = mappings
 
-    async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
+    async def _create(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
         if "find_ticket" in self._mappings:
             found = await self._find(str(ticket_data["idempotency_key"]))
             if found is not None:

@@ -44,9 +44,9 @@ class ServerLaunch:
     @property
     def other_remedy(self) -> str:
         """What else may be done about a wrong server: for each of the three services there is a built-in one."""
-        return (
-            ", or remove the setting to use the built-in one" if self.setting.startswith(("mcp.", "mailbox.")) else ""
-        )
+        mapped = "" if self.setting.startswith("mailbox.") else f", map its own under {self.setting}.tools"
+        built_in = ", or remove the setting to use the built-in one"
+        return mapped + (built_in if self.setting.startswith(("mcp.", "mailbox.")) else "")
 
     def __str__(self) -> str:
         target = str(self.url) if self.command is None else shlex.join((self.command, *self.args))

@@ -1,17 +1,93 @@
-"""Numbers looked up in this process, in a list that somebody keeps."""
+"""Numbers looked up in this process, in a list that somebody keeps: of warranties, or of anything."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, Final, Generic, Literal, cast
 
+from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.services.blocking import BlockingService
-from guarantee_email_agent.services.table.open_table import open_table
+from guarantee_email_agent.services.clients import LookUpClient
+from guarantee_email_agent.services.look_up_answer import is_quotable
+from guarantee_email_agent.services.table.csv_table import CsvTable
+from guarantee_email_agent.services.table.sqlite_table import SqliteTable, is_sqlite
 from guarantee_email_agent.services.table.table import Row, Table, TableError, TableLayout
-from guarantee_email_agent.services.table.warranty_list import WARRANTIES, WarrantyRecord
 from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.utils.clock import Clock
+
+Status = Literal["valid", "expired"]
+SERVER: Final = "warranty_api"  # as its error codes begin
+
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class WarrantyRecord:
+    """status: as the list gives it, whatever the date; None where the date decides."""
+
+    serial_number: str
+    expiration_date: date | None
+    coverage: str | None
+    status: Status | None
+
+    def status_on(self, day: date) -> Status:
+        """Covered through the last day itself."""
+        if self.status is not None:
+            return self.status
+        assert self.expiration_date is not None
+        return "valid" if day <= self.expiration_date else "expired"
+
+
+def parse_record(values: Mapping[str, str]) -> WarrantyRecord:
+    """values: by column, empty where there is nothing. Raises TableError without the place."""
+    serial_number = values.get("serial_number", "").strip()
+    status = values.get("status", "").strip().casefold()
+    if status not in ("", "valid", "expired"):
+        raise TableError("status must be valid or expired, or empty where the date decides")
+    expiration_date = _date(values.get("expiration_date", "").strip(), required=not status)
+    coverage = values.get("coverage", "").strip()
+    if coverage and not is_quotable(coverage):  # the agent would leave it out, for each mail anew
+        raise TableError(
+            "coverage must be at most 40 of A-Z, a-z, 0-9, spaces and . , : / + ( ) _ -, without a word such as "
+            "valid or expired: it is repeated to customers"
+        )
+    known_status = cast("Status", status) if status else None
+    return WarrantyRecord(serial_number, expiration_date, coverage or None, known_status)
+
+
+def _date(text: str, *, required: bool) -> date | None:
+    if not text:
+        if required:
+            raise TableError("expiration_date is empty. Fill it in, or say valid or expired in a column status")
+        return None
+    with suppress(ValueError):
+        if _DATE.fullmatch(text):
+            return date.fromisoformat(text)
+    raise TableError(f"expiration_date {text[:30]!r} is no date. Write it as 2027-03-31")
+
+
+WARRANTIES: Final = TableLayout(
+    server=SERVER,
+    name="warranties",
+    key="serial_number",
+    number="serial number",
+    required=("serial_number", "expiration_date"),
+    optional=("coverage", "status"),
+    parse=parse_record,
+)
+
+
+def open_table(file: Path, layout: TableLayout[Row]) -> Table[Row]:
+    """Raises TableError."""
+    if is_sqlite(file):
+        return SqliteTable(file, layout)
+    return CsvTable(file, layout, time.time)
 
 
 class OpenedTable(Generic[Row]):
@@ -30,35 +106,40 @@ class OpenedTable(Generic[Row]):
         """It holds nothing open between two calls."""
 
 
-class LocalLookUp(Generic[Row]):
-    """A LookUpSource. answer: the row, or that there is none, as the look-up reads it."""
+class LocalLookUp(LookUpClient, Generic[Row]):
+    """answer: the row, or that there is none, as the look-up reads it."""
 
     def __init__(
-        self, service: BlockingService[OpenedTable[Row]], tool: str, answer: Callable[[str, Row | None], dict[str, Any]]
+        self,
+        service: BlockingService[OpenedTable[Row]],
+        tool: str,
+        answer: Callable[[str, Row | None], dict[str, Any]],
+        clock: Clock,
+        look_up: LookUp,
     ) -> None:
-        self.name = service.name
-        self.tool = tool
+        super().__init__(service.name, tool, clock, look_up)
         self._service = service
         self._answer = answer
 
-    async def look_up(self, number: str) -> dict[str, Any]:
+    async def _ask(self, number: str) -> dict[str, Any]:
         return self._answer(number, await self._service.call(self.tool, lambda table: table.find(number)))
 
     async def test_connection(self) -> bool:
         await self._service.open()
         return True
 
-    async def test_answer(self, ask: Callable[[str], Awaitable[Mapping[str, Any]]]) -> str:  # noqa: ARG002 - none made
-        return ""
-
     async def close(self) -> None:
         await self._service.close()
 
 
-def warranty_look_up(file: Path, timeout_s: float) -> LocalLookUp[WarrantyRecord]:
+def warranty_look_up(file: Path, timeout_s: float, clock: Clock) -> LocalLookUp[WarrantyRecord]:
     """In a warranty list, by today's date: the shop's own day decides."""
+
+    def answer(number: str, record: WarrantyRecord | None) -> dict[str, Any]:
+        return warranty_answer(number, record, date.today())  # noqa: DTZ011
+
     service = BlockingService(WARRANTIES.server, "warranties.file", lambda: OpenedTable(file, WARRANTIES), timeout_s)
-    return LocalLookUp(service, "check_warranty", lambda number, record: warranty_answer(number, record, date.today()))  # noqa: DTZ011
+    return LocalLookUp(service, "check_warranty", answer, clock, WARRANTY)
 
 
 def warranty_answer(number: str, record: WarrantyRecord | None, today: date) -> dict[str, Any]:
@@ -74,11 +155,14 @@ def warranty_answer(number: str, record: WarrantyRecord | None, today: date) -> 
     }
 
 
-def table_look_up(name: str, file: Path, key: str, timeout_s: float) -> LocalLookUp[Mapping[str, str]]:
-    """In any table. name: of the look-up. key: the column with the number."""
+def table_look_up(
+    file: Path, key: str, timeout_s: float, clock: Clock, look_up: LookUp
+) -> LocalLookUp[Mapping[str, str]]:
+    """In any table. key: the column with the number."""
+    name = look_up.name
     layout = table_layout(name, file.stem, key)
     service = BlockingService(name, f"look_ups.{name}.table", lambda: OpenedTable(file, layout), timeout_s)
-    return LocalLookUp(service, "find_row", lambda _, row: row_answer(row))
+    return LocalLookUp(service, "find_row", lambda _, row: row_answer(row), clock, look_up)
 
 
 def row_answer(row: Mapping[str, str] | None) -> dict[str, Any]:

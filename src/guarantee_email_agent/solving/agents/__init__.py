@@ -1,1 +1,1 @@
-"""Who works on a task: a language model, a script, another program, or a person."""
+"""Who works on a task: a language model, a script, or another program."""

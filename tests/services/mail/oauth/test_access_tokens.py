@@ -172,21 +172,15 @@ print(sorted(os.listdir()), file.read_text() == Path({str(token_file)!r}).read_t
     assert ".draft" not in left
 
 
-def test_a_token_that_cannot_be_written_is_kept_in_mind_until_it_can(
-    client: OAuthClient, issuer: OAuthIssuer, clock: Clock, token_file: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_token_that_cannot_be_written_is_used_and_told(
+    tokens: AccessTokens, token_file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    issuer.rotates = True
-    tokens = AccessTokens(client, clock)
-    with monkeypatch.context() as patch:  # no disk can be made to fail at just this moment
-        patch.setattr(private_file.os, "replace", _fail)
-        first = tokens.get()
-        assert tokens.get() == first
-    assert json.loads(token_file.read_text())["refresh_token"] == "refresh-1"
+    monkeypatch.setattr(private_file.os, "replace", _fail)  # no disk can be made to fail at just this moment
+    first = tokens.get()
     assert tokens.get() == first
-    assert json.loads(token_file.read_text())["refresh_token"] == "refresh-2"
-    clock.now += 3600
-    assert tokens.get() != first
-    assert json.loads(token_file.read_text())["refresh_token"] == "refresh-3"
+    assert json.loads(token_file.read_text())["refresh_token"] == "refresh-1"
+    (told,) = caplog.messages
+    assert told.endswith("sign in: guarantee-email-agent authorize")
 
 
 def _fail(*_: object) -> None:

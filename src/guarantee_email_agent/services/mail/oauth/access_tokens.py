@@ -35,14 +35,13 @@ class AccessTokens:
         self._now = now
         self._lock = threading.Lock()
         self._token: Token | None = None
-        self._unsaved: tuple[Token, Token] | None = None  # what is in the file, and what could not be written over it
         self._request: Future[Token] | None = None
 
     def get(self) -> str:
         """One that lasts for a while yet."""
         with self._lock:
-            token, unsaved = self._token, self._unsaved
-        if token is None or unsaved is not None or not token.is_usable(self._now()):
+            token = self._token
+        if token is None or not token.is_usable(self._now()):
             try:
                 token = self._replace(None)
             except ToolError as error:
@@ -103,19 +102,10 @@ class AccessTokens:
                 known = self._token
             return known if known is not None and self._is_too_new(known, refused) else self._issuer.issue()
         known = self._file.read()
-        if self._is_good(known, refused) and not anew and self._unsaved is None:
+        if self._is_good(known, refused) and not anew:
             return known
         with self._file.locked():
             stored = self._file.read()  # another agent may have been faster
-            in_file = stored
-            if self._unsaved is not None and self._unsaved[0] == in_file:
-                stored = self._unsaved[1]
-                with self._file.draft() as draft:
-                    self._save(draft, in_file, stored)
-            else:
-                self._unsaved = None
-            if self._unsaved is None:
-                in_file = stored
             if self._is_good(stored, refused) and (not anew or stored != known):
                 return stored
             if self._is_too_new(stored, refused):
@@ -125,22 +115,21 @@ class AccessTokens:
                 raise ToolError("mail_auth", f"{text}, and its access token has expired. Sign in: {AUTHORIZE}")
             with self._file.draft() as draft:
                 token = self._issuer.refresh(stored)
-                self._save(draft, in_file, token)
+                self._save(draft, token)
         return token
 
-    def _save(self, draft: PrivateDraft, old: Token, token: Token) -> None:
-        """Or keep it in mind, where a disk fails between the making of room and the writing."""
+    def _save(self, draft: PrivateDraft, token: Token) -> None:
+        """A disk that fails between the making of room and the writing leaves the token in memory alone."""
         assert self._file is not None
         try:
             self._file.commit(draft, token)
-            self._unsaved = None
         except OSError as error:
-            self._unsaved = (old, token)
-            logger.warning(
-                "mail: %s cannot be written (%s); it is tried again. Until then do not stop the agent: its new token "
-                "is in its memory alone",
+            logger.error(
+                "mail: %s cannot be written (%s). The new token is in memory alone: before it ends, mend that, and "
+                "sign in: %s",
                 self._file.path,
                 error.strerror,
+                AUTHORIZE,
             )
 
     def _is_too_new(self, token: Token, refused: str | None) -> bool:

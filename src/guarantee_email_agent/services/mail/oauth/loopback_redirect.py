@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hmac
 import html
-import socket
 import threading
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final, Self
 from urllib.parse import parse_qsl, urlsplit
 
@@ -60,10 +59,11 @@ class LoopbackRedirect:
             self._answered.set()
 
 
-class _Server(HTTPServer):
+class _Server(ThreadingHTTPServer):
     """Connections are served in threads: one that a browser holds open must not keep the next from being heard."""
 
-    address_family = socket.AF_INET
+    daemon_threads = True
+    block_on_close = False
 
     def __init__(self, port: int, handle: Callable[[str], tuple[int, str]], after: Callable[[], None]) -> None:
         class Handler(BaseHTTPRequestHandler):
@@ -85,17 +85,6 @@ class _Server(HTTPServer):
                 pass
 
         super().__init__(("127.0.0.1", port), Handler)
-
-    def process_request(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
-        threading.Thread(target=self._serve, args=(request, client_address), daemon=True).start()
-
-    def _serve(self, request: socket.socket, client_address: object) -> None:
-        try:
-            self.finish_request(request, client_address)
-        except OSError:  # the browser is gone
-            pass
-        finally:
-            self.shutdown_request(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         pass

@@ -1,0 +1,131 @@
+"""Addresses that lead nowhere, and a store that changes while its pages are read."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from stored_runs import StoredRuns, result
+from viewed_runs import ViewedRuns
+
+from guarantee_email_agent.viewer.site import history_url, result_url
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> StoredRuns:
+    runs = StoredRuns(tmp_path / "runs.db")
+    runs.write(1, [result(1)])
+    return runs
+
+
+@pytest.fixture
+def pages(runs: StoredRuns) -> ViewedRuns:
+    return ViewedRuns(runs.file)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/runs/..%2f..%2fetc%2fpasswd", "There is no such page"),
+        ("/runs/..%2f..%2fetc%2fpasswd/results/x", "There is no such page"),
+        ("/runs/%2e%2e", "'..' is no id of a run"),
+        ("/runs/20260118T109999", "there is no run 20260118T109999"),
+        ("/runs/a%0ab%00%1b[31m", "is no id of a run"),
+        ("/runs/%ff%fe", "is no id of a run"),
+        ("/runs/last/results/../../../etc/passwd", "There is no such page"),
+        ("/runs/last/results/..%2f..%2fetc%2fpasswd", "there is no '../../etc/passwd' in the run"),
+        ("/runs/last/results/%3Cscript%3Ealert(1)%3C%2Fscript%3E", "<script>alert(1)</script>"),
+        ("/runs/last/texts/passwd/valid_warranty_001", "There is no such text"),
+        ("/runs/last/texts/reply/valid_warranty_001?repetition=2", "There is no such text"),
+        ("/history/..%2f..%2fetc%2fpasswd", "No run that is kept has a result of this name"),
+        ("/compare?baseline=..%2f..%2fetc%2fpasswd", "'../../etc/passwd' is no id of a run"),
+        ("/wp-login.php", "There is no such page"),
+        ("/runs/last/", "There is no such page"),
+    ],
+)
+def test_what_there_is_not_is_a_page_that_says_so(pages: ViewedRuns, path: str, words: str) -> None:
+    page = pages.get(path)
+    assert page.status == 404
+    assert words in page.text
+    assert len(page.all("script")) == 1
+    assert "\x1b" not in page.content
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\n", "\r\n::error::x", "a/b?c#d"])
+def test_a_name_leads_to_its_pages_whatever_it_holds(runs: StoredRuns, pages: ViewedRuns, name: str) -> None:
+    runs.write(2, [result(1)._replace(name=name)])
+    for url in (result_url("last", name), history_url(name)):
+        assert pages.get(url).status == 200
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["page=x", "page=-1", "page=99999999999999999999", "outcome=great", "suite=" + "x" * 1000],
+)
+def test_an_address_that_asks_for_nonsense_is_told_so(pages: ViewedRuns, query: str) -> None:
+    page = pages.get(f"/?{query}")
+    assert (page.status, page.text.count("in the address is not")) == (400, 1)
+
+
+def test_a_store_that_is_written_to_shows_what_is_new(runs: StoredRuns, pages: ViewedRuns) -> None:
+    before = pages.get("/")
+    runs.write(2, [result(1), result(2)])
+    assert "2 of 2" in pages.get("/").text
+    assert "2 of 2" not in before.text
+
+
+def test_a_store_that_is_vacuumed_goes_on(runs: StoredRuns, pages: ViewedRuns) -> None:
+    connection = sqlite3.connect(runs.file, isolation_level=None)
+    connection.execute("VACUUM")
+    connection.close()
+    assert pages.get("/runs/last").status == 200
+
+
+def test_a_store_that_is_replaced_is_read_anew(runs: StoredRuns, pages: ViewedRuns, tmp_path: Path) -> None:
+    other = StoredRuns(tmp_path / "other.db")
+    other.write(7, [result(1), result(2), result(3, "failed")], "failed", 4)
+    other.file.replace(runs.file)
+    assert "2 of 3" in pages.get("/").text
+
+
+def test_a_store_that_goes_and_comes_back(runs: StoredRuns, pages: ViewedRuns, tmp_path: Path) -> None:
+    runs.file.rename(tmp_path / "away.db")
+    gone = pages.get("/")
+    assert (gone.status, "there is no run store" in gone.text) == (503, True)
+    (tmp_path / "away.db").rename(runs.file)
+    assert pages.get("/").status == 200
+
+
+def test_a_store_that_is_damaged_is_one_line_on_the_page(runs: StoredRuns, pages: ViewedRuns) -> None:
+    content = bytearray(runs.file.read_bytes())
+    content[100:] = b"\xff" * (len(content) - 100)
+    runs.file.write_bytes(content)
+    page = pages.get("/")
+    assert (page.status, "it is damaged" in page.text) == (503, True)
+
+
+def test_a_store_that_nobody_may_read_meanwhile_is_told_after_a_moment(runs: StoredRuns, pages: ViewedRuns) -> None:
+    holder = sqlite3.connect(runs.file, isolation_level=None)
+    holder.execute("PRAGMA locking_mode = EXCLUSIVE")
+    holder.execute("PRAGMA journal_mode = DELETE")
+    holder.execute("BEGIN EXCLUSIVE")
+    page = pages.get("/")
+    assert (page.status, "is locked" in page.text or "another program" in page.text) == (503, True)
+    holder.close()
+    assert pages.get("/").status == 200
+
+
+def test_a_newer_store_says_what_to_do(runs: StoredRuns, pages: ViewedRuns) -> None:
+    connection = sqlite3.connect(runs.file)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    page = pages.get("/")
+    assert (page.status, "a newer version wrote it (schema 99" in page.text) == (503, True)
+
+
+def test_nothing_is_written_by_reading(runs: StoredRuns, pages: ViewedRuns, tmp_path: Path) -> None:
+    before = runs.file.read_bytes()
+    for path in ("/", "/runs/last", "/runs/last/results/valid_warranty_001", "/history/valid_warranty_001", "/compare"):
+        assert pages.get(path).status == 200
+    assert runs.file.read_bytes() == before
