@@ -12,11 +12,10 @@ from scenario_folder import BUILT_IN, ScenarioFolder, failing
 
 from guarantee_email_agent.eval.evaluation import evaluate
 from guarantee_email_agent.files import report_files
-from guarantee_email_agent.runlog.distinct_mails import DistinctMails
 from guarantee_email_agent.runlog.records import KeptRun
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import upper_bound
-from guarantee_email_agent.runlog.suite_manifest import keep_opening
+from guarantee_email_agent.runlog.suite_manifest import DistinctMails, keep_opening
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 
