@@ -50,6 +50,10 @@ def test_a_sealed_suite_proves_a_rate(suite: ScenarioFolder) -> None:
     seal(suite)
     report = suite.report(require_proof=True)
     assert (report["gate"], report["lower_bound_95"], report["suite_kind"]) == ("inconclusive", 5.0, "sealed")
+    suite.write(2)  # the same mail once more
+    seal(suite)
+    report = suite.report()
+    assert (report["totals"]["distinct"], report["lower_bound_95"]) == (1, 5.0)
     seal(suite, "openings: 5\n")  # each has its share of the doubt
     assert suite.report()["lower_bound_95"] == 1.0
 
