@@ -235,7 +235,7 @@ def _find_missing(data: object, any_agent: bool) -> Iterator[Problem]:
             return
     mocks = _mapping_at(met, "mock_responses") or {}
     has_email = "email" in met or not any_agent
-    if has_email or "task" not in met:
+    if has_email or met.get("task") is None:
         yield from _missing(met, "input", "email", "a mapping of keys to values")
     if has_email or "gmail" in mocks:
         yield from _missing(expected, "expected_output", "email_sent", "true or false")

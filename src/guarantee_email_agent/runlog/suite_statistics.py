@@ -265,6 +265,10 @@ class MailCounter:
     def __init__(self) -> None:
         self._passed: dict[bytes, bool] = {}
 
+    def take(self, counted: DistinctMails) -> None:
+        """The count of somebody who saw mails that these cases do not tell any more, as those of a sealed suite."""
+        self._counted = counted
+
     def add(self, case: Case) -> None:
         """A case whose mail nobody has looked at, such as a file that cannot be used, is a copy of none."""
         mail = case.shown.mail
