@@ -1,4 +1,4 @@
-"""What a judge may be and return, in a fork of the server and in an interpreter of its own: the same for both."""
+"""What a judge may be and return."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ import pytest
 from guarantee_email_agent.files.report_files import as_json
 from guarantee_email_agent.judging.verdict import Verdict
 
-pytestmark = pytest.mark.parametrize("pool", ["forked", "fresh"], indirect=True, scope="module")
+forked = pytest.mark.parametrize("pool", ["forked"], indirect=True, scope="module")
+in_both_ways = pytest.mark.parametrize("pool", ["forked", "fresh"], indirect=True, scope="module")
 OK = 'return {"passed": True, "feedback": "fine"}'
 
 Ask = Callable[..., Verdict]
 
 
+@in_both_ways
 class TestRecordAndOutput:
     def test_the_record_arrives(self, ask: Ask) -> None:
         odd = {"task_result": "ä\ud800\0\u2028\n", "": 1.5, "n": 10**30, "nothing": None}
@@ -70,6 +72,7 @@ WRONG_SHAPES = {
 }
 
 
+@forked
 @pytest.mark.parametrize("body", WRONG_SHAPES)
 def test_no_verdict_is_an_error_that_says_what_came(ask: Ask, body: str) -> None:
     verdict = ask(body)
@@ -91,6 +94,7 @@ WRONG_FILES = {
 }
 
 
+@forked
 @pytest.mark.parametrize("source", WRONG_FILES)
 def test_a_file_that_is_no_judge(ask: Ask, source: str) -> None:
     verdict = ask(head=source)
@@ -98,6 +102,7 @@ def test_a_file_that_is_no_judge(ask: Ask, source: str) -> None:
     assert WRONG_FILES[source] in str(verdict.error)
 
 
+@in_both_ways
 def test_the_traceback_stands_in_the_output(ask: Ask) -> None:
     output = ask("return helper()", head="def helper():\n    return 1 / 0").output
     assert output.startswith("Traceback (most recent call last):")
@@ -105,6 +110,7 @@ def test_the_traceback_stands_in_the_output(ask: Ask) -> None:
     assert "judge_process" not in output
 
 
+@forked
 class TestValuesThatJsonLacks:
     def test_in_the_verdict_itself_they_are_an_error(self, ask: Ask) -> None:
         # numpy's own bool is no bool; a class of that name stands in for the package.
@@ -150,6 +156,7 @@ class TestValuesThatJsonLacks:
         assert "returned details" in str(verdict.error)
 
 
+@in_both_ways
 class TestImports:
     def test_a_module_named_test_is_not_the_judge_itself(self, ask: Ask) -> None:
         verdict = ask("import test", 'return {"passed": True, "feedback": test.__name__ + test.__file__}')
@@ -180,6 +187,7 @@ def say(payload, length=None):
 """
 
 
+@forked
 class TestForgery:
     """A judge that writes its verdict itself has written no more than its own, and that has the shape of one."""
 
@@ -218,6 +226,7 @@ class TestForgery:
         assert json.loads(as_json(verdict.as_dict()))["error"] == "\ud800"
 
 
+@forked
 class TestWhatAJudgeLeavesBehindInItsOwnProcess:
     @pytest.mark.parametrize(
         "body",
