@@ -117,7 +117,7 @@ def test_a_scenario_made_of_what_passed_runs_at_once(tmp_path: Path, script: Scr
 def assert_passes(folder: Path, calls: list[tuple[str, dict[str, Any]]]) -> None:
     (folder / "replayer.py").write_text(REPLAYER.replace("CALLS", repr(calls)))
     run = run_program(folder, "eval", "--eval-dir", "out", "--agent", "python:replayer:agent", program=MODULE)
-    assert (run.returncode, "Pass rate: 1/1 (100%)" in run.stdout) == (0, True), run.stdout + run.stderr
+    assert (run.returncode, "Pass rate: 1/1 (100%)" in run.stdout, run.stderr) == (0, True, ""), run.stdout
 
 
 def test_answers_that_differ_come_in_turn_and_what_asks_for_more_comes_first(tmp_path: Path) -> None:

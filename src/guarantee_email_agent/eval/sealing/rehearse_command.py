@@ -19,7 +19,7 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.eval.answer_command import DryServices, dry_runs
 from guarantee_email_agent.eval.capture.capture_command import NOT_FOUND
-from guarantee_email_agent.eval.capture.scenario_file import anonymous_mail
+from guarantee_email_agent.eval.capture.scenario_file import anonymizer_for, anonymous_mail
 from guarantee_email_agent.eval.dry_run import DryRun, reply_of_thread
 from guarantee_email_agent.eval.look_up_source import LookUpSource
 from guarantee_email_agent.eval.sealing.mail_labels import label_error, read_item
@@ -32,7 +32,7 @@ from guarantee_email_agent.eval.sealing.past_mails import (
     past_mails,
     read_mail,
 )
-from guarantee_email_agent.eval.sealing.sample_command import make_new_folder, shaped_anonymizer
+from guarantee_email_agent.eval.sealing.sample_command import make_new_folder
 from guarantee_email_agent.files.report_files import write_whole
 from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.files.yaml import dump
@@ -165,7 +165,7 @@ def _pair(
     reply = "" if done.reply is None else str(done.reply["body"])
     written = "" if people is None else "".join(span.text for span in people.spans if span.kind != "quoted")
     others = () if people is None else (people,)
-    anonymizer = shaped_anonymizer(done.email, raw, own_addresses, instructions, (reply, written), others)
+    anonymizer = anonymizer_for(done.email, raw, own_addresses, instructions.look_ups, (reply, written), others)
     agent = {"outcome": done.outcome.replace("_", " "), "scenario": done.report.scenario_used or "none"}
     if done.report.hand_over_reasons:
         agent["reasons"] = ", ".join(done.report.hand_over_reasons)
