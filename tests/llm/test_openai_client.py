@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from messages_server import MessagesServer, Reply, completion, error_reply, openai_config, tool_call
 
+from guarantee_email_agent.config.settings import Secrets
 from guarantee_email_agent.llm.openai_client import OpenAiModel
 from guarantee_email_agent.llm.port import ToolUseBlock, tool_input
 from guarantee_email_agent.llm.usage import cost_usd, usage_of
@@ -136,7 +138,11 @@ def test_tokens_that_are_not_told_are_not_none(server: MessagesServer, usage: An
     assert usage_of(ask(server)).uncounted == 1
 
 
-def test_without_a_key_it_is_told_which() -> None:
+@pytest.mark.parametrize(
+    ("key", "wrong"),
+    [(None, "is not set"), ("sk-ü", "holds characters that no key has"), ("sk-1\nx", "holds characters")],
+)
+def test_without_a_key_that_can_be_sent_it_is_told_which(key: str | None, wrong: str) -> None:
     config = openai_config("http://127.0.0.1:1")
-    with pytest.raises(ConfigurationError, match=r"OPENAI_API_KEY is not set.*where llm\.base_url names a server"):
-        OpenAiModel.of(type(config)(llm=config.llm))
+    with pytest.raises(ConfigurationError, match=rf"OPENAI_API_KEY {wrong}.*where llm\.base_url names a server"):
+        OpenAiModel.of(replace(config, secrets=Secrets(openai_api_key=key)))

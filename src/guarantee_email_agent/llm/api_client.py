@@ -91,9 +91,10 @@ class ApiModel(ModelClient, ABC):
         """
         variable = f"{cls.package.upper()}_API_KEY"
         key = getattr(config.secrets, variable.lower())
-        if key is None:
+        if key is None or not (key.isascii() and key.isprintable()):
+            wrong = "is not set" if key is None else "holds characters that no key has"
             raise ConfigurationError(
-                f"{variable} is not set. Set it in the environment or in .env; where "
+                f"{variable} {wrong}. Set it in the environment or in .env; where "
                 f"{cls._address_setting(config.llm)} names a server of your own that asks for no key, any text will do",
                 "config_missing_secret",
             )

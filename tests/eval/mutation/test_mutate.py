@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 from command_line import Run
 
 from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.mutation.instruction_faults import PHRASE, PROMISE, Fault
 from guarantee_email_agent.eval.mutation.mutate import mutate
 from guarantee_email_agent.eval.mutation.trial import Trial, in_order
@@ -89,6 +90,20 @@ def test_it_goes_on_where_it_was_and_writes_into_no_file_of_the_user(folder: Pat
     assert {name: content for name, content in contents(folder).items() if name != str(scenario)} == {
         name: content for name, content in before.items() if name != str(scenario)
     }
+
+
+def test_what_came_of_files_that_were_edited_meanwhile_is_not_taken_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, is_open = folder / "instructions" / "scenarios" / "valid-warranty.md", Trial.is_open
+
+    def edited(trial: Trial, failed: Sequence[EvalResult]) -> bool:
+        file.write_text(file.read_text(encoding="utf-8").replace("we cannot say", "we can not say"), encoding="utf-8")
+        return is_open(trial, failed)
+
+    monkeypatch.setattr(Trial, "is_open", edited)
+    planted(folder, 2)
+    assert "taken over" not in planted(folder, 2)[1]
 
 
 def test_changed_files_come_first_and_less_than_the_floor_ends_in_4(folder: Path, run: Run) -> None:

@@ -64,6 +64,7 @@ def mutate(
     terminal = Terminal(stream)
     code = EXIT_SUCCESS
     with tempfile.TemporaryDirectory(prefix="guarantee-email-agent-") as folder:
+        inputs = inputs_of(config, options).set  # before they are copied: what is edited meanwhile was not tried
         trial = Trial(config, options, Path(folder))
         failed = [result for result in trial.results if not result.passed]
         if not trial.entries or not trial.is_open(failed):
@@ -71,7 +72,6 @@ def mutate(
             terminal.line(f"The gate is closed without any fault: {count} failed. Mend them first")
             terminal.flush()
             return EXIT_EVALUATION
-        inputs = inputs_of(config, options).set
         changed = _changed(config, options, inputs.inputs, trial.paths)
         faults = trial.faults(seed, changed)
         state = _State(options, repr((inputs.digest, options.threshold, seed)), trial)
