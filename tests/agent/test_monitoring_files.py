@@ -22,7 +22,6 @@ from guarantee_email_agent.agent.metrics import PREFIX, Metrics
 from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.config.settings import Config, Llm
 from guarantee_email_agent.files.yaml import load_documents
-from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"
@@ -44,7 +43,6 @@ def told_metrics() -> set[str]:
     standing = Standing(now=clock.monotonic)
     metrics = Metrics(config, Health(clock, LoopWatchdog(clock), HealthLimits.of(config), standing), standing)
     standing.inbox_listed(1, 1.0)
-    standing.circuits = lambda: {"mail": CircuitBreaker("mail", clock)}
     standing.failed(integration_error("mail_timeout"))
     told = generate_latest(metrics.registry).decode()
     return {sample.name for family in text_string_to_metric_families(told) for sample in family.samples} | {

@@ -64,16 +64,6 @@ class TestObserve:
         with pytest.raises(LookupError):
             mail_servers.folder("Sent-for-nobody")
 
-    @pytest.mark.slow
-    def test_what_was_observed_is_told_from_what_is_new(self, company: Company) -> None:
-        company.configure(agent={"mode": "observe"})
-        company.receive("first")
-        company.run("run", "--once")
-        company.receive("second")
-        assert company.inbox_counts()["to answer"] == 1
-        assert "    observed, and left to people: 1\n" in company.run("check", "--inbox").stdout
-        assert "Inbox: 1 mails to answer, 1 observed before, 0 too old" in company.run("run", "--once").stdout
-
 
 @pytest.mark.slow
 def test_a_ledger_taken_to_another_inbox_leaves_the_past_of_that_one_alone(company: Company) -> None:
@@ -89,17 +79,6 @@ def test_a_ledger_taken_to_another_inbox_leaves_the_past_of_that_one_alone(compa
     done = company.run("run", "--once")
     assert "Inbox: 0 mails to answer, 1 too old" in done.stdout
     assert "answered: 0" in done.stdout
-
-
-@pytest.mark.slow
-def test_mails_handed_over_are_counted_by_reason(company: Company) -> None:
-    company.configure(agent={"limits": {"per_address": 1}})
-    company.receive("first")
-    company.receive("second")
-    company.receive("fire", "My dryer SN12345 caught fire.")
-    company.run("run", "--once")
-    shown = company.run("status").stdout
-    assert "Last 24 hours: answered 1, handed over 2 (fire 1, limit-address 1)\n" in shown
 
 
 @pytest.mark.slow
@@ -126,14 +105,6 @@ class TestDrafts:
         assert len(list((company.folder / "mailbox" / ".Drafts" / "cur").iterdir())) == 1
         assert not (company.folder / "mailbox" / ".Sent").exists()
         assert not (company.folder / "tickets.db").exists()
-
-
-@pytest.mark.parametrize("arguments", [("run", "--mode", "x"), ("check", "--mode", "x")])
-def test_a_mode_that_there_is_not_is_told_in_one_line(company: Company, arguments: tuple[str, ...]) -> None:
-    done = company.run(*arguments)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert "argument --mode: invalid choice: 'x' (choose from" in line
 
 
 class TestAnotherLedger:
@@ -181,13 +152,6 @@ class TestAnotherLedger:
         assert company.run("run", "--once", "--take-over").returncode == 0
         assert "This mailbox is served with another ledger" in "".join(agent.communicate(timeout=60))
         assert agent.returncode == 2
-
-    def test_may_look_on(self, company: Company) -> None:
-        company.run("run", "--once")
-        company.configure(agent={"ledger": "other.db"})
-        company.receive("first")
-        assert company.run("run", "--once", "--mode", "observe").returncode == 0
-        assert company.run("check", "--mode", "observe").returncode == 0
 
 
 @pytest.mark.parametrize(("folder", "is_told"), [("Support", True), ("inbox", False)])

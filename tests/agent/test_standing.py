@@ -45,17 +45,14 @@ class Desk:
         *,
         sending: bool = False,
         listing: bool = False,
-        waits: bool = True,
     ) -> None:
         error = integration_error(code)
         error.sending = sending
         self.now = self.began + at if at else self.now
-        self.standing.failed(error, listing=listing, waits=waits)
+        self.standing.failed(error, listing=listing)
 
-    def work(self, disposition: Disposition, *waited_for: str, **result: Any) -> frozenset[str]:
-        return self.standing.mail_worked(
-            InboxEntry("first", 1), WorkResult(disposition, **result), frozenset(waited_for)
-        )
+    def work(self, disposition: Disposition, **result: Any) -> None:
+        self.standing.mail_worked(InboxEntry("first", 1), WorkResult(disposition, **result))
 
     def down(self) -> list[tuple[str, str]]:
         return [(outage.service, outage.code) for outage in self.standing.outages]
@@ -84,73 +81,56 @@ def test_the_words_of_a_service_are_not_repeated(desk: Desk) -> None:
 
 def test_it_is_over_once_the_service_did_its_part_for_another_mail(desk: Desk) -> None:
     desk.fail("warranty_api_unavailable")
-    desk.work("answered", succeeded=True)
+    desk.work("answered")
     assert desk.down()
     desk.work("failed", answered_by=frozenset({WARRANTY_SYSTEM}))
     assert desk.down() == []
     assert desk.lines(logging.INFO)[-1].startswith("warranty_api is back again, after ")
 
 
-def test_it_is_over_once_a_mail_that_waited_for_it_came_to_an_end(desk: Desk) -> None:
+def test_nobody_says_that_one_is_back_that_nobody_asks_any_more(desk: Desk) -> None:
     desk.fail("ticketing_unavailable")
-    assert desk.work("answered", TICKETING, succeeded=True) == frozenset()
+    desk.fail("mail_unavailable", listing=True)
+    for _ in range(2):
+        desk.now += SAME_OUTAGE_S / 2
+        desk.fail("mail_unavailable", listing=True)
+    assert desk.down() == [(TICKETING, "ticketing_unavailable"), ("mail", "mail_unavailable")]
+    desk.standing.inbox_answered(desk.now)
     assert desk.down() == []
-
-
-def test_a_mail_waits_for_what_it_found_down(desk: Desk) -> None:
-    error = integration_error("ticketing_unavailable", outage=True)
-    assert desk.work("outage", MAILS, error=error, outage=True) == {MAILS, TICKETING}
-    assert desk.work("waiting", TICKETING) == {TICKETING}
-    assert desk.work("failed", TICKETING, error=error) == frozenset()
-
-
-def test_nobody_says_that_one_is_back_that_no_mail_waits_for_any_more(desk: Desk) -> None:
-    desk.fail("ticketing_unavailable")
-    assert desk.work("quarantined", TICKETING) == frozenset()
-    desk.standing.keep({TICKETING})
-    assert desk.down()
-    desk.now += 60
-    desk.standing.keep(())
-    assert desk.down() == []
-    assert desk.lines(logging.INFO) == ["ticketing was down, and nothing shows that it still is, after 60 s"]
-
-
-def test_what_no_mail_waited_for_is_down_until_it_answers(desk: Desk) -> None:
-    desk.fail("mail_unavailable", listing=True, waits=False)
-    desk.standing.keep(())
-    assert desk.down()
-    desk.standing.inbox_answered((), desk.now)
-    assert desk.down() == []
+    assert desk.lines(logging.INFO) == [
+        "mail is back again, after 10 min",
+        "ticketing was down, and nothing shows that it still is, after 10 min",
+    ]
 
 
 def test_the_cost_limit_is_over_at_midnight_and_begins_anew_soon_after_it(desk: Desk) -> None:
     midnight = (desk.now // 86_400 + 1) * 86_400
     desk.now = midnight - 60
-    desk.fail(OVER_COST_LIMIT, waits=False)
+    desk.fail(OVER_COST_LIMIT)
     assert len(desk.lines()) == 1  # at once
     desk.now = midnight - 1
-    desk.standing.inbox_answered((), desk.now)
+    desk.standing.inbox_answered(desk.now)
     assert desk.down()
     desk.now = midnight
-    desk.standing.inbox_answered((), desk.now)
+    desk.standing.inbox_answered(desk.now)
     assert desk.down() == []
     assert " was down, and nothing shows that it still is" in desk.lines(logging.INFO)[-1]
     desk.now = midnight + 60
-    desk.fail(OVER_COST_LIMIT, waits=False)
+    desk.fail(OVER_COST_LIMIT)
     desk.now = midnight + 120
-    desk.standing.inbox_answered((), desk.now)
+    desk.standing.inbox_answered(desk.now)
     assert desk.down() == [("llm", OVER_COST_LIMIT)]
 
 
 def test_a_model_that_cannot_be_reached_stays_down_over_midnight(desk: Desk) -> None:
-    desk.fail("llm_unreachable", waits=False)
-    desk.standing.inbox_answered((), desk.now + 86_400)
+    desk.fail("llm_unreachable")
+    desk.standing.inbox_answered(desk.now + 86_400)
     assert desk.down()
 
 
 def test_an_answer_by_template_does_not_bring_the_model_back(desk: Desk) -> None:
     error = LLMError("down", "llm_unreachable", outage=True)
-    assert desk.work("answered", MODEL, succeeded=True, error=error, outage=True) == frozenset()
+    desk.work("answered", error=error, outage=True)
     assert desk.down()
     desk.standing.answered((MODEL,))
     assert desk.down() == []

@@ -73,10 +73,6 @@ class TestWhichFile:
         (cwd / "config.yaml").symlink_to("nowhere")
         assert refusal(cwd).message == "config.yaml: the file does not exist"
 
-    def test_folder(self, cwd: Path) -> None:
-        (cwd / "config.yaml").mkdir()
-        assert refusal(cwd).message == "config.yaml: this is a folder, not a file"
-
     def test_file_outside_is_shown_in_full(self, cwd: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
         other = tmp_path_factory.mktemp("other") / "c.yaml"
         other.write_text("x: 1")
@@ -131,9 +127,6 @@ class TestProblems:
             "config_path_not_found",
             "config_unknown_key",
         ]
-
-    def test_one_problem_gives_its_own_code(self, cwd: Path) -> None:
-        assert refusal(cwd, "loging: {}\n").code == "config_unknown_key"
 
     def test_yaml_that_does_not_parse(self, cwd: Path) -> None:
         error = refusal(cwd, "llm:\n\tmodel: x\n")
@@ -201,17 +194,6 @@ class TestProblems:
     )
     def test_message(self, cwd: Path, text: str, message: str) -> None:
         assert refusal(cwd, text).message == f"config.yaml{message}"
-
-    def test_keys_that_have_gone_are_passed_over_with_a_warning_where_they_say_nothing(
-        self, cwd: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        text = "agent: {max_mail_bytes: 25000000}\nllm: {tokens_per_minute: null, max_tokens: 5}\n"
-        assert load(cwd, text).llm.max_tokens == 5
-        (line,) = caplog.messages
-        assert line == (
-            "config.yaml: no settings any more, and at what was their default: llm.tokens_per_minute, "
-            "agent.max_mail_bytes. Remove them"
-        )
 
     @pytest.mark.parametrize(
         ("server", "message"),
@@ -419,15 +401,6 @@ class TestMailbox:
     def test_a_ledger_of_another_kind_is_refused(self, cwd: Path) -> None:
         assert "mysql://" in refusal(cwd, "agent: {ledger: 'mysql://db.example.com/agent'}").message
         assert load(cwd, "agent: {ledger: 'postgresql://agent@db.example.com/agent'}")
-
-
-def test_the_environment_is_that_of_the_process_by_default(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(cwd)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "hidden")
-    monkeypatch.delenv("CONFIG_PATH", raising=False)
-    config = load_config()
-    assert config.secrets.anthropic_api_key == "hidden"
-    assert config.instructions.main == cwd / "instructions" / "main.md"
 
 
 def test_servers_of_ones_own_that_of_the_mailbox_by_its_earlier_name(

@@ -258,6 +258,8 @@ def test_finds_the_one_serial_number(text: str, number: str, lexicon: Lexicon) -
         ("El número que pone en la chapa es 7718 3320 15.", "7718332015"),
         ("Numer na naklejce: KT-77120-9", "KT-77120-9"),
         ("The number on the sticker is X-4400-71, serial number KT-77120-9", "KT-77120-9"),
+        ("Unten am Fuß steht PF80412, das ist laut Anleitung die Seriennummer", "PF80412"),
+        ("Seriennummer: LR6-01C3-5528\nInventarnr.: GB-2023-0417", "LR6-01C3-5528"),
         # on paper, of a service, of an article or a phone; what is none, and what nobody read
         ("The number on the back of my receipt is 5501932.", None),
         ("Die Nummer auf der Unterseite der Rechnung ist RE-20231-88.", None),
@@ -410,6 +412,7 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
         ("nr to EX7-220-91 dzieki", "EX7-220-91"),
         ("Sticker says 7 4 4 1 9 2", "744192"),
         ("0045113978", "0045113978"),
+        ("My grandson read it for me, it is 6610-882-41.", "6610-882-41"),  # as phone numbers are written, too
     ],
 )
 def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexicon) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,17 @@ def free_port() -> int:
         unused.bind(("127.0.0.1", 0))
         port: int = unused.getsockname()[1]
     return port
+
+
+def asked(place: str, page: str = "/healthz") -> tuple[int, str]:
+    """Status and text of what an agent answers there."""
+    try:
+        with urllib.request.urlopen(f"http://{place}{page}", timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refusal:
+        return refusal.code, refusal.read().decode()
+    except OSError as error:
+        return 0, str(error)
 
 
 class RunningPrometheus:

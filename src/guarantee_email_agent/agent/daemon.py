@@ -254,7 +254,7 @@ class Daemon:
         self.standing.inbox_listed(len(waiting) + self._unlisted, oldest)
         if len(entries) == limit and (self._counting is None or self._counting.done()):
             self._counting = asyncio.create_task(self._count_unlisted(len(entries), now))
-        self.standing.inbox_answered(self.queue.waited_for, now)
+        self.standing.inbox_answered(now)
 
     async def _count_unlisted(self, listed: int, now: float) -> None:
         """Beside the work: a large mailbox may take minutes for it."""
@@ -310,7 +310,7 @@ class Daemon:
         try:
             result = await self.worker.settle(place, mail)
             if result.ended is not None:
-                self.standing.mail_worked(InboxEntry(mail or place[:12], 0), result, frozenset())
+                self.standing.mail_worked(InboxEntry(mail or place[:12], 0), result)
             if result.disposition in ("waiting", "busy"):
                 retry_s = max(result.retry_s, 1.0)
         except Exception as error:
@@ -331,10 +331,8 @@ class Daemon:
                 logger.warning("A service is down%s; next try in %d s", what, pause_s)
         elif result.disposition not in ("busy", "waiting"):
             self._failures, self._paused_until = 0, 0.0
-        waits_for = self.standing.mail_worked(entry, result, self.queue.waits_for(entry.id))
-        self.queue.record(entry.id, result, now, waits_for, pause_s)
-        if self.standing.outages:
-            self.standing.keep(self.queue.waited_for)
+        self.standing.mail_worked(entry, result)
+        self.queue.record(entry.id, result, now, pause_s)
 
     async def _wait_for_work(self) -> None:
         """Until the inbox may hold something new, or a mail is done or may be tried again."""

@@ -30,7 +30,7 @@ from guarantee_email_agent.utils.version import __version__
 logger = logging.getLogger(__name__)
 
 _COMMANDS: Final = (
-    *("eval", "run", "check", "health", "grade", "solve", "answer", "capture", "mock", "init", "authorize"),
+    *("eval", "run", "check", "grade", "solve", "answer", "capture", "mock", "init", "authorize"),
     *("sample", "seal", "rehearse"),
     *("show", "compare", "stale", "view"),
     *("status", "log", "release", "retry", "hand-over", "mcp-server"),

@@ -112,7 +112,6 @@ def find_thread(email: Email, config: Config) -> Thread | None:
     from guarantee_email_agent.email.conversation import answered_message_ids
     from guarantee_email_agent.email.identity import mail_identity
     from guarantee_email_agent.ledger.opening import open_ledger_to_read
-    from guarantee_email_agent.ledger.schema import SCHEMA_VERSION, older_schema
 
     location = config.ledger_location
     answered = answered_message_ids(email)
@@ -122,6 +121,4 @@ def find_thread(email: Email, config: Config) -> Thread | None:
     if key is None or (ledger := open_ledger_to_read(location, key=key)) is None:
         return None
     with closing(ledger):
-        if ledger.schema_version < SCHEMA_VERSION:
-            raise older_schema(ledger.name, ledger.schema_version)
         return ledger.read_thread(mail_identity(email, key), answered)

@@ -110,9 +110,8 @@ def _run(options: argparse.Namespace) -> int:
         wanted = [each for each in OUTCOMES if each in (options.outcome or OUTCOMES)]
         rows = reader.outcomes(wanted, since=since, until=until, limit=options.limit)
         headings = read_headings(config, reader, rows) if options.subjects else None
-        short = reader.short_keys(row.mail_key for row in rows)
-    print_log(rows, short, headings, clock, now, Terminal(arguments.results_stream(options)))
-    write_json_report(options.json_file, lambda: log_report(rows, headings, clock), "log_report_unwritable")
+    print_log(rows, headings, clock, now, Terminal(arguments.results_stream(options)))
+    write_json_report(options.json_file, lambda: log_report(rows, headings), "log_report_unwritable")
     return EXIT_SUCCESS
 
 

@@ -49,5 +49,5 @@ def _run(options: argparse.Namespace) -> int:
     with open_reader(config) as reader:
         status = read_status(reader)
     print_status(status, clock, Terminal(arguments.results_stream(options)))
-    write_json_report(options.json_file, lambda: status_report(status, clock), "status_report_unwritable")
+    write_json_report(options.json_file, lambda: status_report(status), "status_report_unwritable")
     return EXIT_FAILURE if options.fail_on_problem and status.problems else EXIT_SUCCESS

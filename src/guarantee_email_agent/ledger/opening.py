@@ -1,4 +1,4 @@
-"""Opening a ledger: to work with it, which makes it or brings it up to date, or only to read it."""
+"""Opening a ledger: to work with it, which makes it or only to read it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from guarantee_email_agent.ledger.database import Database, LedgerError, check_sqlite_place, open_database, sqlite_file
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.ledger.schema import prepare_schema, read_schema_version
+from guarantee_email_agent.ledger.schema import has_schema, prepare_schema
 from guarantee_email_agent.ledger.tables import mails
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -28,7 +28,7 @@ def open_ledger(
     now: Callable[[], float] = time.time,
     lock_timeout_s: float = LOCK_TIMEOUT_S,
 ) -> Ledger:
-    """Open the ledger; create it where there is none, and bring one of an earlier version up to date.
+    """Open the ledger; create it where there is none.
 
     location: a file (SQLite), or a URL that starts with `sqlite:` or `postgresql:`. key: what the hashes are keyed
     with; the ledger keeps a fingerprint of it and refuses another. now: the wall clock, for SQLite only.
@@ -45,9 +45,8 @@ def open_ledger(
 def open_ledger_to_read(
     location: str, *, key: bytes, now: Callable[[], float] = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S
 ) -> Ledger | None:
-    """The ledger for who only looks: nothing is made, brought up to date or locked. None where there is none yet.
+    """The ledger for who only looks: nothing is made or locked. None where there is none yet.
 
-    One of an earlier version has an earlier `schema_version`, and of what that one did not keep nothing can be read.
     Arguments and errors are those of `open_ledger`; a place where `run` could not write is refused as well.
     """
     _require_key(key)
@@ -58,13 +57,13 @@ def open_ledger_to_read(
             return None
     database = open_database(location, now, lock_timeout_s, read_only=True)
     with _closed_where_it_fails(database), database.read_transaction() as connection:
-        version = read_schema_version(database, connection, key)
-        if version is not None:
+        is_there = has_schema(database, connection, key)
+        if is_there:
             database.require_write_access(connection, mails.name)
-    if version is None:
+    if not is_there:
         database.close()
         return None
-    return Ledger(database, version)
+    return Ledger(database)
 
 
 def _require_key(key: bytes) -> None:

@@ -47,10 +47,6 @@ class ModelWithFallback(ModelClient):
         self._breaker = CircuitBreaker("llm", clock, _may_be_outage)
         self._falling_back = False
 
-    @property
-    def circuit(self) -> CircuitBreaker:
-        return self._breaker
-
     async def create(self, **request: Any) -> Any:
         try:
             answer = await self._breaker.call(lambda: self._model.messages.create(**request))

@@ -16,7 +16,6 @@ from guarantee_email_agent.services.mail.local_mailbox import LocalMailbox
 from guarantee_email_agent.services.mail.open_store import check_mailbox, open_configured_store
 from guarantee_email_agent.services.table.local_look_ups import table_look_up, warranty_look_up
 from guarantee_email_agent.services.ticket_store import LocalTickets
-from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 
 if TYPE_CHECKING:
@@ -33,14 +32,6 @@ class Services:
     ticketing: TicketingClient
     look_ups: Mapping[str, LookUpClient] = field(default_factory=dict)
     """The configured ones, by name."""
-
-    @property
-    def circuits(self) -> dict[str, CircuitBreaker]:
-        """By the name of the service."""
-        circuits = self.mail.circuits | self.warranty.circuits | self.ticketing.circuits
-        for client in self.look_ups.values():
-            circuits |= client.circuits
-        return circuits
 
     async def close(self) -> None:
         """Returns once servers that were started are gone, and calls in progress have ended, unless it is cancelled."""

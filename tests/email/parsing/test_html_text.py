@@ -63,6 +63,11 @@ def test_label_and_value_of_a_table_row_stand_on_one_line(row: str) -> None:
         "<s>SECRET</s>",
         "<DEL>SECRET <b>SECRET</b></DEL>",
         '<span style="text-decoration-line: underline line-through">SECRET</span>',
+        '<div style="position:absolute; left: -9999px">SECRET</div>',
+        '<p style="text-indent:-999em">SECRET</p>',
+        '<span style="font-size:9pt; color: #FFFFFF">SECRET</span>',
+        '<div style="background-color:white; color:rgb(255, 255, 255)">SECRET</div>',
+        '<font color="white">SECRET</font>',
         '<div style="OPACITY: 0.0 ! important">SECRET</div>',
         '<div style="max-height:0px; overflow:hidden"><p>SECRET</p></div>',
         '<div style="overflow-y: hidden; height: 0">SECRET</div>',
@@ -86,8 +91,13 @@ def test_what_a_reader_does_not_see_is_left_out(hidden: str) -> None:
         '<div style="height:0">SN12345</div>',
         '<div style="opacity:0.8; stroke-opacity:0">SN12345</div>',
         '<td style="font-size:0px"><span style="font-size:14px">SN12345</span></td>',
-        '<span style="font-size:0.9em">SN12345</span>',
+        '<span style="font-size:0.9em; color:#ffffff">SN12345</span>',
         '<div class="hidden-xs">SN12345</div>',
+        '<body bgcolor="#000000">Hello <span style="color:white">SN12345</span>',
+        '<div style="background: #222">Hello <span style="color:#fff">SN12345</span></div>',
+        '<body style="color:white"><p>Hello</p><p style="color:black">SN12345</p>',
+        '<p>Hello</p><p style="color:#fff3e0; border-color:white">SN12345</p>',
+        '<p>Hello</p><p style="text-indent:-141.6pt" title="color:white">SN12345</p>',
         '<div title="display:none">SN12345</div>',
         '<div aria-hidden="false">SN12345</div>',
         '<img hidden><div id="none">SN12345</div>',
@@ -102,6 +112,10 @@ def test_what_a_reader_does_not_see_is_left_out(hidden: str) -> None:
 )
 def test_what_a_reader_sees_stays(shown: str) -> None:
     assert "SN12345" in html_to_text(shown)
+
+
+def test_an_address_that_nobody_escaped_stays() -> None:
+    assert html_to_text("<p>Jane <jane@example.com> wrote:</p>") == "Jane <jane@example.com> wrote:"
 
 
 @pytest.mark.parametrize(

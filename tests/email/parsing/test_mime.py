@@ -392,3 +392,11 @@ def test_the_blank_of_a_broken_line_goes_with_delsp(sent: str, read: str) -> Non
 def test_only_blanks_marks_and_line_ends_change(text: str, delete_space: bool) -> None:
     letters = str.maketrans("", "", " >\n")
     assert join_flowed_lines(text, delete_space=delete_space).translate(letters) == text.translate(letters)
+
+
+@pytest.mark.parametrize(
+    "sender",
+    [b"=?utf-8?q?Jane_=3Cjane=40example=2Ecom=3E?=", b"jane@example.com.", b"Jane <jane@example.com.>"],
+)
+def test_a_wholly_encoded_author_and_a_full_domain_name_are_read(sender: bytes) -> None:
+    assert parse_email(b"From: " + sender + b"\n\nx").sender == "jane@example.com"

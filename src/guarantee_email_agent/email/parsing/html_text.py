@@ -8,8 +8,9 @@ Our own parser of one pass over the markup, without a tree and without recursion
 - Blocks and <br> break lines; runs of white space are one space, outside <pre>.
 - What is not shown is left out: comments, style, script, title, and elements that are hidden by their own attributes:
   `hidden`, `display: none`, `visibility: hidden`, `mso-hide: all`, `opacity: 0`, a height of 0 with `overflow: hidden`.
-  A font size of 0 hides inline elements only, since newsletters give it to what contains larger text.
-- What is struck out was taken back, and is left out as well.
+  A font size of 0 hides inline elements only, since newsletters give it to what contains larger text. White hides where
+  no background is named, unless all is white: so are mails that were written on a dark screen.
+- What is struck out, or placed far beyond the edge, was taken back or is not seen, and is left out as well.
 - Quotations are <blockquote> and the containers that mail programs put around an earlier mail.
 - A "tag" that is an address, `<jane@example.com>`, is text that somebody forgot to escape, and stays.
 """
@@ -32,10 +33,15 @@ _NAME = re.compile(r"/?([A-Za-z][^\s/>]*)")
 _REST_OF_TAG = re.compile(r"""[^"'>]*(?:(?:"[^"]*"|'[^']*')[^"'>]*)*>""")
 _ATTRIBUTE = re.compile(r"""([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]*)))?""")
 _ZERO = r"\s*:\s*0(?:\.0{1,4})?[a-z%]{0,4}\s*(?:!\s*important\s*)?(?:;|$)"
-_MAY_HIDE = re.compile(r"hid|none|line-through|(?:opacity|font-size)\s*:\s*0")
+_MAY_HIDE = re.compile(r"hid|none|line-through|(?:opacity|font-size)\s*:\s*0|:\s*-\d{3}|white|#fff|255|transparent")
+_WHITE_COLOR = r"(?:white\b|#fff(?:fff)?\b|rgba?\(\s*255\s*,\s*255\s*,\s*255\b|transparent\b)"
+_WHITE = re.compile(rf"(?<![-\w])color\s*:\s*{_WHITE_COLOR}")
+_DARK_BACKGROUND = re.compile(
+    rf"(?:background(?:-color)?|bgcolor)\s*[:=]\s*[\"']?\s*(?!\s|{_WHITE_COLOR}|none|inherit|initial)", re.IGNORECASE
+)
 _HIDING_STYLE = re.compile(
     rf"display\s*:\s*none|visibility\s*:\s*hidden|mso-hide\s*:\s*all|(?<![-\w])opacity{_ZERO}"
-    r"|text-decoration[\w-]*\s*:[^;]*\bline-through"
+    r"|text-decoration[\w-]*\s*:[^;]*\bline-through|(?:left|top|right|bottom|indent)\s*:\s*-(?:\d{4}|[5-9]\d\d)"
 )
 _NO_HEIGHT = re.compile(rf"(?<![-\w])(?:max-)?height{_ZERO}")
 _HIDDEN_OVERFLOW = re.compile(r"overflow(?:-y)?\s*:\s*hidden")
@@ -45,6 +51,7 @@ _SPACES = re.compile(r"[ \t\n\r\f]+")
 
 _HIDDEN_ELEMENTS = frozenset({"script", "style", "title", "template", "svg", "math", "object", "iframe", "noframes"})
 _STRUCK_OUT = frozenset({"s", "strike", "del"})
+_NEVER_WHITE = frozenset({"html", "body", "table", "tbody"})  # what they hold may have a colour of its own
 _INLINE_TEXT = frozenset({"span", "font", "a", "b", "i", "em", "strong", "small"})
 _PARAGRAPHS = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "dl", "blockquote", "pre", "hr"})
 _ROWS = frozenset({"table", "tbody", "thead", "tfoot", "tr", "caption"})
@@ -87,7 +94,13 @@ def html_to_text(html: str) -> str:
 
     A fragment that does not start with markup keeps its own line breaks: it is plain text with tags in it.
     """
-    builder = _TextBuilder(keeps_lines=not _starts_as_html(html))
+    hides_white = _DARK_BACKGROUND.search(html) is None
+    text = _read(html, hides_white=hides_white)
+    return _read(html, hides_white=False) if hides_white and not text.strip() else text
+
+
+def _read(html: str, *, hides_white: bool) -> str:
+    builder = _TextBuilder(keeps_lines=not _starts_as_html(html), hides_white=hides_white)
     position = 0
     missing: set[str] = set()  # endings that no longer occur; to look for them again at each start would be quadratic
     while markup := _MARKUP.search(html, position):
@@ -153,8 +166,9 @@ def _find(html: str, ending: str, position: int, missing: set[str]) -> int:
 class _TextBuilder:
     """The text so far. A break is only remembered, and written before the next text, so that breaks never pile up."""
 
-    def __init__(self, *, keeps_lines: bool) -> None:
+    def __init__(self, *, keeps_lines: bool, hides_white: bool) -> None:
         self._out: list[str] = []
+        self._hides_white = hides_white
         self._keeps_lines = keeps_lines
         self._break = _NOTHING
         self._row_has_text = False
@@ -216,7 +230,7 @@ class _TextBuilder:
             if self._hidden != "p" or tag not in _BLOCKS:
                 return
             self._hidden = None  # a paragraph needs no end tag: the next block ends it
-        if tag in _STRUCK_OUT or (attributes and tag not in _VOID and _is_hidden(tag, attributes)):
+        if tag in _STRUCK_OUT or (attributes and tag not in _VOID and self._is_hidden(tag, attributes)):
             self._hidden, self._hidden_depth = tag, 1
             return
         if self._cell == _NESTING and (tag in _ROWS or tag in _CELLS):
@@ -239,6 +253,16 @@ class _TextBuilder:
             self._divs += 1
         if attributes and tag in ("div", "hr"):
             self._detect_quotation_container(attributes)
+
+    def _is_hidden(self, tag: str, attributes: str) -> bool:
+        if not _MAY_HIDE.search(attributes.lower()):
+            return False
+        hides_white = self._hides_white and tag not in _NEVER_WHITE
+        for name, value in _parse_attributes(attributes):
+            style = value.lower() if name == "style" else f"color:{value.lower()}" if name == "color" else ""
+            if name == "hidden" or _hides(tag, style) or (hides_white and _WHITE.search(style)):
+                return True
+        return False
 
     def end_tag(self, tag: str) -> None:
         if self._hidden:
@@ -288,13 +312,6 @@ class _TextBuilder:
                 is_container = name == "name" and value.lower() == "quote"  # GMX and WEB.DE
             if is_container and self._container is None:
                 self._container = self._divs
-
-
-def _is_hidden(tag: str, attributes: str) -> bool:
-    return _MAY_HIDE.search(attributes.lower()) is not None and any(
-        name == "hidden" or (name == "style" and _hides(tag, value.lower()))
-        for name, value in _parse_attributes(attributes)
-    )
 
 
 def _hides(tag: str, style: str) -> bool:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _MESSAGE_ID = r"<[^<>\s]{1,996}>"
 _WORD, _LINK = r"\w+", r"https?://\S+"
+_NAME_DOT = r"\.(?=\s*(?:>|$))"  # which ends a fully qualified domain name
 _MAX_STUB_CHARS = 400  # of a plain half such as "Please view this message in a browser."
 
 
@@ -144,7 +145,13 @@ def _sender(value: object, problems: list[str]) -> str:
             "The mail has no sender, so nobody can be answered. Its From must hold a mail address.",
             "email_missing_sender",
         )
-    if found := parse_addresses(value):
+    found = parse_addresses(value)
+    if not found and ("=?" in value or re.search(_NAME_DOT, value)):
+        from guarantee_email_agent.email.parsing.header_fields import decode_encoded_words  # against RFC 2047 §5
+
+        found = parse_addresses(re.sub(_NAME_DOT, "", decode_encoded_words(value[:MAX_HEADER_CHARS])))
+        found = found if len(found) == 1 else []
+    if found:
         if len(found) > 1:
             problems.append(SEVERAL_AUTHORS)
         return found[0]
