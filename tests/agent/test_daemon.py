@@ -127,20 +127,6 @@ class TestDrain:
         assert not inbox.drain()
         assert (inbox.daemon.standing.finished, inbox.daemon.queue.unfinished) == ({"answered": 1}, {"first": "busy"})
 
-    def test_a_second_copy_of_a_mail_is_no_unfinished_one(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, "first")
-        inbox.mailbox.mails["copy"] = inbox.mailbox.mails["first"]
-        assert inbox.drain()
-        assert inbox.mailbox.marks == {"first": "answered", "copy": "answered"}
-        assert len(inbox.mailbox.sent) == 1
-
-    def test_a_service_that_is_down_ends_it_soon(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger, *(f"mail{number:02d}" for number in range(40)))
-        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
-        assert not inbox.drain()
-        assert inbox.mailbox.marks == {}
-        assert len(inbox.daemon.queue.unfinished) <= MAX_OUTAGES + 3  # with those that were in progress already
-
     def test_ctrl_c_waits_for_no_mail(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
         inbox.warranties.hangs = True
@@ -266,9 +252,6 @@ class TestAnotherLedger:
         inbox.daemon._require_ours = require_ours
         with pytest.raises(ConfigurationError, match="another ledger"):
             asyncio.run(asyncio.wait_for(inbox.daemon.run(), PATIENCE_S))
-
-    def test_is_noticed_although_the_inbox_is_looked_at_once_an_hour(self, inbox: Inbox) -> None:
-        self.owned_by_another(inbox, lambda: bool(inbox.observer.lists))
 
     def test_is_noticed_before_the_mails_of_a_list_are_worked_off(self, inbox: Inbox) -> None:
         inbox.mailbox.mails = {name: mail(name) for name in map(str, range(30))}

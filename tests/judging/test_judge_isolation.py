@@ -150,15 +150,6 @@ class TestItsNamespaces:
         if not pool.isolation().namespaces:
             pytest.skip("needs namespaces, which this system does not let its users have")
 
-    def test_terminals_are_as_few_as_its_processes(self, ask: Ask) -> None:
-        verdict = ask(
-            "opened = [os.openpty() for _ in range(64)]",
-            "try: os.openpty()",
-            f"except OSError: {OK}",
-            head="import os",
-        )
-        assert verdict.verdict == "passed"
-
     def test_there_is_no_network_in_its_own(self, ask: Ask) -> None:
         look = (
             "lines = open('/proc/net/dev').read().splitlines()[2:]",

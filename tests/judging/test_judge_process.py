@@ -48,38 +48,25 @@ class TestRecordAndOutput:
         )
         assert verdict.output == "one\ntwo\nthree\nvier\\udc80 …\n"
 
-    def test_prints_without_a_line_end(self, ask: Ask) -> None:
-        assert ask('print("no end", end="")', OK).output == "no end"
-
 
 WRONG_SHAPES = {
     "return True": "returned True (bool), not a dict",
     "pass": "returned None, not a dict",
     "return [1]": "returned [1] (list), not a dict",
-    "return {}": "returned a dict without 'passed'",
-    "return 'passed'": "returned 'passed' (str), not a dict",
     "return {'feedback': ''}": "returned a dict without 'passed'",
-    "return {'passed': None, 'feedback': ''}": "returned a 'passed' that is None, not a bool",
     "return {'passed': True, 'feedback': ['fine']}": "returned a 'feedback' that is ['fine'] (list), not a str",
-    "return {'passed': True, 'feedback': '', 'details': 'x'}": "returned 'details' that are 'x' (str), not a dict",
     "return {'passed': True}": "returned a dict without 'feedback'",
     "return {'passed': 1, 'feedback': ''}": "returned a 'passed' that is 1 (int), not a bool",
-    "return {'passed': 'yes', 'feedback': ''}": "returned a 'passed' that is 'yes' (str), not a bool",
-    "return {'passed': True, 'feedback': None}": "returned a 'feedback' that is None, not a str",
     "return {'passed': True, 'feedback': '', 'details': [1]}": "returned 'details' that are [1] (list), not a dict",
     "yield 1": "returned <generator object test",
     "raise ValueError('bad')": "raised ValueError: bad (line 3 of test.py)",
-    "raise KeyError('score')": "raised KeyError: 'score' (line 3 of test.py)",
-    "assert 1 > 2": "raised AssertionError (line 3 of test.py)",
     "assert False, 'the file is empty'": "raised AssertionError: the file is empty (line 3 of test.py)",
     "import json; json.loads('{')": "(line 3 of test.py)",
     "raise KeyboardInterrupt": "raised KeyboardInterrupt (line 3 of test.py)",
-    "raise SystemExit('over')": "called sys.exit('over') instead of returning",
     "import sys; sys.exit(0)": "called sys.exit(0) instead of returning (line 3 of test.py)",
     "import os; os._exit(0)": "ended its process with exit code 0 and without a verdict",
     "import os; os.kill(os.getpid(), 15)": "was ended by SIGTERM and gave no verdict",
     "import os; os.kill(os.getpid(), 9)": "was ended by SIGKILL and gave no verdict",
-    "import os; os.abort()": "was ended by SIGABRT and gave no verdict",
     "input()": "raised EOFError",
     "return test(result)": "raised RecursionError: maximum recursion depth exceeded",
 }
@@ -95,18 +82,15 @@ def test_no_verdict_is_an_error_that_says_what_came(ask: Ask, body: str) -> None
 
 WRONG_FILES = {
     "def test(:\n    pass\n": "does not parse: SyntaxError: invalid syntax (line 1 of test.py)",
-    "\n\nx = '\n": "(line 3 of test.py)",
     "\0": "does not parse",
     "x = " + "(" * 500 + ")" * 500: "does not parse",
     "": "has no function test(result)",
-    "def Test(result): pass": "has no function test(result)",
     "test = 3": "has a 'test' that is 3 (int), not a function",
     "async def test(result): return {}": "has an async test(result). Write it as a plain function",
     "def test(): return {}": "raised TypeError: test() takes 0 positional arguments but 1 was given",
     "import nothing_like_it": "raised ModuleNotFoundError: No module named 'nothing_like_it' (line 1 of test.py). "
     'Name its package in test.py, in a block as PEP 723 has it: "# /// script", "# dependencies = [\\"package\\"]", ',
     "1 / 0": "raised ZeroDivisionError: division by zero (line 1 of test.py)",
-    "import sys\nsys.exit(0)": "called sys.exit(0) instead of returning (line 2 of test.py)",
 }
 
 
@@ -171,9 +155,6 @@ class TestValuesThatJsonLacks:
         assert verdict.verdict == "error"
         assert "returned details" in str(verdict.error)
 
-    def test_a_long_feedback(self, ask: Ask) -> None:
-        assert "1,000,000 are the most" in str(ask('return {"passed": True, "feedback": "x" * 10 ** 7}').error)
-
 
 @in_both_ways
 class TestImports:
@@ -186,9 +167,6 @@ class TestImports:
         (folder / "test").mkdir()
         (folder / "test" / "__init__.py").write_text("WORD = 'package'\n", encoding="utf-8")
         assert ask("import test", 'return {"passed": True, "feedback": test.WORD}').feedback == "package"
-
-    def test_its_own_name_is_no_name_of_ours(self, ask: Ask) -> None:
-        assert ask('return {"passed": True, "feedback": __name__}').feedback == "judge_under_test"
 
     def test_a_compiled_file_beside_it_is_not_believed(self, ask: Ask, folder: Path) -> None:
         other = folder / "other.py"
@@ -217,13 +195,9 @@ class TestForgery:
         "payload",
         [
             "b''",
-            "b'null'",
             "b'not json'",
-            "b'\\xff\\xfe'",
             "b'[' * 200_000",
-            "b'{}'",
             """b'{"error": 5}'""",
-            """b'{"error": ""}'""",
             """b'{"returned": null}'""",
             """b'{"returned": {"passed": true}}'""",
             """b'{"returned": {"passed": 1, "feedback": "", "details": {}}}'""",
@@ -299,12 +273,4 @@ class TestWhatAJudgeLeavesBehindInItsOwnProcess:
         verdict = ask(
             "threading.Thread(target=os._exit, args=(0,)).start(); time.sleep(600)", head="import os, threading, time"
         )
-        assert verdict.error == "ended its process with exit code 0 and without a verdict"
-
-    def test_a_judge_that_stops_itself(self, ask: Ask) -> None:
-        verdict = ask("os.kill(os.getpid(), signal.SIGSTOP)", OK, head="import os, signal", timeout_s=0.5)
-        assert verdict.error == "gave no verdict within 0.5 s"
-
-    def test_a_fork_whose_parent_goes(self, ask: Ask) -> None:
-        verdict = ask("if os.fork(): os._exit(0)", "time.sleep(0.1)", OK, head="import os, time")
         assert verdict.error == "ended its process with exit code 0 and without a verdict"

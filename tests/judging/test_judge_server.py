@@ -35,10 +35,6 @@ def needs(pool: JudgePool, what: str) -> None:
 
 @in_each_way
 class TestSurroundings:
-    def test_it_stands_in_its_own_folder(self, ask: Ask, folder: Path) -> None:
-        (folder / "expected.txt").write_text("42", encoding="utf-8")
-        assert ask('return {"passed": True, "feedback": open("expected.txt").read()}').feedback == "42"
-
     def test_nothing_of_our_environment_shows(self, ask: Ask) -> None:
         verdict = ask(
             "seen = str(os.environ)",
@@ -74,15 +70,6 @@ class TestHostile:
     def test_an_endless_loop(self, ask: Ask) -> None:
         assert ask("while True: pass", timeout_s=0.5).error == "gave no verdict within 0.5 s"
 
-    def test_a_judge_that_ignores_signals(self, ask: Ask) -> None:
-        verdict = ask(
-            "for number in set(signal.Signals) - {9, 19}: signal.signal(number, signal.SIG_IGN)",
-            "while True: time.sleep(9)",
-            head="import signal, time",
-            timeout_s=0.5,
-        )
-        assert verdict.error == "gave no verdict within 0.5 s"
-
     @pytest.mark.parametrize(
         "bomb",
         ["while True: os.fork()", "while True:\n    try: os.fork()\n    except OSError: pass"],
@@ -93,11 +80,6 @@ class TestHostile:
         verdict = ask(bomb, head="import os", timeout_s=DEADLINE_S)
         assert verdict.verdict == "error"
         assert any(why in str(verdict.error) for why in ("BlockingIOError", "gave no verdict", "MB of memory"))
-
-    def test_processes_that_hop_from_one_to_the_next(self, ask: Ask) -> None:
-        assert "exit code 0" in str(
-            ask("while True:\n    if os.fork(): os._exit(0)\n    os.setsid()", head="import os").error
-        )
 
     def test_ten_gigabytes(self, ask: Ask) -> None:
         error = ask("bytearray(10 * 1024 ** 3)").error
@@ -182,11 +164,6 @@ class TestHostile:
         verdict = ask("for _ in range(1024): os.write(1, bytes(1 << 20))", OK, head="import os", timeout_s=60)
         assert verdict.verdict == "passed"
         assert verdict.output == "\0" * 20_000 + "\n[… and 1,073,721,824 bytes more, which were dropped]"
-
-    def test_recursion_without_a_limit(self, ask: Ask) -> None:
-        head = "import sys\nsys.setrecursionlimit(10 ** 9)"
-        verdict = ask("return test(result)", head=head, timeout_s=DEADLINE_S, limits=JudgeLimits(memory_mb=100))
-        assert verdict.verdict == "error"
 
     def test_a_verdict_forged_on_whatever_is_open(self, ask: Ask) -> None:
         forge = (
@@ -314,9 +291,6 @@ class TestHostile:
         look = "os.chdir(os.environ['TMPDIR']); left = os.listdir()"
         ask(f"os.chdir(os.environ['TMPDIR']); {close}", OK, head="import os")
         assert ask(look, 'return {"passed": left == [], "feedback": ""}', head="import os").verdict == "passed"
-
-    def test_too_many_open_files(self, ask: Ask) -> None:
-        assert "Too many open files" in str(ask("kept = [open('/dev/null') for _ in range(5000)]").error)
 
     def test_too_much_processor_time(self, ask: Ask) -> None:
         assert ask("while True: pass", limits=JudgeLimits(cpu_s=1)).error == "took more processor time than 1 s"
