@@ -20,7 +20,7 @@ from guarantee_email_agent.agent.mail_model import (
 )
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.mail_worker import MailWorker
-from guarantee_email_agent.agent.memory import MAX_MAILS, Memory
+from guarantee_email_agent.agent.memory import Memory
 from guarantee_email_agent.config.settings import Llm
 from guarantee_email_agent.email.identity import mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
@@ -28,7 +28,7 @@ from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader
 from guarantee_email_agent.ledger.opening import open_ledger
-from guarantee_email_agent.llm.port import OFFLINE_MODEL, LanguageModel, ModelClient
+from guarantee_email_agent.llm.port import LanguageModel, ModelClient
 from guarantee_email_agent.services.ports import InboxEntry
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
@@ -171,11 +171,6 @@ def test_two_agents_on_one_ledger_pass_the_limit_by_what_is_in_progress_at_most(
         assert one.costs.today() == other.costs.today() == pytest.approx(1.5 * calls)
 
 
-def test_templates_cost_nothing(ledger: Ledger) -> None:
-    ask(PricedModel(OFFLINE_MODEL), ledger, times=5)
-    assert ledger.costs.today() == 0
-
-
 def test_a_limit_on_a_model_without_a_price_is_refused() -> None:
     check_price(Llm(provider="anthropic", model=MODEL, max_cost_per_day=1.0))
     check_price(Llm(provider="offline", model="unheard-of", max_cost_per_day=1.0))
@@ -266,21 +261,6 @@ def test_no_other_request_and_no_other_mail_gets_a_kept_answer() -> None:
 
     assert [answer.said for answer in asyncio.run(ask())] == ["a", "a", "b", "a"]
     assert model.calls == 3
-
-
-def test_of_many_mails_those_that_failed_last_are_kept() -> None:
-    memory, model = Memory(), CountingModel(_Echo())
-
-    async def ask(*numbers: int) -> int:
-        before = model.calls
-        for number in numbers:
-            await CachingModel(model, memory.answers_to(str(number))).messages.create(model="m", messages=["a"])
-        return model.calls - before
-
-    assert asyncio.run(ask(*range(MAX_MAILS + 5))) == MAX_MAILS + 5
-    assert len(memory.answers) == MAX_MAILS
-    assert asyncio.run(ask(*range(5, MAX_MAILS + 5))) == 0
-    assert asyncio.run(ask(0)) == 1
 
 
 class _Echo(ModelClient):

@@ -12,7 +12,6 @@ from mailbox_in_memory import KEY, integration_error, mail
 from guarantee_email_agent.agent import mail_worker
 from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.email import processor
 from guarantee_email_agent.email.identity import content_identity
 from guarantee_email_agent.ledger.ledger import Claim
@@ -196,10 +195,6 @@ class TestOutcome:
         assert "Email first failed 1 times (warranty_api_invalid_argument)" in caplog.text
         assert agent.work().disposition == "quarantined"
 
-    def test_a_mail_that_is_taken_away_after_its_reply_counts_as_answered(self, agent: AgentInMemory) -> None:
-        agent.mailbox.errors["mark"] = [integration_error("mail_not_found")]
-        assert agent.work().disposition == "answered"
-
     def test_a_mail_that_is_taken_away_before_it_is_read_is_gone(self, agent: AgentInMemory) -> None:
         entry = agent.entry("first")
         del agent.mailbox.mails["first"]
@@ -235,11 +230,6 @@ class TestHandOver:
         agent.mailbox.mails = {name: mail(name, f"Is SN12345 under warranty? {name}") for name in names}
         assert [agent.work(name).disposition for name in names] == ["answered"] * 5 + ["handed_over"]
         assert "limit-address" in {reason for *_, reason in agent.rows()}
-
-    def test_a_retry_does_not_count_as_another_mail(self, agent: AgentInMemory) -> None:
-        agent.configure(limits=ReplyLimits(per_address=1))
-        agent.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 3
-        assert [agent.work().disposition for _ in range(4)] == ["outage"] * 3 + ["answered"]
 
     def test_taking_the_mark_off_has_the_agent_try(self, agent: AgentInMemory) -> None:
         agent.mailbox.mails["first"] = mail("first", self.FIRE)

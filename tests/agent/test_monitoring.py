@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from running_prometheus import asked, free_port
+from metrics_port import asked, free_port
 from virtual_time import VirtualClock, run_in_virtual_time
 
 from guarantee_email_agent.agent.health import HealthLimits

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from company import Company
-from running_prometheus import asked, free_port
+from metrics_port import asked, free_port
 from waiting import wait_until
 
 pytestmark = pytest.mark.slow

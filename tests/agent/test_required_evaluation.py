@@ -15,8 +15,7 @@ from mailbox_in_memory import INSTRUCTIONS
 from scenario_folder import ScenarioFolder, failing
 
 from guarantee_email_agent.agent.preflight import check_all
-from guarantee_email_agent.agent.required_evaluation import required_evaluation
-from guarantee_email_agent.agent.worker_setup import CheckedInstructions, checked_instructions
+from guarantee_email_agent.agent.worker_setup import CheckedInstructions, checked_instructions, required_evaluation
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.runlog.records import KeptRun

@@ -104,13 +104,6 @@ def test_an_odd_record_is_the_fault_of_the_one_mail_that_asks_for_it(desk: Desk)
     assert desk.counts() == {"answered": 5, "quarantined": 1}
 
 
-def test_check_names_the_field_that_cannot_be_read(desk: Desk) -> None:
-    desk.answer(warranty={**GOOD, "coverage": 2})
-    checked = desk.company.run("check")
-    assert checked.returncode == 3
-    assert "✗ Warranty system: warranty_api: the answer of check_warranty has an unusable coverage" in checked.stdout
-
-
 def test_mails_wait_while_the_tools_of_a_mapping_are_others(company: Company) -> None:
     script = company.folder / "script.json"
 

@@ -12,10 +12,8 @@ import time
 from contextlib import closing
 
 import pytest
-from certificates import make_certificate, server_context
 from company import ADDRESS, Company
 from mail_servers import MailServers
-from scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.slow
 YEAR_2200 = 7_258_118_400.0
@@ -90,16 +88,6 @@ class TestAtTheStart:
         line = refusal(company, 3)
         assert "127.0.0.1" in line
         assert "hush" not in line
-
-    def test_a_certificate_that_has_expired(self, company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("IMAP_PASSWORD", "hush")
-        make_certificate(company.folder, "localhost", expired=True)
-        with ScriptedServer(b"", lambda _: None, server_context(company.folder)) as server:
-            imap = {"host": "localhost", "port": server.port, "ca_file": "ca.pem"}
-            company.configure(mailbox={"from_address": ADDRESS, "imap": imap}, agent={})
-            line = refusal(company, 3)
-        assert "certificate has expired" in line
-        assert "mailbox.imap.ca_file" in line
 
     def test_a_password_that_is_wrong(
         self, company: Company, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
@@ -200,15 +188,6 @@ class TestAtTheStart:
         done = company.run("run", "--demo", "new/demo")
         assert done.returncode == 0, done.stderr
         assert company.run("run", "--once", "--config", "new/demo/config.yaml").returncode == 0
-
-    @pytest.mark.parametrize("options", [("--config", "config.yaml"), ("--mode", "observe"), ("--take-over",)])
-    def test_a_demo_takes_no_option_that_is_about_a_mailbox_of_ours(
-        self, company: Company, options: tuple[str, ...]
-    ) -> None:
-        done = company.run("run", "--demo", "demo", *options)
-        assert done.returncode == 2
-        assert f"Leave out {options[0]}, or --demo" in done.stderr
-        assert not (company.folder / "demo").exists()
 
 
 class TestWhileItRuns:

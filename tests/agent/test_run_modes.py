@@ -65,48 +65,6 @@ class TestObserve:
             mail_servers.folder("Sent-for-nobody")
 
 
-@pytest.mark.slow
-def test_a_ledger_taken_to_another_inbox_leaves_the_past_of_that_one_alone(company: Company) -> None:
-    """A trial on a small mailbox, a week later the real one."""
-    first_start = {"answer_since": "first-start"}
-    company.configure(agent=first_start)
-    company.run("run", "--once")
-    for part in ("cur", "new", "tmp"):
-        (company.folder / "real-mailbox" / part).mkdir(parents=True)
-    company.receive("old")
-    (company.folder / "mailbox" / "new" / "old").rename(company.folder / "real-mailbox" / "new" / "old")
-    company.configure(agent=first_start, mailbox={"from_address": ADDRESS, "maildir": "real-mailbox"})
-    done = company.run("run", "--once")
-    assert "Inbox: 0 mails to answer, 1 too old" in done.stdout
-    assert "answered: 0" in done.stdout
-
-
-@pytest.mark.slow
-def test_a_date_that_is_still_to_come_is_said_to_be_so(company: Company) -> None:
-    company.configure(agent={"answer_since": "2900-01-01"})
-    company.receive("valid")
-    done = company.run("run", "--once")
-    assert (
-        "WARNING agent.answer_since lies in the future: only mails that come after it will be answered" in done.stderr
-    )
-    assert "Inbox: 0 mails to answer, 1 too old" in done.stdout
-
-
-class TestDrafts:
-    def test_neither_tickets_nor_a_folder_for_sent_mail_are_made(self, company: Company) -> None:
-        company.receive("valid")
-        company.configure(agent=IN_DRAFTS)
-        checked = company.run("check")
-        drafted = company.run("run", "--once")
-
-        assert (checked.returncode, drafted.returncode) == (0, 0), checked.stdout + drafted.stderr
-        assert "✓ Ticketing: not needed" in checked.stdout
-        assert "Mode: drafts (replies wait in the Drafts folder, no ticket is opened)" in drafted.stdout
-        assert len(list((company.folder / "mailbox" / ".Drafts" / "cur").iterdir())) == 1
-        assert not (company.folder / "mailbox" / ".Sent").exists()
-        assert not (company.folder / "tickets.db").exists()
-
-
 class TestAnotherLedger:
     """Two ledgers on one mailbox would have each mail answered twice."""
 

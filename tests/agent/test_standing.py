@@ -16,7 +16,6 @@ from guarantee_email_agent.agent.standing import (
     LEDGER,
     MAILS,
     MODEL,
-    REMINDER_S,
     SAME_OUTAGE_S,
     SENDING,
     TICKETING,
@@ -122,12 +121,6 @@ def test_the_cost_limit_is_over_at_midnight_and_begins_anew_soon_after_it(desk: 
     assert desk.down() == [("llm", OVER_COST_LIMIT)]
 
 
-def test_a_model_that_cannot_be_reached_stays_down_over_midnight(desk: Desk) -> None:
-    desk.fail("llm_unreachable")
-    desk.standing.inbox_answered(desk.now + 86_400)
-    assert desk.down()
-
-
 def test_an_answer_by_template_does_not_bring_the_model_back(desk: Desk) -> None:
     error = LLMError("down", "llm_unreachable", outage=True)
     desk.work("answered", error=error, outage=True)
@@ -185,26 +178,6 @@ def test_a_short_outage_is_no_error_and_a_long_one_is_told_once_an_hour(desk: De
     assert len(desk.lines()) == 3
 
 
-def test_a_new_outage_is_told_however_lately_the_last_one_was(desk: Desk) -> None:
-    desk.fail("mail_unavailable")
-    desk.fail("mail_unavailable", ERROR_AFTER_S)
-    desk.standing.answered((MAILS,))
-    desk.fail("mail_unavailable", 1200)
-    desk.fail("mail_unavailable", 1200 + ERROR_AFTER_S)
-    assert 1200 + ERROR_AFTER_S < REMINDER_S
-    assert len(desk.lines()) == 2
-
-
-def test_two_services_have_a_line_each_and_the_parts_of_one_have_one(desk: Desk) -> None:
-    for at in (0, ERROR_AFTER_S):
-        desk.fail("mail_unavailable", at, listing=True)
-        desk.fail("mail_unavailable", at)
-        desk.fail("llm_overloaded", at)
-    desk.standing.answered((INBOX,))
-    assert [line.split(" is down")[0] for line in desk.lines()] == ["mail", "llm"]
-    assert [service for service, _ in desk.down()] == ["mail", "llm"]
-
-
 @pytest.mark.parametrize(
     ("waiting", "failure", "says"),
     [
@@ -231,19 +204,3 @@ def test_what_follows_from_it(
         desk.fail(**failure, at=at)
     (line,) = desk.lines()
     assert line.endswith(says)
-
-
-@pytest.mark.parametrize(("once", "level"), [(True, logging.ERROR), (False, logging.WARNING)])
-def test_what_is_still_down_when_the_agent_stops_is_told(desk: Desk, once: bool, level: int) -> None:
-    desk.fail("mail_unavailable")
-    desk.standing.stopped(once=once)
-    (line,) = desk.lines(level)
-    assert "is still down as the agent stops since" in line
-
-
-def test_what_is_still_down_was_an_error_once(desk: Desk) -> None:
-    desk.fail("mail_unavailable")
-    desk.fail("mail_unavailable", ERROR_AFTER_S)
-    desk.standing.stopped(once=True)
-    assert len(desk.lines()) == 1
-    assert len(desk.lines(logging.WARNING)) == 1

@@ -128,17 +128,6 @@ with desk.ledger() as ledger:
         report = json.loads(told.out)
         assert (report["unfinished_count"], report["taken_count"]) == (1, LISTED + 1)
 
-    def test_an_agent_elsewhere_that_is_silent_may_be_gone(
-        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        with desk.ledger() as ledger:
-            ledger.agents.beat("elsewhere:1", AgentReport("1.0", "answer"))
-        with closing(sqlite3.connect(desk.folder / "ledger.db")) as other, other:
-            other.execute("UPDATE ledger_agents SET seen_at = seen_at - 200")
-        assert run(["status"]) == 0
-        assert "Agent elsewhere:1 may be gone: " in (out := capsys.readouterr().out)
-        assert ", 3 min ago\n" in out
-
 
 class TestLog:
     def test_outcomes_stand_in_the_order_of_time_with_what_they_took(

@@ -30,11 +30,6 @@ def test_numbered_lines_leave_out_blank_ones() -> None:
     assert list(element.numbered_lines()) == [(3, "one"), (5, "two")]
 
 
-def test_escaped_signs_are_what_they_stand_for() -> None:
-    (element,) = parse_elements("<a>1 &lt; 2 &amp; 3</a>")
-    assert element.text == "1 < 2 & 3"
-
-
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
@@ -48,9 +43,7 @@ def test_escaped_signs_are_what_they_stand_for() -> None:
             for text in ("one\n1 < 2\n", "one\nyou & me\n", "one\n<a b=c>x</a>\n", "one\n<a x='1' x='2'/>\n")
         ),
         ('prose\n<!DOCTYPE a [<!ENTITY b "c">]>\n<a>&b;</a>', 2, "does not parse"),
-        ("<a>&bomb;</a>", 1, "does not parse"),
         ("<a>" * (MAX_DEPTH + 1) + "</a>" * (MAX_DEPTH + 1), 1, "nest deeper"),
-        ("a\x00b", 1, "does not parse"),
         ("a\ud800b", 1, "cannot be read as XML"),
     ],
 )
@@ -58,10 +51,6 @@ def test_what_is_not_well_formed_is_reported_with_its_line_and_the_remedy(text: 
     error = markup_error(parse_elements, text)
     assert (error.line, error.code) == (line, "instruction_markup_invalid")
     assert message in error.message
-
-
-def test_elements_may_nest_as_deep_as_is_reported() -> None:
-    assert parse_elements("<a>" * MAX_DEPTH + "</a>" * MAX_DEPTH)
 
 
 @given(st.text())

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -15,12 +13,11 @@ from typing import Any
 import psycopg
 import pytest
 from ledgers import KEY, LOCATION, MAIL, REPLY, claimed
-from sqlalchemy import func, select
 
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger, open_ledger_to_read
-from guarantee_email_agent.ledger.tables import MARK, mails
+from guarantee_email_agent.ledger.tables import MARK
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, EXIT_FAILURE, AgentError, ConfigurationError
 
 
@@ -95,24 +92,6 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     assert str(path) in error.message
 
 
-def test_a_file_that_was_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    with closing(open_ledger(str(path), key=KEY)) as ledger:
-        for number in range(100):
-            claimed(ledger, mail=f"{number:032x}", location=f"{number:032x}")
-    content = path.read_bytes()
-    with path.open("r+b") as file:
-        file.seek(8192)
-        file.write(os.urandom(len(content) - 8192))
-
-    def work_on() -> None:
-        with closing(open_ledger(str(path), key=KEY)) as ledger:
-            for number in range(100, 200):
-                claimed(ledger, mail=f"{number:032x}", location=f"{number:032x}")
-
-    assert outage(work_on).code == "ledger_corrupt"
-
-
 def test_a_file_that_this_user_may_not_write(tmp_path: Path) -> None:
     (tmp_path / "ledger.db").touch()
     (tmp_path / "ledger.db").chmod(0o400)
@@ -155,26 +134,6 @@ def test_a_full_disk_loses_nothing_that_was_written(tmp_path: Path) -> None:
         assert all(ledger.state(location) is not None for location in written)
 
 
-def test_a_disk_that_refuses_to_be_written(tmp_path: Path) -> None:
-    script = (
-        "import sys, resource, signal\n"
-        "from guarantee_email_agent.ledger.database import LedgerError\n"
-        "from guarantee_email_agent.ledger.mail_state import Busy\n"
-        "from guarantee_email_agent.ledger.opening import open_ledger\n"
-        "ledger = open_ledger(sys.argv[1], key=b'k' * 32)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))\n"
-        "try:\n"
-        "    for n in range(2000): ledger.claim(f'{n:032x}', location_key=f'{n:032x}', owner='one:1', lease_s=1)\n"
-        "except LedgerError as error: print(error.code, error.outage)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, tmp_path / "ledger.db"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "ledger_disk_error True\n"
-    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
-        assert ledger.state("0" * 32) is not None
-
-
 def test_close_waits_for_what_was_begun(ledger_location: str, ledger_sql: Any) -> None:
     """A thread goes on for a while after the task that waits for it was cancelled."""
     ledger = open_ledger(ledger_location, key=KEY)
@@ -194,13 +153,6 @@ def test_close_waits_for_what_was_begun(ledger_location: str, ledger_sql: Any) -
         ledger.close()
         assert ledger_sql.rows("SELECT count(marked_at) FROM ledger_places") == [(1,)]
         writing.result()
-
-
-def test_a_connection_that_does_not_end_does_not_keep_it_open(tmp_path: Path) -> None:
-    ledger = open_ledger(str(tmp_path / "ledger.db"), key=KEY, lock_timeout_s=0.1)
-    with ledger._database.read_transaction() as connection:
-        ledger.close()
-        assert connection.scalar(select(func.count()).select_from(mails)) == 0
 
 
 def test_a_list_may_be_as_long_as_an_inbox(ledger: Ledger) -> None:
@@ -276,13 +228,6 @@ def test_settings_of_a_server_that_would_weaken_the_ledger(postgresql_server: An
         with ledger._database.write_transaction() as connection:
             assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
             assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
-
-
-def test_a_connection_that_ended_while_idle_is_replaced(postgresql_server: Any, postgresql_url: str) -> None:
-    with closing(open_ledger(postgresql_url, key=KEY)) as ledger:
-        held = claimed(ledger)
-        cut_connections(postgresql_server, postgresql_url)
-        ledger.intend_send(held, REPLY)
 
 
 def test_a_connection_that_is_cut_in_the_middle(postgresql_server: Any, postgresql_url: str) -> None:

@@ -114,25 +114,6 @@ class TestParking:
         assert isinstance(state, Done)
         assert (state.outcome, state.marked) == ("quarantined", True)
 
-    def test_the_tries_of_a_parked_mail_are_new_also_after_a_release_that_was_cut_short(
-        self, ledger: Ledger, ledger_sql: Any
-    ) -> None:
-        finished(ledger, "quarantined")
-        release(ledger)
-        ledger_sql.pass_time(LEASE_S + 1)
-        assert claimed(ledger).attempts == 1
-
-    def test_a_mail_that_stays_parked_keeps_the_count_of_its_tries(self, ledger: Ledger, ledger_sql: Any) -> None:
-        finished(ledger, "quarantined")
-        ledger.interventions.put_back(release(ledger))
-        assert ledger_sql.rows("SELECT attempts FROM ledger_mails") == [(1,)]
-
-    def test_a_release_that_changed_nothing_leaves_the_one_before_as_it_was(self, ledger: Ledger) -> None:
-        waiting(ledger)
-        ledger.interventions.give_back(release(ledger))
-        ledger.interventions.put_back(release(ledger))
-        assert ledger.inbox([]).released == {LOCATION}
-
     def test_who_held_it_for_too_long_changes_nothing_any_more(self, ledger: Ledger, ledger_sql: Any) -> None:
         finished(ledger, "quarantined")
         held = release(ledger)
@@ -265,17 +246,6 @@ def test_nobody_takes_a_mail_while_its_ticket_is_being_opened(ledger: Ledger) ->
     refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
     ledger.ticket_created(claim, "TICKET-1")
     assert ledger.interventions.hand_over(MAIL)
-
-
-def test_a_mail_that_waits_is_held_as_well_until_no_mark_is_on_it(ledger: Ledger) -> None:
-    """An agent may have been late with setting one."""
-    waiting(ledger)
-    held = release(ledger)
-    assert (held.outcome, held.reason, held.attempts) == (None, "timeout", 1)
-    assert ledger.inbox([]).released == set()
-    refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
-    ledger.interventions.give_back(held)
-    assert ledger.inbox([]).released == {LOCATION}
 
 
 def test_a_mail_that_was_taken_is_not_reopened_by_who_saw_it_without_a_mark(ledger: Ledger, ledger_sql: Any) -> None:

@@ -174,13 +174,6 @@ class Standing:
                 service.answered = True
                 self._end(service, [part])
 
-    def stopped(self, *, once: bool) -> None:
-        """The agent ends. once: it was to answer what is there, so that an outage nobody was told of is an error."""
-        for service in self._down:
-            is_news = once and service.outage.since > service.told_at
-            is_error = is_news and not (service.outage.service == MODEL and self._templates)
-            self._tell(logging.ERROR if is_error else logging.WARNING, service, "is still down as the agent stops")
-
     def _end(self, service: _Service, parts: Iterable[str]) -> None:
         for part in parts:
             del service.failing[part]

@@ -86,9 +86,7 @@ async def _run(config: Config, *, once: bool, take_over: bool) -> int:
             notify_systemd("READY=1")
             source = daemon.worker.processor.instructions
             async with _in_background(watch_instructions(source, config.agent.poll_interval_s)):
-                code = await _watch(daemon, once)
-            daemon.standing.stopped(once=once)
-            return code
+                return await _watch(daemon, once)
     except asyncio.CancelledError:
         if stop.is_set() and not started.is_set():
             return EXIT_SUCCESS

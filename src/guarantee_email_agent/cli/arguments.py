@@ -39,14 +39,13 @@ REPORT_FORMS = {
 MODES = ("answer", "drafts", "observe")
 
 EXIT_CODES = """\
-exit codes:
   0    success; for eval: pass rate at or above the threshold
   1    general failure
   2    configuration error: bad configuration, missing secret, bad instruction file, missing suite folder, bad usage
   3    MCP connection failure at start-up
   4    evaluation failure: pass rate below the threshold; for grade and solve: a verdict that is not a pass
-  130  interrupted
 """
+INTERRUPTED = "  130  interrupted\n"
 
 
 class Parser(argparse.ArgumentParser):
@@ -82,13 +81,14 @@ def add_command(
     purpose: str,
     description: str,
     exit_codes: str = EXIT_CODES,
+    interrupted: str = INTERRUPTED,
 ) -> Parser:
     """A parser for one command, whose options `run` turns into an exit code."""
     parser = commands.add_parser(
         name,
         help=purpose,
         description=description,
-        epilog=exit_codes,
+        epilog=f"exit codes:\n{exit_codes}{interrupted}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

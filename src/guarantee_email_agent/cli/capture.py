@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from guarantee_email_agent.services.ports import Thread
 
 _EXIT_CODES = """\
-exit codes:
   0    the file was written
   1    the mail cannot be read or found, or the agent comes to no outcome with it
   2    configuration error: the file is there already or cannot be written, bad configuration, bad usage
   3    the mailbox or, with --look-up, a service cannot be reached
-  130  interrupted
 """
 
 

@@ -15,13 +15,11 @@ if TYPE_CHECKING:
     from guarantee_email_agent.utils.local_time import LocalTime
 
 _EXIT_CODES = """\
-exit codes:
   0    it was shown, be it nothing
   1    the ledger cannot be read now, or the output could not be written; with --subjects: the mailbox
        cannot list its mails
   2    configuration error: no ledger, or one of another version, bad configuration, bad usage
   3    with --subjects: the mail server could not be started or reached
-  130  interrupted
 """
 _OUTCOMES = ("answered", "drafted", "handed_over", "not_answered", "quarantined", "unknown", "observed")
 

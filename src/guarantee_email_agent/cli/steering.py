@@ -14,13 +14,11 @@ if TYPE_CHECKING:
     from guarantee_email_agent.agent.steering import Action
 
 _EXIT_CODES = """\
-exit codes:
   0    it is done
   1    the mail's state does not allow it (the line says why), the ledger or the mailbox cannot be used now, or the
        output could not be written
   2    configuration error: no such mail or several, no ledger or one of another version, bad configuration, bad usage
   3    the mail server is needed, and could not be started or reached
-  130  interrupted
 """
 
 

@@ -14,6 +14,9 @@ from sqlalchemy import Connection, select
 from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.tables import by_dialect, current_time, facts
 
+LEDGER_ID: Final = "ledger_id"
+"""A fact: what a mailbox is marked with that is served with this ledger."""
+
 TOO_OLD: Final = "too_old "
 _COST: Final = "model_cost "
 

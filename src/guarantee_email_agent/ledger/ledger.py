@@ -24,6 +24,7 @@ from guarantee_email_agent.ledger.conversations import (
 )
 from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.facts import (
+    LEDGER_ID,
     ModelCosts,
     known_first_start,
     read_fact,
@@ -44,7 +45,6 @@ from guarantee_email_agent.ledger.mail_state import (
     starts_in_future,
 )
 from guarantee_email_agent.ledger.pruning import prune
-from guarantee_email_agent.ledger.schema import LEDGER_ID
 from guarantee_email_agent.ledger.tables import TOKEN, Delivery, Stage, require_form
 from guarantee_email_agent.services.ports import TICKET_ID, Admission, Limit, Outcome, Thread
 from guarantee_email_agent.utils.errors import AgentError

@@ -17,7 +17,7 @@ from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, runnin
 from guarantee_email_agent.ledger.database import open_database, sqlite_file
 from guarantee_email_agent.ledger.facts import TOO_OLD, read_fact
 from guarantee_email_agent.ledger.interventions import SHORT_KEY
-from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, require_key, require_version
+from guarantee_email_agent.ledger.opening import KEY_FINGERPRINT, require_key, require_version
 from guarantee_email_agent.ledger.tables import current_time, facts, locations, mails
 from guarantee_email_agent.services.ports import Outcome
 from guarantee_email_agent.utils.errors import ConfigurationError
