@@ -260,12 +260,14 @@ class SharedCauses:
 
 
 class MailCounter:
-    """Counts distinct mails as cases come; it keeps 17 bytes of each case, not an object."""
+    """Counts distinct mails as cases come."""
 
     def __init__(self) -> None:
-        # By the first byte, so that what is counted at a time is small, too.
-        self._cases: dict[int, bytearray] = {}
-        self._counted: DistinctMails | None = None
+        self._passed: dict[bytes, bool] = {}
+
+    def take(self, counted: DistinctMails) -> None:
+        """The count of somebody who saw mails that these cases do not tell any more, as those of a sealed suite."""
+        self._counted = counted
 
     def add(self, case: Case) -> None:
         """A case whose mail nobody has looked at, such as a file that cannot be used, is a copy of none."""
@@ -273,21 +275,7 @@ class MailCounter:
         if mail is None:
             of_none = repr((case.shown.position, case.shown.file)).encode(errors="backslashreplace")
             mail = hashlib.blake2b(of_none, digest_size=FINGERPRINT_BYTES).digest()
-        cases = self._cases.setdefault(mail[0], bytearray())
-        cases += mail
-        cases.append(case.passed)
-        self._counted = None
+        self._passed[mail] = case.passed and self._passed.get(mail, True)
 
     def count(self) -> DistinctMails:
-        if self._counted is None:
-            total = passed = 0
-            for cases in self._cases.values():
-                mails: dict[bytes, bool] = {}
-                for start in range(0, len(cases), FINGERPRINT_BYTES + 1):
-                    end = start + FINGERPRINT_BYTES
-                    mail = bytes(cases[start:end])
-                    mails[mail] = bool(cases[end]) and mails.get(mail, True)
-                total += len(mails)
-                passed += sum(mails.values())
-            self._counted = DistinctMails(total, passed)
-        return self._counted
+        return DistinctMails(len(self._passed), sum(self._passed.values()))
