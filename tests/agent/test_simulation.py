@@ -18,7 +18,7 @@ PARTS = 4
 
 
 def test_every_invariant_holds() -> None:
-    done = _simulate("--histories", "200")
+    done = _simulate("--histories", "100")
     assert done.returncode == 0, done.stdout
 
 

@@ -211,14 +211,6 @@ def test_every_report_names_the_run(suite: KeptSuite, tmp_path: Path) -> None:
     assert "`valid_warranty_001` (taken over), " in texts["markdown"]
 
 
-def test_without_a_page_of_it_a_report_has_the_same_results(suite: KeptSuite, tmp_path: Path) -> None:
-    reports = []
-    for further in ({}, {"html_file": tmp_path / "report.html"}):
-        suite.run(changed=True, json_file=tmp_path / "report.json", **further)
-        reports.append(json.loads((tmp_path / "report.json").read_bytes())["results"])
-    assert reports[0] == reports[1]
-
-
 def test_show_names_the_run(suite: KeptSuite, capsys: pytest.CaptureFixture[str]) -> None:
     suite.run(changed=True)
     with RunStore(suite.file) as store:
@@ -228,14 +220,6 @@ def test_show_names_the_run(suite: KeptSuite, capsys: pytest.CaptureFixture[str]
         one = json_result(run, next(store.cases(run)).shown)
     assert "Taken over from run-1: 3 results\n" in capsys.readouterr().out
     assert (shown["taken_over"], shown["incomplete"], one["taken_over"]) == ({"run-1": 3}, [], "run-1")
-
-
-def test_a_baseline_is_compared_with(suite: KeptSuite) -> None:
-    suite.write(2)
-    code, text = suite.run_and_print(changed=True, baseline="run-1", no_regressions=True)
-    assert code == 0
-    assert "Newly passing: 1" in text
-    assert text.endswith("✓ No regression")
 
 
 def test_without_a_store_file_everything_runs(tmp_path: Path) -> None:
@@ -295,12 +279,9 @@ def test_what_is_no_file_is_neither_waited_for_nor_read(
     assert inputs.set.incomplete == tuple(f"{name} cannot be read (this is {kind}, not a file)" for name in names)
 
 
-def test_recordings_that_cannot_be_read_are_not_the_same_as_last_time(tmp_path: Path) -> None:
+def test_what_is_missing_or_too_large_is_not_the_same_as_last_time(tmp_path: Path) -> None:
     inputs = verdict_inputs.VerdictInputs(Config(), tmp_path, "replay", None)
     assert inputs.set.incomplete == ("the recordings cannot be read (No such file or directory)",)
-
-
-def test_a_file_that_is_too_large_is_not_the_same_as_last_time(tmp_path: Path) -> None:
     (tmp_path / "judge.py").write_text(f"{JUDGE}    open('data')")
     with (tmp_path / "data").open("wb") as data:
         data.truncate(257 << 20)
@@ -316,17 +297,11 @@ def test_incomplete_inputs_are_refused(incomplete: KeptSuite) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_a_resumed_run_says_that_its_inputs_are_incomplete(
+def test_a_resumed_run_and_stale_say_that_its_inputs_are_incomplete_and_never_that_a_verdict_holds(
     incomplete: KeptSuite, capsys: pytest.CaptureFixture[str]
 ) -> None:
     incomplete.run(resume="")
     assert capsys.readouterr().err == f"Resuming run-2: 2 results are taken over\nincomplete: {REASON}\n"
-
-
-def test_the_run_and_stale_say_so_and_never_that_a_verdict_holds(
-    incomplete: KeptSuite, capsys: pytest.CaptureFixture[str]
-) -> None:
-    incomplete.run()
     with RunStore(incomplete.file) as store:
         run = store.find_run("last")
         print_run(store, run, Terminal(sys.stdout))

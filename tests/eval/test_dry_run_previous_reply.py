@@ -15,10 +15,6 @@ def answer(headers: str = "") -> Email:
     return parse_email(f"From: ada@example.com\nSubject: Re: Dryer\n{headers}\nHere it is.\n".encode())
 
 
-def test_a_first_mail_stays_as_it_is(instructions: Instructions) -> None:
-    assert with_previous_reply(None, answer(), instructions.scenarios) == (None, answer())
-
-
 def test_the_reply_is_the_nearest_mail_that_this_one_answers(instructions: Instructions) -> None:
     email = answer("References: <first@a.example> <ours@b.example>\nIn-Reply-To: <ours@b.example>\n")
     reply, same = with_previous_reply("missing-info:WEB-00017", email, instructions.scenarios)
@@ -53,7 +49,3 @@ def test_a_reply_that_the_ledger_knows(code: str, name: str, instructions: Instr
     thread = Thread("k", code, "WEB-1", "<ours@b.example>", replied_at=0.0, replies=2, follow_ups=1)
     reply = reply_of_thread(thread, instructions.scenarios)
     assert reply == PreviousReply("<ours@b.example>", name, "WEB-1", follow_ups=1)
-
-
-def test_without_a_conversation_there_is_no_reply(instructions: Instructions) -> None:
-    assert reply_of_thread(None, instructions.scenarios) is None

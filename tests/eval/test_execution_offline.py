@@ -58,7 +58,7 @@ def test_results_and_records_are_those_of_a_run_here(
     )
     loader = EvalLoader(known=KnownNames.of(EvalRunner(scenarios.config).check_instructions()))
     run = OfflineRun(scenarios.config, options, loader, keep_traces=True, recordings=None)
-    files = loader.packed_files(options.directory)
+    files = loader.scenario_files(options.directory)
     executor = Elsewhere()
 
     elsewhere = timeless(list(run.in_chunks(executor, files, remotely=True)))

@@ -132,12 +132,6 @@ def test_what_the_raw_mail_has_in_itself_is_not_said_again(folder: ScenarioFolde
         load(folder, **{key: value})
 
 
-def test_a_raw_mail_must_stand_beside_the_file(folder: ScenarioFolder) -> None:
-    with pytest.raises(EvalError, match=r"Mail not found: gone\.eml is not beside this file") as caught:
-        load(folder, raw_file="gone.eml")
-    assert caught.value.code == "eval_mail_not_found"
-
-
 def test_a_raw_mail_that_is_too_large_cannot_be_used(folder: ScenarioFolder) -> None:
     (folder.folder / "valid_warranty_001.eml").write_bytes(RAW + b"x" * (1 << 20))
     with pytest.raises(EvalError, match=r"Mail cannot be used: valid_warranty_001\.eml: ") as caught:

@@ -62,7 +62,7 @@ Pass rate: 34/35 (97.1%)
 ✗ Failed: 1
 Duration: 0.4s
 ⚠️  Eval failed (<99% threshold)
-34 of 35 scenarios pass. If the agent was built on this suite, it says nothing of how often new mail goes wrong.
+34 of 35 scenarios pass. If the agent was built on this suite, it says nothing of new cases.
 """
 WHOLE = PASSED_LINES + FAILED_LINES + SUMMARY
 
@@ -72,19 +72,6 @@ class TestOutput:
         stream = io.StringIO()
         print_all(suite, stream, 0.42)
         assert stream.getvalue() == WHOLE
-
-    def test_as_they_come(self, suite: list[EvalResult]) -> None:
-        stream = io.StringIO()
-        reporter = EvalReporter(stream)
-        for result in suite:
-            reporter.add(as_case(result))
-        reporter.finish(0.42, planned=35)
-        assert stream.getvalue() == WHOLE
-
-    def test_failure_details_alone(self, suite: list[EvalResult]) -> None:
-        stream = io.StringIO()
-        EvalReporter(stream).print_failure_details(suite)
-        assert stream.getvalue() == FAILED_LINES
 
     def test_failure_details_of_one_result(self, suite: list[EvalResult]) -> None:
         stream = io.StringIO()
@@ -103,12 +90,6 @@ class TestOutput:
     @pytest.mark.parametrize(("threshold", "written"), [(99.5, "99.5"), ("90.0", "90"), (100, "100"), (0, "0")])
     def test_the_threshold_has_no_needless_zeros(self, outcome: Outcome, threshold: float | str, written: str) -> None:
         assert f"(≥{written}% threshold)" in summary([outcome()], threshold=threshold)
-
-    def test_the_rate_and_the_gate(self, outcome: Outcome) -> None:
-        text = summary([outcome()] * 99 + [outcome(MISS)])
-        assert "Pass rate: 99/100 (99.0%)\n" in text
-        assert "🎉 Eval passed! (≥99% threshold)\n" in text
-        assert "Pass rate: 1/1 (100%)\n" in summary([outcome()])
 
     def test_no_scenario_is_a_failed_gate(self) -> None:
         assert summary([]) == (
@@ -184,14 +165,6 @@ class TestWarnings:
         assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
             ("WARNING", warning) for warning in warnings
         ]
-
-    def test_a_slow_scenario_is_named_once_as_it_comes(
-        self, outcome: Outcome, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        reporter = EvalReporter(io.StringIO())
-        reporter.add(as_case(outcome(took_ms=61_000)))
-        reporter.finish(61)
-        assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 @pytest.mark.parametrize(

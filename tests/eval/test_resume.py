@@ -65,16 +65,6 @@ def test_a_changed_scenario_runs_again(
     assert [each.verdict for each in suite.results()] == ["passed", "passed", "passed"]
 
 
-def test_a_scenario_whose_mail_is_another_one_runs_again(suite: KeptSuite, caplog: pytest.LogCaptureFixture) -> None:
-    suite.take("missing_info_1031")
-    suite.run_until(2)
-    mail = suite.folder / "missing_info_1031.eml"
-    mail.write_bytes(mail.read_bytes().replace(b"Subject: ", b"X-Mailer: none\nSubject: ", 1))
-    caplog.set_level("INFO")
-    suite.run(resume="")
-    assert executed(caplog) == ["missing_info_1031", "valid_warranty_002", "valid_warranty_003"]
-
-
 def test_a_changed_judge_or_instruction_runs_all_again(suite: KeptSuite, caplog: pytest.LogCaptureFixture) -> None:
     suite.run_until(2)
     (suite.folder / "judge.py").write_text("")
@@ -114,12 +104,6 @@ def test_a_run_of_another_suite_is_refused(suite: KeptSuite) -> None:
     suite.run_until(1, only=("valid_warranty_00[12]",))
     with pytest.raises(ConfigurationError, match="is of another suite, selection, agent or model"):
         suite.run(resume="run-1")
-
-
-def test_a_store_that_cannot_be_used_ends_a_resumed_run(suite: KeptSuite) -> None:
-    suite.file.mkdir()
-    with pytest.raises(StoreError, match="it is a folder"):
-        suite.run(resume="")
 
 
 def test_without_a_store_nothing_can_be_resumed(suite: KeptSuite) -> None:

@@ -171,13 +171,6 @@ def test_answers_of_every_form(
     assert (made.answer, made.refused) == (noted, False)
 
 
-@pytest.mark.parametrize("server", ["mail", "orders"])
-def test_a_tool_that_is_none_is_noted(scenario: Scenario, server: str) -> None:
-    mocks = served(scenario, orders={"get": "a"})
-    assert "no tool" in call(mocks, server, "sned") or "not mocked" in call(mocks, server, "sned")
-    assert f"{server}.sned" in mocks.tools.unknown[0]
-
-
 def test_what_is_no_json_is_refused(scenario: Scenario) -> None:
     """A report that held it could be read by no other program, so it is noted as text."""
     mocks = served(scenario, orders={"get": {}})

@@ -57,32 +57,6 @@ def test_what_it_answered_and_what_was_wrong_with_it_are_kept(suite: KeptSuite) 
     assert "processing_time_ms" not in transcript.response
 
 
-def test_the_same_run_again_takes_no_further_content(suite: KeptSuite) -> None:
-    suite.write(1)
-    suite.write(2, failing)
-    suite.run()
-    import sqlite3
-
-    def blobs() -> int:
-        with sqlite3.connect(suite.file) as connection:
-            count: int = connection.execute("SELECT count(*) FROM blobs").fetchone()[0]
-            return count
-
-    before = blobs()
-    suite.run()
-    assert blobs() == before
-
-
-def test_each_repetition_is_kept(suite: KeptSuite) -> None:
-    suite.write(1)
-    suite.run(repeat=3)
-    assert [(each.repetition, each.verdict) for each in suite.results()] == [
-        (1, "passed"),
-        (2, "passed"),
-        (3, "passed"),
-    ]
-
-
 def test_the_inputs_of_a_verdict_are_named(suite: KeptSuite) -> None:
     suite.write(1)
     (suite.folder / "judge.py").write_text("def test(result):\n    return {'passed': True, 'feedback': ''}\n")

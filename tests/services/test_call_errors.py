@@ -117,6 +117,8 @@ def test_a_declared_error_is_taken_as_it_is() -> None:
     assert error.code == "mail_rejected"
     assert error.message == "550: no such user\\n"
     assert (error.retryable, error.uncertain, error.outage) == (False, True, False)
+    assert declared("mail", code="mail_timeout", outage=True).outage is True
+    assert declared("warranty_api", code="no_license").code == "warranty_api_no_license"
 
 
 @pytest.mark.parametrize(
@@ -134,14 +136,6 @@ def test_a_declared_error_is_taken_as_it_is() -> None:
 )
 def test_codes_tell_whether_the_whole_service_is_down(code: str, outage: bool) -> None:
     assert declared("mail", code=code).outage is outage
-
-
-def test_a_server_may_say_so_itself() -> None:
-    assert declared("mail", code="mail_timeout", outage=True).outage is True
-
-
-def test_a_foreign_code_is_put_behind_the_services_name() -> None:
-    assert declared("warranty_api", code="no_license").code == "warranty_api_no_license"
 
 
 @pytest.mark.parametrize(

@@ -127,12 +127,6 @@ def test_each_page_loads_only_its_own_files_and_nobody_complains(page: Any, view
     assert "owned" not in browser.evaluate("document.title")
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_each_page_is_as_wide_as_the_screen(page: Any, path: str) -> None:
-    browser = page(path, width=360)
-    assert browser.evaluate("document.documentElement.scrollWidth") <= 360
-
-
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("path", PAGES)
@@ -146,8 +140,9 @@ def test_each_page_is_accessible(page: Any, path: str, width: int, dark: bool) -
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_screen_reader_finds_landmarks_and_one_heading_of_each_page(page: Any, path: str) -> None:
-    browser = page(path)
+def test_each_page_is_as_wide_as_the_screen_with_landmarks_and_one_heading(page: Any, path: str) -> None:
+    browser = page(path, width=360)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 360
     browser.call("Accessibility.enable")
     nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
     roles = [node["role"]["value"] for node in nodes if not node.get("ignored")]

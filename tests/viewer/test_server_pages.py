@@ -75,26 +75,11 @@ def test_a_store_that_is_written_to_shows_what_is_new(runs: StoredRuns, pages: V
     assert "2 of 2" not in before.text
 
 
-def test_a_store_that_is_vacuumed_goes_on(runs: StoredRuns, pages: ViewedRuns) -> None:
-    connection = sqlite3.connect(runs.file, isolation_level=None)
-    connection.execute("VACUUM")
-    connection.close()
-    assert pages.get("/runs/last").status == 200
-
-
 def test_a_store_that_is_replaced_is_read_anew(runs: StoredRuns, pages: ViewedRuns, tmp_path: Path) -> None:
     other = StoredRuns(tmp_path / "other.db")
     other.write(7, [result(1), result(2), result(3, "failed")], "failed", 4)
     other.file.replace(runs.file)
     assert "2 of 3" in pages.get("/").text
-
-
-def test_a_store_that_goes_and_comes_back(runs: StoredRuns, pages: ViewedRuns, tmp_path: Path) -> None:
-    runs.file.rename(tmp_path / "away.db")
-    gone = pages.get("/")
-    assert (gone.status, "there is no run store" in gone.text) == (503, True)
-    (tmp_path / "away.db").rename(runs.file)
-    assert pages.get("/").status == 200
 
 
 def test_a_store_that_is_damaged_is_one_line_on_the_page(runs: StoredRuns, pages: ViewedRuns) -> None:
@@ -114,14 +99,6 @@ def test_a_store_that_nobody_may_read_meanwhile_is_told_after_a_moment(runs: Sto
     assert (page.status, "is locked" in page.text or "another program" in page.text) == (503, True)
     holder.close()
     assert pages.get("/").status == 200
-
-
-def test_a_newer_store_says_what_to_do(runs: StoredRuns, pages: ViewedRuns) -> None:
-    connection = sqlite3.connect(runs.file)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    page = pages.get("/")
-    assert (page.status, "a newer version wrote it (schema 99" in page.text) == (503, True)
 
 
 def test_nothing_is_written_by_reading(runs: StoredRuns, pages: ViewedRuns, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -32,8 +32,7 @@ from guarantee_email_agent.instructions.translations import incomplete_languages
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger_to_read
-from guarantee_email_agent.llm.provider import check_connection, language_model, mail_limiter
-from guarantee_email_agent.llm.rate_limit import LimitKind
+from guarantee_email_agent.llm.provider import check_connection, language_model
 from guarantee_email_agent.services import services
 from guarantee_email_agent.services.clients import LookUpClient, MailClient, TicketingClient
 from guarantee_email_agent.services.look_ups import instruction_files, lexicon_files
@@ -115,10 +114,9 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         _report_evaluation(config, report)
     with report.checking("Language model"):
         interpreter = InstructionInterpreter(lexicon_files(config).load)
-        limiter = mail_limiter(config, _CLOCK)
-        async with aclosing(language_model(config, _CLOCK, interpreter, limiter)) as model:
+        async with aclosing(language_model(config, _CLOCK, interpreter)) as model:
             await check_connection(model, config)
-        _report_model(config, limiter.reported, report)
+        report.passed("Language model", "offline" if config.llm.provider == "offline" else config.llm.model)
     key, ledger, ledger_was_read = b"", None, False
     with report.checking("Ledger"):
         # Neither ledger nor key is made: `run` may have another LEDGER_KEY than whoever checks.
@@ -296,18 +294,6 @@ def _inbox_filter(config: Config, ledger: Ledger | None, mailbox_key: str) -> In
 def _ledger_time(ledger: Ledger | None) -> float:
     """Seconds since 1970 on the clock that `run` would have."""
     return ledger.time() if ledger else datetime.now(UTC).timestamp()
-
-
-def _report_model(config: Config, limits: Mapping[LimitKind, int], report: _Report) -> None:
-    """limits: a minute, as the API tells them."""
-    if config.llm.provider == "offline":
-        report.passed("Language model", "offline")
-        return
-    allows = f", {' and '.join(f'{limit:,} {kind}' for kind, limit in limits.items())} a minute" if limits else ""
-    report.passed("Language model", f"{config.llm.model}{allows}")
-    own, limit = config.llm.requests_per_minute, limits.get("requests")
-    if own is not None and limit is not None and own > limit:
-        report.weak("Language model", f"llm.requests_per_minute is {own:,.10g}, and the API allows {limit:,}")
 
 
 def _describe_mailbox(config: Config) -> str:

@@ -60,8 +60,7 @@ class RequiredEvaluation:
             problem = f"Whether the suite is green is not known: {error.message}"
             raise InstructionError(f"{problem}. {REMEDY}", "instruction_not_evaluated") from None
         if proof.state != "passed":
-            where = self._config.instructions.main.parent
-            problem = printable(f"{where}: no evaluation has proved these files: {proof}. {REMEDY}")
+            problem = printable(f"Evaluation of {self._config.instructions.main.parent}: {proof}. {REMEDY}")
             raise InstructionError(problem, "instruction_not_evaluated")
 
     def last_proved(self) -> tuple[str, Instructions] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +14,7 @@ from guarantee_email_agent.eval.case_result import as_case_result
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
-from guarantee_email_agent.eval.scenario_files import ScenarioFiles
+from guarantee_email_agent.eval.scenario_files import position_in
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
 from guarantee_email_agent.runlog.database import StoreError, temporary_store
 from guarantee_email_agent.runlog.proof import suite_name
@@ -46,7 +46,7 @@ class EvalRecorder:
         kept: KeptRun,
         run: NewRun,
         inputs: VerdictInputs,
-        files: ScenarioFiles,
+        files: Sequence[str],
         git: GitQuestion,
         *,
         at_once: bool,
@@ -85,7 +85,7 @@ class EvalRecorder:
 
     def on_result(self, repetition: int, result: EvalResult) -> None:
         """As `EvalRunner` has it; called by any thread."""
-        position = self._files.position(result.test_case.file or "")
+        position = position_in(self._files, result.test_case.file)
         run = as_case_result(result, position, repetition)
         shown = run if self._blind is None else self._blind.result(run)
         self._writer.add(shown._replace(inputs=self._inputs_now()))
@@ -141,7 +141,7 @@ def user_name() -> str:
 def begin_log(
     config: Config,
     options: EvalOptions,
-    files: ScenarioFiles,
+    files: Sequence[str],
     loader: EvalLoader,
     mails: MailCounter,
     facts: Callable[[], Mapping[str, Any]],

@@ -19,7 +19,7 @@ from guarantee_email_agent.eval.models import (
     MockResponses,
     MockWarrantyAnswer,
 )
-from guarantee_email_agent.eval.scenario_files import ScenarioFiles
+from guarantee_email_agent.eval.scenario_files import names_twice, path_order
 from guarantee_email_agent.eval.scenario_validation import (
     KnownNames,
     find_contradictions,
@@ -128,16 +128,12 @@ class EvalLoader:
         in a folder `servers` for those without a scenario's id. Folders that are links, whose name begins like that, or
         that have a manifest, are not searched. Raises EvalError as `discover_test_cases` does.
         """
-        return list(self.packed_files(directory))
-
-    def packed_files(self, directory: str | Path) -> ScenarioFiles:
-        """As `scenario_files`, in less memory than a list takes."""
         folder = os.fspath(directory)
         try:
-            files = ScenarioFiles(folder, scenario_names(folder))
+            files = sorted((os.path.join(folder, name) for name in scenario_names(folder)), key=path_order)
         except OSError as error:
             raise _folder_error(error.filename or folder, error) from None
-        self._twice, self._suite = files.twice(), os.path.dirname(os.path.join(folder, ""))
+        self._twice, self._suite = names_twice(files), os.path.dirname(os.path.join(folder, ""))
         return files
 
     def iter_entries(self, files: Iterable[str]) -> Iterator[EvalTestCase | InvalidScenario]:
@@ -239,7 +235,7 @@ def _find_missing(data: object, any_agent: bool) -> Iterator[Problem]:
             return
     mocks = _mapping_at(met, "mock_responses") or {}
     has_email = "email" in met or not any_agent
-    if has_email or "task" not in met:
+    if has_email or met.get("task") is None:
         yield from _missing(met, "input", "email", "a mapping of keys to values")
     if has_email or "gmail" in mocks:
         yield from _missing(expected, "expected_output", "email_sent", "true or false")
@@ -319,9 +315,9 @@ def _format_problem(problem: Problem) -> str:
 def _folder_error(folder: str, error: OSError) -> EvalError:
     code = "eval_file_not_found"
     if isinstance(error, FileNotFoundError):
-        problem = "the scenario folder does not exist. Create it, or name another with --eval-dir"
+        problem = "the scenario folder does not exist. Create it, or name another"
     elif isinstance(error, NotADirectoryError):
-        problem = "this is a file, not a folder of scenarios. Name the folder with --eval-dir"
+        problem = "this is a file, not a folder of scenarios. Name its folder"
     else:
         problem = f"the scenario folder cannot be read ({error.strerror}). Check its permissions"
         code = "eval_file_unreadable"

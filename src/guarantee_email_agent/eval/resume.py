@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -13,7 +12,7 @@ from typing import Final, NamedTuple
 from guarantee_email_agent.eval.case_result import as_model_usage, stored_source
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
-from guarantee_email_agent.eval.scenario_files import ScenarioFiles
+from guarantee_email_agent.eval.scenario_files import names_twice, stem
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import COUNTED, Case, InputSet
@@ -33,7 +32,7 @@ class SuiteNow(NamedTuple):
 
     store: Path
     key: SuiteKey
-    files: ScenarioFiles
+    files: Sequence[str]
     inputs: InputSet
     loader: EvalLoader
     repeat: int
@@ -123,7 +122,7 @@ def _results_that_hold(
     store: RunStore, now: SuiteNow, runs: Iterable[StoredRun], run_id: str, goes_on: StoredRun | None = None
 ) -> EarlierResults:
     """Of each file the last results in `runs`. goes_on: a run in which a part of a scenario's runs counts, too."""
-    files, repeat, twice = now.files, now.repeat, now.files.twice()
+    files, repeat, twice = now.files, now.repeat, names_twice(now.files)
     is_whole, ids, positions = bytearray(len(files)), array("q"), array("q")
     begun: dict[str, list[EvalResult]] = {}
     numbers, places = _last_places(store, runs, files)
@@ -137,7 +136,7 @@ def _results_that_hold(
             results = by_place.get((numbers[index], places[index]), [])
             if not results or (len(results) < repeat and goes_on is None):
                 continue
-            if twice and Path(path).stem in twice:  # which made it an invalid file
+            if twice and stem(path) in twice:  # which made it an invalid file
                 continue
             for _, input_set, _ in results:
                 if input_set is not None and input_set not in same_set:
@@ -161,20 +160,15 @@ def _results_that_hold(
     return EarlierResults(goes_on, EarlierCases(now.store, run_id, is_whole), is_whole, begun, ids, positions, changed)
 
 
-def _last_places(store: RunStore, runs: Iterable[StoredRun], files: ScenarioFiles) -> tuple[array[int], array[int]]:
+def _last_places(store: RunStore, runs: Iterable[StoredRun], files: Sequence[str]) -> tuple[array[int], array[int]]:
     """Of each file the number of the last run that has its result, and the position there; 0 for none."""
     numbers, places = (array("q", bytes(8 * len(files))) for _ in range(2))
+    indices = {stem(path): index for index, path in enumerate(files)}
     for run in runs:
-        following = enumerate(files)
-        index, path = next(following, (0, ""))
         for name, position, _, _ in store.places(run):
-            # Mostly the next file; to search for each would take as long as to read it.
-            is_next = os.path.basename(path).rpartition(".")[0] == name
-            found = index if is_next else files.position_of_name(name) - 1
-            if found >= 0 and not numbers[found]:
-                numbers[found], places[found] = run.number, position
-            while path and index <= found:
-                index, path = next(following, (0, ""))
+            index = indices.get(name)
+            if index is not None and not numbers[index]:
+                numbers[index], places[index] = run.number, position
     return numbers, places
 
 

@@ -18,7 +18,7 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
-from guarantee_email_agent.eval.scenario_files import ScenarioFiles
+from guarantee_email_agent.eval.scenario_files import position_in
 from guarantee_email_agent.eval.sealed import BlindCases, sealed_options
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
 from guarantee_email_agent.runlog.records import Case
@@ -76,7 +76,7 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream, on_result
             stream.flush()
             return EXIT_SUCCESS if is_whole else code
         if suite.manifest.opened == 1 and options.open and reporter.totals.total == len(suite.files):
-            keep_opening(options.directory, 1, suite.statistics.mails.count())
+            keep_opening(options.directory, suite.statistics.mails.count())
         if code == EXIT_EVALUATION and suite.blind is None:
             from guarantee_email_agent.eval.baseline import print_next_steps  # only for runs that fail
 
@@ -93,7 +93,7 @@ class _Suite:
 
     options: EvalOptions
     execution: Execution
-    files: ScenarioFiles
+    files: Sequence[str]
     manifest: SuiteManifest
     statistics: SuiteStatistics
     baseline: Baseline | None = None
@@ -144,9 +144,7 @@ class _Suite:
         earlier, recorder = self.earlier, self.recorder
         files = self.files
         if earlier is not None:
-            files = ScenarioFiles.of(
-                file for file, is_whole in zip(files, earlier.is_whole, strict=True) if not is_whole
-            )
+            files = [file for file, is_whole in zip(files, earlier.is_whole, strict=True) if not is_whole]
         results = self.execution.results(
             files,
             keep_traces=recorder is not None,
@@ -157,7 +155,7 @@ class _Suite:
             for result in results:
                 if on_result is not None:
                     on_result(result)
-                case = as_case(result, self.files.position(result.test_case.file or ""))
+                case = as_case(result, position_in(self.files, result.test_case.file))
                 yield case if self.blind is None else self.blind.case(case)
 
     def facts(self) -> dict[str, Any]:
@@ -195,8 +193,8 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
 
         key = suite_key(config, options)
         baseline = baseline_of(options, key, files)
-        chosen, only = select_last_failed(options, key, files)
-        files, options = ScenarioFiles.of(chosen), replace(options, only=only)
+        files, only = select_last_failed(options, key, files)
+        options = replace(options, only=only)
     logger.info("Discovered %d eval test cases", len(files))
     statistics = SuiteStatistics(deterministic=options.is_deterministic, manifest=manifest, is_whole=not options.only)
     suite = _Suite(options, execution, files, manifest, statistics, baseline)
@@ -225,7 +223,7 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
     if options.open:
         if suite.recorder is None or suite.recorder.is_temporary:
             raise ConfigurationError("--open is kept in the run store. Remove --no-store", "eval_run_not_kept")
-        keep_opening(options.directory, manifest.opened)
+        keep_opening(options.directory)
     return suite
 
 
@@ -245,13 +243,13 @@ def _check_report_places(options: EvalOptions) -> None:
             refuse_misplaced_reports(options.report_files.values(), folder=options.records_dir)
 
 
-def _scenario_files(options: EvalOptions, loader: EvalLoader) -> ScenarioFiles:
-    files = loader.packed_files(options.directory)
+def _scenario_files(options: EvalOptions, loader: EvalLoader) -> Sequence[str]:
+    files = loader.scenario_files(options.directory)
     if not options.only:
         return files
     from guarantee_email_agent.eval.selection import select_scenarios
 
-    return ScenarioFiles.of(select_scenarios(files, options.only, options.directory))
+    return select_scenarios(files, options.only, options.directory)
 
 
 def _refuse_with_curve(options: EvalOptions) -> None:

@@ -1,28 +1,17 @@
 """Two runs side by side: which cases fail now, which no longer, and what was changed between them."""
 
-# ruff: noqa: S608 - every query is made of our own words; what is asked for is bound
-
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from guarantee_email_agent.runlog.records import Input
-from guarantee_email_agent.runlog.run_reader import CASE_OUTCOME, GREEN, RunStore
+from guarantee_email_agent.runlog.run_reader import GREEN, RunStore
 from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
 
-_PAGE: Final = 1_000
-_COLUMNS: Final = ", ".join(CaseOutcome._fields)
-_OUTCOMES: Final = f"""SELECT {CASE_OUTCOME}, min((position << 31) + repetition)
-    FROM results JOIN cases ON cases.id = results.case_id WHERE run = ? GROUP BY cases.name"""
-_OLD, _NEW = "temp.cases_before", "temp.cases_after"
-_PAIRS: Final = f"{_NEW} AS after JOIN {_OLD} AS before USING (name)"
-_PASSED: Final = "(before.verdict = 'passed')"
-_PASSES: Final = "(after.verdict = 'passed')"
-_BOTH: Final = ", ".join(f"{side}.{name}" for side in ("before", "after") for name in CaseOutcome._fields)
-_CHANGED: Final = "temp.changed_cases"
 _SETTINGS: Final = (
     "command",
     "suite",
@@ -55,6 +44,11 @@ class CaseChange(NamedTuple):
     def name(self) -> str:
         return self.after.name
 
+    @property
+    def passed(self) -> tuple[bool, bool]:
+        """Before, and now."""
+        return self.before.verdict == "passed", self.after.verdict == "passed"
+
 
 class Sums(NamedTuple):
     """Of the cases of both runs: how many, and what they took together; the cost is None where one is not known."""
@@ -63,84 +57,17 @@ class Sums(NamedTuple):
     duration_ms: tuple[float, float]
     cost_usd: tuple[float | None, float | None]
 
-
-class PairedCases:
-    """Every method raises StoreError. The pairs stand in temporary tables of the store's connection."""
-
-    def __init__(self, store: RunStore, baseline: StoredRun, run: StoredRun) -> None:
-        self._store = store
-        for table, each in ((_OLD, baseline), (_NEW, run)):
-            columns = _COLUMNS.replace("name,", "name TEXT PRIMARY KEY,", 1)
-            store.make_temporary(
-                (f"DROP TABLE IF EXISTS {table}", ()),
-                (f"CREATE TABLE {table} ({columns}, place INTEGER) WITHOUT ROWID", ()),
-                (f"INSERT INTO {table} {_OUTCOMES}", (each.number,)),
-            )
-
-    def changed(self, passed: bool, passes: bool) -> tuple[CaseChange, ...]:
-        """Those that did, or did not, pass before and now, in the order of the run."""
-        query = f"SELECT {_BOTH} FROM {_PAIRS} WHERE ({_PASSED}, {_PASSES}) = (?, ?) ORDER BY after.place"
-        return tuple(_pair(row) for row in self._store.rows(query, (passed, passes)))
-
-    def still_passing(self) -> int:
-        """How many passed before and now."""
-        query = f"SELECT count(*) FROM {_PAIRS} WHERE {_PASSED} AND {_PASSES}"
-        count: int = self._store.rows(query)[0][0]
-        return count
-
-    def only_before(self) -> tuple[CaseOutcome, ...]:
-        """Those of the baseline alone, in its order."""
-        return self._only(_OLD, _NEW)
-
-    def only_after(self) -> tuple[CaseOutcome, ...]:
-        """Those of the run alone, in its order."""
-        return self._only(_NEW, _OLD)
-
-    def counts(self) -> tuple[int, int]:
-        """How many the baseline has, and the run."""
-        before, after = self._store.rows(f"SELECT (SELECT count(*) FROM {_OLD}), (SELECT count(*) FROM {_NEW})")[0]
-        return before, after
-
-    def sums(self) -> Sums:
-        """Of those of both runs."""
-        known = "CASE WHEN count(*) = count({0}.cost_usd) THEN total({0}.cost_usd) END"
-        query = f"""SELECT count(*), total(before.duration_ms), total(after.duration_ms), {known.format("before")},
-            {known.format("after")} FROM {_PAIRS}"""
-        count, before_ms, after_ms, before_usd, after_usd = self._store.rows(query)[0]
-        return Sums(count, (before_ms, after_ms), (before_usd, after_usd))
-
-    def unknown_inputs(self) -> int:
-        """How many of both have a result of which it is not known what it depended on."""
-        query = f"SELECT count(*) FROM {_PAIRS} WHERE before.input_set IS NULL OR after.input_set IS NULL"
-        count: int = self._store.rows(query)[0][0]
-        return count
-
-    def input_sets(self, *, by_case: bool) -> list[tuple[int, int, str, int]]:
-        """Sets of inputs that are not the same: before, after, of which case (if by_case), and how many share them."""
-        name = "after.name" if by_case else "''"
-        query = f"""SELECT before.input_set, after.input_set, {name} AS shown, count(*) FROM {_PAIRS}
-            WHERE before.input_set != after.input_set GROUP BY 1, 2, 3 ORDER BY min(after.place)"""
-        return [(before, after, shown, count) for before, after, shown, count in self._store.rows(query)]
-
-    def with_other(self, part: str) -> Iterator[CaseChange]:
-        """Those whose `source`, `response` or `judgement` is another one, those that fail now before the others."""
-        table = f"{_CHANGED}_{part}"
-        query = f"""SELECT {_BOTH} FROM {_PAIRS} WHERE before.{part} IS NOT after.{part}
-            ORDER BY {_PASSES}, NOT {_PASSED}, after.place"""
-        self._store.make_temporary((f"DROP TABLE IF EXISTS {table}", ()), (f"CREATE TABLE {table} AS {query}", ()))
-        first = 0
-        while page := self._store.rows(f"SELECT rowid, * FROM {table} WHERE rowid > ? LIMIT {_PAGE}", (first,)):
-            yield from (_pair(row[1:]) for row in page)
-            first = page[-1][0]
-
-    def _only(self, table: str, other: str) -> tuple[CaseOutcome, ...]:
-        query = f"SELECT {_COLUMNS} FROM {table} WHERE name NOT IN (SELECT name FROM {other}) ORDER BY place"
-        return tuple(CaseOutcome(*row) for row in self._store.rows(query))
+    @classmethod
+    def of(cls, pairs: Sequence[CaseChange]) -> Sums:
+        before, after = [pair.before for pair in pairs], [pair.after for pair in pairs]
+        times = (sum(each.duration_ms for each in before), sum(each.duration_ms for each in after))
+        return cls(len(pairs), times, (_cost(before), _cost(after)))
 
 
-def _pair(row: tuple[Any, ...]) -> CaseChange:
-    half = len(CaseOutcome._fields)
-    return CaseChange(CaseOutcome(*row[:half]), CaseOutcome(*row[half:]))
+def _cost(cases: Iterable[CaseOutcome]) -> float | None:
+    costs = [each.cost_usd for each in cases]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
 
 
 class ContentChange(NamedTuple):
@@ -242,21 +169,22 @@ def compare_runs(
     counts_all: whether the others are counted. Raises StoreError.
     """
     baseline, run = store.with_counts(baseline), store.with_counts(run)
-    pairs = PairedCases(store, baseline, run)
-    reached_before, reached = pairs.counts()
-    gone, only_after = pairs.only_before(), pairs.only_after()
+    cases_before, cases = ({each.name: each for each in store.case_outcomes(each_run)} for each_run in (baseline, run))
+    pairs = [CaseChange(cases_before[name], case) for name, case in cases.items() if name in cases_before]
+    gone = tuple(case for name, case in cases_before.items() if name not in cases)
+    only_after = tuple(case for name, case in cases.items() if name not in cases_before)
     is_part = run.selection != baseline.selection and bool(run.selection)
-    missing = max(0, run.planned - reached)
-    was_stopped = reached_before < baseline.planned
+    missing = max(0, run.planned - len(cases))
+    was_stopped = len(cases_before) < baseline.planned
     inputs = list(_changed_inputs(store, pairs, run))
     sources = Changes.first(_changed_sources(store, pairs, run), max_details, counts=counts_all)
     return Comparison(
         baseline,
         run,
-        newly_failing=pairs.changed(passed=True, passes=False),
-        newly_passing=pairs.changed(passed=False, passes=True),
-        still_failing=pairs.changed(passed=False, passes=False),
-        still_passing=pairs.still_passing(),
+        newly_failing=tuple(pair for pair in pairs if pair.passed == (True, False)),
+        newly_passing=tuple(pair for pair in pairs if pair.passed == (False, True)),
+        still_failing=tuple(pair for pair in pairs if pair.passed == (False, False)),
+        still_passing=sum(pair.passed == (True, True) for pair in pairs),
         added=() if was_stopped else only_after,
         removed=() if is_part or missing else gone,
         not_reached=gone if missing and not is_part else (),
@@ -266,14 +194,20 @@ def compare_runs(
         feedback=Changes.first(_changed_feedback(store, pairs, run), max_details, counts=counts_all),
         contents=Changes((*inputs, *sources.shown), sources.more),
         settings=tuple(_changed_settings(baseline, run)),
-        unknown_inputs=pairs.unknown_inputs(),
+        unknown_inputs=sum(None in (pair.before.input_set, pair.after.input_set) for pair in pairs),
         missing=missing,
-        sums=pairs.sums(),
+        sums=Sums.of(pairs),
     )
 
 
-def _changed_replies(store: RunStore, pairs: PairedCases) -> Iterator[ReplyChange]:
-    for each in pairs.with_other("response"):
+def _with_other(part: str, pairs: Iterable[CaseChange]) -> Iterator[CaseChange]:
+    """Those whose `source`, `response` or `judgement` is another one, those that fail now before the others."""
+    others = (pair for pair in pairs if getattr(pair.before, part) != getattr(pair.after, part))
+    yield from sorted(others, key=lambda pair: (pair.passed[1], not pair.passed[0]))
+
+
+def _changed_replies(store: RunStore, pairs: Sequence[CaseChange]) -> Iterator[ReplyChange]:
+    for each in _with_other("response", pairs):
         before, after = (_reply(store, outcome) for outcome in each)
         if before != after:
             yield ReplyChange(each.name, before, after)
@@ -285,8 +219,8 @@ def _reply(store: RunStore, outcome: CaseOutcome) -> str | None:
     return reply if isinstance(reply, str) else None
 
 
-def _changed_feedback(store: RunStore, pairs: PairedCases, run: StoredRun) -> Iterator[ReplyChange]:
-    for each in pairs.with_other("judgement") if run.command != "eval" else ():
+def _changed_feedback(store: RunStore, pairs: Sequence[CaseChange], run: StoredRun) -> Iterator[ReplyChange]:
+    for each in _with_other("judgement", pairs) if run.command != "eval" else ():
         before, after = (_said(store, outcome) for outcome in each)
         if before != after:
             yield ReplyChange(each.name, before, after)
@@ -299,10 +233,15 @@ def _said(store: RunStore, outcome: CaseOutcome) -> str | None:
     return said if isinstance(said, str) else None
 
 
-def _changed_inputs(store: RunStore, pairs: PairedCases, run: StoredRun) -> Iterator[ContentChange]:
+def _changed_inputs(store: RunStore, pairs: Sequence[CaseChange], run: StoredRun) -> Iterator[ContentChange]:
     """What the sets of inputs differ in, name by name; most scenarios of a run share one set, and no two tasks do."""
     changes: dict[tuple[str, str, bytes | None, bytes | None], ContentChange] = {}
-    for before, after, case, count in pairs.input_sets(by_case=run.command != "eval"):
+    sets = Counter(
+        (pair.before.input_set, pair.after.input_set, "" if run.command == "eval" else pair.name) for pair in pairs
+    )
+    for (before, after, case), count in sets.items():
+        if before is None or after is None or before == after:
+            continue
         old, new = _by_name(store.inputs(before)), _by_name(store.inputs(after))
         for kind, name in sorted(old.keys() | new.keys()):
             was, now = old.get((kind, name)), new.get((kind, name))
@@ -327,9 +266,9 @@ def _by_name(inputs: Iterable[Input]) -> dict[tuple[str, str], Input]:
     return {(each.kind, each.name): each for each in inputs}
 
 
-def _changed_sources(store: RunStore, pairs: PairedCases, run: StoredRun) -> Iterator[ContentChange]:
+def _changed_sources(store: RunStore, pairs: Sequence[CaseChange], run: StoredRun) -> Iterator[ContentChange]:
     kind = "scenario" if run.command == "eval" else "task"
-    for each in pairs.with_other("source"):
+    for each in _with_other("source", pairs):
         before, after = (store.transcript(store.result(outcome.result)).source for outcome in each)
         yield ContentChange(kind, each.name, before, after, existed=True, exists=True, cases=1)
 

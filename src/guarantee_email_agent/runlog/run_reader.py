@@ -50,11 +50,9 @@ _CASE_TABLES: Final = " ".join(
     [_RESULT_TABLES, "LEFT JOIN mails ON mails.source = results.source"]
     + [f"LEFT JOIN blobs AS {part} ON {part}.id = results.{part}" for part in PARTS]
 )
-
-
 # Of all repetitions of a case, beside a `min` of what tells the first one: a case is as good as the worst of them, and
 # has the rest of the first, from whose row SQLite takes it (https://sqlite.org/lang_select.html#bareagg).
-CASE_OUTCOME: Final = """cases.name, cases.description,
+_CASE_OUTCOME: Final = """cases.name, cases.description,
         CASE WHEN sum(verdict = 'error') THEN 'error' WHEN sum(verdict = 'invalid') THEN 'invalid'
             WHEN sum(verdict = 'failed') THEN 'failed' ELSE 'passed' END,
         sum(verdict = 'passed'), count(*), sum(duration_ms),
@@ -212,7 +210,7 @@ class RunStore:
     def case_outcomes(self, run: StoredRun, *, failed_only: bool = False) -> Iterator[CaseOutcome]:
         """What each case of a run came to, in the order of the run, read page by page. failed_only: no passed ones."""
         failed = "HAVING sum(verdict != 'passed')" if failed_only else ""
-        query = f"""SELECT {CASE_OUTCOME}, min(repetition) FROM results JOIN cases ON cases.id = results.case_id
+        query = f"""SELECT {_CASE_OUTCOME}, min(repetition) FROM results JOIN cases ON cases.id = results.case_id
             WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position {failed} ORDER BY position"""  # noqa: S608
         for page in self._pages(run, _PAGE):
             yield from (CaseOutcome(*row[:-1]) for row in self.rows(query, (run.number, *page)))
@@ -422,12 +420,6 @@ class RunStore:
         with self._database.transaction("DEFERRED") as connection:
             bound = values if isinstance(values, Mapping) else storable(values)
             return connection.execute(query, bound).fetchall()
-
-    def make_temporary(self, *statements: tuple[str, Sequence[Any]]) -> None:
-        """Tables of this connection alone, in a file of SQLite's own that goes with it."""
-        with self._database.transaction("DEFERRED") as connection:
-            for statement, values in statements:
-                connection.execute(statement, values)
 
 
 def _conditions(key: SuiteKey | None) -> tuple[list[str], list[Any]]:

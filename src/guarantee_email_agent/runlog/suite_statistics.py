@@ -152,7 +152,7 @@ class SuiteStatistics:
         if manifest.kind == "sealed":
             return f"{counts} Only a whole run of a sealed suite says how often new mail goes wrong."
         if not self.selectivity.is_of_our_agent:
-            return f"{counts} If the agent was built on this suite, it says nothing of how often new mail goes wrong."
+            return f"{counts} If the agent was built on this suite, it says nothing of new cases."
         if passed < total:
             return f"{counts} The agent was built on this suite, so this says nothing of how often new mail goes wrong."
         shown = "The agent was built on this suite, so this shows that nothing it guards has broken"
@@ -260,12 +260,14 @@ class SharedCauses:
 
 
 class MailCounter:
-    """Counts distinct mails as cases come; it keeps 17 bytes of each case, not an object."""
+    """Counts distinct mails as cases come."""
 
     def __init__(self) -> None:
-        # By the first byte, so that what is counted at a time is small, too.
-        self._cases: dict[int, bytearray] = {}
-        self._counted: DistinctMails | None = None
+        self._passed: dict[bytes, bool] = {}
+
+    def take(self, counted: DistinctMails) -> None:
+        """The count of somebody who saw mails that these cases do not tell any more, as those of a sealed suite."""
+        self._counted = counted
 
     def add(self, case: Case) -> None:
         """A case whose mail nobody has looked at, such as a file that cannot be used, is a copy of none."""
@@ -273,21 +275,7 @@ class MailCounter:
         if mail is None:
             of_none = repr((case.shown.position, case.shown.file)).encode(errors="backslashreplace")
             mail = hashlib.blake2b(of_none, digest_size=FINGERPRINT_BYTES).digest()
-        cases = self._cases.setdefault(mail[0], bytearray())
-        cases += mail
-        cases.append(case.passed)
-        self._counted = None
+        self._passed[mail] = case.passed and self._passed.get(mail, True)
 
     def count(self) -> DistinctMails:
-        if self._counted is None:
-            total = passed = 0
-            for cases in self._cases.values():
-                mails: dict[bytes, bool] = {}
-                for start in range(0, len(cases), FINGERPRINT_BYTES + 1):
-                    end = start + FINGERPRINT_BYTES
-                    mail = bytes(cases[start:end])
-                    mails[mail] = bool(cases[end]) and mails.get(mail, True)
-                total += len(mails)
-                passed += sum(mails.values())
-            self._counted = DistinctMails(total, passed)
-        return self._counted
+        return DistinctMails(len(self._passed), sum(self._passed.values()))

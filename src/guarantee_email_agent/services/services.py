@@ -75,7 +75,7 @@ def create_warranty_client(config: Config, clock: Clock, environ: Mapping[str, s
     server = config.mcp.warranty_api
     if server.built_in:
         return warranty_look_up(config.warranties.file, config.agent.call_timeout_s, clock)
-    from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
+    from guarantee_email_agent.services.mcp.mcp_services import warranty_over_mcp
 
     session = _session("warranty_api", "mcp.warranty_api", server, WARRANTY_TOOLS, config, clock, environ)
     return warranty_over_mcp(session, config.agent.call_timeout_s, clock)
@@ -89,7 +89,7 @@ def create_look_up_client(name: str, config: Config, clock: Clock, environ: Mapp
     if settings.table is not None:
         key = settings.key or settings.number
         return table_look_up(settings.table, key, config.agent.call_timeout_s, clock, look_up)
-    from guarantee_email_agent.services.mcp.mcp_look_up import McpLookUp
+    from guarantee_email_agent.services.mcp.mcp_services import McpLookUp
 
     own_tools = {LOOK_UP_TOOL: settings.own_tool()}
     session = _session(name, f"look_ups.{name}.server", server, own_tools, config, clock, environ)
@@ -103,7 +103,7 @@ def create_ticketing_client(config: Config, clock: Clock, environ: Mapping[str, 
     if server.built_in:
         return LocalTickets(config.tickets.database, config.agent.call_timeout_s, clock)
     from guarantee_email_agent.services.mcp.mapped_session import MappedSession
-    from guarantee_email_agent.services.mcp.mcp_tickets import MappedTickets, McpTickets
+    from guarantee_email_agent.services.mcp.mcp_services import MappedTickets, McpTickets
 
     session = _session("ticketing", "mcp.ticketing_system", server, TICKETING_TOOLS, config, clock, environ)
     if isinstance(session, MappedSession):

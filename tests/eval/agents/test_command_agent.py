@@ -43,24 +43,11 @@ def test_it_gets_the_mail_and_the_servers(tmp_path: Path) -> None:
     assert json.loads(config) == {"mcpServers": servers}
 
 
-def test_over_stdio_it_gets_commands(tmp_path: Path) -> None:
-    seen = tmp_path / "seen"
-    CommandAgent(f"sh -c 'cat $MCP_CONFIG > {seen}'", "stdio").run(task())
-    server = json.loads(seen.read_text())["mcpServers"]["mail"]
-    assert set(server) == {"command", "args", "env"}
-    assert URLS["mail"] in server["env"].values()
-
-
 def test_its_folder_is_empty_and_goes_with_it(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     python(tmp_path, f"import os; open({str(seen)!r}, 'w').write(repr((os.listdir(), os.getcwd()))); open('x', 'w')")
     files, folder = eval(seen.read_text())
     assert (files, os.path.exists(folder)) == ([], False)
-
-
-def test_the_environment_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MODEL_KEY", "secret")
-    assert python(tmp_path, "import os; assert os.environ['MODEL_KEY'] == 'secret'").failure is None
 
 
 @pytest.mark.parametrize(("given", "hosts"), [(None, LOOPBACK), ("example.com", f"example.com,{LOOPBACK}")])
@@ -219,17 +206,6 @@ class TestPythonAgent:
     def test_one_that_is_async_is_awaited(self, agent: Callable[..., PythonAgent]) -> None:
         function = agent("async def answer(task): return {'task_result': task['email']['subject']}")
         assert function.run(task()).record == {"task_result": "größer"}
-
-    @pytest.mark.parametrize(
-        ("body", "failure"),
-        [
-            ("raise ValueError('bad')", "the program ended with exit code 1: ValueError: bad"),
-            ("import sys; sys.exit(3)", "the program ended with exit code 3"),
-            ("import os; os._exit(0)", None),
-        ],
-    )
-    def test_how_it_ended(self, agent: Callable[..., PythonAgent], body: str, failure: str | None) -> None:
-        assert agent(f"def answer(task):\n    {body}\n").run(task()).failure == failure
 
     @pytest.mark.parametrize(
         ("body", "place", "problem"),

@@ -46,21 +46,8 @@ def test_what_happens_is_what_is_expected(tmp_path: Path) -> None:
     number = expected.ticket_fields["serial_number"]
     assert (expected.email_sent, expected.ticket_created) == (True, True)
     assert expected.scenario_instruction_used == "valid-warranty"
-    assert list(expected.response_body_contains[:2]) == [number, "2027-01-31"]
+    assert list(expected.response_body_contains) == [number, "2027-01-31"]
     assert number != "SN48213"
-
-
-def test_phrases_that_the_suite_expects_of_such_mails_are_expected(tmp_path: Path) -> None:
-    for number in range(1, 4):
-        capture(MAIL % f"Is SN4821{number} still covered?".encode(), tmp_path)
-    for file in tmp_path.glob("*.yaml"):
-        text = file.read_text(encoding="utf-8")
-        changed = text.replace("contains:\n", 'contains:\n  - "warranty is valid"\n', 1)
-        assert changed != text
-        file.write_text(changed, encoding="utf-8")
-    capture(QUESTION, tmp_path)
-    newest = EvalLoader().load_eval_test_case(tmp_path / "valid_warranty_004.yaml")
-    assert "warranty is valid" in newest.expected_output.response_body_contains
 
 
 def test_nothing_of_the_person_stands_in_the_file_or_the_output(tmp_path: Path) -> None:

@@ -12,9 +12,7 @@ import pytest
 import sample_reports
 from lxml import etree
 
-from guarantee_email_agent.runlog.gate import Totals
 from guarantee_email_agent.runlog.views.html_report import MAX_CASES_BYTES, as_html
-from guarantee_email_agent.runlog.views.transcript import MAX_TEXT
 
 
 class Page(HTMLParser):
@@ -78,15 +76,6 @@ def test_causes_that_many_share_link_to_their_scenarios() -> None:
     assert links == ["#cases", "#case-1", "#case-2", "#case-3"]
 
 
-def test_an_interrupted_run_says_so() -> None:
-    text = page(gate="undecided", verdict="Eval interrupted", planned=9).text
-    assert "Interrupted: 4 of 9 scenarios ran. The gate is not decided." in text
-
-
-def test_without_a_history_there_is_no_chart() -> None:
-    assert page(history=()).all("svg") == []
-
-
 def test_the_chart_has_words() -> None:
     shown = page()
     (chart,) = shown.all("svg")
@@ -119,12 +108,6 @@ def test_what_strangers_write_is_text() -> None:
     assert {each["href"] for each in hostile.all("a")} == {"#cases"}
 
 
-def test_a_transcript_of_five_megabytes_is_cut_and_says_so() -> None:
-    content = as_html(sample_reports.report(sample_reports.case(request={"body": "<" * 5_000_000})))
-    assert len(content) < 10 * MAX_TEXT
-    assert b"4,980,000 characters more, left out here" in content
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("count", "failed"), [(10_000, 10), (10_000, 10_000), (100_000, 100)])
 def test_a_large_run_stays_a_page_and_says_what_it_leaves_out(count: int, failed: int) -> None:
@@ -139,15 +122,6 @@ def test_the_language_of_a_reply_is_named_where_it_is_one() -> None:
     german = page(sample_reports.case(language="de"))
     assert [each["lang"] for each in german.all("div") if "lang" in each] == ["de"]
     assert not [each for each in page(sample_reports.case(language='de" x="')).all("div") if "lang" in each]
-
-
-def test_several_runs_of_a_scenario_are_counted() -> None:
-    case = sample_reports.Case((sample_reports.result(), sample_reports.result(passed=False, repetition=2)))
-    assert "1 of 2 runs passed" in page(case).text
-
-
-def test_an_empty_run() -> None:
-    assert "No scenario ran." in page(cases=(), totals=Totals()).text
 
 
 @pytest.mark.parametrize("body", ["word " * 3_000, "x" * 15_000, "a line of a mail\n" * 900, "\n" * 15_000])

@@ -35,11 +35,6 @@ def test_jenkins_takes_it(report: Any) -> None:
     JENKINS.assertValid(etree.fromstring(b"".join(as_junit(report, {}))))
 
 
-def test_the_schema_refuses_what_jenkins_refuses() -> None:
-    document = etree.fromstring(b"".join(as_junit(sample_reports.report(), {"GITLAB_CI": "true"})))
-    assert not JENKINS.validate(document)
-
-
 def test_counts_times_and_names() -> None:
     written = suite()
     assert {name: written.get(name) for name in ("name", "tests", "failures", "errors", "time", "timestamp")} == {
@@ -91,12 +86,6 @@ def test_gitlab_gets_the_file_that_it_links() -> None:
     named = sample_reports.case(1), sample_reports.case(2, file=str(Path("evals/a.yaml").absolute()))
     files = [case.get("file") for case in suite(sample_reports.report(*named), GITLAB_CI="true").iter("testcase")]
     assert files == ["evals/scenarios/valid_warranty_001.yaml", "evals/a.yaml"]
-
-
-def test_an_interrupted_run_has_an_error_more() -> None:
-    written = suite(sample_reports.report(sample_reports.case(), gate="undecided", planned=2))
-    assert [case.get("name") for case in written.iter("testcase")] == ["valid_warranty_001", "interrupted"]
-    assert written.get("errors") == "1"
 
 
 def test_text_that_xml_cannot_hold_is_written_out() -> None:

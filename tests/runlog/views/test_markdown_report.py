@@ -49,9 +49,6 @@ class TestWhole:
         assert "<summary>✗ <code>valid_warranty_001</code> failed, harmful</summary>" in written
         assert "'Hello, Thank you …'\nharmful: a machine was answered\n```" in written
 
-    def test_an_interrupted_run_says_so(self) -> None:
-        assert "**Interrupted:** 4 of 9 scenarios ran." in text(gate="undecided", planned=9)
-
     @pytest.mark.parametrize("failed", [0, 20, 10_000])
     def test_a_large_run_fits_a_comment_and_says_what_is_left_out(self, failed: int) -> None:
         written = as_markdown(sample_reports.large_report(10_000, failed=failed)).decode()

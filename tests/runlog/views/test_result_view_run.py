@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import sqlite3
 
 from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import RunEnd
-from guarantee_email_agent.runlog.views.comparison_report import describe_run
 from guarantee_email_agent.runlog.views.result_view import json_run_report, print_run, print_runs
 from guarantee_email_agent.utils.terminal import Terminal
 
@@ -51,27 +49,6 @@ def test_a_run_that_goes_on_says_so_with_what_ran_until_now(runs: StoredRuns) ->
     writer.add(result(1))
     assert shown(runs)[0].endswith(", going on, 1/1 (100%), 1 of 2 ran")
     writer.finish(RunEnd("interrupted", 130, "2026-01-18T10:00:01Z", 1.0))
-
-
-def test_a_run_that_was_killed_says_so(runs: StoredRuns) -> None:
-    runs.write(1, [result(1)], planned=2)
-    with sqlite3.connect(runs.file) as connection:
-        connection.execute("UPDATE runs SET outcome = NULL, exit_code = NULL, total = 0, passed = 0")
-    first, second, *_ = shown(runs)
-    assert first.endswith(", interrupted, 1/1 (100%), 1 of 2 ran")
-    assert second == "It has no end: it was killed, or the store could not be written any more"
-
-
-def test_a_rate_without_the_proof_that_was_asked_for_is_inconclusive(runs: StoredRuns) -> None:
-    both = [result(1), result(2)]
-    runs.write(1, both, "inconclusive", 4, require_proof=True)
-    runs.write(2, [result(1, "failed"), result(2)], "failed", 4, require_proof=True)
-    runs.write(3, both)
-    with RunStore(runs.file) as store:
-        assert [run.state for run in store.runs()] == ["passed", "failed", "inconclusive"]
-        inconclusive = store.runs()[-1]
-        assert store.find_complete(inconclusive.key).number == 3
-        assert "inconclusive, 2/2 (100%)" in describe_run(inconclusive)
 
 
 def test_the_list_has_a_line_a_run_with_its_count_and_rate(runs: StoredRuns) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import os
 import re
@@ -24,13 +23,12 @@ from guarantee_email_agent.eval.capture.scenario_file import (
     expected_output,
     file_text,
     next_id,
-    usual_phrases,
 )
 from guarantee_email_agent.eval.dry_run import DryRun, dry_run, reply_of_thread, with_previous_reply
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.look_up_source import LookUpSource, answer_keys, mock_response
 from guarantee_email_agent.eval.mocks import build_raw_email
-from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
+from guarantee_email_agent.eval.models import PreviousReply
 from guarantee_email_agent.eval.runner import run_without_event_loop
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.text_file import write_new_file
@@ -47,7 +45,6 @@ NOT_FOUND: Final = (
     "Not found by any program: names in running text, companies, places without a postal code, and what a story tells "
     "of somebody. Read the file before it leaves your hands."
 )
-_MAX_TRIES: Final = 50
 MESSAGE_ID: Final = re.compile(r"<[^<>\s\"]{1,450}@[^<>\s\"]{1,450}>")
 
 
@@ -79,7 +76,6 @@ def capture_mail(
     Raises EvalError for a scenario folder that cannot be read, ProcessingError for what is no mail or comes to no
     outcome, ConfigurationError for a file that is there or cannot be written, and what `answer` raises.
     """
-    suite = EvalLoader().scenario_files(options.directory)
     instructions = instruction_files(config).load()
     options.look_up.check_asked(instructions.look_ups)
     if options.scenario_id is not None:
@@ -95,7 +91,9 @@ def capture_mail(
         stopped = end_sentence(f"The agent stopped in step {report.failed_step}: {report.error_message}")
         raise ProcessingError(f"{stopped} Capture the mail once that works", "capture_no_outcome")
     look_up = next((each for each in instructions.look_ups if each.name == original.report.look_up), None)
-    anonymizer = _anonymizer(raw, email, policy, original, look_up)
+    recorded = [value for value in _answer_of(original).values() if isinstance(value, str)]
+    recorded += [previous.ticket_id] if previous is not None and previous.ticket_id else []
+    anonymizer = anonymizer_for(email, raw, policy.own_addresses, instructions.look_ups, recorded)
     category = original.report.scenario_used or "none"
     scenario_id = options.scenario_id or next_id(options.directory, category)
     path = options.directory / f"{scenario_id}.yaml"
@@ -115,7 +113,7 @@ def capture_mail(
     if previous is not None:
         data["input"]["previous_reply"] = anonymous_reply(previous, anonymizer)
     captured = _run_scenario(data, path, config, policy)
-    data["expected_output"] = expected_output(captured, _facts(captured, answer, look_up), _phrases(suite, category))
+    data["expected_output"] = expected_output(captured, _facts(captured, answer, look_up))
     change = _difference(original, captured, anonymizer)
     _write(path, file_text(data, None if change is None else _note(change)))
     _print_outcome(Terminal(stream), path, anonymizer, captured, change, email.problems)
@@ -133,23 +131,6 @@ def _check_category(scenario_id: str, known: Sequence[str]) -> None:
         raise ConfigurationError(
             f"--id {scenario_id}: no instruction file is called {category!r}{meant}", "cli_bad_usage"
         )
-
-
-def _anonymizer(raw: bytes, email: Email, policy: AnswerPolicy, run: DryRun, look_up: LookUp | None) -> Anonymizer:
-    """What replaces the personal data, so that the number that was looked up still has its look-up's form."""
-    salt = hashlib.sha256(raw).digest()
-    answer = _answer_of(run)
-    texts = [value for value in answer.values() if isinstance(value, str)]
-    texts += [run.previous.ticket_id] if run.previous and run.previous.ticket_id else []
-    first = anonymizer_for(email, salt, policy.own_addresses, texts)
-    if look_up is None or not look_up.format.patterns or run.report.number is None:
-        return first
-    form = re.compile("|".join(f"(?:{each})" for each in look_up.format.patterns), re.IGNORECASE)
-    for number in range(_MAX_TRIES):
-        other = anonymizer_for(email, salt + bytes((number,)), policy.own_addresses, texts) if number else first
-        if form.fullmatch(other.replace(run.report.number)):
-            return other
-    return first
 
 
 def _answer_of(run: DryRun) -> dict[str, Any]:
@@ -185,11 +166,6 @@ def _run_scenario(data: Mapping[str, Any], path: Path, config: Config, policy: A
     email = parse_email(build_raw_email(case))
     mocks, previous = case.input.mock_responses, case.input.previous_reply
     return run_without_event_loop(dry_run(email, config, mocks, policy=policy, previous=previous))
-
-
-def _phrases(files: list[str], category: str) -> tuple[list[str], list[str]]:
-    cases = (entry for entry in EvalLoader().iter_entries(files) if isinstance(entry, EvalTestCase))
-    return usual_phrases(cases, category)
 
 
 def _facts(run: DryRun, answer: Mapping[str, Any], look_up: LookUp | None) -> list[str]:

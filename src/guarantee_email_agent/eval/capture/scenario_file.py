@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,23 +16,24 @@ from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
 from guarantee_email_agent.eval.capture.names import find_names
 from guarantee_email_agent.eval.dry_run import DryRun
 from guarantee_email_agent.eval.loader import EvalLoader
-from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.files.yaml import dump
+from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.utils.normalize import has_phrase
 
-_MAX_PHRASES: Final = 3
+_MAX_TRIES: Final = 50
 _NAMED_IN: Final = ("from", "to", "cc", "reply-to")
 _SCHEMA_LINE: Final = "# yaml-language-server: $schema=schema.json\n"
 
 
 def anonymizer_for(
     email: Email,
-    salt: bytes,
+    raw: bytes,
     own_addresses: Iterable[str],
+    look_ups: Iterable[LookUp] = (),
     further_texts: Iterable[str] = (),
     others: Iterable[Email] = (),
 ) -> Anonymizer:
-    """What replaces the personal data of one mail. salt: known only to those who have the mail.
+    """What replaces the personal data of one mail, so that all that has the form of a look-up's number keeps it.
 
     further_texts: what else will be replaced, such as the answer of a look-up. others: mails in which people are named,
     too.
@@ -44,7 +46,17 @@ def anonymizer_for(
         )
     ]
     texts = (email.subject, _body(email), *email.attachments, *further_texts)
-    return Anonymizer(salt, texts, names, own_addresses)
+    patterns = [pattern for look_up in look_ups for pattern in look_up.format.patterns]
+    form = re.compile("|".join(f"(?:{each})" for each in patterns) or r"(?!)", re.IGNORECASE)
+    words = (word.strip(".,:;!?()\"'") for word in f"{email.subject} {_body(email)}".split())
+    shaped = [word for word in words if form.fullmatch(word)]
+    salt = hashlib.sha256(raw).digest()  # known only to those who have the mail
+    first = Anonymizer(salt, texts, names, own_addresses)
+    for number in range(_MAX_TRIES if shaped else 0):
+        made = Anonymizer(salt + bytes((number,)), texts, names, own_addresses) if number else first
+        if all(form.fullmatch(made.replace(word)) for word in shaped):
+            return made
+    return first
 
 
 def anonymous_mail(email: Email, anonymizer: Anonymizer, received: str) -> dict[str, Any]:
@@ -71,19 +83,17 @@ def anonymous_mail(email: Email, anonymizer: Anonymizer, received: str) -> dict[
     return mail
 
 
-def expected_output(run: DryRun, facts: Iterable[str], phrases: tuple[list[str], list[str]]) -> dict[str, Any]:
-    """What happened, as expectations.
-
-    facts: that the reply should tell, where it does. phrases: that other scenarios of the category expect and exclude.
-    """
+def expected_output(run: DryRun, facts: Iterable[str]) -> dict[str, Any]:
+    """What happened, as expectations. facts: that the reply should tell, where it does."""
     expected: dict[str, Any] = {"email_sent": run.reply is not None}
     if run.reply is not None:
         body = str(run.reply["body"])
         said = [fact for fact in facts if has_phrase(fact, body)]
-        usual = [phrase for phrase in phrases[0] if has_phrase(phrase, body) and phrase not in said]
-        expected["response_body_contains"] = [*said, *usual[:_MAX_PHRASES]] or [_longest_sentence(body)]
-        if excludes := [phrase for phrase in phrases[1] if not has_phrase(phrase, body)][:_MAX_PHRASES]:
-            expected["response_body_excludes"] = excludes
+        sentences = list(run.report.reply_sentences)
+        if said or not sentences:
+            expected["response_body_contains"] = said or [_longest_sentence(body)]
+        if sentences:
+            expected["reply_sentences"] = sentences
     expected["ticket_created"] = run.ticket is not None
     if run.ticket is not None:
         expected["ticket_fields"] = ticket_fields(run.ticket)
@@ -91,22 +101,6 @@ def expected_output(run: DryRun, facts: Iterable[str], phrases: tuple[list[str],
         expected["hand_over_reason"] = reasons[0]
     expected["scenario_instruction_used"] = run.report.scenario_used or "none"
     return expected
-
-
-def usual_phrases(suite: Iterable[EvalTestCase], category: str) -> tuple[list[str], list[str]]:
-    """What the scenarios of a category expect a reply to hold and not to hold, the most frequent first."""
-    contains: Counter[str] = Counter()
-    excludes: Counter[str] = Counter()
-    for case in suite:
-        if case.category == category:
-            contains.update(case.expected_output.response_body_contains)
-            excludes.update(case.expected_output.response_body_excludes)
-    return _repeated(contains), _repeated(excludes)
-
-
-def _repeated(phrases: Counter[str]) -> list[str]:
-    """What stands in a suite once is one mail's own fact, such as its serial number."""
-    return [phrase for phrase, count in phrases.most_common() if count > 1]
 
 
 def next_id(folder: Path, category: str) -> str:

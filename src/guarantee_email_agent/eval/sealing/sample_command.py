@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import random
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +12,6 @@ from typing import Any, Final
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
 from guarantee_email_agent.eval.capture.capture_command import NOT_FOUND, anonymous_reply
 from guarantee_email_agent.eval.capture.scenario_file import anonymizer_for, anonymous_mail, file_text
 from guarantee_email_agent.eval.dry_run import reply_of_thread
@@ -37,7 +34,6 @@ from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.text import printable
 
 UNLABELLED: Final = "unlabelled"
-_MAX_TRIES: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +65,8 @@ def sample_mails(
             scenario_id = f"{UNLABELLED}_{number:03d}"
             data = _unlabelled(scenario_id, options.today, email, raw, own, instructions, find_thread)
             write_new_file(options.to / f"{scenario_id}.yaml", file_text(data, None).encode())
-        manifest = {"kind": "development", "drawn_from": len(found.ids), "period": found.period, "seed": options.seed}
+        manifest = {"kind": "development", "drawn_from": len(found.ids), "drawn": len(drawn)}
+        manifest |= {"period": found.period, "seed": options.seed}
         write_new_file(options.to / MANIFEST, dump(manifest).encode())
     except OSError as error:
         raise _refused(options.to, f"cannot be written ({error.strerror}). Name another folder with --to") from None
@@ -79,10 +76,8 @@ def sample_mails(
         f"✓ drew {pluralize(len(drawn), 'mail')} at random from {drawn_from} (seed {options.seed}) into "
         f"{printable(str(options.to))}"
     )
-    for count, why in (found.unread, "that cannot be read"), (found.undated, "of which nobody knows when it came"):
-        if count:
-            terminal.line(f"Left out: {pluralize(count, 'mail')} {why}")
-    terminal.line(NOT_FOUND)
+    for line in (*found.left_out(), NOT_FOUND):
+        terminal.line(line)
     terminal.line(f"Label each with 'view --label {printable(str(options.to))}', then 'seal' it.")
     terminal.flush()
     return EXIT_SUCCESS
@@ -93,7 +88,7 @@ async def _draw(options: SampleOptions, config: Config) -> tuple[FoundMails, lis
         found = await find_mails(mails, options.period)
         if len(found.ids) < options.count:
             problem = (
-                f"{len(found.ids)} mails are there to draw {options.count} from. Draw fewer, or name a longer time"
+                f"{pluralize(len(found.ids), 'mail')} to draw {options.count} from. Draw fewer, or name a longer time"
             )
             raise ConfigurationError(problem, "sample_too_few")
         chosen = random.Random(options.seed).sample(found.ids, options.count)  # noqa: S311 - its seed is to be known
@@ -114,7 +109,7 @@ def _unlabelled(
 ) -> dict[str, Any]:
     previous = reply_of_thread(find_thread(email), instructions.scenarios)
     further = (previous.ticket_id,) if previous is not None and previous.ticket_id else ()
-    anonymizer = shaped_anonymizer(email, raw, own_addresses, instructions, further)
+    anonymizer = anonymizer_for(email, raw, own_addresses, instructions.look_ups, further)
     met: dict[str, Any] = {"email": anonymous_mail(email, anonymizer, f"{today}T00:00:00Z")}
     if previous is not None:
         met["previous_reply"] = anonymous_reply(previous, anonymizer)
@@ -125,29 +120,6 @@ def _unlabelled(
         "created": today,
         "input": met,
     }
-
-
-def shaped_anonymizer(
-    email: Email,
-    raw: bytes,
-    own_addresses: frozenset[str],
-    instructions: Instructions,
-    further_texts: tuple[str, ...] = (),
-    others: tuple[Email, ...] = (),
-) -> Anonymizer:
-    """What replaces the personal data, so that all that has the form of a look-up's number has it afterwards, too."""
-    patterns = [pattern for look_up in instructions.look_ups for pattern in look_up.format.patterns]
-    form = re.compile("|".join(f"(?:{each})" for each in patterns) or r"(?!)", re.IGNORECASE)
-    words = f"{email.subject} {''.join(span.text for span in email.spans)}".split()
-    shaped = [word for word in (word.strip(".,:;!?()\"'") for word in words) if form.fullmatch(word)]
-    salt = hashlib.sha256(raw).digest()
-    first = anonymizer_for(email, salt, own_addresses, further_texts, others)
-    for number in range(_MAX_TRIES if shaped else 0):
-        salted = salt + bytes((number,))
-        made = anonymizer_for(email, salted, own_addresses, further_texts, others) if number else first
-        if all(form.fullmatch(made.replace(word)) for word in shaped):
-            return made
-    return first
 
 
 def make_new_folder(folder: Path) -> None:
