@@ -12,11 +12,6 @@ from guarantee_email_agent.executors.ray_executor import connected
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
 
-def test_local_is_no_cluster() -> None:
-    with connected("local", 4) as executor:
-        assert executor is None
-
-
 def test_jobs_are_for_this_machine() -> None:
     with pytest.raises(ConfigurationError, match="--jobs is for this machine"), connected("ray", 2):
         pass
