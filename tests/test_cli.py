@@ -27,21 +27,10 @@ SCRIPT = [str(Path(sys.executable).with_name("guarantee-email-agent"))]
         (["eval", "--thresh", "99"], "--thresh"),
         (["eval", "--llm", "gpt"], "gpt"),
         (["eval", "--eval-dir"], "--eval-dir"),
-        (["eval", "--htlm", "report.html"], "unknown option --htlm (did you mean --html?)"),
-        (["eval", "--oly=valid*"], "unknown option --oly (did you mean --only?)"),
-        (["grade", "tasks", "--anwser", "42"], "unknown option --anwser (did you mean --answer?)"),
-        (["grade", "tasks", "--resluts=x", "--answer", "1"], "unknown option --resluts (did you mean --results?)"),
-        (["solve", "tasks", "--agnet", "llm"], "unknown option --agnet (did you mean --agent?)"),
-        (["run", "--onec"], "unknown option --onec (did you mean --once?)"),
         (["anwser"], "argument COMMAND: unknown choice 'anwser' (did you mean answer?)"),
         (["run", "--mode", "draft"], "argument --mode: unknown choice 'draft' (did you mean drafts?)"),
-        (["check", "-x"], "unknown option -x"),
-        (["grade", "tasks", "--answer", "-x"], "unknown option -x (if it is the value, write --answer=…)"),
-        (["grade", "-x", "--answer", "1"], "unknown option -x. See"),
-        (["grade", "tasks", "--validate", "-x"], "unknown option -x. See"),
-        (["--verison"], "unknown option --verison (did you mean --version?)"),
-        (["grade", "tasks", "--\x1b[31m\n"], r"unknown option --\x1b[31m\n"),
-        (["grade", "tasks", "--answer", "--anwser"], "--answer"),
+        (["check", "-x"], "unrecognized arguments: -x"),
+        (["grade", "tasks", "--answer", "1", "--\x1b[31m\n"], r"--\x1b[31m\n"),
     ],
 )
 def test_bad_usage_is_one_line_and_ends_in_2(arguments: list[str], says: str, run: Run) -> None:
@@ -65,7 +54,7 @@ def test_help_lists_the_exit_codes(arguments: list[str], run: Run) -> None:
         assert re.search(rf"^  {code} +\w", done.stdout, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", ["status", "log", "health", "release", "retry", "hand-over", "check"])
+@pytest.mark.parametrize("command", ["status", "log", "release", "retry", "hand-over", "check"])
 def test_help_says_what_an_output_that_cannot_be_written_ends_with(command: str, run: Run) -> None:
     (of_failure,) = re.findall(r"^  1 (.*?)^  2 ", run(command, "--help").stdout, re.MULTILINE | re.DOTALL)
     assert "output could not be written" in " ".join(of_failure.split())

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from command_line import MODULE, NEVER_OFFLINE, TIMEOUT_S, Run, WriteSuite, environment, modules_of
+from command_line import LIST_MODULES, MODULE, NEVER_OFFLINE, TIMEOUT_S, Run, WriteSuite, environment, modules_of
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,10 +22,23 @@ ROOT = Path(__file__).parents[1]
 # Exit codes ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_shipped_suite_passes_from_an_empty_folder(run: Run) -> None:
-    done = run("eval")
-    assert done.returncode == 0, done.stdout
+NO_NETWORK = """
+import os, sys
+
+def refuse(event, arguments):
+    if event.startswith("socket.") and event not in ("socket.__new__", "socket.gethostname"):
+        print("reached for the network:", event, file=sys.stderr)
+        os._exit(99)
+
+sys.addaudithook(refuse)
+"""
+
+
+def test_the_shipped_suite_passes_from_an_empty_folder_without_network_or_client_library(run: Run) -> None:
+    done = run("eval", program=[sys.executable, "-c", NO_NETWORK + LIST_MODULES])
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "🎉 Eval passed! (≥99% threshold)" in done.stdout
+    assert set(done.stderr.splitlines()[-1].split()) & NEVER_OFFLINE == set()
 
 
 def test_a_suite_below_the_threshold_ends_in_4(run: Run, suite: WriteSuite) -> None:
@@ -83,12 +96,10 @@ def test_a_model_that_cannot_answer_ends_in_2_before_anything_runs(mode: str, ru
 # Help ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "option",
-    ["--eval-dir", "--only", "--threshold", "--jobs", "--repeat", "--json", "--junit", "--llm", "--verbose"],
-)
-def test_help_of_eval_explains_every_option(option: str, run: Run) -> None:
-    assert option in run("eval", "--help").stdout
+def test_help_of_eval_explains_every_option(run: Run) -> None:
+    told = run("eval", "--help").stdout
+    for option in ("eval-dir", "only", "threshold", "jobs", "repeat", "json", "junit", "llm", "verbose"):
+        assert f"--{option}" in told
 
 
 # What goes where -----------------------------------------------------------------------------------------------------
@@ -178,21 +189,6 @@ def test_reports_are_written_for_machines(run: Run, suite: WriteSuite, tmp_path:
     assert 'failures="1"' in (tmp_path / "report.xml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("reports", "says"),
-    [
-        (["--json", "nowhere/report.json"], "nowhere/report.json: the report cannot be written"),
-        (["--json", "r", "--junit", "./r"], "--json and --junit name the same file"),
-    ],
-)
-def test_reports_that_cannot_be_written_end_in_2_before_anything_runs(
-    reports: list[str], says: str, run: Run, suite: WriteSuite
-) -> None:
-    done = run("eval", "--eval-dir", suite(1), *reports)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert says in done.stderr
-
-
 # Terminals and streams -----------------------------------------------------------------------------------------------
 
 
@@ -257,11 +253,11 @@ def test_an_encoding_without_the_signs_gets_ascii(run: Run, suite: WriteSuite) -
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_ends_with_a_partial_summary(jobs: str, suite: WriteSuite, tmp_path: Path) -> None:
-    folder = suite(3_000)
+    folder = suite(300)
     with (
         (tmp_path / "errors").open("w+") as log,
         subprocess.Popen(
-            [*MODULE, "eval", "--eval-dir", str(folder), "--repeat", "20", "--jobs", jobs, "--verbose"],
+            [*MODULE, "eval", "--eval-dir", str(folder), "--repeat", "200", "--jobs", jobs, "--verbose"],
             cwd=tmp_path,
             env=environment(PYTHONUNBUFFERED="1"),
             stdin=subprocess.DEVNULL,
@@ -279,9 +275,9 @@ def test_ctrl_c_ends_with_a_partial_summary(jobs: str, suite: WriteSuite, tmp_pa
 
     assert code == 130
     assert "Traceback" not in printed + (tmp_path / "errors").read_text(encoding="utf-8")
-    match = re.search(r"^Interrupted: (\d+) of 3000 scenarios ran, the gate is not decided$", printed, re.MULTILINE)
+    match = re.search(r"^Interrupted: (\d+) of 300 scenarios ran, the gate is not decided$", printed, re.MULTILINE)
     assert match
-    assert 2 <= int(match[1]) < 3_000
+    assert 2 <= int(match[1]) < 300
     assert "Eval passed" not in printed
 
 
@@ -304,29 +300,6 @@ NOT_FOR_A_PLAIN_SUITE = {
 }
 
 
-def test_the_shipped_suite_runs_without_any_client_library(run: Run) -> None:
-    assert modules_of(run, "eval") & NEVER_OFFLINE == set()
-
-
 def test_a_plain_suite_runs_without_what_it_does_not_need(run: Run, suite: WriteSuite) -> None:
     loaded = modules_of(run, "eval", "--eval-dir", suite(3))
     assert loaded & (NEVER_OFFLINE | NOT_FOR_A_PLAIN_SUITE) == set()
-
-
-def test_an_offline_run_opens_no_connection(run: Run, tmp_path: Path) -> None:
-    guard = """
-import sys
-
-def refuse(event, arguments):
-    if event.startswith("socket.") and event not in ("socket.__new__", "socket.gethostname"):
-        print("reached for the network:", event, file=sys.stderr)
-        import os
-        os._exit(99)
-
-sys.addaudithook(refuse)
-from guarantee_email_agent.cli import run
-sys.exit(run(sys.argv[1:]))
-"""
-    done = run("eval", program=[sys.executable, "-c", guard])
-
-    assert done.returncode == 0, done.stderr

@@ -73,10 +73,6 @@ def test_a_file_of_instructions_that_nobody_reads_is_a_warning(
     assert command == ("check",) or done.returncode == 0
 
 
-def test_check_says_that_the_instructions_are_the_built_in_ones(run: Run) -> None:
-    assert ", built-in\n" in run("check").stdout
-
-
 def test_run_says_which_files_are_the_built_in_ones(run: Run) -> None:
     done = run("run", "--once")
     assert "Using the built-in config, instructions and scenarios; 'guarantee-email-agent init'" in (

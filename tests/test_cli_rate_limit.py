@@ -8,21 +8,18 @@ import pty
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import MODULE, TIMEOUT_S
+from command_line import TIMEOUT_S
 from live_desk import LiveDesk
 from messages_server import (
     INTERPRETED,
     MessagesServer,
     Reply,
-    answer,
     error_reply,
     running_messages_server,
-    tool_call,
 )
 from waiting import wait_until
 
@@ -161,15 +158,6 @@ def test_replaying_waits_for_no_limit(desk: LiveDesk) -> None:
     replayed = desk.run("--llm", "replay", key=None)
     assert replayed.returncode == 0
     assert "Pass rate: 3/3 (100%)" in replayed.stdout
-
-
-def test_check_tells_the_limits_of_the_key_and_a_setting_above_them(desk: LiveDesk) -> None:
-    (desk.folder / "config.yaml").write_text("llm: {provider: anthropic, requests_per_minute: 600}\n")
-    told = {"anthropic-ratelimit-requests-limit": "50", "anthropic-ratelimit-input-tokens-limit": "30000"}
-    desk.server.replies = [replace(answer(tool_call("say_that_you_are_there", {})), headers=told)]
-    checked = desk.run("check", command=MODULE)
-    assert "✓ Language model: claude-sonnet-4-6, 50 requests and 30,000 input-tokens a minute\n" in checked.stdout
-    assert "Language model: llm.requests_per_minute is 600, and the API allows 50\n" in checked.stdout
 
 
 def test_a_limit_that_is_none_is_refused(desk: LiveDesk) -> None:

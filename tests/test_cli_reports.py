@@ -94,27 +94,22 @@ def test_the_page_has_the_history_of_the_suite(run: Run, suite: WriteSuite, tmp_
     assert "<svg" not in content(tmp_path, "html")
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["json", "html"])
 def test_a_report_on_stdout_stands_there_alone(form: str, run: Run, suite: WriteSuite) -> None:
     done = run("eval", "--eval-dir", suite(1), "--no-store", f"--{form}", "-")
     assert done.returncode == 0
     assert "Running evaluation suite" not in done.stdout
     assert "Running evaluation suite" in done.stderr
-    assert done.stdout.startswith(
-        {"json": "{", "jsonl": "{", "csv": "run_id,", "junit": "<?xml", "html": "<!DOCTYPE html>", "markdown": "## "}[
-            form
-        ]
-    )
+    assert done.stdout.startswith({"json": "{", "html": "<!DOCTYPE html>"}[form])
 
 
-@pytest.mark.parametrize("command", [["eval"], ["grade", TASK, "--answer", "1"], ["solve", TASK]])
 @pytest.mark.parametrize(
-    ("reports", "says"),
+    ("command", "reports", "says"),
     [
-        (["--html", "."], ".: the report cannot be written (it is a folder)"),
-        (["--csv", "nowhere/r"], "nowhere/r: the report cannot be written (the folder does not exist"),
-        (["--html", "r", "--jsonl", "j", "--markdown", "./r"], "--html and --markdown name the same file"),
-        (["--html", "-", "--json", "-"], "--json and --html name the same file"),
+        (["eval"], ["--html", "."], ".: the report cannot be written (it is a folder)"),
+        (["grade", TASK, "--answer", "1"], ["--csv", "no/r"], "no/r: the report cannot be written (the folder does "),
+        (["solve", TASK], ["--html", "r", "--jsonl", "j", "--markdown", "./r"], "--html and --markdown name the same"),
+        (["eval"], ["--html", "-", "--json", "-"], "--json and --html name the same file"),
     ],
 )
 def test_what_cannot_be_written_ends_in_2_before_anything_runs(
@@ -132,9 +127,9 @@ def test_ctrl_c_leaves_every_report_and_each_says_so(suite: WriteSuite, tmp_path
         "eval",
         "--no-store",
         "--eval-dir",
-        str(suite(2_000)),
+        str(suite(200)),
         "--repeat",
-        "20",
+        "200",
         "--verbose",
         *every_report(tmp_path),
     ]
@@ -156,7 +151,7 @@ def test_ctrl_c_leaves_every_report_and_each_says_so(suite: WriteSuite, tmp_path
     assert 'name="interrupted"' in content(tmp_path, "junit")
     for form in ("html", "markdown"):
         assert "Interrupted:" in content(tmp_path, form)
-        assert "of 2,000 scenarios ran." in content(tmp_path, form)
+        assert "of 200 scenarios ran." in content(tmp_path, form)
     assert content(tmp_path, "csv").count("\n") == content(tmp_path, "jsonl").count("\n") + 1
 
 

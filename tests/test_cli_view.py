@@ -127,7 +127,7 @@ def test_without_the_extra_it_says_what_to_install(run: Run, runs: StoredRuns) -
     done = run("view", program=[sys.executable, "-c", WITHOUT_UVICORN])
     assert (done.returncode, done.stderr) == (
         2,
-        "guarantee-email-agent: view needs the package uvicorn. Run: uv sync --inexact --extra view\n",
+        "guarantee-email-agent: view needs the package uvicorn. Run: uv sync --inexact --extra view (in the clone)\n",
     )
 
 

@@ -62,10 +62,6 @@ class TestContainer:
             "${BASE_IMAGE}${BASE_DIGEST:+@${BASE_DIGEST}}"
         }
 
-    def test_its_health_is_asked_for(self) -> None:
-        (check,) = self.arguments("HEALTHCHECK")
-        assert check.endswith(" CMD guarantee-email-agent health --if-configured")
-
     def test_nothing_gets_into_it_but_what_is_named(self) -> None:
         lines = [
             line for line in (DEPLOY.parent / ".dockerignore").read_text().splitlines() if line[:1] not in ("", "#")

@@ -110,7 +110,7 @@ def test_junit(project: Path, pytester: pytest.Pytester) -> None:
 def test_a_folder_that_is_not_there_is_an_error_of_usage(project: Path, pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("--eval-scenarios", "nowhere")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *nowhere: the scenario folder does not exist.*"])
+    result.stderr.fnmatch_lines(["ERROR: *nowhere: the scenario folder does not exist. Create it, or name another."])
 
 
 def test_bad_configuration_is_an_error_of_usage(project: Path, pytester: pytest.Pytester) -> None:

@@ -43,14 +43,6 @@ def quoting_us(reply: Reply, number: int) -> bytes:
     return raw_mail(reply.to, f"Re: {reply.subject}", reply.body, number, answering(reply))
 
 
-def new_conversations(reply: Reply, number: int) -> bytes:
-    return raw_mail(reply.to, f"Note {number}", f"{AWAY} Note {number}: S/N SN12345", number)
-
-
-def new_senders(reply: Reply, number: int) -> bytes:
-    return raw_mail(f"desk-{number}@x.org", f"Note {number}", f"{AWAY} S/N SN12345", number)
-
-
 def new_senders_and_words(reply: Reply, number: int) -> bytes:
     return raw_mail(f"desk-{number}@x.org", f"Note {number}", f"{AWAY} S/N SN12345, note number {number}", number)
 
@@ -99,18 +91,6 @@ def test_one_that_answers_our_reply_gets_none(
     week: Callable[[Autoresponder, float], list[Reply]], autoresponder: Autoresponder, delay_s: float
 ) -> None:
     assert len(week(autoresponder, delay_s)) == 7  # one a day for the customer
-
-
-def test_one_that_begins_anew_each_time_costs_five_mails_a_day(
-    week: Callable[[Autoresponder, float], list[Reply]],
-) -> None:
-    assert len(week(new_conversations, 90.0)) <= 7 * 5
-
-
-def test_one_with_a_new_address_each_time_repeats_its_words(
-    week: Callable[[Autoresponder, float], list[Reply]],
-) -> None:
-    assert len(week(new_senders, 90.0)) <= 7 * (1 + 3)
 
 
 def test_one_that_changes_everything_runs_into_the_limit_of_an_hour(

@@ -39,24 +39,6 @@ def watch(
     return asyncio.run(run())
 
 
-def test_one_that_waits_for_mail_for_an_hour_is_not_late(tmp_path: Path) -> None:
-    mailbox = MailboxInMemory("first")
-    waits = asyncio.Event()
-
-    async def wait_for_mail(timeout_s: float) -> bool:
-        if mailbox.marks:
-            waits.set()
-        await asyncio.sleep(timeout_s)
-        return False
-
-    mailbox.wait_for_mail = wait_for_mail  # type: ignore[method-assign]
-
-    async def has_nothing_to_do(_: LoopWatchdog) -> None:
-        await waits.wait()
-
-    assert watch(tmp_path, mailbox, has_nothing_to_do) == (0, 0)
-
-
 def test_one_whose_inbox_gives_no_answer_gets_later_and_later(tmp_path: Path) -> None:
     mailbox = MailboxInMemory("first")
     mailbox.hangs.clear()

@@ -11,7 +11,6 @@ from mailbox_in_memory import integration_error
 from virtual_time import VirtualClock, run_in_virtual_time
 
 from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
-from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.config.settings import Config, Llm
 from guarantee_email_agent.services.ports import InboxEntry
@@ -37,10 +36,6 @@ def problems_after(
     return run_in_virtual_time(run())
 
 
-def worked(result: WorkResult) -> Callable[[Standing], object]:
-    return lambda standing: standing.mail_worked(ENTRY, result, frozenset())
-
-
 def fails(*services: str) -> Callable[[Standing], object]:
     return lambda standing: [standing.failed(integration_error(f"{name}_unavailable")) for name in services]
 
@@ -56,21 +51,8 @@ class TestReady:
     def test_not_once_the_inbox_is_silent(self) -> None:
         assert problems_after(300) == ["the inbox was last listed 300 s ago"]
 
-    def test_a_long_list_that_is_worked_off_is_no_silence(self) -> None:
-        assert problems_after(300, worked(WorkResult("answered"))) == []
-
-    def test_a_mail_that_fails_shows_nothing_of_the_inbox(self) -> None:
-        assert problems_after(300, worked(WorkResult("outage"))) != []
-
     def test_not_while_a_service_is_down(self) -> None:
         assert problems_after(1, fails("mail", "warranty_api")) == ["mail is down", "warranty_api is down"]
-
-    def test_again_once_it_is_back(self) -> None:
-        def comes_back(standing: Standing) -> None:
-            fails("mail")(standing)
-            standing.answered(("mail",))
-
-        assert problems_after(1, comes_back) == []
 
     @pytest.mark.parametrize(("when_down", "ready"), [("wait", False), ("template", True)])
     def test_without_the_model_only_where_templates_answer(self, when_down: str, *, ready: bool) -> None:
@@ -103,16 +85,6 @@ class TestLives:
         config = Config()
         slow = replace(config, agent=replace(config.agent, call_timeout_s=200))
         assert HealthLimits.of(slow).stuck_s > 2 * 600
-
-
-def test_a_loop_that_waits_as_long_as_it_said_is_not_late() -> None:
-    async def wait() -> float:
-        watchdog = LoopWatchdog(VirtualClock())
-        watchdog.beat(3600)
-        await asyncio.sleep(3600)
-        return watchdog.overdue_s
-
-    assert run_in_virtual_time(wait()) == 0
 
 
 def test_what_goes_beyond_is_late() -> None:

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from mailbox_in_memory import KEY, MailboxInMemory, integration_error
+from mailbox_in_memory import KEY, MailboxInMemory
 
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, count_inbox, inbox_filter, require_clock
 from guarantee_email_agent.config.settings import AgentSettings
@@ -35,10 +35,6 @@ def test_mail_that_waited_too_long_is_left_alone_as_time_goes_on() -> None:
     soon, later = FIRST_START + SECONDS_PER_DAY, FIRST_START + 3 * SECONDS_PER_DAY
     assert inbox_filter(settings, FIRST_START, soon) == InboxFilter(FIRST_START, skip_seen=True)
     assert inbox_filter(settings, FIRST_START, later).received_since == FIRST_START + SECONDS_PER_DAY
-
-
-def test_without_a_limit_age_does_not_count() -> None:
-    assert inbox_filter(AgentSettings(), 0.0, FIRST_START) == InboxFilter()
 
 
 def mailbox_with(*received: float) -> MailboxInMemory:
@@ -79,12 +75,6 @@ def test_a_first_start_comes_after_the_mail_that_it_finds(received: tuple[float,
     assert asyncio.run(require_clock(mailbox_with(*received), FIRST_START)) == earliest
 
 
-def test_a_mailbox_that_is_down_says_nothing_of_the_clock() -> None:
-    mailbox = mailbox_with(FIRST_START)
-    mailbox.errors["list_unprocessed"].append(integration_error("mail_timeout"))
-    asyncio.run(require_clock(mailbox, 0.0))
-
-
 def location_key(mail_id: str) -> str:
     return hashlib.sha256(mail_id.encode()).hexdigest()
 
@@ -100,11 +90,3 @@ def test_observed_mails_are_not_among_those_to_answer(tmp_path: Path) -> None:
         ledger.finish(claims["observed"], "observed")
         counts = asyncio.run(count_inbox(mailbox, ledger, ANY_MAIL, location_key))
     assert (counts["unprocessed"], counts["observed"]) == (2, 1)
-
-
-def test_where_none_waits_no_list_is_asked_for(tmp_path: Path) -> None:
-    mailbox = MailboxInMemory("answered")
-    mailbox.marks["answered"] = "answered"
-    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
-        counts = asyncio.run(count_inbox(mailbox, ledger, ANY_MAIL, location_key))
-    assert (counts["unprocessed"], counts["answered"], mailbox.limits) == (0, 1, [])

@@ -61,9 +61,6 @@ def outcome_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 class TestCount:
-    def test_what_this_try_ended(self, desk: Desk) -> None:
-        assert desk.work().ended == "answered"
-
     def test_not_a_mail_whose_mark_is_set_by_another_agent(self, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
         desk.work()
         desk.mailbox.marks.clear()
@@ -91,13 +88,6 @@ class TestCount:
         daemon = Daemon(worker, SystemClock(), asyncio.Event())
         assert asyncio.run(daemon.drain())
         assert mailbox.marks == {"first": "answered", "copy": "answered"}
-        assert daemon.standing.finished == {"answered": 1}
-
-    def test_a_daemon_counts_a_mail_whose_mark_has_to_wait(self, ledger: Ledger) -> None:
-        mailbox = MailboxInMemory("first")
-        mailbox.errors["mark"] = [integration_error("mail_unavailable", outage=True)]
-        daemon = Daemon(worker_on(mailbox, ledger, Warranties(), Tickets()), SystemClock(), asyncio.Event())
-        assert asyncio.run(daemon.drain())
         assert daemon.standing.finished == {"answered": 1}
 
 

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
-from agent_in_memory import AgentInMemory, outcome, retry
+from agent_in_memory import AgentInMemory, retry
 from mailbox_in_memory import KEY, integration_error, mail
 
 from guarantee_email_agent.agent import mail_worker
 from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.email import processor
 from guarantee_email_agent.email.identity import content_identity
-from guarantee_email_agent.email.parsing.email import Email
-from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.ledger.ledger import Claim
-from guarantee_email_agent.utils.logging import configure_logging
 
 MINUTE = 60.0
 
@@ -37,12 +29,6 @@ class TestRetries:
             agent.now += result.retry_s
         assert agent.work().disposition == "quarantined"
 
-    def test_what_is_the_mails_own_is_known_soon(self, agent: AgentInMemory) -> None:
-        agent.warranties.errors = [integration_error("warranty_api_invalid_argument")] * 2
-        for retry_s in (30, 60):
-            assert agent.work().retry_s == retry_s
-            agent.now += retry_s
-
     def test_an_outage_uses_up_no_try(self, agent: AgentInMemory) -> None:
         for _ in range(5):
             agent.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)]
@@ -55,11 +41,11 @@ class TestRetries:
         result = agent.work()
         assert (result.disposition, result.retry_s) == ("failed", 5 * MINUTE)
 
-    @pytest.mark.parametrize(("held_back_s", "disposition"), [(0.02, "failed"), (0.04, "outage")])
+    @pytest.mark.parametrize(("held_back_s", "disposition"), [(0.1, "failed"), (0.4, "outage")])
     def test_a_mail_is_not_to_blame_for_the_time_that_a_rate_limit_took(
         self, agent: AgentInMemory, held_back_s: float, disposition: str
     ) -> None:
-        agent.configure(mail_budget_s=0.05)
+        agent.configure(mail_budget_s=0.5)
         agent.warranties.hangs, agent.warranties.held_back_s = True, held_back_s
         assert agent.work().disposition == disposition
 
@@ -171,13 +157,6 @@ class TestRepeatedWork:
         assert [agent.work(name).disposition for name in ("one", "two")] == ["answered"] * 2
         assert (len(agent.mailbox.sent), len(agent.tickets.created)) == (1, 1)
 
-    def test_a_proof_that_cannot_be_had_has_nothing_sent_again(self, agent: AgentInMemory) -> None:
-        agent.mailbox.errors["send"] = [integration_error("mail_unavailable", uncertain=True, outage=True)]
-        agent.mailbox.errors["find_sent"] = [integration_error("mail_unavailable", retryable=True, outage=True)]
-        result = agent.work()
-        assert (result.disposition, len(result.mail_key)) == ("outage", 32)
-        assert agent.rows() == [("sending", None, 0, "mail_unavailable")]
-
     def test_a_proof_that_cannot_be_had_uses_up_no_try(self, agent: AgentInMemory) -> None:
         agent.mailbox.errors["send"] = [integration_error("mail_timeout", uncertain=True)]
         agent.mailbox.errors["find_sent"] = [integration_error("mail_failed")] * 6
@@ -189,16 +168,6 @@ class TestRepeatedWork:
         agent.now += result.retry_s + 1
         assert agent.work().disposition == "answered"
         assert len(agent.mailbox.sent) == 1
-
-    def test_what_is_about_to_happen_is_written_down_before(
-        self, agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Where to look for a ticket or a reply after a crash in the very call."""
-        stages = dict[str, str]()
-        for service, call in ((agent.tickets, "create_ticket"), (agent.mailbox, "send"), (agent.mailbox, "mark")):
-            agent.before(monkeypatch, service, call, lambda call=call: stages.update({call: agent.rows()[0][0]}))
-        assert agent.work().disposition == "answered"
-        assert stages == {"create_ticket": "ticketing", "send": "sending", "mark": "sent"}
 
     def test_a_mail_that_breaks_the_parser_counts_its_tries(
         self, agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch
@@ -213,22 +182,6 @@ class TestRepeatedWork:
         assert agent.work().disposition == "quarantined"
         assert agent.rows() == [("claimed", "quarantined", 3, "processing_unexpected")]
 
-    def test_a_mail_is_parsed_once(self, agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-        parsed = []
-
-        def parse(raw: bytes) -> Email:
-            parsed.append(raw)
-            return parse_email(raw)
-
-        for module in (mail_worker, processor):
-            monkeypatch.setattr(module, "parse_email", parse)
-        for disposition in ("failed", "answered"):
-            agent.warranties.errors = [integration_error("warranty_api_invalid_argument")] * (disposition == "failed")
-            result = agent.work()
-            agent.now += result.retry_s
-            assert (result.disposition, len(parsed)) == (disposition, 1)
-            parsed.clear()
-
 
 class TestOutcome:
     def test_a_mail_left_for_a_person_is_named_even_if_its_mark_fails(
@@ -241,10 +194,6 @@ class TestOutcome:
             assert agent.work().disposition == "outage"
         assert "Email first failed 1 times (warranty_api_invalid_argument)" in caplog.text
         assert agent.work().disposition == "quarantined"
-
-    def test_a_mail_that_is_taken_away_after_its_reply_counts_as_answered(self, agent: AgentInMemory) -> None:
-        agent.mailbox.errors["mark"] = [integration_error("mail_not_found")]
-        assert agent.work().disposition == "answered"
 
     def test_a_mail_that_is_taken_away_before_it_is_read_is_gone(self, agent: AgentInMemory) -> None:
         entry = agent.entry("first")
@@ -276,41 +225,11 @@ class TestExclusive:
 class TestHandOver:
     FIRE = "Dryer SN12345 caught fire, my son is in hospital"
 
-    def test_the_mail_is_marked_for_a_person(self, agent: AgentInMemory, caplog: pytest.LogCaptureFixture) -> None:
-        agent.mailbox.mails["first"] = mail("first", self.FIRE)
-        with caplog.at_level(logging.INFO):
-            assert agent.work().disposition == "handed_over"
-        assert (agent.mailbox.marks, agent.mailbox.sent) == ({"first": "handed_over"}, [])
-        assert any(line.startswith("Email handed over: first (") for line in caplog.messages)
-
     def test_the_sixth_mail_of_a_day_is_handed_over(self, agent: AgentInMemory) -> None:
         names = [f"mail-{number}" for number in range(6)]
         agent.mailbox.mails = {name: mail(name, f"Is SN12345 under warranty? {name}") for name in names}
         assert [agent.work(name).disposition for name in names] == ["answered"] * 5 + ["handed_over"]
         assert "limit-address" in {reason for *_, reason in agent.rows()}
-
-    def test_a_retry_does_not_count_as_another_mail(self, agent: AgentInMemory) -> None:
-        agent.configure(limits=ReplyLimits(per_address=1))
-        agent.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 3
-        assert [agent.work().disposition for _ in range(4)] == ["outage"] * 3 + ["answered"]
-
-    def test_a_reply_to_our_reply_is_noted_on_its_ticket(self, agent: AgentInMemory) -> None:
-        agent.work()
-        (reply_id,) = agent.mailbox.sent
-        raw = mail("second", "Here is the photo.").replace(b"Subject:", f"References: {reply_id}\r\nSubject:".encode())
-        agent.mailbox.mails["second"] = raw
-        agent.now += 3600
-        assert outcome(agent.work("second")) == ("handed_over", "follow-up")
-        assert [ticket for ticket, _ in agent.tickets.notes.values()] == ["TICKET-000001"]
-
-    def test_the_serial_number_that_was_asked_for_is_answered(self, agent: AgentInMemory) -> None:
-        agent.mailbox.mails["first"] = mail("first", "Is my dryer still under warranty?")
-        assert outcome(agent.work()) == ("answered", "missing-info")
-        (reply_id,) = agent.mailbox.sent
-        raw = mail("second", "It is SN12345.").replace(b"Subject:", f"References: {reply_id}\r\nSubject:".encode())
-        agent.mailbox.mails["second"] = raw
-        agent.now += 3600
-        assert outcome(agent.work("second")) == ("answered", "valid-warranty")
 
     def test_taking_the_mark_off_has_the_agent_try(self, agent: AgentInMemory) -> None:
         agent.mailbox.mails["first"] = mail("first", self.FIRE)
@@ -348,37 +267,3 @@ class TestPeople:
         assert (agent.mailbox.sent, agent.mailbox.marks) == ([], {})
         assert "dealt with by somebody else meanwhile; its ticket TICKET-000001 is open" in caplog.text
         assert agent.rows() == [("ticketed", None, 0, "mail_not_waiting")]  # and no reply that may have left
-
-
-class TestLogFields:
-    """What a collector of JSON lines gets without taking messages apart."""
-
-    @pytest.fixture
-    def lines(self, tmp_path: Path) -> Callable[[], list[dict[str, Any]]]:
-        file = tmp_path / "agent.log"
-        configure_logging("INFO", "ERROR", file, as_json=True)
-        return lambda: [json.loads(line) for line in file.read_text().splitlines()]
-
-    def test_an_answer_has_key_outcome_scenario_duration_tokens_and_cost(
-        self, agent: AgentInMemory, lines: Callable[[], list[dict[str, Any]]]
-    ) -> None:
-        result = agent.work()
-        line = lines()[-1]
-        assert (line["mail"], line["mail_key"], line["outcome"]) == ("first", result.mail_key, "answered")
-        assert (line["scenario"], line["tokens"], line["cost_usd"]) == ("valid-warranty", 0, 0.0)
-        assert isinstance(line["duration_ms"], int)
-
-    def test_a_mail_without_an_outcome_says_why(
-        self, agent: AgentInMemory, lines: Callable[[], list[dict[str, Any]]]
-    ) -> None:
-        agent.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)]
-        agent.work()
-        line = lines()[-1]
-        assert (line["outcome"], line["code"], line["mail"]) == ("outage", "warranty_api_unavailable", "first")
-
-    def test_an_observed_mail_is_no_answered_one(
-        self, agent: AgentInMemory, lines: Callable[[], list[dict[str, Any]]]
-    ) -> None:
-        agent.configure_policy("observe")
-        agent.work()
-        assert lines()[-1]["outcome"] == "observed"

@@ -26,22 +26,6 @@ def test_a_draft_that_may_be_stored_is_looked_for_after_a_crash(agent: AgentInMe
     assert len(agent.mailbox.drafts) == 1
 
 
-def test_a_draft_that_was_not_stored_is_stored_by_the_next_try(agent: AgentInMemory) -> None:
-    agent.configure_policy(mode="drafts")
-    agent.mailbox.errors["save_draft"] = [integration_error("mail_timeout", uncertain=True)]
-    agent.work()
-    agent.now += 2000
-    assert agent.work().disposition == "drafted"
-    assert len(agent.mailbox.drafts) == 1
-
-
-def test_a_drafts_folder_that_cannot_be_written_leaves_the_mail_as_it_was(agent: AgentInMemory) -> None:
-    agent.configure_policy(mode="drafts")
-    agent.mailbox.errors["save_draft"] = [integration_error("mail_permission", outage=True)]
-    assert agent.work().disposition == "outage"
-    assert (agent.mailbox.marks, agent.mailbox.drafts, agent.mailbox.sent) == ({}, [], [])
-
-
 def test_a_draft_begun_before_a_change_of_the_mode_is_not_sent_as_well(agent: AgentInMemory) -> None:
     agent.configure_policy(mode="drafts")
     agent.mailbox.lost_answers = 1

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-import pytest
 from agent_in_memory import AgentInMemory
 from mailbox_in_memory import KEY, integration_error, mail
 
-from guarantee_email_agent.agent import mail_worker
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.email.identity import mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
@@ -42,15 +40,3 @@ def test_the_same_mail_is_not_answered_again(agent: AgentInMemory) -> None:
     agent.mailbox.marks.clear()
     assert work(agent).disposition == "answered"
     assert (len(agent.mailbox.sent), agent.mailbox.marks) == (1, {"first": "answered"})
-
-
-def test_a_mail_that_was_there_before_is_the_one_that_an_earlier_version_saw(
-    agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(mail_worker, "mail_identity", lambda *_: "e5" * 16)
-        work(agent, came_s=-10.0)
-    agent.mailbox.marks.clear()
-    agent.now -= 6000
-    assert work(agent, came_s=-10.0).disposition == "answered"
-    assert len(agent.mailbox.sent) == 1

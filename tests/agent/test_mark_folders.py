@@ -129,22 +129,6 @@ def test_killed_at_every_step_of_a_move(open_desk: Callable[..., ExchangeDesk], 
     assert len(desk.folder("Answered")) == 2
 
 
-def test_two_agents_and_people_who_put_mails_back(
-    open_desk: Callable[..., ExchangeDesk], mail_servers: MailServers
-) -> None:
-    desk = open_desk()
-    agents = [desk.company.start() for _ in range(2)]
-    mail_servers.deliver(*(mail(f"mail{number}") for number in range(8)))
-    wait_until(lambda: len(desk.folder("Answered")) >= 3)
-    mail_servers.move(f"{PARENT}.Answered", "INBOX")
-    wait_until(lambda: len(desk.folder("Answered")) == 8 and not mail_servers.folder())
-    mail_servers.move(f"{PARENT}.Answered", "INBOX")
-    wait_until(lambda: len(desk.folder("Answered")) == 8 and not mail_servers.folder())
-    desk.company.stop(*agents)
-    assert (len(desk.replies()), set(desk.replies().values())) == (8, {1})
-    assert desk.company.tickets() == 8
-
-
 def test_what_was_handed_over_is_steered_by_folders(
     open_desk: Callable[..., ExchangeDesk], mail_servers: MailServers
 ) -> None:
@@ -164,6 +148,7 @@ def test_what_was_handed_over_is_steered_by_folders(
     assert released.returncode == 0, released.stderr
     assert (len(desk.folder("Handed over")), len(mail_servers.folder())) == (0, 1)
     company.run("hand-over", mail_id)
+    company.run("run", "--once")
     assert (len(desk.folder("Handed over")), mail_servers.folder()) == (1, [])
     assert company.inbox_counts()["handed over"] == 1
 

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
-import urllib.request
 from collections.abc import Coroutine, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from running_prometheus import free_port
+from metrics_port import asked, free_port
 from virtual_time import VirtualClock, run_in_virtual_time
 
 from guarantee_email_agent.agent.health import HealthLimits
-from guarantee_email_agent.agent.health_probe import HealthAnswer, ask_health
-from guarantee_email_agent.agent.monitoring import Monitoring, check_place, open_monitoring, require_packages
-from guarantee_email_agent.agent.sd_notify import ServiceNotifier
+from guarantee_email_agent.agent.monitoring import (
+    Monitoring,
+    check_place,
+    notify_systemd,
+    open_monitoring,
+    require_packages,
+)
 from guarantee_email_agent.config.operation_settings import MetricsSettings
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-NOBODY = ServiceNotifier(None)
 Result = TypeVar("Result")
 
 
@@ -44,11 +47,7 @@ def listening(place: str) -> Config:
 
 
 def opened(config: Config, *, listens: bool = True) -> Any:
-    return open_monitoring(config, SystemClock(), NOBODY, asyncio.Event(), listens=listens)
-
-
-async def asked(config: Config, page: Any = "/healthz") -> HealthAnswer:
-    return await asyncio.to_thread(ask_health, config.metrics, page)
+    return open_monitoring(config, SystemClock(), asyncio.Event(), listens=listens)
 
 
 def run(test: Coroutine[Any, Any, Result]) -> Result:
@@ -56,34 +55,19 @@ def run(test: Coroutine[Any, Any, Result]) -> Result:
 
 
 class TestPages:
-    def test_an_agent_that_lives_but_has_not_listed_its_inbox(self, config: Config) -> None:
-        async def ask() -> tuple[HealthAnswer, HealthAnswer]:
-            async with opened(config):
-                return await asked(config, "/healthz"), await asked(config, "/readyz")
+    def test_an_agent_that_lives_cannot_answer_before_it_listed_its_inbox(self, config: Config) -> None:
+        place = str(config.metrics.listen)
 
-        lives, ready = run(ask())
-        assert (lives, ready) == (HealthAnswer(True, "ok"), HealthAnswer(False, "the inbox has not been listed yet"))
-
-    def test_an_agent_that_can_answer(self, config: Config) -> None:
-        async def ask() -> HealthAnswer:
+        async def ask() -> list[tuple[int, str]]:
             async with opened(config) as monitoring:
+                answers = [await asyncio.to_thread(asked, place, page) for page in ("/healthz", "/readyz", "/metrics")]
                 monitoring.standing.inbox_listed(2, None)
-                return await asked(config, "/readyz")
+                return [*answers, await asyncio.to_thread(asked, place, "/readyz")]
 
-        assert run(ask()) == HealthAnswer(True, "ok")
-
-    def test_its_metrics(self, config: Config) -> None:
-        def get() -> tuple[str, str]:
-            with urllib.request.urlopen(f"http://{config.metrics.listen}/metrics", timeout=30) as answer:
-                return answer.headers["Content-Type"], answer.read().decode()
-
-        async def ask() -> tuple[str, str]:
-            async with opened(config):
-                return await asyncio.to_thread(get)
-
-        kind, text = run(ask())
-        assert kind.startswith("text/plain; version=")
-        assert "\nguarantee_email_agent_ready 0.0\n" in text
+        *health, (status, metrics), ready = run(ask())
+        assert health == [(200, "ok\n"), (503, "the inbox has not been listed yet\n")]
+        assert (status, "\nguarantee_email_agent_ready 0.0\n" in metrics) == (200, True)
+        assert ready == (200, "ok\n")
 
 
 class TestPlace:
@@ -137,44 +121,59 @@ def test_without_the_package_of_the_extra(config: Config, monkeypatch: pytest.Mo
     require_packages(MetricsSettings())
 
 
-class TestWatchdog:
+class TestSystemd:
     """For an hour, in which the main loop gets round for ten minutes."""
 
-    def told_in(self, seconds: float, tmp_path: Path, *, watchdog_s: float | None) -> int:
+    def told_in(self, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watchdog_usec: str) -> int:
+        """How often the watchdog was put off."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.bind(str(tmp_path / "notify"))
             manager.setblocking(False)
+            monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+            monkeypatch.setenv("WATCHDOG_USEC", watchdog_usec)
             told = 0
 
             async def live() -> None:
                 nonlocal told
-                clock = VirtualClock()
-                notifier = ServiceNotifier(manager.getsockname(), watchdog_s)
-                monitoring = Monitoring(Config(), clock, notifier, asyncio.Event())
-                watchdog = asyncio.create_task(monitoring.keep_told())
+                monitoring = Monitoring(Config(), VirtualClock(), asyncio.Event())
+                watchdog = asyncio.create_task(monitoring.put_off_watchdog())
                 for second in range(int(seconds)):
                     if second < 600:
                         monitoring.loop_watchdog.beat()
                     await asyncio.sleep(1)
-                    told += is_told(manager)
+                    with suppress(BlockingIOError):
+                        told += manager.recv(100) == b"WATCHDOG=1"
                 watchdog.cancel()
 
             run_in_virtual_time(live())
         return told
 
-    def test_it_is_put_off_twice_in_its_time(self, tmp_path: Path) -> None:
-        assert self.told_in(595, tmp_path, watchdog_s=60) == 20
+    def test_it_is_put_off_twice_in_its_time(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert self.told_in(595, tmp_path, monkeypatch, "60000000") == 20
 
-    def test_it_is_not_put_off_once_the_main_loop_is_stuck(self, tmp_path: Path) -> None:
+    def test_it_is_not_put_off_once_the_main_loop_is_stuck(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         stuck_s = HealthLimits.of(Config()).stuck_s
-        assert self.told_in(3600, tmp_path, watchdog_s=60) == (600 + stuck_s) // 30
+        assert self.told_in(3600, tmp_path, monkeypatch, "60000000") == (600 + stuck_s) // 30
 
-    def test_nobody_is_told_where_systemd_does_not_watch(self, tmp_path: Path) -> None:
-        assert self.told_in(600, tmp_path, watchdog_s=None) == 0
+    @pytest.mark.parametrize("watchdog_usec", ["", "0", "soon"])
+    def test_nobody_is_told_where_systemd_does_not_watch(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watchdog_usec: str
+    ) -> None:
+        assert self.told_in(60, tmp_path, monkeypatch, watchdog_usec) == 0
 
+    def test_an_abstract_socket(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        name = f"guarantee-email-agent-test-{os.getpid()}"
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind("\0" + name)
+            manager.setblocking(False)
+            for _ in range(5000):  # which nobody reads, and nobody waits
+                notify_systemd("READY=1")
+            assert manager.recv(100) == b"READY=1"
 
-def is_told(manager: socket.socket) -> bool:
-    try:
-        return manager.recv(100) == b"WATCHDOG=1"
-    except BlockingIOError:
-        return False
+    @pytest.mark.parametrize("address", ["", "/nowhere/notify", "vsock:2:1234"])
+    def test_nobody_who_listens_is_no_failure(self, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+        notify_systemd("READY=1")

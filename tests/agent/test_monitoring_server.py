@@ -81,11 +81,6 @@ def test_it_listens_on_ipv6_too(address: str, caller: str) -> None:
         assert ask(port, "/healthz", address=caller) == (200, "ok\n")
 
 
-def test_nothing_but_reading() -> None:
-    with serving() as port:
-        assert ask(port, "/healthz", "POST")[0] == 501
-
-
 def test_an_event_loop_that_stands_still_is_not_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitoring_server, "LOOP_TIMEOUT_S", 0.01)
     with serving(loop_stands_still=True) as port:

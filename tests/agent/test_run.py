@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 
 import pytest
 from company import Company
-
-from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (DEBUG|INFO|WARNING|ERROR) .*")
 
@@ -97,51 +93,6 @@ class TestOnce:
             "unknown": 0,
         }
 
-    def test_a_reply_has_what_a_mail_program_needs(self, company: Company) -> None:
-        company.receive("valid")
-        company.run("run", "--once")
-
-        (reply,) = company.replies()
-        head, _, body = reply.partition("\n\n")
-        assert {
-            "To: customer@example.com",
-            "From: support@example.com",
-            "Subject: Re: Dryer valid",
-            "In-Reply-To: <valid@example.com>",
-            "References: <valid@example.com>",
-            "Auto-Submitted: auto-replied",
-        } <= set(head.splitlines())
-        assert re.search(r"^Message-ID: <reply-[0-9a-f]{32}@example\.com>$", head, re.MULTILINE)
-        assert "TICKET-000001" in body
-
-    @pytest.mark.slow
-    def test_a_second_run_has_nothing_to_do(self, company: Company) -> None:
-        company.receive("valid")
-        company.run("run", "--once")
-        again = company.run("run", "--once")
-        assert again.returncode == 0
-        assert "Email received" not in again.stdout
-        assert len(company.replies()) == 1
-
-    @pytest.mark.slow
-    def test_the_same_mail_delivered_twice_is_answered_once(self, company: Company) -> None:
-        company.receive("valid")
-        new = company.folder / "mailbox" / "new"
-        (new / "copy").write_text((new / "valid").read_text())
-        company.run("run", "--once")
-        assert len(company.replies()) == 1
-        assert company.inbox_counts()["answered"] == 2
-
-    @pytest.mark.slow
-    def test_a_mail_that_keeps_failing_is_left_for_a_person_after_three_tries(self, company: Company) -> None:
-        company.receive_raw("nobody")
-        company.configure(agent={"max_attempts": 1})
-        done = company.run("run", "--once")
-        assert done.returncode == 0
-        assert "ERROR Email nobody failed 1 times (email_missing_sender); it is left for a person" in done.stderr
-        assert company.inbox_counts()["quarantined"] == 1
-        assert company.replies() == []
-
     @pytest.mark.slow
     def test_a_mail_that_fails_makes_the_exit_code_1(self, company: Company) -> None:
         company.receive_raw("nobody")
@@ -151,13 +102,6 @@ class TestOnce:
         assert "(try 1 of 3)" in done.stderr
         assert len(company.replies()) == 1
         assert company.inbox_counts()["to answer"] == 1
-
-    @pytest.mark.slow
-    def test_a_mail_that_is_too_large_is_left_for_a_person_unread(self, company: Company) -> None:
-        company.receive("large", "x" * MAX_MAIL_BYTES)
-        done = company.run("run", "--once")
-        assert re.search(r"ERROR Email large has 25000\d\d\d bytes, too many to be read", done.stderr)
-        assert company.inbox_counts()["quarantined"] == 1
 
 
 @pytest.mark.slow
@@ -217,18 +161,3 @@ class TestWatching:
         company.receive("first")
         company.wait_for_replies(1)
         assert company.server_processes(agent) == {}
-
-
-@pytest.mark.slow
-class TestParkedMail:
-    def test_taking_the_mark_away_makes_the_agent_try_again(self, company: Company) -> None:
-        """The ledger waits until a mark is a minute old; a clock of its own makes it old here."""
-        company.receive_raw("nobody")
-        company.configure(agent={"max_attempts": 1}, mailbox={"from_address": "support@example.com"})
-        company.run("run", "--once")
-        with closing(sqlite3.connect(company.folder / "ledger.db", isolation_level=None)) as ledger:
-            ledger.execute("UPDATE ledger_places SET marked_at = marked_at - 120")
-        (marked,) = (company.folder / "mailbox" / "cur").iterdir()
-        marked.rename(company.folder / "mailbox" / "new" / "nobody")
-        again = company.run("run", "--once")
-        assert "Email nobody is processed again" in again.stdout

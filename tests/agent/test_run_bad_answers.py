@@ -73,7 +73,7 @@ def test_mails_wait_while_a_warranty_system_answers_in_another_form(desk: Desk, 
     desk.receive(8)
     done = desk.company.run("run", "--once")
     assert done.returncode == 1
-    assert re.search("ERROR warranty_api: the answer of check_warranty .*: the service is at fault", done.stderr)
+    assert re.search("WARNING warranty_api: the answer of check_warranty .* Check the server", done.stderr)
     assert desk.counts() == {"to answer": 8}
     desk.answer()
     assert desk.company.run("run", "--once").returncode == 0
@@ -86,7 +86,7 @@ def test_tickets_that_were_opened_are_found_again_once_their_numbers_can_be_read
     desk.receive(8)
     done = desk.company.run("run", "--once")
     assert done.returncode == 1
-    assert "ERROR ticketing: the answer of create_ticket has no usable ticket_id, for one request" in done.stderr
+    assert "WARNING ticketing: the answer of create_ticket has no usable ticket_id. Check the server" in done.stderr
     assert desk.counts() == {"to answer": 8}
     desk.answer()
     assert desk.company.run("run", "--once").returncode == 0
@@ -101,15 +101,7 @@ def test_an_odd_record_is_the_fault_of_the_one_mail_that_asks_for_it(desk: Desk)
     desk.receive(6)
     done = desk.company.run("run", "--once")
     assert "mail00 failed 1 times (warranty_api_malformed); it is left for a person" in done.stderr
-    assert "at fault" not in done.stderr
     assert desk.counts() == {"answered": 5, "quarantined": 1}
-
-
-def test_check_names_the_field_that_cannot_be_read(desk: Desk) -> None:
-    desk.answer(warranty={**GOOD, "coverage": 2})
-    checked = desk.company.run("check")
-    assert checked.returncode == 3
-    assert "✗ Warranty system: warranty_api: the answer of check_warranty has an unusable coverage" in checked.stdout
 
 
 def test_mails_wait_while_the_tools_of_a_mapping_are_others(company: Company) -> None:

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-from certificates import make_certificate, server_context
 from company import ADDRESS, Company
 from mail_servers import MailServers
-from scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.slow
 YEAR_2200 = 7_258_118_400.0
 NOBODY = 65_534
 DAY_S = 86_400
-ROOT = Path(__file__).parents[2]
 
 OURS = ["-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", "warranties.csv"]
 
@@ -94,16 +89,6 @@ class TestAtTheStart:
         assert "127.0.0.1" in line
         assert "hush" not in line
 
-    def test_a_certificate_that_has_expired(self, company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("IMAP_PASSWORD", "hush")
-        make_certificate(company.folder, "localhost", expired=True)
-        with ScriptedServer(b"", lambda _: None, server_context(company.folder)) as server:
-            imap = {"host": "localhost", "port": server.port, "ca_file": "ca.pem"}
-            company.configure(mailbox={"from_address": ADDRESS, "imap": imap}, agent={})
-            line = refusal(company, 3)
-        assert "certificate has expired" in line
-        assert "mailbox.imap.ca_file" in line
-
     def test_a_password_that_is_wrong(
         self, company: Company, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -125,17 +110,6 @@ class TestAtTheStart:
             "✗ Mailbox",
             "✗ Warranty system",
         ]
-
-    def test_a_warranty_list_that_is_missing(self, company: Company) -> None:
-        (company.folder / "warranties.csv").unlink()
-        assert "warranties.csv" in refusal(company, 3)
-
-    def test_an_instruction_file_that_is_broken(self, company: Company) -> None:
-        shutil.copytree(ROOT / "instructions", company.folder / "instructions")
-        (company.folder / "instructions" / "main.md").write_text("no frontmatter")
-        done = company.run("run", "--once")
-        assert done.returncode == 2
-        assert "main.md:1: has no frontmatter" in done.stderr
 
     @pytest.mark.parametrize("mode", ["answer", "observe"])
     def test_a_first_start_by_a_clock_that_is_behind(self, company: Company, mode: str) -> None:
@@ -172,11 +146,6 @@ class TestAtTheStart:
         assert re.search(r"ERROR The first start, .* UTC, lies in the future: the clock was ahead then", done.stderr)
         assert "Emails answered: 1," in done.stdout
 
-    def test_a_ledger_that_is_none(self, company: Company) -> None:
-        company.run("run", "--once")
-        (company.folder / "ledger.db").write_text("my notes, " * 1000)
-        assert "ledger.db" in company.run("run", "--once").stderr
-
     def test_a_ledger_of_another_key(self, company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("LEDGER_KEY", "one")
         company.run("run", "--once")
@@ -198,13 +167,6 @@ class TestAtTheStart:
         monkeypatch.delenv("LEDGER_KEY")
         assert "ledger.db.key is missing" in company.run("check").stdout
 
-    def test_a_clock_behind_the_inbox(self, company: Company) -> None:
-        company.configure(agent={"answer_since": "first-start"})
-        company.receive("first")
-        (mail,) = (company.folder / "mailbox" / "new").iterdir()
-        os.utime(mail, (YEAR_2200, YEAR_2200))
-        assert "but the inbox has mail of 2200-01-01. Set the clock" in refusal(company, 2)
-
     def test_a_check_says_that_the_first_start_was_by_a_clock_ahead(self, company: Company) -> None:
         company.configure(agent={"answer_since": "first-start"})
         assert company.run("run", "--once").returncode == 0
@@ -214,57 +176,18 @@ class TestAtTheStart:
         assert checked.returncode == 0, checked.stdout
         assert "⚠️ Clock: the first start, 2200-01-01 00:00:00 +0000, lies in the future" in checked.stdout
 
-    def test_a_check_leaves_the_ledger_of_an_earlier_version_to_its_agents(self, company: Company) -> None:
-        assert company.run("run", "--once").returncode == 0
-        with closing(sqlite3.connect(company.folder / "ledger.db")) as ledger:
-            with ledger:
-                ledger.execute("UPDATE ledger_facts SET value = '4' WHERE name = 'schema_version'")
-            checked = company.run("check", "--inbox")
-            assert checked.returncode == 0, checked.stdout
-            assert (
-                "    An earlier version of the agent wrote it (schema 4): `run` brings it up to date" in checked.stdout
-            )
-            found = ledger.execute("SELECT value FROM ledger_facts WHERE name = 'schema_version'").fetchall()
-        assert found == [("4",)]
-
     @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who leaves files that others cannot write")
-    def test_a_check_by_root_leaves_no_file_of_roots(self, company: Company) -> None:
-        company.configure(logging={"file": "agent.log"})
-        before = {company.folder, *company.folder.rglob("*")}
-        for path in before:
-            os.chown(path, NOBODY, NOBODY)
-        for mode in ("answer", "drafts"):
-            assert company.run("check", "--inbox", "--mode", mode).returncode == 0
-        made = set(company.folder.rglob("*")) - before
-        names = {str(path.relative_to(company.folder)) for path in made}
-        assert names >= {"agent.log", "tickets.db", "mailbox/.Sent/cur", "mailbox/.Drafts/cur"}
-        assert {path.stat().st_uid for path in made} == {NOBODY}
+    def test_a_check_by_root_says_that_it_leaves_files_of_roots(self, company: Company) -> None:
+        assert "User:" not in company.run("check").stdout
+        os.chown(company.folder, NOBODY, NOBODY)
+        checked = company.run("check")
+        assert checked.returncode == 0, checked.stdout
+        assert f"⚠️ User: root checks, and {company.folder} belongs to user {NOBODY}: " in checked.stdout
 
     def test_a_demo_in_a_folder_beside_us(self, company: Company) -> None:
         done = company.run("run", "--demo", "new/demo")
         assert done.returncode == 0, done.stderr
         assert company.run("run", "--once", "--config", "new/demo/config.yaml").returncode == 0
-
-    def test_a_demo_in_a_folder_with_something_in_it(self, company: Company) -> None:
-        done = company.run("run", "--demo", ".")
-        assert done.returncode == 2
-        assert "is not empty" in done.stderr
-
-    @pytest.mark.parametrize("options", [("--config", "config.yaml"), ("--mode", "observe"), ("--take-over",)])
-    def test_a_demo_takes_no_option_that_is_about_a_mailbox_of_ours(
-        self, company: Company, options: tuple[str, ...]
-    ) -> None:
-        done = company.run("run", "--demo", "demo", *options)
-        assert done.returncode == 2
-        assert f"Leave out {options[0]}, or --demo" in done.stderr
-        assert not (company.folder / "demo").exists()
-
-    def test_all_services_that_fail_are_named_at_once(self, company: Company) -> None:
-        (company.folder / "warranties.csv").unlink()
-        (company.folder / "mailbox").rename(company.folder / "elsewhere")
-        done = company.run("run")
-        assert done.returncode == 3
-        assert len(done.stderr.splitlines()) == 2
 
 
 class TestWhileItRuns:
@@ -311,20 +234,6 @@ class TestWhileItRuns:
         company.stop(agent)
 
         assert company.tickets() == 2
-
-    def test_a_mistake_in_an_instruction_file_is_told_at_once_and_the_old_ones_stay(self, company: Company) -> None:
-        shutil.copytree(ROOT / "instructions", company.folder / "instructions")
-        company.configure(logging={"file": "agent.log"})
-        agent = company.start()
-        company.receive("first")
-        company.wait_for_replies(1)
-        (company.folder / "instructions" / "main.md").write_text("no frontmatter")
-        company.wait_for_log("main.md:1: has no frontmatter")
-        company.receive("second")
-        company.wait_for_replies(2)
-        (printed,) = company.stop(agent)
-
-        assert printed.count("has no frontmatter") == 1
 
 
 class TestARestoredLedger:

@@ -64,77 +64,6 @@ class TestObserve:
         with pytest.raises(LookupError):
             mail_servers.folder("Sent-for-nobody")
 
-    @pytest.mark.slow
-    def test_what_was_observed_is_told_from_what_is_new(self, company: Company) -> None:
-        company.configure(agent={"mode": "observe"})
-        company.receive("first")
-        company.run("run", "--once")
-        company.receive("second")
-        assert company.inbox_counts()["to answer"] == 1
-        assert "    observed, and left to people: 1\n" in company.run("check", "--inbox").stdout
-        assert "Inbox: 1 mails to answer, 1 observed before, 0 too old" in company.run("run", "--once").stdout
-
-
-@pytest.mark.slow
-def test_a_ledger_taken_to_another_inbox_leaves_the_past_of_that_one_alone(company: Company) -> None:
-    """A trial on a small mailbox, a week later the real one."""
-    first_start = {"answer_since": "first-start"}
-    company.configure(agent=first_start)
-    company.run("run", "--once")
-    for part in ("cur", "new", "tmp"):
-        (company.folder / "real-mailbox" / part).mkdir(parents=True)
-    company.receive("old")
-    (company.folder / "mailbox" / "new" / "old").rename(company.folder / "real-mailbox" / "new" / "old")
-    company.configure(agent=first_start, mailbox={"from_address": ADDRESS, "maildir": "real-mailbox"})
-    done = company.run("run", "--once")
-    assert "Inbox: 0 mails to answer, 1 too old" in done.stdout
-    assert "answered: 0" in done.stdout
-
-
-@pytest.mark.slow
-def test_mails_handed_over_are_counted_by_reason(company: Company) -> None:
-    company.configure(agent={"limits": {"per_address": 1}})
-    company.receive("first")
-    company.receive("second")
-    company.receive("fire", "My dryer SN12345 caught fire.")
-    company.run("run", "--once")
-    shown = company.run("status").stdout
-    assert "Last 24 hours: answered 1, handed over 2 (fire 1, limit-address 1)\n" in shown
-
-
-@pytest.mark.slow
-def test_a_date_that_is_still_to_come_is_said_to_be_so(company: Company) -> None:
-    company.configure(agent={"answer_since": "2900-01-01"})
-    company.receive("valid")
-    done = company.run("run", "--once")
-    assert (
-        "WARNING agent.answer_since lies in the future: only mails that come after it will be answered" in done.stderr
-    )
-    assert "Inbox: 0 mails to answer, 1 too old" in done.stdout
-
-
-class TestDrafts:
-    def test_neither_tickets_nor_a_folder_for_sent_mail_are_made(self, company: Company) -> None:
-        company.receive("valid")
-        company.configure(agent=IN_DRAFTS)
-        checked = company.run("check")
-        drafted = company.run("run", "--once")
-
-        assert (checked.returncode, drafted.returncode) == (0, 0), checked.stdout + drafted.stderr
-        assert "✓ Ticketing: not needed" in checked.stdout
-        assert "Mode: drafts (replies wait in the Drafts folder, no ticket is opened)" in drafted.stdout
-        assert len(list((company.folder / "mailbox" / ".Drafts" / "cur").iterdir())) == 1
-        assert not (company.folder / "mailbox" / ".Sent").exists()
-        assert not (company.folder / "tickets.db").exists()
-
-
-@pytest.mark.parametrize("arguments", [("run", "--mode", "x"), ("check", "--mode", "x")])
-def test_a_mode_that_there_is_not_is_told_in_one_line(company: Company, arguments: tuple[str, ...]) -> None:
-    done = company.run(*arguments)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert "argument --mode: invalid choice: 'x' (choose from" in line
-
 
 class TestAnotherLedger:
     """Two ledgers on one mailbox would have each mail answered twice."""
@@ -181,13 +110,6 @@ class TestAnotherLedger:
         assert company.run("run", "--once", "--take-over").returncode == 0
         assert "This mailbox is served with another ledger" in "".join(agent.communicate(timeout=60))
         assert agent.returncode == 2
-
-    def test_may_look_on(self, company: Company) -> None:
-        company.run("run", "--once")
-        company.configure(agent={"ledger": "other.db"})
-        company.receive("first")
-        assert company.run("run", "--once", "--mode", "observe").returncode == 0
-        assert company.run("check", "--mode", "observe").returncode == 0
 
 
 @pytest.mark.parametrize(("folder", "is_told"), [("Support", True), ("inbox", False)])

@@ -18,7 +18,7 @@ PARTS = 4
 
 
 def test_every_invariant_holds() -> None:
-    done = _simulate("--histories", "200")
+    done = _simulate("--histories", "100")
     assert done.returncode == 0, done.stdout
 
 
@@ -82,7 +82,7 @@ BUGS = (
         "agent/mail_worker.py",
         "await self.mailbox.find_sent(message_id, self.copy_wait_s)\n",
         "await self.mailbox.find_sent(message_id, self.copy_wait_s)\n"
-        '                    proof = "not_sent" if proof == "unknown" else proof\n',
+        '                proof = "not_sent" if proof == "unknown" else proof\n',
     ),
     Bug(
         "every try has a ticket key of its own",

@@ -16,7 +16,6 @@ from guarantee_email_agent.agent.standing import (
     LEDGER,
     MAILS,
     MODEL,
-    REMINDER_S,
     SAME_OUTAGE_S,
     SENDING,
     TICKETING,
@@ -45,17 +44,14 @@ class Desk:
         *,
         sending: bool = False,
         listing: bool = False,
-        waits: bool = True,
     ) -> None:
         error = integration_error(code)
         error.sending = sending
         self.now = self.began + at if at else self.now
-        self.standing.failed(error, listing=listing, waits=waits)
+        self.standing.failed(error, listing=listing)
 
-    def work(self, disposition: Disposition, *waited_for: str, **result: Any) -> frozenset[str]:
-        return self.standing.mail_worked(
-            InboxEntry("first", 1), WorkResult(disposition, **result), frozenset(waited_for)
-        )
+    def work(self, disposition: Disposition, **result: Any) -> None:
+        self.standing.mail_worked(InboxEntry("first", 1), WorkResult(disposition, **result))
 
     def down(self) -> list[tuple[str, str]]:
         return [(outage.service, outage.code) for outage in self.standing.outages]
@@ -84,73 +80,50 @@ def test_the_words_of_a_service_are_not_repeated(desk: Desk) -> None:
 
 def test_it_is_over_once_the_service_did_its_part_for_another_mail(desk: Desk) -> None:
     desk.fail("warranty_api_unavailable")
-    desk.work("answered", succeeded=True)
+    desk.work("answered")
     assert desk.down()
     desk.work("failed", answered_by=frozenset({WARRANTY_SYSTEM}))
     assert desk.down() == []
     assert desk.lines(logging.INFO)[-1].startswith("warranty_api is back again, after ")
 
 
-def test_it_is_over_once_a_mail_that_waited_for_it_came_to_an_end(desk: Desk) -> None:
+def test_nobody_says_that_one_is_back_that_nobody_asks_any_more(desk: Desk) -> None:
     desk.fail("ticketing_unavailable")
-    assert desk.work("answered", TICKETING, succeeded=True) == frozenset()
+    desk.fail("mail_unavailable", listing=True)
+    for _ in range(2):
+        desk.now += SAME_OUTAGE_S / 2
+        desk.fail("mail_unavailable", listing=True)
+    assert desk.down() == [(TICKETING, "ticketing_unavailable"), ("mail", "mail_unavailable")]
+    desk.standing.inbox_answered(desk.now)
     assert desk.down() == []
-
-
-def test_a_mail_waits_for_what_it_found_down(desk: Desk) -> None:
-    error = integration_error("ticketing_unavailable", outage=True)
-    assert desk.work("outage", MAILS, error=error, outage=True) == {MAILS, TICKETING}
-    assert desk.work("waiting", TICKETING) == {TICKETING}
-    assert desk.work("failed", TICKETING, error=error) == frozenset()
-
-
-def test_nobody_says_that_one_is_back_that_no_mail_waits_for_any_more(desk: Desk) -> None:
-    desk.fail("ticketing_unavailable")
-    assert desk.work("quarantined", TICKETING) == frozenset()
-    desk.standing.keep({TICKETING})
-    assert desk.down()
-    desk.now += 60
-    desk.standing.keep(())
-    assert desk.down() == []
-    assert desk.lines(logging.INFO) == ["ticketing was down, and nothing shows that it still is, after 60 s"]
-
-
-def test_what_no_mail_waited_for_is_down_until_it_answers(desk: Desk) -> None:
-    desk.fail("mail_unavailable", listing=True, waits=False)
-    desk.standing.keep(())
-    assert desk.down()
-    desk.standing.inbox_answered((), desk.now)
-    assert desk.down() == []
+    assert desk.lines(logging.INFO) == [
+        "mail is back again, after 10 min",
+        "ticketing was down, and nothing shows that it still is, after 10 min",
+    ]
 
 
 def test_the_cost_limit_is_over_at_midnight_and_begins_anew_soon_after_it(desk: Desk) -> None:
     midnight = (desk.now // 86_400 + 1) * 86_400
     desk.now = midnight - 60
-    desk.fail(OVER_COST_LIMIT, waits=False)
+    desk.fail(OVER_COST_LIMIT)
     assert len(desk.lines()) == 1  # at once
     desk.now = midnight - 1
-    desk.standing.inbox_answered((), desk.now)
+    desk.standing.inbox_answered(desk.now)
     assert desk.down()
     desk.now = midnight
-    desk.standing.inbox_answered((), desk.now)
+    desk.standing.inbox_answered(desk.now)
     assert desk.down() == []
     assert " was down, and nothing shows that it still is" in desk.lines(logging.INFO)[-1]
     desk.now = midnight + 60
-    desk.fail(OVER_COST_LIMIT, waits=False)
+    desk.fail(OVER_COST_LIMIT)
     desk.now = midnight + 120
-    desk.standing.inbox_answered((), desk.now)
+    desk.standing.inbox_answered(desk.now)
     assert desk.down() == [("llm", OVER_COST_LIMIT)]
-
-
-def test_a_model_that_cannot_be_reached_stays_down_over_midnight(desk: Desk) -> None:
-    desk.fail("llm_unreachable", waits=False)
-    desk.standing.inbox_answered((), desk.now + 86_400)
-    assert desk.down()
 
 
 def test_an_answer_by_template_does_not_bring_the_model_back(desk: Desk) -> None:
     error = LLMError("down", "llm_unreachable", outage=True)
-    assert desk.work("answered", MODEL, succeeded=True, error=error, outage=True) == frozenset()
+    desk.work("answered", error=error, outage=True)
     assert desk.down()
     desk.standing.answered((MODEL,))
     assert desk.down() == []
@@ -205,26 +178,6 @@ def test_a_short_outage_is_no_error_and_a_long_one_is_told_once_an_hour(desk: De
     assert len(desk.lines()) == 3
 
 
-def test_a_new_outage_is_told_however_lately_the_last_one_was(desk: Desk) -> None:
-    desk.fail("mail_unavailable")
-    desk.fail("mail_unavailable", ERROR_AFTER_S)
-    desk.standing.answered((MAILS,))
-    desk.fail("mail_unavailable", 1200)
-    desk.fail("mail_unavailable", 1200 + ERROR_AFTER_S)
-    assert 1200 + ERROR_AFTER_S < REMINDER_S
-    assert len(desk.lines()) == 2
-
-
-def test_two_services_have_a_line_each_and_the_parts_of_one_have_one(desk: Desk) -> None:
-    for at in (0, ERROR_AFTER_S):
-        desk.fail("mail_unavailable", at, listing=True)
-        desk.fail("mail_unavailable", at)
-        desk.fail("llm_overloaded", at)
-    desk.standing.answered((INBOX,))
-    assert [line.split(" is down")[0] for line in desk.lines()] == ["mail", "llm"]
-    assert [service for service, _ in desk.down()] == ["mail", "llm"]
-
-
 @pytest.mark.parametrize(
     ("waiting", "failure", "says"),
     [
@@ -251,19 +204,3 @@ def test_what_follows_from_it(
         desk.fail(**failure, at=at)
     (line,) = desk.lines()
     assert line.endswith(says)
-
-
-@pytest.mark.parametrize(("once", "level"), [(True, logging.ERROR), (False, logging.WARNING)])
-def test_what_is_still_down_when_the_agent_stops_is_told(desk: Desk, once: bool, level: int) -> None:
-    desk.fail("mail_unavailable")
-    desk.standing.stopped(once=once)
-    (line,) = desk.lines(level)
-    assert "is still down as the agent stops since" in line
-
-
-def test_what_is_still_down_was_an_error_once(desk: Desk) -> None:
-    desk.fail("mail_unavailable")
-    desk.fail("mail_unavailable", ERROR_AFTER_S)
-    desk.standing.stopped(once=True)
-    assert len(desk.lines()) == 1
-    assert len(desk.lines(logging.WARNING)) == 1

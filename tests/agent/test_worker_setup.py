@@ -47,15 +47,6 @@ def test_a_mistake_is_told_once_with_file_and_line_and_the_old_set_stays(
     assert "can be read again" in caplog.text
 
 
-def test_the_next_mistake_is_told_too(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    instructions = checked(folder)
-    (folder / "main.md").write_text("no frontmatter")
-    instructions.load()
-    (folder / "main.md").unlink()
-    instructions.load()
-    assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 2
-
-
 def test_there_is_no_old_set_at_the_start(folder: Path) -> None:
     (folder / "main.md").write_text("no frontmatter")
     with pytest.raises(InstructionError):

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.config.built_in_files import built_in_path, fill_starter_folder
-from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 ROOT = Path(__file__).parents[2]
@@ -17,22 +16,6 @@ def test_config_instructions_and_scenarios_are_copied_as_they_are(tmp_path: Path
     assert copied == set(filled.written)
     assert {Path("config.yaml"), Path("instructions/main.md"), Path("evals/scenarios/_template.yaml")} <= copied
     assert all((tmp_path / "new" / "folder" / name).read_bytes() == (ROOT / name).read_bytes() for name in copied)
-
-
-def test_the_copies_are_used_by_commands_that_are_started_there(tmp_path: Path) -> None:
-    fill_starter_folder(tmp_path)
-    config = load_config(None, {}, tmp_path)
-    assert config.instructions.main == tmp_path / "instructions" / "main.md"
-    assert config.eval.test_suite_path == tmp_path / "evals" / "scenarios"
-    assert built_in_files(config, tmp_path) == []
-
-
-def test_an_edited_file_stays_and_is_named(tmp_path: Path) -> None:
-    fill_starter_folder(tmp_path)
-    (tmp_path / "config.yaml").write_text("eval: {pass_threshold: 98}\n")
-    filled = fill_starter_folder(tmp_path)
-    assert filled.different == (Path("config.yaml"),)
-    assert (tmp_path / "config.yaml").read_text() == "eval: {pass_threshold: 98}\n"
 
 
 def test_a_second_call_adds_only_what_is_missing(tmp_path: Path) -> None:
@@ -56,18 +39,6 @@ def test_a_scenario_that_lies_elsewhere_is_not_written_twice(tmp_path: Path) -> 
     assert len(list(suite.rglob("missing_info_002.yaml"))) == 1
 
 
-def test_no_translation_is_written_beside_a_reply_of_the_owners_own(tmp_path: Path) -> None:
-    scenarios = tmp_path / "instructions" / "scenarios"
-    scenarios.mkdir(parents=True)
-    (scenarios / "missing-info.md").write_text("our own words")
-    filled = fill_starter_folder(tmp_path)
-    assert sorted(path.name for path in filled.left_out) == [
-        f"missing-info.{code}.md" for code in ("de", "es", "fr", "pl")
-    ]
-    assert not list(scenarios.glob("missing-info.*.md"))
-    assert (scenarios / "valid-warranty.de.md").is_file()
-
-
 def test_a_translation_that_is_there_stays_beside_a_reply_of_the_owners_own(tmp_path: Path) -> None:
     fill_starter_folder(tmp_path)
     scenarios = tmp_path / "instructions" / "scenarios"
@@ -76,13 +47,6 @@ def test_a_translation_that_is_there_stays_beside_a_reply_of_the_owners_own(tmp_
     filled = fill_starter_folder(tmp_path)
     assert filled.left_out == ()
     assert [path.name for path in filled.different] == ["missing-info.md", "missing-info.pl.md"]
-
-
-def test_a_translation_of_the_shipped_reply_that_was_removed_comes_back(tmp_path: Path) -> None:
-    fill_starter_folder(tmp_path)
-    german = Path("instructions/scenarios/missing-info.de.md")
-    (tmp_path / german).unlink()
-    assert fill_starter_folder(tmp_path).written == (german,)
 
 
 def test_whatever_stands_in_a_files_place_stays(tmp_path: Path) -> None:
@@ -100,27 +64,11 @@ def test_a_link_to_a_folder_is_filled(tmp_path: Path) -> None:
     assert (tmp_path / "real" / "config.yaml").is_file()
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(ConfigurationError, match=r"file is no folder. Name another one"):
-        fill_starter_folder(tmp_path / "file")
-
-
 def test_a_folder_that_cannot_be_written_to_is_told() -> None:
     with pytest.raises(ConfigurationError, match=r"config.yaml cannot be written \([^)]+\)"):
         fill_starter_folder(Path("/proc"))
 
 
-def test_a_link_to_what_does_not_exist_is_told(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(ConfigurationError, match=r"config.yaml cannot be written"):
-        fill_starter_folder(tmp_path / "link")
-
-
 @pytest.mark.parametrize("name", ["config.yaml", "instructions", "evals/scenarios"])
 def test_what_a_user_edits_is_shipped(name: str) -> None:
     assert built_in_path(name) == Path(__file__).parents[2] / name
-
-
-def test_what_is_not_there_is_not_shipped() -> None:
-    assert built_in_path("no-such-file") is None

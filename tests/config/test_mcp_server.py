@@ -18,16 +18,6 @@ def test_without_either_it_is_the_built_in_one() -> None:
     assert not McpServer(url="https://x.example/").built_in
 
 
-def test_both_at_once_are_an_error() -> None:
-    with pytest.raises(ValueError, match="has both command and url"):
-        McpServer(command="x", url="https://x.example/")
-
-
-def test_arguments_need_a_command() -> None:
-    with pytest.raises(ValueError, match="has args but no command"):
-        McpServer(args=("x",))
-
-
 WARRANTY = """
 mcp:
   warranty_api:
@@ -75,15 +65,6 @@ def refusal(folder: Path, text: str) -> str:
     with pytest.raises(ConfigurationError) as caught:
         load(folder, text)
     return caught.value.message
-
-
-def test_mapping_is_read(tmp_path: Path) -> None:
-    mapping = load(tmp_path, WARRANTY).mcp.warranty_api.tools["check_warranty"]
-    assert mapping.tool == "find_device"
-    assert mapping.targets["serial_number"].paths == ("filter.serial",)
-    assert mapping.sources["status"].values == {"active": "valid"}
-    assert mapping.not_found is not None
-    assert mapping.not_found.empty == "rows"
 
 
 def test_everything_wrong_is_told_at_once_with_its_line(tmp_path: Path) -> None:
@@ -136,11 +117,6 @@ mcp:
 def test_what_makes_no_sense_is_refused(tmp_path: Path, old: str, new: str, problem: str) -> None:
     assert old in WARRANTY
     assert problem in refusal(tmp_path, WARRANTY.replace(old, new))
-
-
-@pytest.mark.parametrize("status", ["valid", "expired", "Not found", "other"])
-def test_status_may_be_any_of_ours(tmp_path: Path, status: str) -> None:
-    assert load(tmp_path, WARRANTY.replace("{active: valid}", f'{{active: "{status}"}}'))
 
 
 def test_status_that_is_none_of_ours_is_refused_with_a_suggestion(tmp_path: Path) -> None:
@@ -199,20 +175,11 @@ look_ups:
           result: {status: order.state, total: order.sum}
 """
 
-    def test_mapping_names_the_facts(self, tmp_path: Path) -> None:
-        assert load(tmp_path, self.TEXT).look_ups["orders"].server.tools["look_up"].tool == "get_order"
-
     def test_statuses_are_those_of_the_look_up(self, tmp_path: Path) -> None:
         values = "{{from: order.state, values: {{SENT: {}, GONE: not_found}}}}"
         assert load(tmp_path, self.TEXT.replace("order.state", values.format("Shipped")))
         told = refusal(tmp_path, self.TEXT.replace("order.state", values.format("shiped")))
         assert "'shiped' is no status that the agent knows – did you mean 'shipped'?" in told
-
-    def test_without_statuses_a_number_is_found_or_not(self, tmp_path: Path) -> None:
-        text = self.TEXT.replace("    statuses: [shipped]\n", "")
-        values = "{{from: order.state, values: {{SENT: {}}}}}"
-        assert load(tmp_path, text.replace("order.state", values.format("found")))
-        assert "'shipped' is no status" in refusal(tmp_path, text.replace("order.state", values.format("shipped")))
 
     @pytest.mark.parametrize(
         ("old", "new", "problem"),

@@ -15,10 +15,6 @@ def test_what_no_option_names_stays_as_it_is() -> None:
     assert allowed == TaskAllowance(network=True, memory_mb=4096, time_s=1.5)
 
 
-def test_the_last_of_two_options_counts_and_may_take_back() -> None:
-    assert with_options(["network", "files=7", "files=8", "network=false"]) == TaskAllowance(files=8)
-
-
 @pytest.mark.parametrize(
     ("option", "said"),
     [
@@ -59,15 +55,6 @@ def test_an_option_that_says_nothing_is_told_in_a_line(option: str, said: str) -
 )
 def test_what_is_asked_for_beyond_is_told_with_the_option(asked: Mapping[str, bool | float], said: str | None) -> None:
     assert NOTHING_MORE.excess(asked, "sandbox.") == (None if said is None else f"sandbox.{said}")
-
-
-def test_all_of_it_stands_in_one_line() -> None:
-    reason = NOTHING_MORE.excess({"network": True, "files": 200_001})
-    assert reason is not None
-    assert reason.startswith(
-        "network is true, which is not allowed; files asks for 200001, and 200000 is allowed. Pass "
-    )
-    assert reason.endswith(" --allow network --allow files=200001")
 
 
 def test_the_options_it_names_are_enough() -> None:

@@ -49,11 +49,6 @@ def test_a_wish_for_a_person_is_read_however_fast_it_comes() -> None:
     assert machine_reply_reason(*crossed, asked=False, wants_person=True) is None
 
 
-def test_our_own_words_are_no_wish_for_a_person() -> None:
-    ours = email("Thank you for your message. We have checked your device, and")
-    assert machine_reply_reason(ours, THREAD, None, APPROVED, asked=False, wants_person=True)
-
-
 @pytest.mark.parametrize(
     "body",
     [

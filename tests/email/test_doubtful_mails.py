@@ -64,11 +64,6 @@ def test_a_header_that_is_read_with_certainty_is_not_damaged(more: bytes, end: b
     assert (result.hand_over_reasons, result.email_sent) == ((), True)
 
 
-def test_a_forgotten_empty_line_hides_no_word_for_a_person() -> None:
-    result = desk().process(HEAD + b"Hello,\r\nNote: it caught fire.\r\n" + TEXT)
-    assert result.hand_over_reasons == ("fire", "damaged-header")
-
-
 @pytest.mark.parametrize("name", ["07-a", "07-d", "09-a", "09-c", "09-e"])
 def test_a_text_that_is_there_is_read(name: str) -> None:
     agent = desk()

@@ -66,12 +66,6 @@ def test_a_further_mail_that_answers_no_question_is_a_follow_up(
     assert reasons(incoming("SN12345", thread(scenario, follow_ups)), instructions) == ("follow-up",)
 
 
-def test_a_mail_with_a_reason_does_not_count_for_a_limit(instructions: Instructions) -> None:
-    history = History()
-    reasons(incoming("It caught fire."), instructions, history=history)
-    assert history.asked == []
-
-
 @pytest.mark.parametrize("name", ["missing-info", "missing_info"])
 def test_what_was_asked_follows_from_the_name_of_the_scenario_as_any_ledger_has_it(
     name: str, instructions: Instructions
@@ -110,11 +104,6 @@ def test_a_date_that_may_be_two_contradicts_where_either_does(instructions: Inst
     assert check(instructions, "expired", expiration_date="02/01/2026") is True  # 2 January or 1 February
 
 
-def test_a_coverage_that_no_file_knows(instructions: Instructions) -> None:
-    assert check(instructions, "valid", expiration_date="2027-01-01", coverage="full") is False
-    assert check(instructions, "valid", expiration_date="2027-01-01", coverage="galactic") is True
-
-
 @pytest.mark.parametrize(
     ("received", "arrived_at", "day"),
     [
@@ -126,3 +115,8 @@ def test_a_coverage_that_no_file_knows(instructions: Instructions) -> None:
 )
 def test_the_day_of_a_mail(received: str, arrived_at: float | None, day: date | None) -> None:
     assert day_of_mail(received, arrived_at) == day
+
+
+def test_a_coverage_that_no_file_knows(instructions: Instructions) -> None:
+    assert check(instructions, "valid", expiration_date="2027-01-01", coverage="full") is False
+    assert check(instructions, "valid", expiration_date="2027-01-01", coverage="galactic") is True

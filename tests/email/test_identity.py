@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.email.identity import copy_key, mail_identity
+from guarantee_email_agent.email.identity import copy_key, mail_identity, reply_message_id, ticket_key
 from guarantee_email_agent.email.parsing.email import Email, Span
 from guarantee_email_agent.email.parsing.parse import parse_email
 
@@ -79,3 +79,9 @@ def test_any_mail_has_an_identity_that_shows_nothing_of_it(text: str) -> None:
     identity = mail_identity(replace(MAIL, message_id=text, spans=(Span("new", text),)))
     assert len(identity) == 32
     assert set(identity) <= set("0123456789abcdef")
+
+
+def test_the_replys_message_id_and_the_tickets_key_follow_from_the_identity() -> None:
+    identity = mail_identity(MAIL)
+    assert reply_message_id(identity, "example.com") == f"<reply-{identity}@example.com>"
+    assert ticket_key(identity) == f"mail-{identity}"

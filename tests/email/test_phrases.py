@@ -12,9 +12,7 @@ from guarantee_email_agent.email.phrases import (
     PersonKey,
     QuotationKey,
     SenderKey,
-    alternatives,
     languages,
-    phrases_of,
     read_language,
 )
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -53,13 +51,6 @@ def test_each_pattern_compiles_and_matches_no_empty_text(code: str) -> None:
 def test_each_group_is_used(code: str) -> None:
     used = "".join(text for language in LANGUAGES.values() for text in language.phrases.values())
     assert [key for key in LANGUAGES[code].phrases if key.isupper() and f"{{{key}}}" not in used] == []
-
-
-def test_the_phrases_of_all_languages_stand_together_once() -> None:
-    dates = phrases_of("date")
-    assert {"sent", "gesendet", "wysłano"} < set(dates)
-    assert dates.count("data") == 1
-    assert {"und", "and", "et"} < set(alternatives("and").split("|"))
 
 
 def test_a_line_break_is_a_bar_and_quotes_keep_blanks(tmp_path: Path) -> None:

@@ -33,10 +33,10 @@ def benchmark() -> Iterator[ModuleType]:
     del sys.modules["injections"]
 
 
-def changes_in(benchmark: ModuleType, place_name: str) -> list[Any]:
-    """What our injections change in one place of the clean mails."""
+def changes_in(benchmark: ModuleType, place_name: str, every: int = 1) -> list[Any]:
+    """What our injections, or only every so many-th of them, change in one place of the clean mails."""
     places = [place for place in benchmark.PLACES if place.name == place_name]
-    injections = benchmark.read_injections(COLLECTION)
+    injections = benchmark.read_injections(COLLECTION)[::every]
     found: list[Any] = asyncio.run(benchmark.find_changes(injections, benchmark.load_instructions(), places))
     return found
 
@@ -69,7 +69,7 @@ def test_the_clean_mails_come_to_different_outcomes(
 
 @pytest.mark.parametrize("place", ["hidden HTML", "attachment name", "headers", "display name", "signature"])
 def test_an_injection_where_nobody_reads_changes_nothing(benchmark: ModuleType, place: str) -> None:
-    assert [(change.mail.name, change.kind, change.injection) for change in changes_in(benchmark, place)] == []
+    assert [(change.mail.name, change.kind, change.injection) for change in changes_in(benchmark, place, 4)] == []
 
 
 def test_quoted_text_only_gives_the_number_that_the_mail_lacks(benchmark: ModuleType) -> None:

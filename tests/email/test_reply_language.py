@@ -93,17 +93,3 @@ def test_no_labelled_mail_is_answered_in_a_wrong_language(instructions: Instruct
     shares = {language: found[language] / total[language] for language in total}
     assert min(shares.values()) > 0.8, shares
     assert shares["de"] > 0.94, shares
-
-
-@pytest.mark.parametrize(
-    ("body", "reason", "found"),
-    [
-        ("Bonjour, mon four ne chauffe plus. Que dois-je faire ?", "read", "fr"),
-        ("Buongiorno, il mio forno non si accende più e vorrei sapere cosa posso fare.", "read", "it"),
-        ("SN12345", "short", None),
-        ("Mein Gerät ist kaputt und ich weiß nicht. My device is broken and I do not know what to do.", "read", "en"),
-    ],
-)
-def test_what_decided_is_known(body: str, reason: str, found: str | None, instructions: Instructions) -> None:
-    choice = choose_language("en", mail(body), instructions, quotes_us=False)
-    assert (choice.reason, choice.found) == (reason, found)

@@ -33,11 +33,8 @@ def verdict_of_bytes(header: str, authserv_id: str = OURS) -> SenderVerdict:
     "results",
     [
         "dmarc=pass header.from=example.com",
-        "DMARC=PASS Header.From=EXAMPLE.COM",
         "dmarc=pass (p=REJECT sp=REJECT dis=NONE) header.from=example.com",
-        "dmarc=pass(p=none; rua=x) header.from=example.com;",
         "dmarc = pass (a (nested \\) one)) header . from (of the mail) = example.com",
-        "dmarc/1=pass header.from=example.com",
         'dmarc=pass reason="policy; met" header.from="example.com"',
         "dmarc=pass action=none header.from=example.com;compauth=pass reason=100",
         "dmarc=pass header.from=jane@example.com",
@@ -45,12 +42,9 @@ def verdict_of_bytes(header: str, authserv_id: str = OURS) -> SenderVerdict:
         "dkim=pass header.d=example.com",
         "dkim=pass (2048-bit key; unprotected) header.d=example.com header.i=@example.com header.b=aB/+c= header.s=s1",
         'dkim=pass header.i="jane doe"@example.com header.s=x header.b="k="',
-        "dkim=fail header.d=example.com; dkim=pass header.d=example.com; dkim=pass header.d=other.example",
         "dmarc=none header.from=example.com; dkim=pass header.i=@example.com",
         "spf=pass (domain of jane@example.com designates 192.0.2.1) smtp.mailfrom=jane@example.com",
-        "spf=pass smtp.helo=x smtp.mailfrom=example.com; iprev=pass policy.iprev=2001:db8::1; auth=none",
         'spf=pass smtp.mailfrom="jane @home"@example.com',
-        "spf=pass smtp.mailfrom=example.com.",
     ],
 )
 def test_proofs(results: str) -> None:
@@ -62,37 +56,25 @@ def test_proofs(results: str) -> None:
     [
         "none",
         "",
-        ";;;",
         "dmarc=fail header.from=example.com",
         "dmarc=fail header.from=example.com; dkim=pass header.d=example.com; spf=pass smtp.mailfrom=example.com",
         "dkim=pass header.d=example.com; dmarc=temperror header.from=example.com",
-        "dkim=pass header.d=example.com; dmarc=quarantine header.from=example.com",
         "dmarc=pass header.from=other.example",
         "dmarc=pass header.from=other.example; dkim=pass header.d=example.com",
         "dmarc=pass header.from=mail.example.com",
-        "dmarc=pass header.from=com",
         "dmarc=pass",
-        "dmarc=pass header.from=",
         "dmarc=pass header.from=example.com header.from=other.example",
         "dmarc=pass header.from=example.com; dmarc=fail header.from=example.com",
         "dmarc=pass header.from=example.com; dmarc=pass header.from=example.com",
-        "dmarc=none; dmarc=pass header.from=example.com",
         "dmarc/2=pass header.from=example.com",
         "dkim=pass header.d=other.example header.i=@example.com",
-        "dkim=pass header.d=com",
         "dkim=pass header.d=mail.example.com",
         "dkim=pass",
-        "dkim=neutral header.d=example.com",
         "dkim=fail (dkim=pass) header.d=example.com",
         'dkim=fail reason="dkim=pass" header.d=example.com',
         "dkim=pass header.d=example.com header.d=other.example",
-        "dkim-adsp=pass header.d=example.com",
-        "x-dmarc=pass header.from=example.com",
         "arc=pass header.d=example.com",
         "spf=pass smtp.helo=example.com",
-        "spf=pass header.from=example.com",
-        "spf=softfail smtp.mailfrom=example.com",
-        "spf=pass smtp.mailfrom=<>",
         'spf=pass smtp.mailfrom="jane@example.com"@evil.example',
         "spf=pass smtp.mailfrom=jane@example.com@evil.example",
     ],
@@ -106,16 +88,11 @@ def test_results_that_prove_nothing(results: str) -> None:
     [
         f"{PASS}; (",
         f"{PASS} (never closed",
-        f"{PASS} )",
         f"{PASS} trailing words",
         f'{PASS}; spf=fail smtp.mailfrom="never closed',
         f"{PASS}; =pass",
-        f"{PASS}; spf=",
-        f"{PASS}; none; spf",
-        f"{PASS}; spf/x=pass",
         f"{PASS}\x00x",
         f"{OURS} 2; dmarc=pass header.from=example.com",
-        f"{OURS} 1 1; dmarc=pass header.from=example.com",
         f"{OURS} dmarc=pass header.from=example.com",
         f"{OURS} ( ; dmarc=pass header.from=example.com",
         OURS,
@@ -133,13 +110,6 @@ def test_a_header_of_ours_that_breaks_the_grammar_proves_nothing(value: str) -> 
 def test_a_header_in_another_name_is_not_read(name: str) -> None:
     assert verdict(f"{name}; dmarc=pass header.from=example.com") == "unverified"
     assert verdict(f"{name}; dmarc=fail header.from=example.com", PASS) == "verified"
-
-
-@pytest.mark.parametrize(
-    "name", [OURS, OURS.upper(), f'"{OURS}"', f" ( hello (you) ) {OURS} ", f"{OURS} 1", f"{OURS}(x)1"]
-)
-def test_the_ways_to_write_our_name(name: str) -> None:
-    assert verdict(f"{name}; dmarc=pass header.from=example.com") == "verified"
 
 
 def test_only_the_topmost_of_ours_counts() -> None:
@@ -179,14 +149,6 @@ def test_what_is_no_public_domain_is_never_verified(domain: str) -> None:
     email = dataclasses.replace(parse_email(b"From: x@example.com\n\nx"), sender=f"jane@{domain}")
     headers = {"authentication-results": (f"{OURS}; dmarc=pass header.from={domain}",)}
     assert sender_verdict(dataclasses.replace(email, headers=headers), OURS) == "unverified"
-
-
-@pytest.mark.parametrize(
-    "froms", [("jane@example.com", "jane@evil.example"), ("jane@evil.example", "jane@example.com")]
-)
-def test_several_from_headers(froms: tuple[str, str]) -> None:
-    lines = "\n".join(f"From: {value}" for value in froms)
-    assert verdict_of_bytes(f"Authentication-Results: {PASS}\n{lines}") == "unverified"
 
 
 def test_a_folded_header() -> None:
@@ -304,10 +266,3 @@ PIECES = st.lists(
 def test_no_value_breaks_the_parser(value: str) -> None:
     assert verdict(value) in ("verified", "unverified")
     assert verdict(f"{OURS}; dmarc=fail header.from=example.com; x=y {value}") == "unverified"
-
-
-@given(st.from_regex(r"[^;]*", fullmatch=True).map(lambda text: text.replace("\\", "\\\\").replace('"', '\\"')))
-def test_nothing_in_a_quoted_string_is_read_as_a_result(text: str) -> None:
-    assert (
-        verdict(f'{OURS}; spf=pass smtp.mailfrom="{text}; dkim=pass header.d=example.com"@evil.example') == "unverified"
-    )

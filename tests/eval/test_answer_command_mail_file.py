@@ -36,7 +36,7 @@ def test_the_first_line_of_an_mbox_file_is_passed_over(tmp_path: Path) -> None:
     [
         (b"", "there is no mail in it"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" * 99, "a file of Outlook's own. Save the mail as .eml"),
-        (b"\xff\xfe\x00garbage", "no header fields, so it is no mail"),
+        (b"\xff\xfe\x00garbage", "no header fields, so it is no mail. A mail's file begins"),
         (b"Subject: Hi\n\nNobody wrote this", "has no sender"),
     ],
 )

@@ -62,7 +62,7 @@ Pass rate: 34/35 (97.1%)
 ✗ Failed: 1
 Duration: 0.4s
 ⚠️  Eval failed (<99% threshold)
-34 of 35 scenarios pass. If the agent was built on this suite, it says nothing of how often new mail goes wrong.
+34 of 35 scenarios pass. If the agent was built on this suite, it says nothing of new cases.
 """
 WHOLE = PASSED_LINES + FAILED_LINES + SUMMARY
 

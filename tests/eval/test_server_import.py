@@ -93,6 +93,7 @@ def test_the_order_of_plain_values_is_no_change(shop: Shop) -> None:
             "a: input_schema is no JSON schema",
         ),
         ("shop", [tool("a b")], "a b: name is no name of a tool"),
+        ("shop", [tool("endless")], "its list of tools has more than 100 pages"),
         ("mail", [GET], "mail is a server of ours"),
         ("../shop", [GET], "is no name of a server"),
     ],

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,14 @@ GUEST: Final = {"guest": "Jane Doe", "mail": "jane.doe@firm.com", "phone": "+49 
 BOOKED: Final = {"id": "B-4711", **GUEST, "api_key": "hunter2hunter2", "note": f"token {KEY}"}
 PRIVATE: Final = ("Jane", "Doe", "firm.com", "5550123", "1234567", "4711", "hunter2", KEY)
 MAP: Final = [{"type": "text", "text": "The map"}, {"type": "image", "data": "Zm9v", "mimeType": "image/png"}]
-TOOLS: Final = (tool("book", "guest", "filter"), tool("find", "id"), tool("map"), tool("list", "of"), tool("cancel"))
+TOOLS: Final = (
+    tool("book", "guest", "filter"),
+    tool("find", "id"),
+    tool("map"),
+    tool("list", "of"),
+    tool("cancel"),
+    tool("wait"),
+)
 REPLAYER: Final = """
 from mcp import Client
 
@@ -43,7 +51,7 @@ def script(tmp_path: Path) -> Script:
         "find": said(json.dumps(GUEST)),
         "map": {"content": MAP},
     }
-    script.write(*TOOLS, **answers, cancel={"code": -32000, "message": "not today"})
+    script.write(*TOOLS, **answers, cancel={"code": -32000, "message": "not today"}, wait=None)
     return script
 
 
@@ -59,7 +67,11 @@ def record(folder: Path, script: Script, *calls: tuple[str, dict[str, Any]]) -> 
     async def work(errors: Any) -> list[Any]:
         async with Client(stdio_client(parameters, errors)) as client:
             assert [each.name for each in (await client.list_tools()).tools] == [each["name"] for each in TOOLS]
-            return [await client.call_tool(name, arguments) for name, arguments in calls]
+            answers = [await client.call_tool(name, arguments) for name, arguments in calls if name != "wait"]
+            if "wait" in dict(calls):
+                with suppress(TimeoutError):  # the server never answers
+                    await asyncio.wait_for(client.call_tool("wait", {}), 0.2)
+            return answers
 
     with (folder / "stderr").open("w") as errors:
         answers = asyncio.run(work(errors))
@@ -73,6 +85,7 @@ def test_a_scenario_made_of_what_passed_runs_at_once(tmp_path: Path, script: Scr
         ("find", {"id": "B-4711"}),
         ("map", {}),
         ("cancel", {}),
+        ("wait", {}),
     ]
     answers, told = record(tmp_path, script, *calls)
 
@@ -80,7 +93,7 @@ def test_a_scenario_made_of_what_passed_runs_at_once(tmp_path: Path, script: Scr
     assert answers[3].content[1].data == "Zm9v"
     assert answers[4].is_error
     path = tmp_path / "out" / "hotel_001.yaml"
-    assert f"✓ wrote {path}: 5 calls of 4 tools" in told
+    assert f"✓ wrote {path}: 6 calls of 5 tools" in told
     assert ("1 address" in told, "2 secrets" in told, "✗" in told) == (True, True, False), told
     assert [word for word in PRIVATE if word in path.read_text()] == []
     case = EvalLoader(any_agent=True).load_eval_test_case(path)
@@ -90,6 +103,7 @@ def test_a_scenario_made_of_what_passed_runs_at_once(tmp_path: Path, script: Scr
     assert [(call.tool, call.times) for call in expected] == [("book", 1), ("find", 2), ("map", 1)]
     assert mocks["map"][0]["content"] == [MAP[0], {"type": "image", "mimeType": "image/png"}]
     assert mocks["cancel"] == [{"when": {}, "error": "unavailable"}]
+    assert mocks["wait"] == [{"when": {}, "error": "timeout"}]
     # The same thing is the same everywhere: what was booked is what is found.
     booked = mocks["book"][0]
     assert booked["when"]["filter"] == {"equals": {"contains": "sea"}}
@@ -103,7 +117,7 @@ def test_a_scenario_made_of_what_passed_runs_at_once(tmp_path: Path, script: Scr
 def assert_passes(folder: Path, calls: list[tuple[str, dict[str, Any]]]) -> None:
     (folder / "replayer.py").write_text(REPLAYER.replace("CALLS", repr(calls)))
     run = run_program(folder, "eval", "--eval-dir", "out", "--agent", "python:replayer:agent", program=MODULE)
-    assert (run.returncode, "Pass rate: 1/1 (100%)" in run.stdout) == (0, True), run.stdout + run.stderr
+    assert (run.returncode, "Pass rate: 1/1 (100%)" in run.stdout, run.stderr) == (0, True, ""), run.stdout
 
 
 def test_answers_that_differ_come_in_turn_and_what_asks_for_more_comes_first(tmp_path: Path) -> None:
@@ -126,7 +140,7 @@ def test_answers_that_differ_come_in_turn_and_what_asks_for_more_comes_first(tmp
 
 def test_without_a_call_nothing_is_written(tmp_path: Path, script: Script) -> None:
     _, told = record(tmp_path, script)
-    assert "hotel: no call was answered, so there is nothing to keep" in told
+    assert "hotel: no call was made, so there is nothing to keep" in told
     assert list((tmp_path / "out").iterdir()) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 from scenario_folder import BUILT_IN, ScenarioFolder, failing
 
 from guarantee_email_agent.eval.evaluation import evaluate
+from guarantee_email_agent.files import report_files
 from guarantee_email_agent.runlog.records import KeptRun
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import upper_bound
+from guarantee_email_agent.runlog.suite_manifest import DistinctMails, keep_opening
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 
@@ -47,6 +50,10 @@ def test_a_sealed_suite_proves_a_rate(suite: ScenarioFolder) -> None:
     seal(suite)
     report = suite.report(require_proof=True)
     assert (report["gate"], report["lower_bound_95"], report["suite_kind"]) == ("inconclusive", 5.0, "sealed")
+    suite.write(2)  # the same mail once more
+    seal(suite)
+    report = suite.report()
+    assert (report["totals"]["distinct"], report["lower_bound_95"]) == (1, 5.0)
     seal(suite, "openings: 5\n")  # each has its share of the doubt
     assert suite.report()["lower_bound_95"] == 1.0
 
@@ -83,6 +90,7 @@ def test_an_opening_shows_cases_counts_and_stays_in_the_log(sealed: ScenarioFold
         _, printed = sealed.evaluate(open=True, kept=kept(sealed), run_id=f"run{number}", started="2026-01-18")
         assert "✗ valid_warranty_002" in printed
         assert times in printed
+    keep_opening(sealed.folder, DistinctMails(2, 2))  # a first run that was slower than the second
     manifest = (sealed.folder / "_manifest.yml").read_text(encoding="utf-8")
     assert "opened: 2\n" in manifest
     printed = sealed.evaluate()[1]  # as many as announced: from now on it is held out
@@ -113,6 +121,15 @@ def test_what_would_open_a_sealed_suite_or_change_its_rule_is_refused(
     with pytest.raises(ConfigurationError) as caught:
         sealed.evaluate(**options)
     assert said in caught.value.message
+
+
+def test_an_opening_that_cannot_be_kept_shows_nothing(sealed: ScenarioFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(report_files, "write_whole", full)
+    with pytest.raises(ConfigurationError, match=r"_manifest.yml: the opening cannot be kept \(No space left"):
+        sealed.evaluate(open=True, kept=kept(sealed))
 
 
 def test_a_sealed_suite_is_no_part_of_another_and_has_none_that_runs(sealed: ScenarioFolder) -> None:

@@ -173,12 +173,22 @@ TOOL = "input__mock_responses__shop__get"
         ({"expected_output__state": {"order": {"rows": 1}}}, "'order' is no table of input.world – did you mean"),
         ({"expected_output__state": {"orders": {}}}, "expects nothing; name has, lacks or rows, or remove it"),
         ({"expected_output__state": {"orders": {"has": [{"id": {"approx": 1}}]}}}, "has[0].id must be approx and"),
+        ({"expected_output__state": {"orders": {"lacks": [{"staus": "open"}]}}}, "staus is no column of orders – did"),
+        ({"input__task": None}, "Missing field: input.email"),
+        ({"turns": [{"says": None}]}, "turns[0].says must be a text or JSON, not null"),
     ],
 )
 def test_a_world_that_says_something_wrong_is_one_line(changes: Any, problem: str) -> None:
     with pytest.raises(EvalError) as caught:
         EvalLoader(any_agent=True).validate_test_case(scenario(**changes), "shop_1.yaml")
     assert problem in str(caught.value)
+
+
+def test_a_column_that_only_a_tool_fills_is_known() -> None:
+    tools = SHOP | {"by": {"reads": "orders", "where": {"by": "$by"}}, "notes": {"reads": "notes", "where": {"id": 1}}}
+    state = {"orders": {"lacks": [{"cost": "$6"}]}, "notes": {"lacks": [{"text": "no"}]}}
+    given = scenario(input__mock_responses={"shop": tools}, expected_output__state=state)
+    EvalLoader(any_agent=True).validate_test_case(given, "shop_1.yaml")
 
 
 def test_our_own_agent_has_no_tables() -> None:

@@ -47,11 +47,9 @@ def test_what_is_imported_from_beside_is_followed_as_far_as_it_goes() -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        "open(Path(__file__).with_name('x.json')).read()",
         "open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'x.json'))",
         "(HERE / 'x.json').read_text(encoding='utf-8')",
-        "Path(__file__).parents[0].joinpath('x.json').open()",
-        "(Path(__file__).parent.parent / 'work' / 'x.json').read_bytes()",
+        "Path(__file__).parent.joinpath('x.json').open()",
         "json.load(open('x.json'))",
         "print('x.json')",
     ],
@@ -72,24 +70,20 @@ def test_a_file_that_is_written_is_none_of_them(source: str) -> None:
     assert (files, code.unknown) == ({"a.py"}, ())
 
 
-def test_a_file_that_is_looked_for_in_vain_is_one_of_them() -> None:
-    files, code = follow({"a.py": "open('missing.json')\n"})
-    assert (files, code.unknown) == ({"a.py", "missing.json"}, ())
-
-
 @pytest.mark.parametrize(
     ("source", "what"),
     [
         ("open(path)", "reads a file that only a run tells"),
-        ("def test(path):\n  open(path)\npath = 'x.json'", "reads a file that only a run tells"),
+        ("open('missing.json')", "reads a file that only a run tells"),
+        ("(Path(__file__).parent.parent / 'a.py').read_bytes()", "reads a file that only a run tells"),
+        ("UP = Path(__file__).parent\n(UP.parent / 'a.py').read_bytes()", "reads a file that only a run tells"),
+        ("open(Path(__file__).with_name('x.json'))", "reads a file that only a run tells"),
         ("for path in ('x', 'y'): open(path)", "reads a file that only a run tells"),
         ("pandas.read_csv(place)", "reads a file that only a run tells"),
-        ("Path(r['folder'], 'x.json').read_text()", "reads a file that only a run tells"),
         ("list(Path(__file__).parent.iterdir())", "reads whatever lies in a folder"),
         ("importlib.import_module(name)", "imports what only a run tells"),
         ("exec(text)", "runs code that only a run tells"),
         ("subprocess.run(['ls'])", "starts another program"),
-        ("os.execvp('ls', [])", "starts another program"),
         ("dict(os.environ)", "reads the environment as a whole"),
         ("os.environ[name]", "reads variables of the environment that only a run tells"),
         ("sys.path.insert(0, place)", "looks at where modules are imported from, which it can change"),
@@ -108,7 +102,6 @@ def test_what_only_a_run_tells_is_said_with_its_line(source: str, what: str) -> 
         "open('out', 'w')",
         "re.compile('x')",
         "cursor.execute('SELECT 1')",
-        "model.eval()",
         "importlib.import_module('b')",
     ],
 )

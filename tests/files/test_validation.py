@@ -106,13 +106,6 @@ class TestBuild:
         assert isinstance(built, Owner)
         assert built.file == "a.yaml"
 
-    def test_field_that_is_not_in_the_file_is_an_unknown_key_there(self) -> None:
-        assert only(file="x")[1] == "unknown"
-
-    def test_section_with_nothing_in_it_stands_for_its_defaults(self) -> None:
-        assert build(Ranges, {"first": None}) == Ranges()
-        assert build(Ranges, {"maybe": None}) == Ranges(maybe=None)
-
 
 class TestProblems:
     def test_all_at_once_in_the_order_of_the_fields_then_unknown_keys_as_written(self) -> None:
@@ -131,21 +124,15 @@ class TestProblems:
         ("changes", "place", "message"),
         [
             ({"nick": 12345}, "nick", 'is the number 12345, not text; quote it: "12345"'),
-            ({"nick": 1.5}, "nick", 'is the number 1.5, not text; quote it: "1.5"'),
             ({"nick": True}, "nick", 'is the word true, true or false in YAML, not text; quote it: "true"'),
             ({"nick": ["a"]}, "nick", "must be text, not a list"),
             ({"from": None}, "from", "must be text, but is empty"),
             ({"weight": "3.5"}, "weight", "must be a number, not the text '3.5'; remove the quotes"),
-            ({"weight": True}, "weight", "must be a number, not true"),
             ({"weight": float("nan")}, "weight", "must be a number, not nan"),
-            ({"weight": float("inf")}, "weight", "must be a number, not inf"),
-            ({"happy": 1}, "happy", "must be true or false, not 1"),
             ({"happy": "Yes"}, "happy", "must be true or false, not the text 'Yes'; write true without quotes"),
-            ({"tags": "a"}, "tags", "must be a list, not the text 'a'"),
             ({"tags": None}, "tags", "must be a list, but is empty; write [] for none, or remove the key"),
             ({"tags": ["a", 1]}, "tags[1]", 'is the number 1, not text; quote it: "1"'),
             ({"pets": [{"name": "a"}, 3]}, "pets[1]", "must be a mapping of keys to values, not 3"),
-            ({"pet": {"name": "a", "legs": True}}, "pet.legs", "must be a whole number, not true"),
             ({"pet": {"name": "a", "legs": 2.0}}, "pet.legs", "must be a whole number, not 2.0"),
             ({"pet": {"name": "a", "legs": 3}}, "pet.legs", "must be even, not 3"),
             (
@@ -153,7 +140,6 @@ class TestProblems:
                 "pet.kind",
                 "must be 'cat' or 'dog', not the text 'dig' – did you mean 'dog'?",
             ),
-            ({"headers": {"a": {}}}, "headers.a", "must be text, not a mapping"),
             ({"headers": {1: "x"}}, "headers.1", 'the key 1 is not text; quote it: "1"'),
             (
                 {"facts": None},
@@ -169,10 +155,6 @@ class TestProblems:
     def test_message(self, changes: dict[Any, object], place: str, message: str) -> None:
         [problem] = problems({**GOOD, **changes})
         assert (dotted_path(problem.path), problem.message) == (place, message)
-
-    def test_unknown_key_that_is_near_to_none_lists_the_known_ones(self) -> None:
-        [problem] = problems({**GOOD, "pet": {"name": "a", "zzzzz": 1}})
-        assert problem.message == "unknown key 'zzzzz'; known keys: name, kind, legs"
 
     def test_check_over_several_fields_is_the_problem_of_their_section(self) -> None:
         [problem] = problems({"first": {"low": 11}}, Ranges)

@@ -142,9 +142,9 @@ class TestLocate:
     def test_line_of_a_key_or_item(self, path: tuple[str | int, ...], line: int) -> None:
         assert locate(self.TEXT, path) == line
 
-    def test_text_that_does_not_parse_as_far_as_that(self) -> None:
-        assert locate("a: 1\nb: [", ("a",)) == 1
-        assert locate("a: 1\nb: [\n", ("c",)) is None
+    def test_path_that_the_text_does_not_hold(self) -> None:
+        assert locate(self.TEXT, ("b", "z")) is None
+        assert locate("a: 1\nb: [", ("a",)) is None
 
 
 class TestDump:

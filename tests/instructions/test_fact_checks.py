@@ -47,17 +47,8 @@ def test_another_is_told_with_its_line_and_the_nearest_one(reply: str, problem: 
     assert message.startswith(problem[1])
 
 
-def test_a_topic_without_a_look_up_has_none_but_the_ticket() -> None:
-    ((_, message),) = problems("<reply>{coverage} {ticket_number}</reply>")
-    assert message == "unknown placeholder {coverage}. Known are: {ticket_number}"
-
-
 def test_a_coverage_may_be_asked_for_by_any_word() -> None:
     assert problems('<reply coverage="gold">{coverage}</reply>', WARRANTY) == []
-
-
-def test_a_ticket_may_hold_facts() -> None:
-    assert list(ticket_problems({"order": "{order_number}", "note": "by {carrier}"}, [ORDERS])) == []
 
 
 @pytest.mark.parametrize(

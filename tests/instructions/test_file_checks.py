@@ -31,15 +31,6 @@ ALL = (
 )
 
 
-def test_a_set_that_fits_has_no_problem() -> None:
-    assert list(routing_problems(ALL, TOPICS)) == []
-
-
-def test_a_topic_that_nobody_answers_is_told_once_where_it_stands() -> None:
-    left = [each for each in ALL if each.name != "device"]
-    assert [place for place, _ in routing_problems(left, TOPICS)] == ["main.md:3"]
-
-
 def test_a_situation_of_a_topic_that_nobody_answers_is_named() -> None:
     half = scenario("device", Condition(topic="warranty", serial_numbers="one"))
     problems = [problem for _, problem in routing_problems([half, *ALL[:2], ALL[3]], TOPICS)]
@@ -80,10 +71,6 @@ BODY = """
 """
 
 
-def test_rules_may_be_wrapped_and_have_company() -> None:
-    check_required_rules(BODY)
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -98,11 +85,6 @@ def test_a_rule_that_is_gone_or_turned_is_named_with_its_line(old: str, new: str
     error = markup_error(check_required_rules, BODY.replace(old, new))
     assert error.code == "instruction_rule_missing"
     assert error.line == 2
-
-
-def test_a_rule_of_ones_own_may_follow_as_another_item_of_the_list() -> None:
-    ours = "- Answer through the tool you are given.\n- Write in British English."
-    check_required_rules(BODY.replace("- Answer through the tool you are given.", ours))
 
 
 @pytest.mark.parametrize(
@@ -132,10 +114,6 @@ def test_a_sentence_beside_intact_rules_that_takes_one_back_is_refused(sentence:
 )
 def test_a_sentence_that_forbids_the_same_may_stand(sentence: str) -> None:
     check_required_rules(BODY.replace("</rules>", f"- {sentence}\n</rules>"))
-
-
-def test_a_rule_in_another_element_does_not_count() -> None:
-    assert markup_error(check_required_rules, BODY.replace("rules>", "role>")).message.startswith("<rules> lacks")
 
 
 @pytest.mark.parametrize("rule", REQUIRED_RULES)
@@ -180,31 +158,11 @@ def test_a_topic_that_no_phrase_speaks_for(folder: InstructionFolder) -> None:
     )
 
 
-@pytest.mark.parametrize("language", ["en", "fr"])
-def test_one_phrase_in_any_language_is_enough(language: str, folder: InstructionFolder) -> None:
-    folder.scenario("spare-parts").write_text(SPARE_PARTS % REPLIES)
-    lexicon = folder.lexicon(language)
-    lexicon.write_text(lexicon.read_text() + '\n<about topic="spare-parts">\n5: accessoires\n</about>\n')
-    assert sentences(folder) == []
-
-
-def test_a_language_that_only_some_replies_have_may_be_meant(folder: InstructionFolder) -> None:
-    (folder.scenarios / "missing-info.fr.md").unlink()
-    assert sentences(folder) == []
-
-
 @pytest.mark.parametrize("name", ["spare-parts.txt", "spare-parts.md.txt", "spare-parts.MD", "spare-parts"])
 def test_a_file_that_is_not_read(name: str, folder: InstructionFolder) -> None:
     (folder.scenarios / name).touch()
     assert sentences(folder) == [
         f"Files: scenarios/{name} is not read: its name does not end in .md. Rename it, or move it away"
-    ]
-
-
-def test_a_folder_among_the_scenarios(folder: InstructionFolder) -> None:
-    (folder.scenarios / "german").mkdir()
-    assert sentences(folder) == [
-        "Files: scenarios/german is not read: no folder is. Move its files up, or move it away"
     ]
 
 
@@ -242,13 +200,6 @@ Ticket: {ticket_number}
 
 def problems(german: str, english: str = ENGLISH) -> list[tuple[int, str]]:
     return list(language_problems(parse_templates(english), parse_templates(german)))
-
-
-def test_replies_that_hold_the_same_are_equal_whatever_their_words_and_order() -> None:
-    moved = GERMAN.replace("Ticket: {ticket_number}\n", "").replace("Guten Tag,", "Guten Tag, Ticket {ticket_number}:")
-
-    assert problems(GERMAN) == []
-    assert problems(moved) == []
 
 
 @pytest.mark.parametrize(

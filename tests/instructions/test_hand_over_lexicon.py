@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from shipped_instructions import markup_error
 
 from guarantee_email_agent.instructions.hand_over_lexicon import MAX_WORDS_APART, HandOverReason, parse_hand_over
@@ -33,19 +31,15 @@ def test_reasons_stand_in_the_order_of_the_file() -> None:
     ("text", "reasons"),
     [
         pytest.param("The fan SMOKES a little.", ("fire",), id="case and endings do not count"),
-        pytest.param("The fan hums.", (), id="none"),
         pytest.param("There were no flames.", (), id="an exception"),
         pytest.param("There were no flames, but smoke.", ("fire",), id="an exception covers its own words alone"),
         pytest.param("No flames? Flames!", ("fire",), id="the same word outside of the exception"),
         pytest.param("We are a non-smoking household.", (), id="an exception around a phrase"),
         pytest.param("I burned my left hand.", ("injury",), id="both of a pair"),
         pytest.param("My hands got burned.", ("injury",), id="in any order"),
-        pytest.param("I burned my arm.", ("injury",), id="one phrase in two pairs"),
-        pytest.param("A burn on the knee.", ("injury",), id="any of several words in a pair"),
         pytest.param("It burned.", (), id="one of a pair"),
         pytest.param("Burn on my hand", ("injury",), id="a shorter phrase counts beside a longer one"),
         pytest.param("The toast is burned. My hand mixer works.", (), id="in two sentences"),
-        pytest.param("The toast burned\n\nHand mixer", (), id="in two paragraphs"),
         pytest.param("I burned\nmy hand", ("injury",), id="over a line's end"),
         pytest.param("burned " + "x " * (MAX_WORDS_APART - 1) + "hand", ("injury",), id="as far apart as may be"),
         pytest.param("burned " + "x " * MAX_WORDS_APART + "hand", (), id="too far apart"),
@@ -55,16 +49,10 @@ def test_what_gives_a_reason(text: str, reasons: tuple[str, ...]) -> None:
     assert LEXICON.find(text) == reasons
 
 
-def test_a_body_without_reasons_finds_nothing() -> None:
-    lexicon = parse_hand_over("<reply>x</reply>")
-    assert (lexicon.reasons, lexicon.find("fire")) == ((), ())
-
-
 @pytest.mark.parametrize(
     ("body", "line", "message"),
     [
         ("\n<hand-over description='x'>fire</hand-over>", 2, "has no usable reason. Give it a name"),
-        ("<hand-over reason='Fire!' description='x'>fire</hand-over>", 1, "has no usable reason"),
         ("<hand-over reason='fire'>fire</hand-over>", 1, "reason 'fire' has no description"),
         ("<hand-over reason='fire' description='x' words='y'>fire</hand-over>", 1, "unknown attribute 'words'"),
         ("<hand-over reason='fire' description='x'>\n , \n</hand-over>", 1, "<hand-over> is empty"),
@@ -77,12 +65,10 @@ def test_a_body_without_reasons_finds_nothing() -> None:
         ),
         ("<hand-over reason='fire' description='x'>\na||b + c\n</hand-over>", 2, "has nothing beside a '+' or '|'"),
         ("<hand-over reason='fire' description='x'>\nfire|smoke\n</hand-over>", 2, "needs one '+' and has 0"),
-        ("<hand-over reason='fire' description='x'>\na + b + c\n</hand-over>", 2, "needs one '+' and has 2"),
         ("<hand-over-exceptions>\n\nf*\n</hand-over-exceptions>", 3, "phrase 'f*' has a '*'"),
         ("<handover reason='fire' description='x'>fire</handover>", 1, "<handover> is unknown. Write <hand-over>"),
         ("\n<hand-over-exception>no fire</hand-over-exception>", 2, "<hand-over-exception> is unknown"),
         ("<hand-over-exceptions>\nno + fire\n</hand-over-exceptions>", 2, "which an exception cannot"),
-        ("<hand-over-exceptions>\nno fire|smoke\n</hand-over-exceptions>", 2, "Put a comma between phrases"),
         (
             "<hand-over reason='fire' description='x'>a</hand-over><hand-over reason='fire' description='y'/>",
             1,
@@ -99,11 +85,6 @@ def test_what_cannot_be_used_is_reported_with_its_line(body: str, line: int, mes
     error = markup_error(parse_hand_over, body)
     assert (error.line, error.code) == (line, "instruction_rule_invalid")
     assert message in error.message
-
-
-@given(st.text())
-def test_any_text_is_read(text: str) -> None:
-    assert set(LEXICON.find(text)) <= {"fire", "injury"}
 
 
 @pytest.mark.parametrize("part", ["burn ", "hand burn ", "no flames ", "\n", " ", "\n \r", "smok. "])

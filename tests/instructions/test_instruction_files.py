@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 
 import pytest
-from shipped_instructions import SHIPPED_TOPICS, InstructionFolder
+from shipped_instructions import InstructionFolder
 
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import MAX_BYTES, InstructionFiles
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp
-from guarantee_email_agent.instructions.router import Situation, all_situations, is_triggered
+from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.utils.errors import InstructionError
 
 # The shipped files ---------------------------------------------------------------------------------------------------
@@ -24,35 +23,6 @@ def test_the_shipped_files_load(folder: InstructionFolder) -> None:
     ]
 
 
-@pytest.mark.parametrize("situation", list(all_situations(SHIPPED_TOPICS)), ids=str)
-def test_every_situation_has_exactly_one_shipped_scenario(situation: Situation, folder: InstructionFolder) -> None:
-    assert sum(is_triggered(scenario.trigger, situation) for scenario in folder.load().scenarios) == 1
-
-
-@pytest.mark.parametrize(
-    ("situation", "name"),
-    [
-        (Situation(False, "warranty", "one", "valid"), "valid-warranty"),
-        (Situation(False, "warranty", "one", "expired"), "invalid-warranty"),
-        (Situation(False, "warranty", "one", "not_found"), "invalid-warranty"),
-        (Situation(False, "warranty", "one", "other"), "graceful-degradation"),
-        (Situation(False, "warranty", "none"), "missing-info"),
-        (Situation(False, "warranty", "several"), "graceful-degradation"),
-        (Situation(False, "unclear"), "graceful-degradation"),
-        (Situation(False, "other"), "out-of-scope"),
-        (Situation(automatic=True), "no-reply"),
-    ],
-    ids=str,
-)
-def test_a_situation_leads_to_its_scenario(situation: Situation, name: str, folder: InstructionFolder) -> None:
-    assert folder.load().route(situation).name == name
-
-
-def test_only_a_valid_warranty_opens_a_ticket(folder: InstructionFolder) -> None:
-    tickets = {scenario.name: scenario.ticket for scenario in folder.load().scenarios if scenario.ticket is not None}
-    assert tickets == {"valid-warranty": {"priority": "normal", "category": "warranty_claim"}}
-
-
 # Reading anew --------------------------------------------------------------------------------------------------------
 
 
@@ -64,25 +34,6 @@ def test_an_edit_counts_at_the_next_load(folder: InstructionFolder) -> None:
 
     assert "overjoyed" not in before.approved_text
     assert "overjoyed" in after.approved_text
-
-
-def test_a_file_that_is_spoiled_later_is_an_error_then(folder: InstructionFolder) -> None:
-    files = folder.files
-    files.load()
-    folder.edit(folder.scenario("missing-info"), "</reply>", "")
-
-    with pytest.raises(InstructionError, match="never closed"):
-        files.load()
-
-
-def test_a_new_scenario_file_is_seen(folder: InstructionFolder) -> None:
-    files = folder.files
-    files.load()
-    text = folder.scenario("out-of-scope").read_text(encoding="utf-8")
-    folder.scenario("also-out").write_text(text.replace("name: out-of-scope", "name: also-out"), encoding="utf-8")
-
-    with pytest.raises(InstructionError, match="also-out and out-of-scope"):
-        files.load()
 
 
 @pytest.mark.parametrize("name", [".missing-info.md.swp", "._notes.md", "_draft.md", "README.txt"])
@@ -104,20 +55,6 @@ def test_how_a_file_is_saved_changes_nothing(old: bytes, new: bytes, folder: Ins
         path.write_bytes(path.read_bytes().replace(old, new, count))
 
     assert folder.load() == plain
-
-
-def test_windows_line_ends_keep_the_line_of_an_error(folder: InstructionFolder) -> None:
-    path = folder.scenario("missing-info")
-    line = 1 + folder.edit(path, "<reply>", "<reply>\nWe help {name}.\n")
-    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    assert folder.problems()[0].startswith(f"scenarios/missing-info.md:{line}: unknown placeholder {{name}}")
-
-
-def test_a_file_that_is_not_utf8_is_reported(folder: InstructionFolder) -> None:
-    folder.scenario("missing-info").write_bytes("---\nname: größe\n---\n".encode("latin-1"))
-    (problem,) = folder.problems()
-    assert problem.startswith("scenarios/missing-info.md: the file is not UTF-8 text (line 2")
-    assert problem.endswith("save it as UTF-8")
 
 
 def test_a_file_that_is_too_large_is_reported(folder: InstructionFolder) -> None:
@@ -188,18 +125,6 @@ def test_a_wrong_key_or_value_is_reported_with_its_place(
         message.startswith(f"scenarios/{scenario}.md:") and problem.replace("LINE", str(line)) in message
         for message in folder.problems()
     )
-
-
-def test_frontmatter_that_is_no_yaml_is_reported_with_its_line(folder: InstructionFolder) -> None:
-    line = folder.edit(folder.scenario("missing-info"), "trigger:\n", "trigger: [\n")
-    (problem,) = folder.problems()
-    assert problem.startswith("scenarios/missing-info.md:")
-    assert int(problem.split(":")[1]) >= line
-
-
-def test_a_duplicate_key_is_reported(folder: InstructionFolder) -> None:
-    line = folder.edit(folder.scenario("missing-info"), 'version: "1.0.0"\n', 'version: "1.0.0"\nversion: "1.0.1"\n')
-    assert folder.problems()[0].startswith(f"scenarios/missing-info.md:{line + 1}:")
 
 
 # Bodies --------------------------------------------------------------------------------------------------------------
@@ -291,85 +216,7 @@ def test_an_edit_of_the_lexicon_counts_at_the_next_load(folder: InstructionFolde
     assert "wobbulator" in files.lexicon().denials
 
 
-def test_an_unclosed_element_is_reported_with_the_line_where_it_opens(folder: InstructionFolder) -> None:
-    path = folder.scenario("out-of-scope")
-    opening = path.read_text(encoding="utf-8").split("\n").index("<reply>") + 1
-    folder.edit(path, "</reply>", "")
-
-    assert folder.problems() == [
-        f"scenarios/out-of-scope.md:{opening}: <reply> is never closed. Add </reply>",
-    ]
-
-
-def test_a_serial_number_in_a_reply_that_knows_none_is_reported(folder: InstructionFolder) -> None:
-    folder.edit(folder.scenario("missing-info"), "<reply>", "<reply>\nWe need {serial_number}.\n")
-    assert any("{serial_number} has no value where 'topic: warranty" in problem for problem in folder.problems())
-
-
-def test_a_scenario_without_a_reply_is_reported(folder: InstructionFolder) -> None:
-    path = folder.scenario("out-of-scope")
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text[: text.index("<reply>")], encoding="utf-8")
-    for translation in folder.scenarios.glob("out-of-scope.*.md"):
-        translation.unlink()
-    assert folder.problems() == ["scenarios/out-of-scope.md:1: has no <reply> where 'topic: other'. Add one"]
-
-
-def test_a_reply_to_automatic_mail_is_refused(folder: InstructionFolder) -> None:
-    path = folder.scenario("no-reply")
-    path.write_text(path.read_text(encoding="utf-8") + "\n<reply>\nThank you!\n</reply>\n", encoding="utf-8")
-    (problem,) = folder.problems()
-    assert "must never be answered (RFC 3834). Remove the <reply>" in problem
-
-
-@pytest.mark.parametrize("opening", ['hand-over reason="fire" description="x"', "hand-over-exceptions"])
-def test_hand_over_phrases_in_a_file_where_they_do_not_count_are_reported(
-    opening: str, folder: InstructionFolder
-) -> None:
-    path = folder.scenario("out-of-scope")
-    text = path.read_text(encoding="utf-8")
-    name = opening.split()[0]
-    path.write_text(f"{text}<{opening}>xyzzy</{name}>\n", encoding="utf-8")
-    line = text.count("\n") + 1
-    (problem,) = folder.problems()
-    assert problem.startswith(f"scenarios/out-of-scope.md:{line}: <{name}> counts only in the file with the trigger")
-
-
 # The set -------------------------------------------------------------------------------------------------------------
-
-
-def test_a_situation_that_no_scenario_answers_is_reported(folder: InstructionFolder) -> None:
-    for path in folder.scenarios.glob("missing-info*.md"):
-        path.unlink()
-
-    (problem,) = folder.problems()
-    assert problem == (
-        "scenarios: no scenario is triggered by 'topic: warranty, serial_numbers: none'. "
-        "Add it to the trigger of the scenario that should answer"
-    )
-
-
-def test_a_situation_that_two_scenarios_answer_is_reported(folder: InstructionFolder) -> None:
-    folder.edit(folder.scenario("graceful-degradation"), "serial_numbers: several", "serial_numbers: none")
-
-    assert folder.problems()[0] == (
-        "scenarios: 'topic: warranty, serial_numbers: none' triggers graceful-degradation and missing-info. "
-        "Leave it to one of them"
-    )
-
-
-def test_an_empty_scenario_folder_leaves_every_topic_open(folder: InstructionFolder) -> None:
-    for path in folder.scenarios.glob("*.md"):
-        path.unlink()
-    problems = folder.problems()
-    assert [problem.partition(": ")[2].partition(". ")[0] for problem in problems] == [
-        "no scenario answers the topic 'warranty'",
-        "no scenario answers the topic 'other'",
-        "no scenario is triggered by 'automatic: true'",
-        "no scenario is triggered by 'hand_over: true'",
-        "no scenario is triggered by 'topic: unclear'",
-    ]
-    assert re.match(r"main\.md:\d+: ", problems[0])
 
 
 # Topics --------------------------------------------------------------------------------------------------------------
@@ -399,12 +246,6 @@ def test_one_file_adds_a_topic(folder: InstructionFolder) -> None:
     instructions = folder.load()
     assert [topic.name for topic in instructions.topics] == ["warranty", "other", "spare-parts"]
     assert instructions.route(Situation(False, "spare-parts")).name == "spare-parts"
-
-
-def test_the_models_text_holds_no_topic(folder: InstructionFolder) -> None:
-    main_body = folder.load().main_body
-    assert "<topic" not in main_body
-    assert "<triage>" in main_body
 
 
 @pytest.mark.parametrize(
@@ -551,18 +392,3 @@ def test_what_does_not_fit_the_look_up_is_reported(old: str, new: str, problem: 
     with pytest.raises(InstructionError) as caught:
         load_with_orders(folder, ORDER.replace(old, new))
     assert problem in caught.value.message
-
-
-def test_a_misspelt_topic_of_a_look_up_is_told_alone(folder: InstructionFolder) -> None:
-    with pytest.raises(InstructionError) as caught:
-        load_with_orders(folder, ORDER.replace("order-status", "order-state"))
-    assert caught.value.message == (
-        "look_ups.orders.topics: no instruction file declares the topic 'order-status' – did you mean 'order-state'?"
-    )
-
-
-def test_a_look_up_for_a_topic_that_nobody_declares_is_reported(folder: InstructionFolder) -> None:
-    with pytest.raises(
-        InstructionError, match=r"look_ups\.orders\.topics: no instruction file declares the topic 'order-"
-    ):
-        InstructionFiles(folder.main, folder.scenarios, (WARRANTY, ORDERS)).load()

@@ -48,16 +48,6 @@ def test_a_text_in_two_languages_is_not_clear_although_it_is_long_enough(instruc
     assert not is_too_short(scores)
 
 
-def test_a_word_that_languages_share_says_less_than_one_that_only_one_has() -> None:
-    scores = WORDS.score("is an und")
-
-    assert scores == {"en": 30, "de": 90, "nl": 60}
-
-
-def test_a_word_counts_once_however_often_it_stands_there() -> None:
-    assert WORDS.score("und und und") == WORDS.score("und")
-
-
 def test_a_word_of_the_subject_counts_half_and_not_at_all_where_the_text_has_it() -> None:
     assert WORDS.score("", "und")["de"] == 30
     assert WORDS.score("und", "und")["de"] == 60

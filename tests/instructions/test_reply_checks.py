@@ -107,11 +107,6 @@ def test_required_sentences_have_to_carry_the_facts(trigger: Condition, reply: s
     assert problem.endswith("Write it into the reply, outside of <optional>")
 
 
-def test_where_a_ticket_is_opened_its_number_has_to_be_told() -> None:
-    ((line, problem),) = problems(VALID, f"<reply>{{serial_number}} {DATE}</reply>", has_ticket=True)
-    assert (line, "{ticket_number}" in problem) == (1, True)
-
-
 @pytest.mark.parametrize(
     ("trigger", "reply", "line", "words"),
     [
@@ -156,24 +151,6 @@ def test_a_fact_that_may_be_missing_needs_a_condition_in_any_sentence(place: str
     assert problem == f"{{expiration_date}} has no value {WHERE_VALID} {remedy}"
 
 
-def test_a_situation_without_a_reply_is_named_without_a_line() -> None:
-    text = '<reply warranty_status="expired">{serial_number}</reply>'
-    assert problems(VALID, text) == [(None, f"has no <reply> for warranty_status valid {WHERE_VALID} Add one")]
-
-
-def test_a_choice_without_a_sentence_for_some_facts_is_found() -> None:
-    choice = (
-        '<choose><sentence id="a" coverage="full">a</sentence>'
-        '<sentence id="b" coverage="part" use="u">b</sentence></choose>'
-    )
-    ((line, problem),) = problems(VALID, f"<reply>{{serial_number}} {DATE}\n{choice}</reply>")
-    assert (line, problem.partition(" where ")[0]) == (2, "no <sentence> of the <choose> fits")
-
-
-def test_one_mistake_is_told_once_however_many_situations_it_spoils() -> None:
-    assert len(problems(OTHER, "<reply>your warranty</reply>")) == 1
-
-
 ORDERS = LookUp(
     name="orders",
     topics=("order-status",),
@@ -195,19 +172,14 @@ def claim(text: str, status: WarrantyStatus | None, coverage: str | None = None)
     [
         ("valid", "Your warranty has expired.", "expired"),
         ("valid", "Your warranty is no longer\nvalid.", "no longer valid"),
-        ("valid", "It is invalid.", "invalid"),
-        ("valid", "The warranty HAS ENDED.", "has ended"),
         ("valid", "It is not in our records.", "not in our records"),
         ("valid", "Ihre Garantie ist abgelaufen.", "abgelaufen"),
         ("expired", "Your warranty is valid.", "valid"),
-        ("expired", "An invalidated warranty.", "invalidated"),
         ("expired", "Your device is still covered.", "still covered"),
         ("expired", "It is under warranty.", "is under warranty"),
-        ("expired", "The warranty is active.", "is active"),
         ("expired", "Die Garantie ist gültig.", "gultig"),
         ("expired", "La garantía es válida.", "valida"),
         ("not_found", "It has expired.", "expired"),
-        ("not_found", "It is valid.", "valid"),
         ("not_found", "Ihre Garantie ist ungültig.", "ungultig"),
         ("other", "Your warranty is still valid.", "is still valid"),
         ("withheld", "It is not in our records.", "not in our records"),
@@ -216,21 +188,6 @@ def claim(text: str, status: WarrantyStatus | None, coverage: str | None = None)
 )
 def test_words_that_are_false_in_a_state_are_found(status: WarrantyStatus | None, text: str, words: str) -> None:
     assert claim(text, status) == words
-
-
-@pytest.mark.parametrize(
-    ("status", "text"),
-    [
-        ("valid", "Your warranty is valid, and your device is covered until 2031-01-01."),
-        ("expired", "We are sorry that the warranty has expired. It is no longer under warranty."),
-        ("not_found", "It is not in our records. Please check the number."),
-        (None, "As soon as we have it, we will check your warranty. Please send a valid serial number."),
-        # Letters of it inside other words.
-        ("valid", "This is overdue, and the fan is overheated."),
-    ],
-)
-def test_what_is_true_in_a_state_is_no_false_claim(status: WarrantyStatus | None, text: str) -> None:
-    assert claim(text, status) is None
 
 
 @pytest.mark.parametrize(("coverage", "words"), [(None, "fully covered"), ("parts", "fully covered"), ("full", None)])

@@ -14,7 +14,6 @@ from guarantee_email_agent.instructions.reply_markup import parse_templates
             for text in ("a { b", "a } b", "{serial_number", "serial_number}", "{{serial_number}}")
         ),
         ("<reply></reply>", 1, "<reply> is empty"),
-        ("<reply> \n </reply>", 1, "<reply> is empty"),
         (
             "<reply>\na\n<b>c</b></reply>",
             3,
@@ -23,7 +22,6 @@ from guarantee_email_agent.instructions.reply_markup import parse_templates
         ("<reply><if>a</if></reply>", 1, "<if> has no condition"),
         ('<reply><if coverage=" , ">a</if></reply>', 1, "has no value"),
         ("<reply>a\n<optional>b</optional></reply>", 2, "<optional> needs an id of up to 40 lower-case letters"),
-        ('<reply><optional id="A b" use="u">b</optional></reply>', 1, "<optional> needs an id"),
         (f'<reply><optional id="{"x" * 41}" use="u">b</optional></reply>', 1, "<optional> needs an id"),
         ('<reply><optional id="a">b</optional></reply>', 1, 'id="a"> does not say when it fits. Add use="'),
         ('<reply>\n<optional id="a" use="u"> </optional></reply>', 2, '<optional id="a"> is empty'),
@@ -39,10 +37,8 @@ from guarantee_email_agent.instructions.reply_markup import parse_templates
             "<optional> cannot stand inside <optional>. What may is: text, <if>",
         ),
         ('<reply>\n<sentence id="a" hints="c">b</sentence></reply>', 2, "<sentence> has 'hints' but stands outside"),
-        ("<reply><sentence>b</sentence></reply>", 1, "<sentence> needs an id"),
         ('<reply><sentence id="a">b</sentence><optional id="a" use="c">d</optional></reply>', 1, "stands twice"),
         ("<reply>\n<choose>\n</choose></reply>", 2, "<choose> needs at least two <sentence>s"),
-        ('<reply><choose><sentence id="a">b</sentence></choose></reply>', 1, "needs at least two <sentence>s"),
         ('<reply><choose>\n\nor <sentence id="a">b</sentence></choose></reply>', 3, "text stands in <choose> outside"),
         ("<reply><choose>\n<if coverage='full'>b</if></choose></reply>", 2, "<if> cannot stand inside <choose>"),
         ('<reply><choose coverage="full"></choose></reply>', 1, "<choose> takes no attributes"),
@@ -57,7 +53,3 @@ def test_a_template_that_cannot_be_used_is_reported_with_its_line(text: str, lin
     error = markup_error(parse_templates, text)
     assert error.line == line
     assert message in error.message
-
-
-def test_other_elements_are_no_templates() -> None:
-    assert parse_templates("<situation>a</situation>") == ()

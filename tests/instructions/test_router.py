@@ -34,22 +34,6 @@ def test_a_condition_holds_where_every_part_does(condition: Condition, situation
     assert condition.holds(situation) is holds
 
 
-def test_a_scenario_is_triggered_by_any_of_its_conditions() -> None:
-    trigger = (Condition(topic="other"), Condition(topic="unclear"))
-    assert is_triggered(trigger, Situation(False, "unclear"))
-    assert not is_triggered(trigger, Situation(False, "warranty", "none"))
-
-
-def test_no_situation_comes_twice() -> None:
-    situations = list(all_situations(["warranty", "spare-parts"]))
-    assert len(situations) == len(set(situations))
-
-
-def test_a_declared_topic_without_a_look_up_is_one_situation() -> None:
-    before, after = (list(all_situations(topics)) for topics in (["other"], ["other", "spare-parts"]))
-    assert [situation for situation in after if situation not in before] == [Situation(False, "spare-parts")]
-
-
 def test_a_status_is_known_for_one_number_in_a_warranty_mail_only() -> None:
     for situation in all_situations(["warranty", "spare-parts"]):
         has_status = situation.warranty_status is not None
@@ -100,11 +84,6 @@ a door seal?</example>
     (topic,) = parse_topics(body)
     assert topic == Topic("spare-parts", "The customer wants a spare part.", examples)
     assert topic.line == 4
-
-
-def test_a_body_may_declare_several_or_none() -> None:
-    assert [topic.name for topic in parse_topics('<topic name="b">x</topic>\n<topic name="a">y</topic>')] == ["b", "a"]
-    assert parse_topics("<reply>x</reply>") == ()
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@ from __future__ import annotations
 import pytest
 from shipped_instructions import InstructionFolder
 
-from guarantee_email_agent.instructions.translations import incomplete_languages
-
 ITALIAN = """<reply>
 <sentence id="greeting">Buongiorno,</sentence>
 
@@ -52,17 +50,6 @@ def test_replies_in_another_language_may_stand_in_the_scenarios_own_file(folder:
 
     assert scenario.templates_in("de")[0].render({}).startswith("Guten Tag,")
     assert scenario.templates_in("en")[0].render({}).startswith("Hello,")
-
-
-def test_the_default_language_is_that_of_replies_that_name_none(folder: InstructionFolder) -> None:
-    for path in folder.scenarios.glob("*.??.md"):
-        path.unlink()
-    folder.edit(folder.main, "\nversion:", "\ndefault_language: de\nversion:")
-
-    instructions = folder.load()
-
-    assert instructions.languages == ("de",)
-    assert instructions.scenarios[0].languages == {"de"}
 
 
 @pytest.mark.parametrize(
@@ -118,15 +105,6 @@ def test_a_file_that_is_no_translation_is_refused(
     assert problem in found
 
 
-def test_a_language_whose_mails_nobody_can_know_is_refused(folder: InstructionFolder) -> None:
-    (folder.scenarios / "unverified-sender.cy.md").write_text(ITALIAN, encoding="utf-8")
-
-    (found,) = folder.problems()
-
-    assert found.startswith("lexicon/cy.md: there are replies in 'cy' (unverified-sender), but no words by which")
-    assert found.endswith("known are: cs, da, de, en, es, fr, it, nl, pl, pt, sv")
-
-
 def test_a_translation_without_a_fact_is_refused_with_its_file_and_line(folder: InstructionFolder) -> None:
     path = folder.scenarios / "valid-warranty.de.md"
     folder.edit(path, "Ticketnummer: {ticket_number}", "Ticketnummer")
@@ -172,15 +150,3 @@ def test_a_claim_that_is_not_so_is_found_in_every_language(
         problem.startswith(f"scenarios/{name}:{line}: the reply says '{claim}', which is not so")
         for problem in problems
     ), problems
-
-
-def test_languages_that_only_some_scenarios_have_are_named(folder: InstructionFolder) -> None:
-    (folder.scenarios / "out-of-scope.pl.md").unlink()
-    (folder.scenarios / "out-of-scope.es.md").unlink()
-    (folder.scenarios / "missing-info.es.md").unlink()
-    instructions = folder.load()
-
-    assert list(incomplete_languages(instructions.scenarios, "en")) == [
-        "no 'es' in missing-info, out-of-scope, which answer such a mail in 'en'",
-        "no 'pl' in out-of-scope, which answers such a mail in 'en'",
-    ]

@@ -53,19 +53,6 @@ def taught(instructions: Instructions, language: str, old: str, new: str) -> Ins
 # Triage ------------------------------------------------------------------------------------------------------------
 
 
-def test_records_topic_and_serial_numbers(instructions: Instructions) -> None:
-    assert triage(instructions, "My dryer with serial number HT20491 is broken.") == {
-        "topic": "warranty",
-        "serial_numbers": ["HT20491"],
-        "language": "en",
-    }
-
-
-def test_the_same_request_gets_the_same_answer(instructions: Instructions) -> None:
-    request = triage_request(parse_email(raw_mail("dryer S/N HT20491")), instructions)
-    assert ask(request) == ask(request)
-
-
 def test_the_sender_and_the_message_id_change_nothing(instructions: Instructions) -> None:
     answer = triage(instructions, "My dryer, S/N HT20491, leaks.")
     assert triage(instructions, "My dryer, S/N HT20491, leaks.", message_id="eval-valid_warranty_001") == answer
@@ -166,21 +153,10 @@ def test_two_new_topics_of_one_weight_are_unclear(instructions: Instructions) ->
     assert triage(both, "One wobbulator for our village hall.")["topic"] == "a"
 
 
-def test_without_other_what_fits_nothing_is_unclear(instructions: Instructions) -> None:
-    alone = replace(instructions, topics=tuple(each for each in instructions.topics if each.name != "other"))
-    assert triage(alone, "Where is my parcel?")["topic"] == "unclear"
-
-
 def test_a_lexicon_that_is_broken_gives_no_answer(instructions: Instructions) -> None:
     request = triage_request(parse_email(raw_mail("My dryer leaks.")), instructions)
     with pytest.raises(InstructionError, match="no file holds <denials>"):
         ask(request, lambda: parse_lexicon(()))
-
-
-def test_a_request_without_topics_gets_no_answer(instructions: Instructions) -> None:
-    request = triage_request(parse_email(raw_mail("My dryer leaks.")), instructions)
-    with pytest.raises(LLMError, match="the request names no topics"):
-        ask({**request, "tools": []})
 
 
 @pytest.mark.parametrize(
@@ -244,10 +220,6 @@ def test_a_hint_counts_in_the_subject_but_not_in_one_that_repeats_an_earlier_mai
     assert chosen(instructions, "Please help.", subject="Re: Broken fan") == []
 
 
-def test_a_hint_does_not_count_in_quoted_text(instructions: Instructions) -> None:
-    assert chosen(instructions, "Any news?\n\n> My fan is broken.") == []
-
-
 # Requests ----------------------------------------------------------------------------------------------------------
 
 
@@ -263,10 +235,3 @@ def test_a_request_without_a_mail_is_an_error(tool: str, instructions: Instructi
     request = triage_request(parse_email(raw_mail("x")), instructions)
     with pytest.raises(LLMError, match="the request holds no"):
         ask({**request, "messages": [{"role": "user", "content": "hello"}], "tool_choice": {"name": tool}})
-
-
-def test_takes_content_in_blocks_too(instructions: Instructions) -> None:
-    request = triage_request(parse_email(raw_mail("My dryer, S/N HT20491, leaks.")), instructions)
-    blocks = [{"type": "text", "text": request["messages"][0]["content"]}]
-    answer = ask({**request, "messages": [{"role": "user", "content": blocks}]})
-    assert answer["serial_numbers"] == ["HT20491"]

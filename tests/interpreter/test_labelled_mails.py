@@ -26,57 +26,32 @@ from guarantee_email_agent.llm.prompts import triage_request
 from guarantee_email_agent.reading.number_reader import number_key
 
 MAILS = Path(__file__).with_name("mails")
-MOST_MISREAD = {
-    "eight": 0,
-    "eleven": 0,
-    "five": 2,
-    "nine": 0,
-    "one": 0,
-    "seven": 2,
-    "six": 1,
-    "ten": 0,
-    "three": 0,
-    "twelve": 0,
-    "two": 2,
+MOST: dict[str, tuple[int | None, int | None, int]] = {
+    "eight": (0, 8, 8),
+    "eleven": (0, 4, 2),
+    "five": (2, 10, 18),
+    "hand_over": (None, None, 23),
+    "hand_over_hold_out": (None, None, 10),
+    "hand_over_idioms": (None, None, 14),
+    "hand_over_words": (None, None, 7),
+    "nine": (0, 2, 28),
+    "one": (0, 7, 21),
+    "seven": (2, 9, 14),
+    "six": (1, 6, 10),
+    "ten": (0, 6, 5),
+    "three": (0, 18, 36),
+    "twelve": (0, 2, 0),
+    "two": (2, 10, 32),
 }
-MOST_UNREAD = {
-    "eight": 8,
-    "eleven": 4,
-    "five": 10,
-    "nine": 2,
-    "one": 7,
-    "seven": 9,
-    "six": 6,
-    "ten": 6,
-    "three": 18,
-    "twelve": 2,
-    "two": 10,
-}
-MOST_NEEDLESS = {
-    "eight": 8,
-    "eleven": 2,
-    "five": 18,
-    "hand_over": 23,
-    "hand_over_hold_out": 10,
-    "hand_over_idioms": 14,
-    "hand_over_words": 7,
-    "nine": 28,
-    "one": 21,
-    "seven": 14,
-    "six": 10,
-    "ten": 5,
-    "three": 36,
-    "twelve": 0,
-    "two": 32,
-}
-"""What is wrong today. Fewer is progress: lower the figure. More is a step back."""
+"""Of each set how many mails are misread, not read, and left to a person needlessly today. Fewer is progress: lower the
+figure. More is a step back."""
 
 
-@pytest.mark.parametrize("name", sorted(MOST_MISREAD))
+@pytest.mark.parametrize("name", [name for name, (misread, _, _) in MOST.items() if misread is not None])
 def test_no_more_mails_are_misread_than_before(name: str, instructions: Instructions) -> None:
-    misread, unread = asyncio.run(_read(name, instructions))
-    assert len(misread) <= MOST_MISREAD[name], "\n".join(misread)
-    assert len(unread) <= MOST_UNREAD[name], "\n".join(unread)
+    for found, most in zip(asyncio.run(_read(name, instructions)), MOST[name], strict=False):
+        assert most is not None
+        assert len(found) <= most, "\n".join(found)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in MAILS.glob("*.jsonl")))
@@ -91,7 +66,7 @@ def test_the_mails_for_a_person_are_found(name: str) -> None:
         if found and not wanted:
             needless.append(f"{mail['id']}: found {found}")
     assert missed == []
-    assert len(needless) <= MOST_NEEDLESS[name], "\n".join(needless)
+    assert len(needless) <= MOST[name][2], "\n".join(needless)
 
 
 async def _read(name: str, instructions: Instructions) -> tuple[list[str], list[str]]:

@@ -117,28 +117,6 @@ def test_what_can_be_read_is_the_same(enter: Enter, file: Path) -> None:
     assert inside(f"os.stat({sys.executable!r}).st_size") == os.stat(sys.executable).st_size
 
 
-def test_a_lock_of_the_host_blocks_nobody_inside(enter: Enter, file: Path) -> None:
-    with file.open("r+") as held, file.open("r+") as held_too:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        fcntl.lockf(held_too, fcntl.LOCK_EX)
-        inside = enter()
-        assert inside(f"fcntl.flock(os.open({str(file)!r}, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)") is None
-        assert inside(f"fcntl.lockf(os.open({str(file)!r}, os.O_RDONLY), fcntl.LOCK_SH | fcntl.LOCK_NB)") is None
-
-
-def test_a_lock_from_inside_blocks_nobody_on_the_host(enter: Enter, file: Path) -> None:
-    inside = enter()
-    inside(f"fcntl.flock(os.open({str(file)!r}, os.O_RDONLY), fcntl.LOCK_EX)")
-    inside(f"fcntl.lockf(os.open({str(file)!r}, os.O_RDONLY), fcntl.LOCK_SH)")
-    inside(f"fcntl.fcntl(os.open({str(file)!r}, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK)")
-    descriptor = os.open(file, os.O_RDWR | os.O_NONBLOCK)  # refused while somebody has a lease
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    finally:
-        os.close(descriptor)
-
-
 def test_a_pipe_keeps_what_is_in_it(enter: Enter, file: Path) -> None:
     name = str(file.with_name("pipe"))
     os.mkfifo(name)

@@ -60,14 +60,6 @@ def test_an_answer_counts_wherever_the_agent_gave_it(name: str) -> None:
     assert grade(TASKS / name, {"conversation": [heard]}).verdict == "failed"
 
 
-@pytest.mark.parametrize("name", ["inventory_file", "status_page"])
-def test_without_a_sandbox_the_judge_says_so(name: str) -> None:
-    record = record_of("correct", name) | {"sandbox": {}}
-    verdict = grade(TASKS / name, record)
-    assert verdict.verdict == "failed"
-    assert "no sandbox" in verdict.feedback
-
-
 class TestLiveSandbox:
     """Judges that look into a sandbox, with a server on loopback that answers as its HTTP API does."""
 
@@ -79,12 +71,6 @@ class TestLiveSandbox:
         assert (verdict.verdict, verdict.error) == ("passed", None)
         assert stub_sandbox.asked == [("/v1/file/read", {"file": "/tmp/inventory.json"})]
 
-    def test_it_counts_more_than_what_the_record_kept(self, stub_sandbox: StubSandbox) -> None:
-        record = record_of("correct", "inventory_file")
-        stub_sandbox.pages["/v1/file/read"] = b'{"success": false, "message": "no such file", "data": null}'
-        record["sandbox"]["docker_port"] = stub_sandbox.docker_port
-        assert grade(TASKS / "inventory_file", record).verdict == "failed"
-
     def test_a_page_is_fetched_from_within_it(self, stub_sandbox: StubSandbox) -> None:
         (source,) = record_of("correct", "status_page")["sandbox"]["pages"].values()
         stub_sandbox.pages["/v1/code/execute"] = {"status": "ok", "stdout": source}
@@ -93,14 +79,6 @@ class TestLiveSandbox:
         ((path, request),) = stub_sandbox.asked
         assert (path, request["language"]) == ("/v1/code/execute", "python")
         assert "http://127.0.0.1:8765/" in request["code"]
-
-    @pytest.mark.parametrize("name", ["inventory_file", "status_page"])
-    def test_one_that_is_gone_is_no_error(self, name: str) -> None:
-        record = record_of("correct", name)
-        record["sandbox"]["docker_port"] = 1  # tcpmux: nothing listens there
-        verdict = grade(TASKS / name, record)
-        assert verdict.verdict == "passed"
-        assert "the sandbox does not answer" in verdict.output
 
 
 def test_a_mail_that_eval_has_answered_just_now_passes_too(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tasks_and_sandboxes import write_task
 
 from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
-from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
+from guarantee_email_agent.utils.errors import ConfigurationError
 
 
 class Folders:
@@ -61,27 +61,19 @@ def test_every_task_and_every_record_counts_in_the_order_of_the_names(folders: F
     assert reasons["f"] == "there is no record f.json for this task"
 
 
-def test_a_folder_of_records_that_is_not_there(folders: Folders) -> None:
-    folders.records = folders.records / "absent"
-    with pytest.raises(TaskError, match="the folder of records does not exist") as caught:
-        folders.grade()
-    assert (caught.value.code, caught.value.exit_code) == ("task_results_not_found", 2)
-
-
 def test_several_records_of_a_task_are_judged_each_and_the_task_passed_where_all_did(folders: Folders) -> None:
-    (folders.records / "b.2.json").write_text('{"task_result": "41"}')
-    lines = [{"task_name": name, "task_result": "42"} for name in ("f", "b", "f", "dd")]
+    answers = {"f": "42", "b": "41", "dd": "42"}
+    lines = [{"task_name": name, "task_result": answers[name]} for name in ("f", "b", "f", "dd")]
     (folders.records / "more.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n{")
     results = folders.grade(jobs=2)
     assert [(each["index"], each["verdict"]) for each in results if each["task_name"] == "b"] == [
         (1, "passed"),
         (2, "failed"),
-        (3, "passed"),
     ]
     report = json.loads(folders.report.read_bytes())
-    assert report["totals"] == {"total": 11, "passed": 4, "failed": 2, "error": 5}
+    assert report["totals"] == {"total": 10, "passed": 3, "failed": 2, "error": 5}
     summed_up = {each.pop("task_name"): each for each in report["tasks"]}
-    assert summed_up["b"] == {"passed": False, "records_passed": 2, "records": 3}
+    assert summed_up["b"] == {"passed": False, "records_passed": 1, "records": 2}
     assert summed_up["f"] == {"passed": True, "records_passed": 2, "records": 2}
     assert "index" not in next(each for each in results if each["task_name"] == "d")
     assert "more.jsonl:4 – did you mean 'd'?" in next(each["error"] for each in results if each["task_name"] == "dd")
@@ -102,7 +94,6 @@ def test_a_folder_of_records_among_the_tasks_may_be_a_file_of_lines(folders: Fol
     [
         ("openai", [{"role": "assistant", "content": "42"}]),
         ("langchain", {"messages": [["human", "Say 42"], ["ai", "42"]]}),
-        ("inspect", {"samples": [{"id": 1, "messages": [{"role": "assistant", "content": "42"}]}]}),
     ],
 )
 def test_transcripts_of_other_programs(tmp_path: Path, transcript: str, content: object) -> None:
@@ -115,9 +106,6 @@ def test_transcripts_of_other_programs(tmp_path: Path, transcript: str, content:
         return grade_command(options, io.StringIO(), io.StringIO(), lambda _: file.read_bytes())
 
     assert code(directory=tasks / "1", result_file=str(file)) == 0
-    if transcript == "inspect":
-        assert code(directory=tasks, results=file) == 0
-        return
     assert code(directory=tasks / "1", result_file="-") == 0
     messages = content["messages"] if isinstance(content, dict) else content
     line = json.dumps({"task_name": "1", "messages": messages})

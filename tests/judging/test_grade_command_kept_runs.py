@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
-from guarantee_email_agent.judging.record_reference import with_record
 from guarantee_email_agent.runlog.comparison import compare_runs
 from guarantee_email_agent.runlog.records import KeptRun
 from guarantee_email_agent.runlog.run_reader import RunStore
@@ -94,20 +93,6 @@ def test_what_a_judge_imports_and_what_is_not_known_of_it_are_named(grading: Kep
     assert inputs["judge", "inner/helper.py"] == b"LIMIT = 1\n"
 
 
-def test_what_the_agent_did_is_read_from_its_record(grading: KeptGrading) -> None:
-    record = {"task_result": "42", "conversation": [{"role": "assistant", "content": "42"}]}
-    (grading.records / "six.json").write_text(json.dumps(record))
-    grading.grade(html_file=grading.folder / "report.html")
-    with RunStore(grading.file) as store:
-        kept = [store.transcript(each) for each in store.results(store.find_run("last"))]
-    assert [with_record(each).response for each in kept] == ["41", "42"]
-    assert with_record(kept[1]).trace["conversation"] == record["conversation"]
-    page = (grading.folder / "report.html").read_text()
-    assert page.count("Conversation with the model (1)") == 1
-    (grading.records / "six.json").unlink()
-    assert with_record(kept[1]).trace["problem"].endswith("six.json is not there any more")
-
-
 def test_a_single_record_has_its_place_and_an_answer_has_none(grading: KeptGrading) -> None:
     grading.grade(directory=grading.tasks / "six", results=None, result_file=str(grading.records / "six.json"))
     grading.grade(directory=grading.tasks / "six", results=None, answer="42")
@@ -150,11 +135,6 @@ def test_several_records_of_a_task_are_its_repetitions(grading: KeptGrading) -> 
         ("six", 2, "failed"),
         ("six", 3, "passed"),
     ]
-
-
-def test_a_check_of_the_judges_is_no_run(grading: KeptGrading) -> None:
-    grading.grade(results=None, validate=True)
-    assert not grading.file.exists()
 
 
 def test_a_store_that_cannot_be_used_is_a_warning(grading: KeptGrading, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections import UserDict
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from tasks_and_sandboxes import write_task
@@ -52,12 +52,6 @@ class TestGrade:
     def test_an_answer(self, tmp_path: Path) -> None:
         task = make_task(tmp_path / "six")
         assert (grade(task, "42").verdict, grade(task, "41").verdict) == ("passed", "failed")
-
-    @pytest.mark.parametrize(("verdict", "passed"), [("passed", True), ("failed", False), ("error", False)])
-    def test_a_verdict_is_true_where_it_is_passed(
-        self, verdict: Literal["passed", "failed", "error"], passed: bool
-    ) -> None:
-        assert (Verdict(verdict).passed, bool(Verdict(verdict))) == (passed, passed)
 
     @pytest.mark.parametrize(
         "said", [{"reason": {"code": "api", "message": "HTTP 529"}}, {"status": "Error", "error": "HTTP 529"}]
@@ -145,19 +139,6 @@ class TestGrade:
         with pytest.raises(TaskError, match=f"six: the record {said}") as caught:
             grade(make_task(tmp_path / "six"), record)
         assert caught.value.code == "task_record_invalid"
-
-    def test_the_deadline_of_the_task_and_that_of_the_caller(self, tmp_path: Path) -> None:
-        forever = "def test(result):\n    while True:\n        pass\n"
-        task = make_task(tmp_path / "six", forever, "instruction: Wait\njudge_timeout_s: 0.5\n")
-        assert "0.5 s" in str(grade(task, "42").error)
-        assert "0.3 s" in str(grade(task, "42", timeout_s=0.3).error)
-
-    def test_it_is_the_function_that_the_package_offers(self) -> None:
-        from guarantee_email_agent import judging as tasks
-
-        assert (tasks.grade, tasks.Verdict) == (grade, Verdict)
-        with pytest.raises(AttributeError, match="no attribute 'graed'"):
-            tasks.graed  # noqa: B018
 
     def test_the_package_itself_loads_nothing(self) -> None:
         program = "import sys, guarantee_email_agent.judging; sys.exit('ryaml' in sys.modules or 'json' in sys.modules)"
@@ -268,11 +249,7 @@ class TestValidation:
                 "found = re.search('<answer>(.*)</answer>', result['task_result']); passed = found and found[1] == '3'",
                 "<answer>3</answer>",
             ),
-            ("passed = result['task_result'] == 3", 3),
-            ("passed = result['task_result'] == ['a', 'b']", ["a", "b"]),
             ("passed = isinstance(result['task_result'], (int, float)) and abs(result['task_result']) < 1e-9", 0),
-            ("passed = isinstance(result['task_result'], (int, float)) and result['task_result'] < 0.05", 0.01),
-            ("passed = isinstance(result['task_result'], (int, float)) and result['task_result'] > 1000", 1001),
             ("passed = isinstance(result['task_result'], list) and sorted(result['task_result']) == [1, 2]", [2, 1]),
             (
                 "found = re.search('[{].*}', result['task_result']); passed = found and json.loads(found[0])['n'] == 3",
@@ -286,19 +263,6 @@ class TestValidation:
         )
         verdict = validated(make_task(tmp_path / "six", judge), correct)
         assert (verdict.verdict, verdict.error) == ("passed", None), verdict.feedback
-
-    def test_a_judge_that_passes_all_but_what_it_crashes_on(self, tmp_path: Path) -> None:
-        judge = "def test(result):\n    return {'passed': len(result['task_result'] + '') >= 0, 'feedback': ''}\n"
-        verdict = validated(make_task(tmp_path / "six", judge))
-        assert verdict.verdict == "failed"
-        assert verdict.feedback.startswith("an empty record, an empty answer, a fluent answer that says nothing, ")
-        assert verdict.feedback.endswith(": passes, but must not")
-
-    def test_a_judge_that_does_not_load_is_told_of_once(self, tmp_path: Path) -> None:
-        verdict = validated(make_task(tmp_path / "six", "def test(result)\n"))
-        assert verdict.verdict == "failed"
-        assert verdict.feedback.startswith("every control: no verdict: test.py")
-        assert len(verdict.feedback.splitlines()) == 1
 
 
 class TestTheSandboxOfARecord:

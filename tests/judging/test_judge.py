@@ -35,10 +35,6 @@ def test_what_a_judge_returns_is_its_verdict(tmp_path: Path, returned: dict[str,
     assert verdict.duration_ms > 0
 
 
-def test_a_judge_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
-    assert judge_source(tmp_path, f"\ufeffdef test(result): return {FINE}\n").verdict == "passed"
-
-
 def test_helpers_of_one_judge_are_not_those_of_another(tmp_path: Path) -> None:
     source = "import helper\ndef test(result): return {'passed': True, 'feedback': helper.WORD}\n"
     for name in ("one", "two"):
@@ -63,9 +59,3 @@ def test_a_judge_does_not_see_our_modules(tmp_path: Path) -> None:
     )
     verdict = judge_source(tmp_path, source)
     assert (verdict.verdict, verdict.feedback) == ("passed", "[]")
-
-
-def test_a_judge_leaves_no_compiled_files(tmp_path: Path) -> None:
-    (tmp_path / "helper.py").write_text("", encoding="utf-8")
-    assert judge_source(tmp_path, f"import helper\ndef test(result): return {FINE}\n").verdict == "passed"
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["helper.py", "test.py"]

@@ -19,7 +19,7 @@ if sys.platform != "linux":
 Ask = Callable[..., Verdict]
 OK = 'return {"passed": True, "feedback": "fine"}'
 
-pytestmark = pytest.mark.parametrize("pool", ["forked", "fresh", "plain-user"], indirect=True, scope="module")
+pytestmark = pytest.mark.parametrize("pool", ["forked", "plain-user"], indirect=True, scope="module")
 
 
 @pytest.fixture

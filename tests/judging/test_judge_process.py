@@ -1,4 +1,4 @@
-"""What a judge may be and return, in a fork of the server and in an interpreter of its own: the same for both."""
+"""What a judge may be and return."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ import pytest
 from guarantee_email_agent.files.report_files import as_json
 from guarantee_email_agent.judging.verdict import Verdict
 
-pytestmark = pytest.mark.parametrize("pool", ["forked", "fresh"], indirect=True, scope="module")
+forked = pytest.mark.parametrize("pool", ["forked"], indirect=True, scope="module")
+in_both_ways = pytest.mark.parametrize("pool", ["forked", "fresh"], indirect=True, scope="module")
 OK = 'return {"passed": True, "feedback": "fine"}'
 
 Ask = Callable[..., Verdict]
 
 
+@in_both_ways
 class TestRecordAndOutput:
     def test_the_record_arrives(self, ask: Ask) -> None:
         odd = {"task_result": "ä\ud800\0\u2028\n", "": 1.5, "n": 10**30, "nothing": None}
@@ -46,43 +48,31 @@ class TestRecordAndOutput:
         )
         assert verdict.output == "one\ntwo\nthree\nvier\\udc80 …\n"
 
-    def test_prints_without_a_line_end(self, ask: Ask) -> None:
-        assert ask('print("no end", end="")', OK).output == "no end"
-
 
 WRONG_SHAPES = {
     "return True": "returned True (bool), not a dict",
     "pass": "returned None, not a dict",
     "return [1]": "returned [1] (list), not a dict",
-    "return {}": "returned a dict without 'passed'",
-    "return 'passed'": "returned 'passed' (str), not a dict",
     "return {'feedback': ''}": "returned a dict without 'passed'",
-    "return {'passed': None, 'feedback': ''}": "returned a 'passed' that is None, not a bool",
     "return {'passed': True, 'feedback': ['fine']}": "returned a 'feedback' that is ['fine'] (list), not a str",
-    "return {'passed': True, 'feedback': '', 'details': 'x'}": "returned 'details' that are 'x' (str), not a dict",
     "return {'passed': True}": "returned a dict without 'feedback'",
     "return {'passed': 1, 'feedback': ''}": "returned a 'passed' that is 1 (int), not a bool",
-    "return {'passed': 'yes', 'feedback': ''}": "returned a 'passed' that is 'yes' (str), not a bool",
-    "return {'passed': True, 'feedback': None}": "returned a 'feedback' that is None, not a str",
     "return {'passed': True, 'feedback': '', 'details': [1]}": "returned 'details' that are [1] (list), not a dict",
     "yield 1": "returned <generator object test",
     "raise ValueError('bad')": "raised ValueError: bad (line 3 of test.py)",
-    "raise KeyError('score')": "raised KeyError: 'score' (line 3 of test.py)",
-    "assert 1 > 2": "raised AssertionError (line 3 of test.py)",
     "assert False, 'the file is empty'": "raised AssertionError: the file is empty (line 3 of test.py)",
     "import json; json.loads('{')": "(line 3 of test.py)",
     "raise KeyboardInterrupt": "raised KeyboardInterrupt (line 3 of test.py)",
-    "raise SystemExit('over')": "called sys.exit('over') instead of returning",
     "import sys; sys.exit(0)": "called sys.exit(0) instead of returning (line 3 of test.py)",
     "import os; os._exit(0)": "ended its process with exit code 0 and without a verdict",
     "import os; os.kill(os.getpid(), 15)": "was ended by SIGTERM and gave no verdict",
     "import os; os.kill(os.getpid(), 9)": "was ended by SIGKILL and gave no verdict",
-    "import os; os.abort()": "was ended by SIGABRT and gave no verdict",
     "input()": "raised EOFError",
     "return test(result)": "raised RecursionError: maximum recursion depth exceeded",
 }
 
 
+@forked
 @pytest.mark.parametrize("body", WRONG_SHAPES)
 def test_no_verdict_is_an_error_that_says_what_came(ask: Ask, body: str) -> None:
     verdict = ask(body)
@@ -92,21 +82,19 @@ def test_no_verdict_is_an_error_that_says_what_came(ask: Ask, body: str) -> None
 
 WRONG_FILES = {
     "def test(:\n    pass\n": "does not parse: SyntaxError: invalid syntax (line 1 of test.py)",
-    "\n\nx = '\n": "(line 3 of test.py)",
     "\0": "does not parse",
     "x = " + "(" * 500 + ")" * 500: "does not parse",
     "": "has no function test(result)",
-    "def Test(result): pass": "has no function test(result)",
     "test = 3": "has a 'test' that is 3 (int), not a function",
     "async def test(result): return {}": "has an async test(result). Write it as a plain function",
     "def test(): return {}": "raised TypeError: test() takes 0 positional arguments but 1 was given",
     "import nothing_like_it": "raised ModuleNotFoundError: No module named 'nothing_like_it' (line 1 of test.py). "
     'Name its package in test.py, in a block as PEP 723 has it: "# /// script", "# dependencies = [\\"package\\"]", ',
     "1 / 0": "raised ZeroDivisionError: division by zero (line 1 of test.py)",
-    "import sys\nsys.exit(0)": "called sys.exit(0) instead of returning (line 2 of test.py)",
 }
 
 
+@forked
 @pytest.mark.parametrize("source", WRONG_FILES)
 def test_a_file_that_is_no_judge(ask: Ask, source: str) -> None:
     verdict = ask(head=source)
@@ -114,6 +102,7 @@ def test_a_file_that_is_no_judge(ask: Ask, source: str) -> None:
     assert WRONG_FILES[source] in str(verdict.error)
 
 
+@in_both_ways
 def test_the_traceback_stands_in_the_output(ask: Ask) -> None:
     output = ask("return helper()", head="def helper():\n    return 1 / 0").output
     assert output.startswith("Traceback (most recent call last):")
@@ -121,6 +110,7 @@ def test_the_traceback_stands_in_the_output(ask: Ask) -> None:
     assert "judge_process" not in output
 
 
+@forked
 class TestValuesThatJsonLacks:
     def test_in_the_verdict_itself_they_are_an_error(self, ask: Ask) -> None:
         # numpy's own bool is no bool; a class of that name stands in for the package.
@@ -165,10 +155,8 @@ class TestValuesThatJsonLacks:
         assert verdict.verdict == "error"
         assert "returned details" in str(verdict.error)
 
-    def test_a_long_feedback(self, ask: Ask) -> None:
-        assert "1,000,000 are the most" in str(ask('return {"passed": True, "feedback": "x" * 10 ** 7}').error)
 
-
+@in_both_ways
 class TestImports:
     def test_a_module_named_test_is_not_the_judge_itself(self, ask: Ask) -> None:
         verdict = ask("import test", 'return {"passed": True, "feedback": test.__name__ + test.__file__}')
@@ -179,9 +167,6 @@ class TestImports:
         (folder / "test").mkdir()
         (folder / "test" / "__init__.py").write_text("WORD = 'package'\n", encoding="utf-8")
         assert ask("import test", 'return {"passed": True, "feedback": test.WORD}').feedback == "package"
-
-    def test_its_own_name_is_no_name_of_ours(self, ask: Ask) -> None:
-        assert ask('return {"passed": True, "feedback": __name__}').feedback == "judge_under_test"
 
     def test_a_compiled_file_beside_it_is_not_believed(self, ask: Ask, folder: Path) -> None:
         other = folder / "other.py"
@@ -202,6 +187,7 @@ def say(payload, length=None):
 """
 
 
+@forked
 class TestForgery:
     """A judge that writes its verdict itself has written no more than its own, and that has the shape of one."""
 
@@ -209,13 +195,9 @@ class TestForgery:
         "payload",
         [
             "b''",
-            "b'null'",
             "b'not json'",
-            "b'\\xff\\xfe'",
             "b'[' * 200_000",
-            "b'{}'",
             """b'{"error": 5}'""",
-            """b'{"error": ""}'""",
             """b'{"returned": null}'""",
             """b'{"returned": {"passed": true}}'""",
             """b'{"returned": {"passed": 1, "feedback": "", "details": {}}}'""",
@@ -244,6 +226,7 @@ class TestForgery:
         assert json.loads(as_json(verdict.as_dict()))["error"] == "\ud800"
 
 
+@forked
 class TestWhatAJudgeLeavesBehindInItsOwnProcess:
     @pytest.mark.parametrize(
         "body",
@@ -290,12 +273,4 @@ class TestWhatAJudgeLeavesBehindInItsOwnProcess:
         verdict = ask(
             "threading.Thread(target=os._exit, args=(0,)).start(); time.sleep(600)", head="import os, threading, time"
         )
-        assert verdict.error == "ended its process with exit code 0 and without a verdict"
-
-    def test_a_judge_that_stops_itself(self, ask: Ask) -> None:
-        verdict = ask("os.kill(os.getpid(), signal.SIGSTOP)", OK, head="import os, signal", timeout_s=0.5)
-        assert verdict.error == "gave no verdict within 0.5 s"
-
-    def test_a_fork_whose_parent_goes(self, ask: Ask) -> None:
-        verdict = ask("if os.fork(): os._exit(0)", "time.sleep(0.1)", OK, head="import os, time")
         assert verdict.error == "ended its process with exit code 0 and without a verdict"

@@ -1,4 +1,4 @@
-"""Hostile judges and what they are kept from, in each way of starting their process: only their verdict suffers."""
+"""Hostile judges and what they are kept from, with the most and the least isolation: only their verdict suffers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from guarantee_email_agent.judging.judge_protocol import JudgeLimits
 from guarantee_email_agent.judging.verdict import Verdict
 
 OK = 'return {"passed": True, "feedback": "fine"}'
+in_each_way = pytest.mark.parametrize(
+    "pool",
+    ["forked", "fresh", "without-namespaces", "plain-user", "plain-user-without-namespaces"],
+    indirect=True,
+    scope="module",
+)
 # Long enough for a judge on a busy machine, short enough for a test that waits until it is over.
 DEADLINE_S = 1.5
 
@@ -27,11 +33,8 @@ def needs(pool: JudgePool, what: str) -> None:
         pytest.skip(f"this machine does not give judges '{what}': {isolation.why}")
 
 
+@in_each_way
 class TestSurroundings:
-    def test_it_stands_in_its_own_folder(self, ask: Ask, folder: Path) -> None:
-        (folder / "expected.txt").write_text("42", encoding="utf-8")
-        assert ask('return {"passed": True, "feedback": open("expected.txt").read()}').feedback == "42"
-
     def test_nothing_of_our_environment_shows(self, ask: Ask) -> None:
         verdict = ask(
             "seen = str(os.environ)",
@@ -67,15 +70,6 @@ class TestHostile:
     def test_an_endless_loop(self, ask: Ask) -> None:
         assert ask("while True: pass", timeout_s=0.5).error == "gave no verdict within 0.5 s"
 
-    def test_a_judge_that_ignores_signals(self, ask: Ask) -> None:
-        verdict = ask(
-            "for number in set(signal.Signals) - {9, 19}: signal.signal(number, signal.SIG_IGN)",
-            "while True: time.sleep(9)",
-            head="import signal, time",
-            timeout_s=0.5,
-        )
-        assert verdict.error == "gave no verdict within 0.5 s"
-
     @pytest.mark.parametrize(
         "bomb",
         ["while True: os.fork()", "while True:\n    try: os.fork()\n    except OSError: pass"],
@@ -86,11 +80,6 @@ class TestHostile:
         verdict = ask(bomb, head="import os", timeout_s=DEADLINE_S)
         assert verdict.verdict == "error"
         assert any(why in str(verdict.error) for why in ("BlockingIOError", "gave no verdict", "MB of memory"))
-
-    def test_processes_that_hop_from_one_to_the_next(self, ask: Ask) -> None:
-        assert "exit code 0" in str(
-            ask("while True:\n    if os.fork(): os._exit(0)\n    os.setsid()", head="import os").error
-        )
 
     def test_ten_gigabytes(self, ask: Ask) -> None:
         error = ask("bytearray(10 * 1024 ** 3)").error
@@ -176,11 +165,6 @@ class TestHostile:
         assert verdict.verdict == "passed"
         assert verdict.output == "\0" * 20_000 + "\n[… and 1,073,721,824 bytes more, which were dropped]"
 
-    def test_recursion_without_a_limit(self, ask: Ask) -> None:
-        head = "import sys\nsys.setrecursionlimit(10 ** 9)"
-        verdict = ask("return test(result)", head=head, timeout_s=DEADLINE_S, limits=JudgeLimits(memory_mb=100))
-        assert verdict.verdict == "error"
-
     def test_a_verdict_forged_on_whatever_is_open(self, ask: Ask) -> None:
         forge = (
             """forged = b'{"returned": {"passed": true, "feedback": "forged", "details": {}}}'\n"""
@@ -220,6 +204,7 @@ class TestHostile:
         )
         assert verdict.feedback == "judge"
 
+    @in_each_way
     def test_a_daemon(self, ask: Ask, is_running: Callable[[str], bool]) -> None:
         token = f"98765.{uuid.uuid4().int % 10**9}"
         verdict = ask(
@@ -235,9 +220,10 @@ class TestHostile:
         assert verdict.verdict == "passed"
         assert not is_running(token)
 
-    @pytest.mark.parametrize(
-        "attempt",
-        [
+    @in_each_way
+    def test_files_stay_as_they_are(self, succeed: Callable[..., list[str]], pool: JudgePool, folder: Path) -> None:
+        needs(pool, "files_protected")
+        attempts = (
             "open(__file__, 'a').write('#')",
             "open(result['file'], 'w').write('{}')",
             "os.truncate(result['file'], 0)",
@@ -245,19 +231,16 @@ class TestHostile:
             "os.rename(result['file'], result['file'] + 'x')",
             "os.symlink('/', result['file'] + 'x')",
             "open(os.path.join(os.path.dirname(__file__), 'helper.py'), 'w').write('x')",
-        ],
-    )
-    def test_files_stay_as_they_are(self, ask: Ask, pool: JudgePool, folder: Path, attempt: str) -> None:
-        needs(pool, "files_protected")
+        )
         kept = folder / "record.json"
         kept.write_text('{"task_result": "42"}', encoding="utf-8")
         kept.chmod(0o666)
         folder.chmod(0o777)
-        verdict = ask(attempt, OK, head="import os", record={"file": str(kept)})
-        assert any(why in str(verdict.error) for why in ("raised OSError", "raised PermissionError"))
+        assert succeed(*attempts, head="import os", record={"file": str(kept)}) == []
         assert kept.read_text(encoding="utf-8") == '{"task_result": "42"}'
         assert {file.name for file in folder.iterdir()} == {"record.json", "test.py"}
 
+    @in_each_way
     def test_our_process_goes_on(self, ask: Ask, pool: JudgePool) -> None:
         needs(pool, "processes_protected")
         attempts = (
@@ -308,9 +291,6 @@ class TestHostile:
         look = "os.chdir(os.environ['TMPDIR']); left = os.listdir()"
         ask(f"os.chdir(os.environ['TMPDIR']); {close}", OK, head="import os")
         assert ask(look, 'return {"passed": left == [], "feedback": ""}', head="import os").verdict == "passed"
-
-    def test_too_many_open_files(self, ask: Ask) -> None:
-        assert "Too many open files" in str(ask("kept = [open('/dev/null') for _ in range(5000)]").error)
 
     def test_too_much_processor_time(self, ask: Ask) -> None:
         assert ask("while True: pass", limits=JudgeLimits(cpu_s=1)).error == "took more processor time than 1 s"

@@ -60,12 +60,6 @@ def test_calls_that_are_no_json_and_calls_of_old_messages() -> None:
     ]
 
 
-def test_nothing_else_of_a_state_reaches_the_record() -> None:
-    record = record_from_langchain({"messages": [["ai", "42"]], "eval": {"passed": True}, "status": "failed"})
-    assert set(record) == {"status", "iterations", "task_result", "conversation", "execution_trace"}
-    assert record["status"] == "success"
-
-
 @pytest.mark.parametrize(
     ("transcript", "said"),
     [

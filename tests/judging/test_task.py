@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tasks_and_sandboxes import write_task
 
-from guarantee_email_agent.judging.task import MAX_TASK_BYTES, InvalidTask, Task, discover_tasks, load_task, load_tasks
+from guarantee_email_agent.judging.task import MAX_TASK_BYTES, InvalidTask, Task, discover_tasks, load_task
 from guarantee_email_agent.utils.errors import TaskError
 
 
@@ -69,11 +69,6 @@ class TestLoad:
         (tmp_path / "answer" / "sub").mkdir()
         assert [load_task(written).name for written in (".", "sub/..", "../answer/")] == ["answer"] * 3
 
-    def test_a_file_that_is_called_assets_is_none(self, tmp_path: Path) -> None:
-        folder = write_task(tmp_path / "answer")
-        (folder / "assets").touch()
-        assert load_task(folder).assets is None
-
 
 class TestRefusals:
     @pytest.mark.parametrize(
@@ -104,11 +99,6 @@ class TestRefusals:
         assert str(tmp_path / "bad") in error.message
         assert len(error.message.splitlines()) == 1
 
-    def test_all_problems_at_once(self, tmp_path: Path) -> None:
-        error = refusal(write_task(tmp_path / "bad", "instruction: 1\njudge_network: 2\n"))
-        assert "instruction is the number 1" in error.message
-        assert "judge_network must be true or false" in error.message
-
     def test_of_a_task_without_a_judge(self, tmp_path: Path) -> None:
         error = refusal(write_task(tmp_path / "bad", judge=None))
         assert error.code == "task_no_test"
@@ -135,11 +125,6 @@ class TestRefusals:
         error = refusal(folder)
         assert error.code == "task_no_test"
         assert f"bad: has a test.py {what}" in error.message
-
-    def test_of_a_folder_with_such_a_judge_and_nothing_else(self, tmp_path: Path) -> None:
-        folder = write_task(tmp_path / "bad", None, None)
-        (folder / "test.py").mkdir()
-        assert [task.code for task in load_tasks(tmp_path) if isinstance(task, InvalidTask)] == ["task_no_test"]
 
     def test_a_link_within_the_task_is_fine(self, tmp_path: Path) -> None:
         folder = write_task(tmp_path / "good")
@@ -184,16 +169,9 @@ class TestRefusals:
         assert (error.code, error.exit_code) == ("task_unreadable", 2)
         assert error.message.endswith("closed: cannot be read (Permission denied). Check its permissions")
 
-    def test_of_a_folder_with_nothing_in_it(self, tmp_path: Path) -> None:
-        assert "has neither task.yaml nor test.py, so it is no task. Add both" in refusal(tmp_path).message
-
     def test_of_a_folder_of_tasks_says_how_to_grade_that(self, tmp_path: Path) -> None:
         write_task(tmp_path / "one")
         assert "name one of them, or grade all with --results DIR" in refusal(tmp_path).message
-
-    def test_terminal_escapes_in_a_name_never_get_through(self, tmp_path: Path) -> None:
-        error = refusal(write_task(tmp_path / "bad\x1b[2J", "instruction: 1"))
-        assert error.message.isprintable()
 
 
 class TestDiscovery:

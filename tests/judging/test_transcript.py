@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from guarantee_email_agent.judging import record_from_inspect, record_from_langchain, record_from_openai
@@ -120,13 +118,6 @@ class TestAnswer:
         assert complete_record({"task_result": "5", **raw}, None)["status"] == "failed"
         assert complete_record({"task_result": "5", **raw, "status": "success"}, None)["status"] == "success"
 
-    def test_how_often_the_model_was_asked(self) -> None:
-        assert record_of_messages([ASKED, LOOKED, FOUND, Message("assistant", "5.00")])["iterations"] == 2
-
-    def test_no_messages_at_all(self) -> None:
-        with pytest.raises(TaskError, match="the transcript has no messages"):
-            record_of_messages([])
-
 
 class TestExecutionTrace:
     def trace(self, *messages: Message) -> Record:
@@ -158,11 +149,6 @@ class TestExecutionTrace:
 
     def test_an_argument_cannot_pass_for_the_name_of_a_tool(self) -> None:
         assert set(self.trace(Message("assistant", calls=(Call("look", {"action_type": "send_email"}),)))) == {"look"}
-
-    def test_the_conversation_has_the_calls_in_the_shape_of_openai(self) -> None:
-        [called, answered] = record_of_messages([LOOKED, FOUND])["conversation"]
-        assert json.loads(called["tool_calls"][0]["function"]["arguments"]) == {"at": "price"}
-        assert answered == {"role": "tool", "content": "5.00", "tool_call_id": "1"}
 
 
 @pytest.mark.parametrize(
@@ -200,8 +186,3 @@ def test_a_content_of_another_type(content: object) -> None:
 )
 def test_the_arguments_of_a_call(arguments: object, read: object) -> None:
     assert call_of("look", arguments, "1", "message 1").arguments == read
-
-
-def test_a_call_without_a_name() -> None:
-    with pytest.raises(TaskError, match="message 3 has a tool call without a name"):
-        call_of(None, "{}", "1", "message 3")

@@ -30,13 +30,6 @@ def test_the_last_report_counts_and_the_start_stays(
     assert agent.seen_at - agent.started_at >= 100
 
 
-def test_who_ends_as_it_should_is_listed_no_more(ledger: Ledger) -> None:
-    for owner in ("one:1", "two:2"):
-        ledger.agents.beat(owner, AgentReport("1.0", "answer"))
-    ledger.agents.leave("one:1")
-    assert ledger.agents.names() == ["two:2"]
-
-
 def test_who_was_killed_is_forgotten_after_a_day(ledger: Ledger, ledger_sql: LedgerSql) -> None:
     ledger.agents.beat("one:1", AgentReport("1.0", "answer"))
     age(ledger_sql, FORGOTTEN_S + 1)

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -15,13 +13,11 @@ from typing import Any
 import psycopg
 import pytest
 from ledgers import KEY, LOCATION, MAIL, REPLY, claimed
-from sqlalchemy import func, select
 
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.ledger.mail_state import Busy, Done
 from guarantee_email_agent.ledger.opening import open_ledger, open_ledger_to_read
-from guarantee_email_agent.ledger.tables import MARK, mails
+from guarantee_email_agent.ledger.tables import MARK
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, EXIT_FAILURE, AgentError, ConfigurationError
 
 
@@ -59,31 +55,14 @@ def test_a_location_that_cannot_work(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "hidden" not in error.message
 
 
-def test_a_folder_is_no_ledger(tmp_path: Path) -> None:
-    assert misconfigured(str(tmp_path)).code == "ledger_cannot_open"
-
-
 def test_a_sqlite_url_names_a_file_as_well(tmp_path: Path) -> None:
     with closing(open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}", key=KEY)) as ledger:
         claimed(ledger)
     assert (tmp_path / "ledger.db").exists()
 
 
-def test_another_key_is_refused(ledger_location: str) -> None:
-    open_ledger(ledger_location, key=KEY).close()
-    error = misconfigured(ledger_location, key=b"another key")
-    assert error.code == "ledger_wrong_key"
-    assert "LEDGER_KEY" in error.message
-
-
 def test_an_empty_key_is_refused(tmp_path: Path) -> None:
     assert misconfigured(str(tmp_path / "ledger.db"), key=b"").code == "ledger_no_key"
-
-
-def test_a_newer_schema_is_refused(ledger_location: str, ledger_sql: Any) -> None:
-    open_ledger(ledger_location, key=KEY).close()
-    ledger_sql.rows("UPDATE ledger_facts SET value = '99' WHERE name = 'schema_version'")
-    assert misconfigured(ledger_location).code == "ledger_newer_schema"
 
 
 def test_facts_that_are_gone_are_damage(ledger_location: str, ledger_sql: Any) -> None:
@@ -113,24 +92,6 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     assert str(path) in error.message
 
 
-def test_a_file_that_was_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    with closing(open_ledger(str(path), key=KEY)) as ledger:
-        for number in range(100):
-            claimed(ledger, mail=f"{number:032x}", location=f"{number:032x}")
-    content = path.read_bytes()
-    with path.open("r+b") as file:
-        file.seek(8192)
-        file.write(os.urandom(len(content) - 8192))
-
-    def work_on() -> None:
-        with closing(open_ledger(str(path), key=KEY)) as ledger:
-            for number in range(100, 200):
-                claimed(ledger, mail=f"{number:032x}", location=f"{number:032x}")
-
-    assert outage(work_on).code == "ledger_corrupt"
-
-
 def test_a_file_that_this_user_may_not_write(tmp_path: Path) -> None:
     (tmp_path / "ledger.db").touch()
     (tmp_path / "ledger.db").chmod(0o400)
@@ -145,19 +106,6 @@ def test_a_file_that_this_user_may_not_write(tmp_path: Path) -> None:
     assert "Permission denied" in error.message
 
 
-def test_a_write_waits_for_another_one_to_end(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    with (
-        closing(open_ledger(str(path), key=KEY)) as ledger,
-        closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other,
-    ):
-        other.execute("BEGIN IMMEDIATE")
-        release = threading.Timer(0.3, lambda: other.execute("COMMIT"))
-        release.start()
-        claimed(ledger)
-        release.join()
-
-
 def test_a_ledger_that_stays_locked(ledger_location: str, ledger_sql: Any) -> None:
     with closing(open_ledger(ledger_location, key=KEY, lock_timeout_s=1)) as ledger:
         held = claimed(ledger)
@@ -167,15 +115,6 @@ def test_a_ledger_that_stays_locked(ledger_location: str, ledger_sql: Any) -> No
         assert error.code == "ledger_locked"
         ledger_sql.rows("ROLLBACK")
         ledger.intend_send(held, REPLY)
-
-
-def test_reading_does_not_wait_for_a_writer(ledger_location: str, ledger_sql: Any) -> None:
-    with closing(open_ledger(ledger_location, key=KEY, lock_timeout_s=20)) as ledger:
-        claimed(ledger)
-        ledger_sql.rows("BEGIN")
-        ledger_sql.rows("UPDATE ledger_mails SET reason = ''")
-        assert isinstance(ledger.state(LOCATION), Busy)
-        ledger_sql.rows("ROLLBACK")
 
 
 def test_a_full_disk_loses_nothing_that_was_written(tmp_path: Path) -> None:
@@ -193,26 +132,6 @@ def test_a_full_disk_loses_nothing_that_was_written(tmp_path: Path) -> None:
         assert outage(fill).code == "ledger_disk_full"
         assert len(written) > 0
         assert all(ledger.state(location) is not None for location in written)
-
-
-def test_a_disk_that_refuses_to_be_written(tmp_path: Path) -> None:
-    script = (
-        "import sys, resource, signal\n"
-        "from guarantee_email_agent.ledger.database import LedgerError\n"
-        "from guarantee_email_agent.ledger.mail_state import Busy\n"
-        "from guarantee_email_agent.ledger.opening import open_ledger\n"
-        "ledger = open_ledger(sys.argv[1], key=b'k' * 32)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))\n"
-        "try:\n"
-        "    for n in range(2000): ledger.claim(f'{n:032x}', location_key=f'{n:032x}', owner='one:1', lease_s=1)\n"
-        "except LedgerError as error: print(error.code, error.outage)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, tmp_path / "ledger.db"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "ledger_disk_error True\n"
-    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
-        assert ledger.state("0" * 32) is not None
 
 
 def test_close_waits_for_what_was_begun(ledger_location: str, ledger_sql: Any) -> None:
@@ -234,21 +153,6 @@ def test_close_waits_for_what_was_begun(ledger_location: str, ledger_sql: Any) -
         ledger.close()
         assert ledger_sql.rows("SELECT count(marked_at) FROM ledger_places") == [(1,)]
         writing.result()
-
-
-def test_a_connection_that_does_not_end_does_not_keep_it_open(tmp_path: Path) -> None:
-    ledger = open_ledger(str(tmp_path / "ledger.db"), key=KEY, lock_timeout_s=0.1)
-    with ledger._database.read_transaction() as connection:
-        ledger.close()
-        assert connection.scalar(select(func.count()).select_from(mails)) == 0
-
-
-def test_threads_that_write_at_once_all_write(ledger_location: str) -> None:
-    with closing(open_ledger(ledger_location, key=KEY)) as ledger, ThreadPoolExecutor(16) as threads:
-        keys = [f"{number:032x}" for number in range(100)]
-        claims = list(threads.map(lambda key: claimed(ledger, mail=key, location=key), keys))
-        list(threads.map(lambda claim: ledger.finish(claim, "handed_over"), claims))
-        assert all(isinstance(ledger.state(key), Done) for key in keys)
 
 
 def test_a_list_may_be_as_long_as_an_inbox(ledger: Ledger) -> None:
@@ -324,13 +228,6 @@ def test_settings_of_a_server_that_would_weaken_the_ledger(postgresql_server: An
         with ledger._database.write_transaction() as connection:
             assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
             assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
-
-
-def test_a_connection_that_ended_while_idle_is_replaced(postgresql_server: Any, postgresql_url: str) -> None:
-    with closing(open_ledger(postgresql_url, key=KEY)) as ledger:
-        held = claimed(ledger)
-        cut_connections(postgresql_server, postgresql_url)
-        ledger.intend_send(held, REPLY)
 
 
 def test_a_connection_that_is_cut_in_the_middle(postgresql_server: Any, postgresql_url: str) -> None:

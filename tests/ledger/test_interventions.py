@@ -41,10 +41,6 @@ def release(ledger: Ledger, ended: Any = runs) -> HeldMail:
     return ledger.interventions.release(MAIL, CLI, LEASE_S, ended)
 
 
-def retry(ledger: Ledger, ended: Any = runs) -> HeldMail:
-    return ledger.interventions.retry(MAIL, CLI, LEASE_S, ended)
-
-
 def refusal(code: str, action: Any, *arguments: Any) -> str:
     with pytest.raises(RefusedError) as raised:
         action(*arguments)
@@ -58,19 +54,14 @@ def stage(ledger_sql: Any) -> str:
 
 
 class TestWaitsAndClaims:
-    def test_a_wait_ends_and_the_tries_stay_counted(self, ledger: Ledger) -> None:
+    def test_a_wait_ends_and_the_tries_are_new(self, ledger: Ledger) -> None:
         waiting(ledger)
         assert isinstance(ledger.state(LOCATION), Waiting)
         assert ledger.interventions.give_back(release(ledger))
-        assert ledger.state(LOCATION) == Free(MAIL, 1)
+        assert ledger.state(LOCATION) == Free(MAIL, 0)
         assert ledger.inbox([]).released == {LOCATION}
-        assert claimed(ledger).attempts == 2
-        assert ledger.inbox([]).released == set()
-
-    def test_a_retry_begins_to_count_anew(self, ledger: Ledger) -> None:
-        waiting(ledger)
-        assert ledger.interventions.give_back(retry(ledger))
         assert claimed(ledger).attempts == 1
+        assert ledger.inbox([]).released == set()
 
     def test_a_mail_in_work_is_left_to_who_works_on_it(self, ledger: Ledger) -> None:
         claim = claimed(ledger, owner="mailhost:4711:abcd:1:2")
@@ -89,13 +80,8 @@ class TestWaitsAndClaims:
 
     def test_a_reply_on_its_way_is_waited_for(self, ledger: Ledger) -> None:
         WRITES["intend_send"](ledger, claimed(ledger))
-        for action in (release, retry):
-            refusal("ledger_mail_sending", action, ledger, has_ended)
+        refusal("ledger_mail_sending", release, ledger, has_ended)
         assert isinstance(ledger.state(LOCATION), Busy)
-
-    def test_so_it_is_where_the_agent_was_stopped(self, ledger: Ledger) -> None:
-        waiting(ledger, "intend_send")
-        assert "in 3600 s at the latest" in refusal("ledger_mail_sending", release, ledger)
 
     def test_what_is_due_stays_due(self, ledger: Ledger, ledger_sql: Any) -> None:
         WRITES["intend_send"](ledger, claimed(ledger))
@@ -127,33 +113,6 @@ class TestParking:
         state = ledger.state(LOCATION)
         assert isinstance(state, Done)
         assert (state.outcome, state.marked) == ("quarantined", True)
-
-    def test_a_release_that_was_killed_halfway_can_be_repeated(self, ledger: Ledger, ledger_sql: Any) -> None:
-        finished(ledger, "quarantined")
-        release(ledger)
-        refusal("ledger_mail_busy", release, ledger)
-        held = release(ledger, has_ended)
-        assert ledger.interventions.give_back(held)
-        assert ledger.interventions.give_back(release(ledger))
-
-    def test_the_tries_of_a_parked_mail_are_new_also_after_a_release_that_was_cut_short(
-        self, ledger: Ledger, ledger_sql: Any
-    ) -> None:
-        finished(ledger, "quarantined")
-        release(ledger)
-        ledger_sql.pass_time(LEASE_S + 1)
-        assert claimed(ledger).attempts == 1
-
-    def test_a_mail_that_stays_parked_keeps_the_count_of_its_tries(self, ledger: Ledger, ledger_sql: Any) -> None:
-        finished(ledger, "quarantined")
-        ledger.interventions.put_back(release(ledger))
-        assert ledger_sql.rows("SELECT attempts FROM ledger_mails") == [(1,)]
-
-    def test_a_release_that_changed_nothing_leaves_the_one_before_as_it_was(self, ledger: Ledger) -> None:
-        waiting(ledger)
-        ledger.interventions.give_back(release(ledger))
-        ledger.interventions.put_back(release(ledger))
-        assert ledger.inbox([]).released == {LOCATION}
 
     def test_who_held_it_for_too_long_changes_nothing_any_more(self, ledger: Ledger, ledger_sql: Any) -> None:
         finished(ledger, "quarantined")
@@ -205,25 +164,15 @@ class TestParking:
         claim = claimed(ledger, owner="two:2")
         assert (claim.previous, claim.reply_message_id) == ("sending", REPLY)
 
-    @pytest.mark.parametrize(("outcome", "before"), [("handed_over", ()), ("unknown", ("intend_send",))])
-    def test_only_a_mail_that_failed_is_retried(self, ledger: Ledger, outcome: str, before: tuple[str, ...]) -> None:
-        finished(ledger, outcome, *before)
-        assert "'release'" in refusal("ledger_mail_not_failed", retry, ledger)
-
-    def test_a_quarantined_mail_is_retried(self, ledger: Ledger) -> None:
-        finished(ledger, "quarantined")
-        assert retry(ledger).outcome == "quarantined"
-
     @pytest.mark.parametrize(
         ("outcome", "before"),
-        [("answered", ("intend_send", "sent")), ("drafted", ("intend_draft", "sent")), ("not_answered", ()),
+        [("answered", ("intend_send",)), ("drafted", ("intend_draft",)), ("not_answered", ()),
          ("observed", ())],
     )  # fmt: skip
     def test_what_has_ended_stays_so(self, ledger: Ledger, outcome: str, before: tuple[str, ...]) -> None:
         finished(ledger, outcome, *before)
         state = ledger.state(LOCATION)
-        for action in (release, retry):
-            refusal("ledger_mail_ended", action, ledger)
+        refusal("ledger_mail_ended", release, ledger)
         refusal("ledger_mail_ended", ledger.interventions.hand_over, MAIL)
         assert ledger.state(LOCATION) == state
 
@@ -237,14 +186,10 @@ class TestHandOver:
                 WRITES[write](ledger, claim)
         assert ledger.state(LOCATION) == Done(MAIL, "handed_over", "by_hand", False, None, None)
 
-    @pytest.mark.parametrize("before", [("intend_send",), ("intend_send", "sent")])
-    def test_a_reply_that_leaves_cannot_be_stopped(self, ledger: Ledger, before: tuple[str, ...]) -> None:
+    def test_a_reply_that_leaves_cannot_be_stopped(self, ledger: Ledger) -> None:
         claim = claimed(ledger)
-        for write in before:
-            WRITES[write](ledger, claim)
-        code = "ledger_mail_sent" if "sent" in before else "ledger_mail_sending"
-        refusal(code, ledger.interventions.hand_over, MAIL)
-        ledger.sent(claim)
+        WRITES["intend_send"](ledger, claim)
+        refusal("ledger_mail_sending", ledger.interventions.hand_over, MAIL)
         ledger.finish(claim, "answered")
 
     def test_a_mail_that_waits_is_never_tried_again(self, ledger: Ledger, ledger_sql: Any) -> None:
@@ -256,14 +201,6 @@ class TestHandOver:
     def test_twice_is_once(self, ledger: Ledger) -> None:
         waiting(ledger)
         assert [ledger.interventions.hand_over(MAIL) for _ in range(2)] == [True, False]
-
-    def test_a_mail_that_is_just_being_released_is_not_taken(self, ledger: Ledger) -> None:
-        """Its mark would come off again, and it would be answered after all."""
-        finished(ledger, "quarantined")
-        held = release(ledger)
-        refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
-        ledger.interventions.give_back(held)
-        assert ledger.interventions.hand_over(MAIL)
 
     def test_an_unknown_reply_is_looked_for_still_where_it_is_given_back(self, ledger: Ledger, ledger_sql: Any) -> None:
         """By `release`, or by taking the mark off."""
@@ -290,16 +227,6 @@ class TestHandOver:
         assert sender_key is not None
 
 
-def test_a_claim_taken_by_hand_over_is_higher_than_any_before(ledger: Ledger) -> None:
-    claim = claimed(ledger)
-    ledger.interventions.hand_over(MAIL)
-    held = release(ledger)
-    ledger.interventions.give_back(held)
-    again = claimed(ledger, owner="two:2")
-    assert isinstance(again, Claim)
-    assert again.fence > held.fence > claim.fence
-
-
 def test_a_mail_that_could_not_be_read_is_held_from_who_can_read_it_now(ledger: Ledger, ledger_sql: Any) -> None:
     """What it says would be another row, which the hold does not cover."""
     unread = ledger.claim(LOCATION, location_key=LOCATION, owner="one:1", lease_s=LEASE_S)
@@ -319,17 +246,6 @@ def test_nobody_takes_a_mail_while_its_ticket_is_being_opened(ledger: Ledger) ->
     refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
     ledger.ticket_created(claim, "TICKET-1")
     assert ledger.interventions.hand_over(MAIL)
-
-
-def test_a_mail_that_waits_is_held_as_well_until_no_mark_is_on_it(ledger: Ledger) -> None:
-    """An agent may have been late with setting one."""
-    waiting(ledger)
-    held = release(ledger)
-    assert (held.outcome, held.reason, held.attempts) == (None, "timeout", 1)
-    assert ledger.inbox([]).released == set()
-    refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
-    ledger.interventions.give_back(held)
-    assert ledger.inbox([]).released == {LOCATION}
 
 
 def test_a_mail_that_was_taken_is_not_reopened_by_who_saw_it_without_a_mark(ledger: Ledger, ledger_sql: Any) -> None:

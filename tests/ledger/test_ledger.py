@@ -45,14 +45,6 @@ def test_a_new_mail_is_claimed(ledger: Ledger) -> None:
     assert claimed(ledger) == Claim(MAIL, LOCATION, 1, 1, 0, "new", None, None, None, "", "send")
 
 
-def test_a_claimed_mail_is_busy_for_everybody_else(ledger: Ledger) -> None:
-    claimed(ledger, "one:1")
-    other = claim_of_another(ledger)
-    assert isinstance(other, Busy)
-    assert other.owner == "one:1"
-    assert 0 < other.retry_in_s <= LEASE_S
-
-
 def test_a_lease_that_ran_out_is_taken_over_with_a_higher_fence(ledger: Ledger, ledger_sql: Any) -> None:
     first = claimed(ledger, "one:1")
     ledger_sql.pass_time(LEASE_S + 1)
@@ -79,25 +71,6 @@ def test_a_crash_counts_against_the_one_mail_that_can_have_caused_it(
     assert claimed(ledger).attempts == 1
 
 
-@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_who_lost_the_lease_writes_nothing(ledger: Ledger, ledger_sql: Any, write: Any) -> None:
-    stale = claimed(ledger, "one:1")
-    ledger_sql.pass_time(LEASE_S + 1)
-    claimed(ledger, "two:2")
-    before = ledger_sql.rows("SELECT * FROM ledger_mails")
-    with pytest.raises(LeaseLostError) as caught:
-        write(ledger, stale)
-    assert caught.value.code == "ledger_lease_lost"
-    assert ledger_sql.rows("SELECT * FROM ledger_mails") == before
-
-
-def test_a_lease_that_ran_out_may_be_used_while_nobody_took_it(ledger: Ledger, ledger_sql: Any) -> None:
-    claim = claimed(ledger)
-    ledger_sql.pass_time(LEASE_S + 1)
-    ledger.intend_send(claim, REPLY)
-    assert isinstance(ledger.state(LOCATION), Busy)
-
-
 def test_a_write_renews_the_lease_in_full(ledger: Ledger, ledger_sql: Any) -> None:
     claim = claimed(ledger)
     ledger_sql.pass_time(LEASE_S - 10)
@@ -110,7 +83,6 @@ def test_a_write_renews_the_lease_in_full(ledger: Ledger, ledger_sql: Any) -> No
 def test_the_whole_way_of_an_answered_mail(ledger: Ledger) -> None:
     claim = ticketed(ledger)
     ledger.intend_send(claim, REPLY)
-    ledger.sent(claim)
     ledger.finish(claim, "answered", "valid-warranty")
     assert ledger.state(LOCATION) == Done(MAIL, "answered", "valid-warranty", False, "TICKET-1", REPLY)
     ledger.marked(LOCATION)
@@ -132,7 +104,6 @@ def test_the_next_claim_sees_how_far_the_last_one_got(ledger: Ledger, ledger_sql
         (ledger.intend_ticket, "mail-1"),
         (ledger.ticket_created, "TICKET-1"),
         (ledger.intend_send, REPLY),
-        (ledger.sent,),
     ):
         write(claim, *values)
         ledger_sql.pass_time(LEASE_S + 1)
@@ -142,25 +113,7 @@ def test_the_next_claim_sees_how_far_the_last_one_got(ledger: Ledger, ledger_sql
         ("ticketing", "mail-1", None, None),
         ("ticketed", "mail-1", "TICKET-1", None),
         ("sending", "mail-1", "TICKET-1", REPLY),
-        ("sent", "mail-1", "TICKET-1", REPLY),
     ]
-
-
-def test_a_claim_does_not_hide_an_open_sending_from_the_one_after_it(ledger: Ledger, ledger_sql: Any) -> None:
-    sending(ledger)
-    for _ in range(2):
-        ledger_sql.pass_time(LEASE_S + 1)
-        assert claimed(ledger).previous == "sending"
-
-
-def test_a_second_sending_takes_proof_that_the_first_did_not_happen(ledger: Ledger, ledger_sql: Any) -> None:
-    sending(ledger)
-    ledger_sql.pass_time(LEASE_S + 1)
-    claim = claimed(ledger)
-    assert refused(lambda: ledger.intend_send(claim, REPLY)) == "ledger_wrong_stage"
-    assert refused(lambda: ledger.intend_ticket(claim, "mail-1")) == "ledger_wrong_stage"
-    ledger.not_sent(claim)
-    ledger.intend_send(claim, REPLY)
 
 
 def test_what_was_not_sent_goes_back_to_its_ticket(ledger: Ledger) -> None:
@@ -169,30 +122,6 @@ def test_what_was_not_sent_goes_back_to_its_ticket(ledger: Ledger) -> None:
     ledger.not_sent(claim)
     ledger.release(claim, count_attempt=True, retry_after_s=0)
     assert claimed(ledger).previous == "ticketed"
-
-
-def test_proof_may_come_after_the_reply_was_given_up(ledger: Ledger) -> None:
-    claim = sending(ledger)
-    ledger.not_sent(claim)
-    ledger.finish(claim, "answered", "proved")
-    assert isinstance(ledger.state(LOCATION), Done)
-
-
-@pytest.mark.parametrize(
-    ("stage", "write"),
-    [
-        ("sending", "not_answered"),
-        ("sending", "quarantined"),
-        ("sent", "unknown"),
-        ("sent", "not_sent"),
-        ("claimed", "answered"),
-    ],
-)
-def test_no_write_contradicts_what_may_have_happened(ledger: Ledger, stage: str, write: str) -> None:
-    claim = claimed(ledger) if stage == "claimed" else sending(ledger)
-    if stage == "sent":
-        ledger.sent(claim)
-    assert refused(lambda: WRITES[write](ledger, claim)) == "ledger_wrong_stage"
 
 
 def test_a_released_mail_waits_until_its_time(ledger: Ledger, ledger_sql: Any) -> None:
@@ -216,18 +145,6 @@ def test_a_mail_released_without_a_wait_is_free_at_once_and_an_outage_is_no_atte
     with pytest.raises(LeaseLostError):
         ledger.intend_send(claim, REPLY)
     assert claimed(ledger).attempts == attempts + 1
-
-
-def test_an_end_of_a_lease_may_be_written_twice(ledger: Ledger) -> None:
-    claim = claimed(ledger)
-    for _ in range(2):
-        ledger.release(claim, count_attempt=False, retry_after_s=0)
-    assert ledger.state(LOCATION) == Free(MAIL, 0)
-    claim = claimed(ledger)
-    for _ in range(2):
-        ledger.finish(claim, "not_answered", "no-reply")
-    with pytest.raises(LeaseLostError):
-        ledger.finish(claim, "quarantined")
 
 
 def test_a_mail_that_came_twice_is_answered_once_and_marked_at_both_locations(ledger: Ledger) -> None:
@@ -374,14 +291,6 @@ def test_marks_that_came_off_two_copies_at_a_time_open_the_mail_once(ledger: Led
     ledger.marked(LOCATION)
     ledger_sql.pass_time(3600)
     assert not reopen(ledger, OTHER_LOCATION, listed_at=ledger.time())
-
-
-def test_an_answered_mail_is_never_opened_again(ledger: Ledger, ledger_sql: Any) -> None:
-    ledger.finish(sending(ledger), "answered")
-    ledger.marked(LOCATION)
-    ledger_sql.pass_time(3600)
-    assert not reopen(ledger, LOCATION, listed_at=ledger.time())
-    assert isinstance(ledger.state(LOCATION), Done)
 
 
 TEXT = "Dear support, my name is in here"

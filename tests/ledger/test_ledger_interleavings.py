@@ -31,7 +31,6 @@ class Expected:
     given_back: int = 0
     intended: str | None = None
     open_sending: bool = False
-    sent: bool = False
     outcome: str | None = None
     claims: dict[str, Claim] = field(default_factory=dict)
 
@@ -101,18 +100,12 @@ def write(ledger: Ledger, ledger_sql: Any, mail: str, owner: str, event: str, ex
     elif event in FINISH:
         assert {"answered": "send", "drafted": "draft"}.get(event, expected.intended) == expected.intended
         assert event in ("answered", "drafted", "unknown") or not expected.open_sending
-        assert event in ("answered", "drafted") or not expected.sent
         expected.holder, expected.outcome = None, event
     elif event in ("intend_send", "intend_draft"):
         assert not expected.open_sending, "sent again without proof"
-        assert not expected.sent, "sent again"
         expected.intended, expected.open_sending = event.removeprefix("intend_"), True
-    elif event == "sent":
-        assert expected.intended
-        expected.open_sending, expected.sent = False, True
     elif event == "not_sent":
         assert expected.open_sending, "nothing to take back"
         expected.open_sending = False
     elif event in ("intend_ticket", "ticket_created", "admit"):
         assert not expected.open_sending
-        assert not expected.sent

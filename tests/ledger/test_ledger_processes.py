@@ -36,20 +36,6 @@ for mail in mails:
         print(mail, claim.fence, claim.attempts, flush=True)
 """
 
-ADMITTER = """
-import sys
-from guarantee_email_agent.config.settings import ReplyLimits
-from guarantee_email_agent.services.ports import Admission
-from guarantee_email_agent.ledger.opening import open_ledger
-
-ledger = open_ledger(sys.argv[1], key=b"k" * 32, lock_timeout_s=60)
-for number in range(30):
-    mail = f"{int(sys.argv[2]):016x}{number:016x}"
-    claim = ledger.claim(mail, location_key=mail, owner="admitter:1", lease_s=180)
-    sender = f"{number % 3:032x}"
-    print(sender, ledger.admit(claim, Admission(sender), ReplyLimits(per_address=11)), flush=True)
-"""
-
 WRITER = """
 import sys
 from guarantee_email_agent.ledger.opening import open_ledger
@@ -65,12 +51,10 @@ for number in range(100_000):
     print(mail, "ticketed", flush=True)
     ledger.intend_send(claim, f"<reply-{mail}@example.com>")
     print(mail, "sending", flush=True)
-    ledger.sent(claim)
-    print(mail, "sent", flush=True)
     ledger.finish(claim, "answered", "valid-warranty")
     print(mail, "answered", flush=True)
 """
-STEPS = (*get_args(Stage), "answered")
+STEPS = (*(stage for stage in get_args(Stage) if stage != "sent"), "answered")
 
 
 @contextmanager
@@ -89,13 +73,6 @@ def test_of_many_processes_one_wins_each_mail_and_one_takes_it_over(ledger_locat
     ledger_sql.pass_time(LEASE_S + 1)
     # A try that a crash cut short is none of the mail's own.
     assert sorted(race(RACER, ledger_location, 3)) == [f"{number:032x} 2 1" for number in range(100)]
-
-
-def test_many_processes_that_admit_at_once_never_exceed_a_limit(ledger_location: str) -> None:
-    admitted = Counter(race(ADMITTER, ledger_location, 6))
-    assert admitted == {
-        f"{sender:032x} {limit}": count for sender in range(3) for limit, count in (("None", 11), ("address", 49))
-    }
 
 
 def race(script: str, location: str, processes: int) -> list[str]:

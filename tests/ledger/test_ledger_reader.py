@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import KEY, LOCATION, MAIL, WRITES, claimed
+from ledgers import LOCATION, MAIL, WRITES, claimed
 from postgresql import LedgerSql
 from sqlalchemy import update
 
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, NoSuchMailError
-from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.ledger.tables import mails
 from guarantee_email_agent.services.ports import OUTCOMES
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -27,7 +26,6 @@ def test_mails_are_listed_the_newest_first_with_what_became_of_them(ledger: Ledg
     WRITES["intend_ticket"](ledger, claim)
     WRITES["ticket_created"](ledger, claim)
     WRITES["intend_draft"](ledger, claim)
-    WRITES["sent"](ledger, claim)
     ledger.finish(claim, "drafted", "valid-warranty")
     ledger.finish(claimed(ledger, mail=OTHER, location="d4" * 16), "observed", "missing-info")
     with LedgerReader(ledger_location) as reader:
@@ -74,29 +72,6 @@ def test_what_is_no_ledger_is_left_as_it_is(tmp_path: Path, content: bytes) -> N
     assert file.read_bytes() == content
 
 
-@pytest.mark.parametrize(
-    ("version", "code"), [("99", "ledger_newer_schema"), ("1", "ledger_older_schema"), ("x", "ledger_corrupt")]
-)
-def test_a_ledger_of_another_version(
-    ledger: Ledger, ledger_location: str, ledger_sql: LedgerSql, version: str, code: str
-) -> None:
-    ledger_sql.rows("UPDATE ledger_facts SET value = ? WHERE name = 'schema_version'", version)
-    with pytest.raises((ConfigurationError, LedgerError)) as raised:
-        LedgerReader(ledger_location)
-    assert raised.value.code == code
-
-
-def test_a_ledger_of_a_newer_version_is_refused_in_the_words_of_a_start(
-    ledger: Ledger, ledger_location: str, ledger_sql: LedgerSql
-) -> None:
-    ledger_sql.rows("UPDATE ledger_facts SET value = '99' WHERE name = 'schema_version'")
-    with pytest.raises(ConfigurationError) as by_reader:
-        LedgerReader(ledger_location)
-    with pytest.raises(ConfigurationError) as by_start:
-        open_ledger(ledger_location, key=KEY)
-    assert by_reader.value.message == by_start.value.message
-
-
 def test_a_server_that_is_down_is_one_line_without_the_password() -> None:
     with pytest.raises(LedgerError, match="cannot be reached") as raised:
         LedgerReader("postgresql://agent:secret-word@127.0.0.1:1/ledger")
@@ -136,9 +111,6 @@ def test_a_mail_is_found_by_the_beginning_of_its_key(ledger: Ledger, ledger_loca
             with pytest.raises(NoSuchMailError) as raised:
                 reader.find(prefix)
             assert raised.value.code == code
-        short = reader.short_keys(["abcd" * 8, "abcdef12" + "0" * 24])
-        assert short == {"abcd" * 8: "abcdabcd", "abcdef12" + "0" * 24: "abcdef12" + "0" * 24}
-        assert all(reader.find(each).mail_key == key for key, each in short.items())
 
 
 def test_a_mail_is_found_where_it_lies(ledger: Ledger, ledger_location: str) -> None:

@@ -72,36 +72,9 @@ def test_a_clock_that_is_ahead_for_one_start_forgets_nothing(ledger: Ledger, led
     assert pruned_after(ledger, ledger_sql, 30) == 1
 
 
-def test_a_clock_that_was_ahead_when_it_was_first_looked_at_is_found_out(ledger: Ledger, ledger_sql: Any) -> None:
-    ledger.prune(30)
-    assert pruned_after(ledger, ledger_sql, -400) == 0
-    end(ledger, MAIL)
-    assert pruned_after(ledger, ledger_sql, 29) == 0
-    assert pruned_after(ledger, ledger_sql, 2) == 1
-
-
-def test_mails_that_ended_while_the_clock_was_behind_are_kept_as_long_as_others(
-    ledger: Ledger, ledger_sql: Any
-) -> None:
-    ledger.prune(30)
-    assert pruned_after(ledger, ledger_sql, -2000) == 0
-    end(ledger, MAIL)
-    assert pruned_after(ledger, ledger_sql, 2000) == 0
-    assert pruned_after(ledger, ledger_sql, 29) == 0
-    assert pruned_after(ledger, ledger_sql, 2) == 1
-
-
 def test_a_clock_that_is_corrected_by_seconds_is_steady(ledger: Ledger, ledger_sql: Any) -> None:
     end(ledger, MAIL)
     assert ledger.prune(30) == 0
     assert pruned_after(ledger, ledger_sql, 16) == 0
     assert pruned_after(ledger, ledger_sql, -0.001) == 0
     assert pruned_after(ledger, ledger_sql, 15) == 1
-
-
-def test_a_look_at_the_clock_that_cannot_be_read_is_written_anew(ledger: Ledger, ledger_sql: Any) -> None:
-    end(ledger, MAIL)
-    pass_days(ledger, ledger_sql, 31)
-    ledger_sql.rows("UPDATE ledger_facts SET value = 'x' WHERE name = 'clock_seen_at'")
-    assert ledger.prune(30) == 0
-    assert pruned_after(ledger, ledger_sql, 31) == 1

@@ -105,9 +105,3 @@ def test_every_part_counts(part: str) -> None:
 def test_the_digest_is_the_one_that_recordings_name_whatever_the_order_of_keys() -> None:
     expected = "84db62b6e74591ae68bc7b3d3be888fa489ad4fe1cbc647a65cceabaee83a914"
     assert request_digest(REQUEST) == request_digest(dict(reversed(REQUEST.items()))) == expected
-
-
-def test_no_temperature_is_another_request_than_zero() -> None:
-    without = {name: value for name, value in REQUEST.items() if name != "temperature"}
-    assert request_digest(without) != request_digest(REQUEST)
-    assert request_digest(without) == request_digest({**REQUEST, "temperature": None})

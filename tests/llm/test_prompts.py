@@ -57,14 +57,6 @@ def test_any_text_comes_back_as_it_went_in(text: str, instructions: Instructions
     assert element_in(content, "mail")["new_text"] == text.strip()
 
 
-def test_triage_forces_its_tool_with_a_closed_set_of_topics(instructions: Instructions) -> None:
-    request = triage_request(mail("It leaks."), instructions)
-    assert request["tool_choice"] == {"type": "tool", "name": "record_triage"}
-    assert [tool["name"] for tool in request["tools"]] == ["record_triage"]
-    properties = request["tools"][0]["input_schema"]["properties"]
-    assert properties["topic"]["enum"] == ["warranty", "other", "unclear"]
-
-
 def test_triage_describes_the_declared_topics_with_their_examples(instructions: Instructions) -> None:
     topic = Topic("spare-parts", "Wants a spare part.", ("Do you sell seals?", "I need a lid."))
     request = triage_request(mail("It leaks."), replace(instructions, topics=(*instructions.topics, topic)))
@@ -120,13 +112,6 @@ def test_a_choice_is_of_the_ids_offered_and_holds_no_free_text(choice: dict[str,
         "required": ["ids"],
         "additionalProperties": False,
     }
-
-
-def test_a_scenario_without_prose_leaves_no_empty_block(
-    instructions: Instructions, offered: tuple[OfferedSentence, ...]
-) -> None:
-    scenario = replace(instructions.route(VALID), body="<reply>a</reply>")
-    assert len(choice_request(mail("It leaks."), instructions, scenario, FACTS, offered)["system"]) == 1
 
 
 @pytest.mark.parametrize(

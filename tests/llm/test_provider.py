@@ -12,7 +12,6 @@ import pytest
 from messages_server import INTERPRETED, MessagesServer, Reply, answer, anthropic_config, error_reply, tool_call
 from shipped_instructions import shipped_interpreter
 
-from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, ClosableModel
 from guarantee_email_agent.llm.prompts import TRIAGE_TOOL
@@ -208,12 +207,6 @@ async def test_the_templates_answer_while_a_rate_limit_lasts_longer_than_a_minut
     assert (await agent.ask()).model == "claude-sonnet-4-6"
     assert len(agent.server.requests) == 2
     assert caplog.messages[0].endswith("until the model is back (llm_rate_limited)")
-
-
-async def test_offline_needs_neither_key_nor_network(agent: Agent) -> None:
-    agent.config = Config()
-    assert (await agent.ask()).model == OFFLINE_MODEL
-    assert agent.server.requests == []
 
 
 async def test_an_evaluation_is_never_answered_by_anybody_else(agent: Agent) -> None:

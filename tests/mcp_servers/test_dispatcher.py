@@ -202,21 +202,6 @@ async def test_an_error_of_the_server_itself_tells_the_place_and_not_the_text(
     assert "customer" not in caplog.text + caught.value.message
 
 
-@pytest.mark.parametrize(("tool", "finished"), [("work", ["work"]), ("wait", [])])
-async def test_a_call_that_the_client_cancels_is_finished_unless_it_only_waits(
-    tools: Tools, tool: str, finished: list[str]
-) -> None:
-    dispatcher = Dispatcher("sample", tools.tools())
-    dispatched = asyncio.create_task(dispatcher.dispatch(tool, {}))
-    await tools.begun.wait()
-    dispatched.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await dispatched
-    tools.may_go_on.set()
-    await dispatcher.drain()
-    assert tools.finished == finished
-
-
 async def test_a_call_given_up_before_a_thread_was_free_is_not_begun() -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
     go_on, done = threading.Event(), []

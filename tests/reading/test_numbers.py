@@ -10,7 +10,6 @@ from guarantee_email_agent.reading.number_reader import NumberReading, number_ke
 from guarantee_email_agent.reading.numbers import (
     SERIAL_NUMBER,
     Tiers,
-    is_newly_given,
     read_numbers,
 )
 
@@ -24,149 +23,88 @@ LABELS_BEFORE = [
     ("SN: 48817734", "48817734"),
     ("S/N 48817734", "48817734"),
     ("s/n:ab48817734", "AB48817734"),
-    ("S.N. HT20491", "HT20491"),
     ("SN#HT20491", "HT20491"),
-    ("SNR HT20491", "HT20491"),
-    ("Serial No. HT20491", "HT20491"),
     ("Serial #: HT20491", "HT20491"),
     ("Serial-No.: HT20491", "HT20491"),
     ("Ser. No. HT20491", "HT20491"),
-    ("Serial code: HT20491", "HT20491"),
-    ("serial id HT20491", "HT20491"),
-    ("my serial num is HT20491", "HT20491"),
-    ("serial=HT20491", "HT20491"),
-    ("Serialnumber HT20491", "HT20491"),
     ("seriel number HT20491", "HT20491"),
     ("The serial reads HT20491, I think.", "HT20491"),
-    ("SERIAL NUMBER IS HT20491 AND IT IS BROKEN", "HT20491"),
     ("Serial number (on the back): HT20491", "HT20491"),
     ("The serial number for my dishwasher, which I bought last year, is HT20491.", "HT20491"),
-    ("Serial number – HT20491", "HT20491"),
     ("Serial number -> HT20491", "HT20491"),
-    ("serial_number=HT20491", "HT20491"),
     ('{"serial_number": "HT20491"}', "HT20491"),
 ]
 LABELS_IN_OTHER_LANGUAGES = [
     ("Die Seriennummer lautet KW-7720-41.", "KW-7720-41"),
-    ("Seriennr.: KW772041", "KW772041"),
-    ("Serien-Nr. KW772041", "KW772041"),
     ("Geräte-Seriennummer KW772041", "KW772041"),
     ("Seriennummer des Trockners: KW772041", "KW772041"),
     ("Numer seryjny: PL5521-09", "PL5521-09"),
-    ("Nr seryjny urządzenia to PL552109", "PL552109"),
-    ("nr ser. PL552109", "PL552109"),
     ("Pralka z numerem seryjnym PL552109 cieknie.", "PL552109"),
     ("Numéro de série : FR00912A", "FR00912A"),
-    ("N° de série FR00912A", "FR00912A"),
     ("Número de serie: ES00912A", "ES00912A"),
     ("Numero di serie IT00912A", "IT00912A"),
-    ("Matricola: IT00912A", "IT00912A"),
-    ("Serienummer: NL00912A", "NL00912A"),
     ("Výrobní číslo: CZ00912A", "CZ00912A"),
-    ("Sériové číslo CZ00912A", "CZ00912A"),
-    ("Serijski broj: HR00912A", "HR00912A"),
-    ("Sarjanumero: FI00912A", "FI00912A"),
-    ("Sorozatszám: HU00912A", "HU00912A"),
 ]
 OTHER_PLACES = [
     ("Serial number\nHT20491", "HT20491"),
-    ("Serial number:\n\nHT20491\n\nThanks", "HT20491"),
     ("Model: KX200\nSerial number: HT20491\nBought: 2024-05-01", "HT20491"),
-    ("- model KX200\n- serial number HT20491\n- order 5521-88", "HT20491"),
     ("HT20491-7 is the serial number.", "HT20491-7"),
     ("HT20491-7 (serial number)", "HT20491-7"),
-    ("HT20491 ist die Seriennummer meines Trockners", "HT20491"),
-    ("HT20491 to numer seryjny mojej pralki", "HT20491"),
     ("My washing machine HT20491 — that is the serial number — leaks.", "HT20491"),
     ("Here you go: HT20491-7. That's the serial number you asked for.", "HT20491-7"),
     ("Model\tSerial number\nKX200\tHT20491", "HT20491"),
     ("Model\tSerial number\tBought\nKX200\tHT20491\t2024-05-01", "HT20491"),
     ("| Model | Serial number |\n| KX200 | HT20491 |", "HT20491"),
     ("| Model | Serial number |\n|---|---|\n| KX200 | HT20491 |", "HT20491"),
-    ("Serial number | HT20491\nModel | KX200", "HT20491"),
     ("Hello, SN48817734 broke down.", "SN48817734"),
-    ("sn48817734", "SN48817734"),
     ("It's SN-48817734!", "SN-48817734"),
 ]
 SIGNS_AROUND = [
     ('My serial is "HT20491".', "HT20491"),
-    ("serial number: (HT20491)", "HT20491"),
     ("serial number: [HT20491]", "HT20491"),
-    ("serial number: *HT20491*", "HT20491"),
     ("Serial number HT20491?", "HT20491"),
-    ("serial number is 4471.", "4471"),
     ("My serial number is: ht-20491-x", "HT-20491-X"),
     ("Serial no HT.20491.7", "HT.20491.7"),
-    ("Serial number HT/20491/7", "HT/20491/7"),
     ("serial:HT20491;model:KX200", "HT20491"),
     ("Serial number 1234 5678 9012", "123456789012"),
-    ("Serial number: AB12 CD34 EF56", "AB12CD34EF56"),
     ("S/N FD 9804 00231", "FD980400231"),
-    ("serial number 20230517", "20230517"),
 ]
 AMONG_OTHER_NUMBERS = [
     ("Order number: 5521-88813. Serial number: HT20491.", "HT20491"),
     ("Order 552188813, invoice 2024-5512, serial HT20491", "HT20491"),
     ("The number under the barcode says S/N HT20491 and P/N 778812", "HT20491"),
-    ("P/N 778812\nS/N HT20491", "HT20491"),
-    ("Kundennummer 4471239, Seriennummer HT20491", "HT20491"),
-    ("Zamówienie nr 5521888, nr seryjny HT20491", "HT20491"),
     ("Serial number: SN20491 (order 20499)", "SN20491"),
-    ("My serial no is HT20491 and my phone no is 0301234567", "HT20491"),
     ("phone 0301234567, serial 48817734", "48817734"),
-    ("Model no: KX-200-B / Serial no: HT20491", "HT20491"),
     ("The label says:\nType KX200\nS/N HT20491\n230V 50Hz 2200W", "HT20491"),
     ("My serial number is HT20491. I bought it for 399 EUR on 2024-05-17.", "HT20491"),
-    ("Serial number HT20491, purchased 17 May 2024", "HT20491"),
-    ("I can't find my receipt, the serial number is HT20491", "HT20491"),
     ("It is not working. Serial number HT20491", "HT20491"),
     ("Serial number HT20491 is not in my photo", "HT20491"),
 ]
 NONE = [
     "S/N 60W 77190",  # a unit begins no number
-    "Order number AB552188. It no longer works.",
     "ORDER#448812 kettle broken",
-    "Invoice no. RE-2024-0815",
     "Rechnungsnummer RE20240815, der Trockner ist defekt.",
-    "Nr zamówienia 5521888. Pralka nie działa.",
     "Tracking number 1Z999AA10123456784",
-    "Sendungsnummer 00340434161094042557",
     "Call me at +44 20 7946 0958",
-    "Phone: 0301234567",
     "Meine Telefonnummer ist 030 1234567",
-    "Mój telefon: 600 700 800, pralka nie działa",
     "Customer ID: C-448812\nDevice: kettle, broken",
     "ref. HT20491 kettle broken",
-    "My part number is AB123456",
-    "Batch AB123456",
     "IMEI 356938035643809",
-    "EAN 4006381333931",
     "Postcode 10115 Berlin",
     "My IBAN is DE89370400440532013000",
     "Bought on 2024-05-17",
-    "Bought 17.05.2024 for 399.00 EUR",
     "Serial number: 17.05.2024",
     "In 2023 I bought it; serial number 2023",
     "The model is KX200",
-    "My WMF1400 stopped working",
     "The error code E24 shows on my washer",
     "firmware v2.14 on my speaker",
     "Serial number: unknown",
-    "Serial number: n/a",
-    "Serial number: none",
     "Serial number: TBD",
-    "Serial number: ?",
-    "Serial number: -",
     "Serial number: ........",
-    "Serial number: ____________",
     "Serial number: XXXXXXXX",
-    "Serial number: 00000000",
     "serial number: [please fill in]",
-    "serial number: <your serial number>",
     "Serial number:\nModel: KX200",
-    "Serial number: \nPurchase date: 2024-05-17",
     "Serial number: see attachment IMG_20240517.jpg",
-    "Serial number: see photo 1",
     "Please see the photo for the serial number.",
     "My serial number is one two three",
     "My serial number is missing the last digit",
@@ -174,12 +112,8 @@ NONE = [
     "The serial number is unreadable.",
     "The serial number is worn off, the model is KX2000-B",
     "Where is the serial number? On my old one it was on the back.",
-    "Do you need the serial number? It has 12 digits.",
     "I have 2 devices and no serial number",
-    "It has been 14 days. Serial number? No idea.",
-    "Seriennummer unbekannt",
     "Die Seriennummer ist nicht lesbar. Modell KX2000",
-    "Numer seryjny jest nieczytelny",
     "Nie mogę znaleźć numeru seryjnego, model KX2000",
     "The serial number looks like SN12345, for example, but mine is gone.",
     "It should be something like AB12345678, e.g. SN55555, but I find none.",
@@ -190,23 +124,17 @@ SEVERAL = [
     ("Serial numbers: HT20491 and HT20492", ("HT20491", "HT20492")),
     ("Serial numbers HT20491, HT20492, HT20493", ("HT20491", "HT20492", "HT20493")),
     ("Serial numbers:\n- HT20491\n- HT20492", ("HT20491", "HT20492")),
-    ("Serial numbers:\nHT20491\nHT20492\n", ("HT20491", "HT20492")),
     ("Seriennummern: HT20491 und HT20492", ("HT20491", "HT20492")),
-    ("Numery seryjne: HT20491 oraz HT20492", ("HT20491", "HT20492")),
     ("Fridge serial HT20491, oven serial KL88120", ("HT20491", "KL88120")),
-    ("Washer: S/N HT20491\nDryer: S/N HT20555", ("HT20491", "HT20555")),
     ("HT20491, HT20555 are the serial numbers", ("HT20491", "HT20555")),
     ("My old device had serial number HT20491, the new one has HT20555", ("HT20491", "HT20555")),
     ("SN111222/SN111333", ("SN111222", "SN111333")),
     ("Model\tSerial number\nKX200\tHT20491\nKX300\tHT20555", ("HT20491", "HT20555")),
-    ("Model | S/N | Bought\nKX200 | HT20491 | 2024\nKX300 | HT20555 | 2025", ("HT20491", "HT20555")),
 ]
 OF_COMBINED_LABELS = [
     ("Mod./Ser. no.: WX-20 / 7781204", ("WX-20", "7781204")),
     ("Mod./Ser. no.: WX-20/7781204", ("WX-20", "7781204")),
-    ("Serial/Model no.: 7781204 / WX-20", ("7781204", "WX-20")),
     ("Model and serial number: WX-20, 7781204", ("WX-20", "7781204")),
-    ("Typ/Seriennr.: TR-9 / 4410227", ("TR-9", "4410227")),
     ("Model/nr seryjny: SU-9 / 4410227", ("SU-9", "4410227")),
     ("Model/Serial: WX-20", ()),
     ("Model/Serial: SN12345", ("SN12345",)),
@@ -258,6 +186,8 @@ def test_finds_the_one_serial_number(text: str, number: str, lexicon: Lexicon) -
         ("El número que pone en la chapa es 7718 3320 15.", "7718332015"),
         ("Numer na naklejce: KT-77120-9", "KT-77120-9"),
         ("The number on the sticker is X-4400-71, serial number KT-77120-9", "KT-77120-9"),
+        ("Unten am Fuß steht PF80412, das ist laut Anleitung die Seriennummer", "PF80412"),
+        ("Seriennummer: LR6-01C3-5528\nInventarnr.: GB-2023-0417", "LR6-01C3-5528"),
         # on paper, of a service, of an article or a phone; what is none, and what nobody read
         ("The number on the back of my receipt is 5501932.", None),
         ("Die Nummer auf der Unterseite der Rechnung ist RE-20231-88.", None),
@@ -314,18 +244,12 @@ def test_two_spellings_are_one_device(text: str, number: str, lexicon: Lexicon) 
         ("Serial number (e.g. SN12399):\nDevice: toaster", ()),
         ("Serial number (e.g. SN12399: TS90015", ()),
         ("Serial number: TS90 0101", ("TS900101",)),
-        ("Serial number: TS90 01234", ("TS9001234",)),
-        ("Serial number TS90 01234 hums", ("TS9001234",)),
         ("Serial number: TS9001 234 (see the plate)", ("TS9001234",)),
         ("Serial number: SN12345 06641234567", ("SN12345",)),
         ("Serial number: SN12345 350,- EUR", ("SN12345",)),
-        ("Serial number: SN12345 350.- EUR", ("SN12345",)),
         ("Serial number: SN12345 20240118.", ("SN12345",)),
         ("Serial number: 48817734 48817735.", ()),
-        ("Serial numbers TS90 12345 and TS90 12346.", ("TS9012345", "TS9012346")),
         ("Serial number: TS90 2024", ()),
-        ("Serial number: TS90 12 months old", ()),
-        ("Serial number: SN12345 123,50 EUR", ("SN12345",)),
         ("Serial number: SN12345 4000 hours", ("SN12345",)),
         ("Serial number? The fan KX200 hums.", ()),
         ("Serial number? KX200-77 hums.", ("KX200-77",)),
@@ -348,24 +272,18 @@ def test_spellings_of_one_number_have_one_key(spelling: str) -> None:
     "text",
     [
         "S/N: KT-77?20-9 (one digit unreadable)",
-        "S/N: KT-77*20-9",
         "Serial number KT-77120-?",
         "S/N KT-77120-9 or -8",
         "Serial number: KT-77[smudged]20",
         "S/N 7QF then a scratch then 12",
         'Sticker: "Serial No. 2 2 0 [coffee stain] 8 H"',
         "Serial KX200 4711-AB",
-        "Seriennummer 4711-A9, letzte Ziffer nicht lesbar",
     ],
 )
 def test_a_number_that_was_read_in_part_is_not_looked_up(text: str, lexicon: Lexicon) -> None:
     reading = read(text, lexicon)
     assert reading.numbers == ()
     assert reading.unreadable
-
-
-def test_one_readable_number_beside_an_unreadable_one_is_not_enough(lexicon: Lexicon) -> None:
-    assert read("Washer: S/N HT20491\nDryer: S/N HT2?555", lexicon).numbers == ()
 
 
 @pytest.mark.parametrize(
@@ -402,14 +320,12 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
     [
         ("KT-77120-9", "KT-77120-9"),
         ("Hi, here it is: 48817734. Thanks!", "48817734"),
-        ("it's HT20491", "HT20491"),
         ("Found it in the end, it was under the guard. HT 5502-19\n\nMick", "HT5502-19"),
         ("Guten Tag,\ndie Nummer steht innen an der Tür: KG 3391/0084\nGrüße", "KG3391/0084"),
         ("Le voici : DQ440-7781. C'était en arrière, pas en dessous.", "DQ440-7781"),
-        ("ya lo encontré estaba en el cable!! 31-PV-00926", "31-PV-00926"),
-        ("nr to EX7-220-91 dzieki", "EX7-220-91"),
         ("Sticker says 7 4 4 1 9 2", "744192"),
         ("0045113978", "0045113978"),
+        ("My grandson read it for me, it is 6610-882-41.", "6610-882-41"),  # as phone numbers are written, too
     ],
 )
 def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexicon) -> None:
@@ -426,12 +342,9 @@ def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexic
         "Who are you? My number is 0171 2345678",
         "020 7946 0958",
         "4111 1111 1111 1111",
-        "DE89370400440532013000",
-        "4006381333931",
         "It's filed under 20417-99",
         "flat 12",
         "EN60335-1",
-        "20.05.2024",
         "bt 330 118",
         "KT-77?20",
         "Is it this one? 4471-A",
@@ -442,28 +355,17 @@ def test_what_is_more_or_something_else_is_no_answer(text: str, lexicon: Lexicon
     assert read(text, lexicon, asked=True).numbers == ()
 
 
-def test_two_numbers_answer_for_two_devices(lexicon: Lexicon) -> None:
-    assert read("KT-77120-9 or KT-77120-8", lexicon, asked=True).numbers == ("KT-77120-9", "KT-77120-8")
-
-
 def test_a_number_that_reads_like_words_is_none(lexicon: Lexicon) -> None:
     assert read("S/N GARANTIE-GUELTIG-2099", lexicon).numbers == ()
     assert read("Serial number: 47-VALID11", lexicon).numbers == ()
     assert read("Serial number: QRKTX-204", lexicon).numbers == ("QRKTX-204",)
 
 
-def test_an_abbreviation_within_a_number_is_a_part_of_it(lexicon: Lexicon) -> None:
-    """Polish "np." is "e.g."."""
-    assert read("N° de série : NP-27730-1", lexicon).numbers == ("NP-27730-1",)
-
-
 @pytest.mark.parametrize(
     ("text", "numbers"),
     [
         ("Is KT-77120-9 covered?", ("KT-77120-9",)),
-        ("My number 0045113978", ("0045113978",)),
         ("S/N SN12345", ()),
-        ("S/N KT-77120-99", ()),
         ("Order KT-77120-9", ()),
         ("KT-77120-9?? or KT-77120-8", ()),
         ("either KT-77120-9 or KT-7712O-8", ()),
@@ -503,11 +405,6 @@ def test_a_model_picks_among_the_numbers_that_count(lexicon: Lexicon) -> None:
     assert read("S/N KT-77?20-9", lexicon).picked(["KT-77", "KT-77?20-9", "20-9"]) == ()
 
 
-def test_a_number_is_new_where_nobody_quoted_it() -> None:
-    assert is_newly_given("HT5502-19", Tiers("It is HT 5502-19", "Which number?", ""))
-    assert not is_newly_given("SN12345", Tiers("It is SN12345", "We know no SN 12345", ""))
-
-
 @pytest.mark.parametrize(
     ("text", "number", "reason"),
     [
@@ -528,27 +425,19 @@ def test_a_number_that_does_not_count_has_a_reason(text: str, number: str, reaso
     assert dict(read(text, lexicon).dropped)[number] == reason
 
 
-def test_a_number_behind_the_one_that_counts_has_a_reason(lexicon: Lexicon) -> None:
-    reading = read("It is SN12345.", lexicon, quoted="SN54321")
-    assert reading.dropped == (("SN54321", "stands behind the new text, which gives a number already"),)
-
-
 @pytest.mark.parametrize(
     ("text", "numbers"),
     [
         ("Where is my order AB-10001?", ["AB-10001"]),
         ("Order number: ab10001", ["AB10001"]),
         ("My order no. is AB-10001, thanks.", ["AB-10001"]),
-        ("Bestellnummer\nAB-10001", ["AB-10001"]),
         ("AB-10001 has not come yet", ["AB-10001"]),
-        ("AB-10001 and AB-10002 have not come", ["AB-10001", "AB-10002"]),
         ("my invoice AB-10001 is wrong", []),
         ("serial number AB-10001", []),
         ("tracking number AB-10001, order AB-10002", ["AB-10002"]),
         ("order AB-100012", []),
         ("order AB-10?01", []),
         ("see https://shop.example.com/AB-10001", []),
-        ("+AB-10001", []),
     ],
 )
 def test_the_number_of_a_look_up(text: str, numbers: list[str], lexicon: Lexicon) -> None:
@@ -570,11 +459,6 @@ def test_the_number_of_a_look_up(text: str, numbers: list[str], lexicon: Lexicon
 )
 def test_a_short_row_of_digits_needs_a_label(text: str, numbers: list[str], lexicon: Lexicon) -> None:
     assert list(read_numbers(Tiers(text, "", ""), DIGITS, lexicon).numbers) == numbers
-
-
-def test_a_lone_number_answers_the_question_of_a_look_up(lexicon: Lexicon) -> None:
-    assert read_numbers(Tiers("It is 123456.", "", ""), DIGITS, lexicon, asked=True).numbers == ("123456",)
-    assert read_numbers(Tiers("invoice 123456", "", ""), DIGITS, lexicon, asked=True).numbers == ()
 
 
 @settings(max_examples=150)
@@ -655,18 +539,13 @@ def test_nothing_but_the_labelled_number_counts(
     "part",
     [
         "serial ",
-        "S/N ",
         "SN-1-",
-        "order no ",
         "a|",
         "\t",
-        "1 ",
         "AB-12/",
         "\n",
         "https://",
-        "not ",
         "X" * 50,
-        "or ",
         "1 or 2 ",
         "KT-1\n07700 900461\n",
         "07700 900461 - ",

@@ -8,45 +8,29 @@ from guarantee_email_agent.reading.topic import classify_topic, is_only_thanks
 
 ABOUT_A_DEVICE = [
     "Is my vacuum cleaner still under warranty?",
-    "Could you check whether the guarantee on my oven has run out?",
     "The dishwasher stopped in the middle of a cycle and leaks.",
-    "THIS IS THE THIRD TIME THE DRYER BREAKS!!! I want it repaired NOW!",
     "fridge dead",
     "My espresso machine won't turn on any more.",
-    "So last summer we moved house, and my sister gave us her old toaster, and now, well, it trips the fuse.",
-    "The display of the thermostat flickers since yesterday.",
     "How do I descale the kettle?",
-    "Battery of the drill no longer charges.",
     "Error code E18 on the washing machine, what does it mean?",
-    "I would like to register a fault with my heat pump dryer.",
     "Meine Waschmaschine schleudert nicht mehr.",
-    "Habe ich auf den Backofen noch Garantie?",
-    "Der Akku vom Rasenmäher lädt nicht.",
     "Ihr Mist-Staubsauger ist schon wieder kaputt!",
-    "Gewährleistung für Kaffeevollautomat",
     "Der Geschirrspüler zeigt eine Fehlermeldung.",
     "Moja pralka nie działa.",
     "Czy moja lodówka jest jeszcze na gwarancji?",
-    "Odkurzacz przestał działać po dwóch tygodniach.",
     "Zmywarka cieknie, proszę o naprawę.",
     "Reklamacja: ekspres do kawy nie włącza się",
-    "Chciałbym zgłosić usterkę piekarnika.",
 ]
 ABOUT_SOMETHING_ELSE = [
     "Where is my order? It should have come on Monday.",
-    "Please send me a copy of the invoice for last month.",
     "We can bring your website to page one of the search results.",
     "I would like to apply for the job as a service technician.",
     "Please unsubscribe me from your newsletter.",
-    "What are your opening hours on Saturday?",
     "I forgot the password of my account.",
     "Wo bleibt meine Bestellung? Die Sendung steht seit drei Tagen.",
-    "Bewerbung als Werkstudent im Marketing",
     "Bitte schicken Sie mir die Rechnung noch einmal.",
-    "Wann haben Sie am Samstag geöffnet? Ich finde keine Öffnungszeiten.",
     "Gdzie jest moja paczka? Zamówienie złożyłem tydzień temu.",
     "Proszę o kopię faktury za marzec.",
-    "Oferta współpracy: pozycjonowanie strony internetowej",
     "Chciałbym odstąpić od umowy i zwrócić towar.",
 ]
 SAYS_TOO_LITTLE = [
@@ -54,8 +38,6 @@ SAYS_TOO_LITTLE = [
     "",
     "Hello",
     "Please call me back.",
-    "Urgent!!!",
-    "Guten Tag, ich habe eine Frage.",
     "Proszę o kontakt",
 ]
 
@@ -105,19 +87,15 @@ FAULT_AND_SOMETHING_ELSE = [
     "The invoice of my order 2291 is missing, and the dryer that you delivered does not heat.",
     "Please unsubscribe me from the newsletter. And when is my broken oven going to be repaired?",
     "I'd like my money back for order 9921, it is broken.",
-    "Die Lieferung kam gestern, aber der Kühlschrank kühlt nicht.",
     "Wczoraj była dostawa lodówki, ale ona nie chłodzi.",
     "La livraison a eu lieu hier mais le frigo ne refroidit pas.",
-    "Falta la factura de mi pedido y la tostadora está averiada.",
     "Manca la fattura del mio ordine e il tostapane è guasto.",
-    "De factuur van mijn bestelling ontbreekt en de broodrooster is kapot.",
 ]
 STRANGERS_WHO_TALK_SHOP = [
     "I would like to apply as a service engineer. I have repaired broken washing machines and dryers for nine years.",
     "We are a manufacturer of pumps for washing machines and would like to become your supplier.",
     "Your mailbox has reached its quota. Verify your account, or your device stops receiving mail.",
     "The protection plan of your device was renewed for 399.99. If you did not authorise this, call us.",
-    "Hiermit bewerbe ich mich als Techniker. Reparaturen an Waschmaschinen sind mein Alltag.",
     "The voucher code is refused at the checkout, it does not work.",
 ]
 ONLY_THANKS = [
@@ -127,9 +105,7 @@ ONLY_THANKS = [
     "Besten Dank für Ihre Auskunft!",
     "Dziękuję za pomoc, pralka działa.",
     "Merci pour votre aide !",
-    "Muchas gracias por la reparación.",
     "Grazie mille, tutto a posto.",
-    "Bedankt voor uw hulp!",
 ]
 MORE_THAN_THANKS = [
     "Thank you, but it still leaks.",
@@ -139,7 +115,6 @@ MORE_THAN_THANKS = [
     "Thank you. It is HT20491.",
     "My dryer needs a new belt. Thanks",
     "Danke, aber er heizt immer noch nicht.",
-    "Merci de me répondre.",
     "",
 ]
 

@@ -74,10 +74,9 @@ def test_a_case_passed_where_every_repetition_did(runs: StoredRuns) -> None:
 def test_tokens_and_cost_are_summed_up_and_an_unknown_price_makes_the_sum_unknown(runs: StoredRuns) -> None:
     runs.write(1, [result(1, usage=Usage(1, 10, 5, 2, 1, 0.5)), result(2, usage=Usage(1, 10, 0, 0, 0, 0.25))])
     runs.write(2, [result(1, usage=Usage(1, 10, 5, 2, 1, 0.5)), result(2, usage=Usage(1, 10, 0, 0, 0, None))])
+    runs.write(3, [result(1, usage=Usage(1, 10, 5, 2, 1, 0.5)), result(2, usage=Usage(cost_usd=None)), result(3)])
     with RunStore(runs.file) as store:
-        unknown, known = store.runs()
-    assert (known.tokens, known.cost_usd) == (28, 0.75)
-    assert unknown.cost_usd is None
+        assert [(run.tokens, run.cost_usd) for run in store.runs()] == [(0, None), (28, None), (28, 0.75)]
 
 
 def test_results_that_are_paid_for_are_there_at_once(runs: StoredRuns) -> None:

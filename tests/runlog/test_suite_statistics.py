@@ -49,8 +49,7 @@ def test_what_a_suite_shows_and_what_it_does_not() -> None:
         "The agent was built on this suite, so this says nothing of how often new mail goes wrong."
     )
     assert statistics(sample_reports.case()).conclusion() == (
-        "1 of 1 scenario passes. "
-        "If the agent was built on this suite, it says nothing of how often new mail goes wrong."
+        "1 of 1 scenario passes. If the agent was built on this suite, it says nothing of new cases."
     )
     assert statistics().conclusion() == "No scenario ran."
 

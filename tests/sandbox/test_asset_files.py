@@ -85,13 +85,6 @@ def test_more_than_the_disk_is_refused_unread(assets: Path) -> None:
         next(uploads)
 
 
-def test_what_the_sandbox_has_no_room_for_is_said_in_its_words(assets: Path, make_box: MakeBox) -> None:
-    (assets / "disk").write_bytes(bytes(SMALL.disk_bytes))  # of which a sandbox needs a little itself
-    said = r"/assets: assets/disk could not be put into the sandbox: /home/gem/assets/disk: the disk .* is full$"
-    with pytest.raises(TaskError, match=said):
-        make_box(SandboxSettings(SMALL, assets=assets))
-
-
 def test_more_files_than_allowed_are_refused(assets: Path) -> None:
     for number in range(11):
         (assets / str(number)).touch()

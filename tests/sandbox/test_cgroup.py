@@ -51,13 +51,6 @@ def test_what_was_left_over_is_removed_and_what_is_in_use_is_not(hierarchy: Path
     used.remove()
 
 
-def test_one_that_a_sandbox_nested_in_is_left(hierarchy: Path) -> None:
-    cgroup = Cgroup.create(hierarchy, {})
-    (cgroup.path / "inner").mkdir()
-    cgroup.remove()
-    assert cgroup.path.exists()
-
-
 @pytest.fixture
 def delegated(tmp_path: Path) -> Path:
     """What stands for a cgroup that was delegated to us, with our process in it."""
@@ -88,13 +81,6 @@ def test_we_move_to_a_leaf_so_that_sandboxes_can_have_limits(delegated: Path, tm
         f"{os.getppid()}",
     )
     assert (delegated / "cgroup.subtree_control").read_text() == "+memory +pids"
-
-
-def test_who_was_moved_there_before_makes_cgroups_beside_the_leaf(delegated: Path, tmp_path: Path) -> None:
-    (delegated / "cgroup.subtree_control").write_text("memory pids\n")
-    leaf = delegated / "guarantee-email-agent.solve"
-    leaf.mkdir()
-    assert create_cgroup(SMALL, (tmp_path, leaf)).path.parent == delegated
 
 
 def test_a_cgroup_with_other_processes_is_not_ours_to_change(delegated: Path, tmp_path: Path, token: str) -> None:

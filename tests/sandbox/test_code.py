@@ -49,10 +49,6 @@ def test_nothing_is_kept_from_one_program_to_the_next(box: Box) -> None:
         box.real.code.execute_code(language="python", code="number = 41", stateful=True)
 
 
-def test_a_timeout_of_0_is_none(box: Box) -> None:
-    assert box.python("print('done')", timeout=0).stdout == "done"
-
-
 def test_what_a_program_leaves_beside_itself_is_removed(box: Box) -> None:
     left = "import os; os.makedirs(os.path.dirname(__file__) + '/deep/deeper'); print(__file__)"
     program = box.python(left).stdout

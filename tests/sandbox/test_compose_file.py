@@ -90,10 +90,6 @@ def test_a_port_is_opened_on_loopback(tmp_path: Path, port: Any, bound: Any) -> 
     assert _service(tmp_path, ports=[port])["ports"] == [bound]
 
 
-def test_no_ports_are_none(tmp_path: Path) -> None:
-    assert _service(tmp_path, ports=None)["ports"] == []
-
-
 @pytest.mark.parametrize(
     "port",
     [

@@ -151,18 +151,6 @@ def test_a_user_namespace_makes_nobody_us() -> None:
             client.communicate("")
 
 
-def test_a_listener_at_the_port_is_no_other_end() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
-        _bind_where_no_other_comes(client)
-        place = client.getsockname()
-        client.connect(listener.getsockname())
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-        with listener.accept()[0] as accepted:
-            client.close()
-            with socket.create_server(place):
-                assert owner_of(accepted) is None
-
-
 def test_a_user_that_stands_for_all_without_a_number() -> None:
     """Inside a user namespace: without one, every user has a number."""
     program = "from guarantee_email_agent.sandbox.connection_owner import stand_in_user; print(stand_in_user())"

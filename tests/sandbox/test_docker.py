@@ -153,19 +153,6 @@ def _value(command: list[str], option: str) -> str:
     return command[command.index(option) + 1]
 
 
-def test_without_the_program_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(TaskError, match="'docker', which is not installed"):
-        docker.require_engine()
-
-
-@pytest.mark.parametrize("answer", [{"output": "Cannot connect to the Docker daemon", "code": 1}, {"code": 1}])
-def test_without_an_engine_too(engine: Docker, answer: dict[str, Any]) -> None:
-    engine.set_answers(version=answer)
-    with pytest.raises(TaskError, match="no Docker engine runs on this machine"):
-        docker.require_engine()
-
-
 def test_without_an_engine_no_task_is_begun(
     engine: Docker, make_task: MakeTask, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -200,15 +187,6 @@ def test_the_image_runs_on_loopback_with_limits_beside_what_it_needs_itself(
     assert _value(command, "--pids-limit") == str(99 + 1024)
     assert _value(command, "--label") == docker.LABEL
     assert engine.commands[-1] == ["rm", "--force", "--volumes", _value(command, "--name")]
-
-
-def test_assets_are_put_into_the_image(engine: Docker, make_task: MakeTask) -> None:
-    task = make_task()
-    (task.directory / "assets").mkdir()
-    task = _with_file(task, "assets/input.txt")
-    _port(task)
-    _, source, target = engine.command("cp")
-    assert (source, target.partition(":")[2]) == (f"{task.directory}/assets/.", "/home/gem/assets")
 
 
 def test_a_dockerfile_is_built_without_the_judge(engine: Docker, make_task: MakeTask) -> None:
@@ -313,11 +291,6 @@ def test_a_container_that_cannot_be_removed_is_told_with_what_to_do(engine: Dock
         TaskError, match=r"the container task-sum-\d+ could not be removed .*Once Docker runs: docker rm"
     ):
         _port(task)
-
-
-def test_a_container_that_is_gone_already_needs_no_removal(engine: Docker, make_task: MakeTask) -> None:
-    engine.set_answers(rm={"output": "Error: No such container: task-sum", "code": 1})
-    assert _port(make_task())
 
 
 @pytest.mark.parametrize("verb", ["build", "run"])

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from docker_engines import COMPOSE, NOTHING_LEFT, Engine, build_from_nothing
 from tasks_and_sandboxes import MakeTask
-from waiting import wait_until
 
-from guarantee_email_agent import cli
-from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.sandbox import SandboxLimits, docker, open_sandbox
 from guarantee_email_agent.sandbox.docker import compose_program
 from guarantee_email_agent.utils.errors import TaskError
@@ -72,16 +63,6 @@ def test_a_dockerfile_is_built_run_limited_and_removed(
     assert list(contexts.iterdir()) == []
 
 
-def test_two_tasks_at_a_time_are_solved_and_judged(
-    real_engine: Engine, make_task: MakeTask, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("one", "two"):
-        task = build_from_nothing(make_task(name))
-    assert cli.run([*_arguments(task.directory.parent, tmp_path / "results", "echo 42"), "--jobs", "2"]) == 0
-    assert "✓ Passed: 2" in capsys.readouterr().out
-    assert real_engine.left() == NOTHING_LEFT
-
-
 def test_a_compose_file_runs_confined_and_leaves_nothing(
     real_engine: Engine, make_task: MakeTask, contexts: Path
 ) -> None:
@@ -99,42 +80,3 @@ def test_a_compose_file_runs_confined_and_leaves_nothing(
         assert docker.LABEL in container["Config"]["Labels"]
     assert real_engine.left() == NOTHING_LEFT
     assert list(contexts.iterdir()) == []
-
-
-@contextmanager
-def _waiting_run(task: Task, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """`solve` as a process, whose agent has begun."""
-    command = f"sh -c 'touch {tmp_path}/begun; sleep 4242'"
-    arguments = _arguments(task.directory, tmp_path / "results", command)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "guarantee_email_agent", *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    )
-    try:
-        wait_until((tmp_path / "begun").exists)
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-def test_ctrl_c_removes_the_container(real_engine: Engine, make_task: MakeTask, tmp_path: Path) -> None:
-    with _waiting_run(build_from_nothing(make_task()), tmp_path) as process:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-    assert real_engine.left() == NOTHING_LEFT
-
-
-def test_what_a_killed_run_leaves_is_found_by_its_label(
-    real_engine: Engine, make_task: MakeTask, tmp_path: Path
-) -> None:
-    with _waiting_run(build_from_nothing(make_task()), tmp_path) as process:
-        process.kill()
-        process.wait()
-    removal = f"docker rm --force $(docker ps -aq --filter label={docker.LABEL})"
-    assert removal in (Path(__file__).parents[2] / "docs" / "solve.md").read_text(encoding="utf-8")
-    assert real_engine.left()["containers"] != ""
-    subprocess.run(["bash", "-c", removal], check=True, capture_output=True)
-    assert real_engine.left()["containers"] == ""

@@ -17,36 +17,6 @@ from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
 from guarantee_email_agent.utils.errors import TaskError
 
 
-def test_tells_about_itself(box: Box) -> None:
-    context = box.real.sandbox.get_context()
-    assert (context.success, context.home_dir, context.detail.system.os) == (True, "/home/gem", "Linux")
-
-
-def test_listens_on_loopback_only(box: Box) -> None:
-    port = box.sandbox.docker_port
-    assert box.sandbox.base_url == f"http://localhost:{port}"
-    with socket.socket() as probe, pytest.raises(OSError, match="refused"):
-        probe.connect(("127.0.0.2", port))
-
-
-def test_two_starts_and_two_stops_are_one() -> None:
-    sandbox = EmbeddedSandbox(SandboxSettings())
-    sandbox.start()
-    port = sandbox.docker_port
-    sandbox.start()
-    assert sandbox.docker_port == port
-    sandbox.stop()
-    sandbox.stop()
-    with pytest.raises(TaskError, match="has not been started, or has ended"):
-        _ = sandbox.docker_port
-
-
-def test_each_sandbox_has_its_own_files(make_box: MakeBox) -> None:
-    first, second = make_box(), make_box()
-    first.output("echo mine > /tmp/note")
-    assert second.output("ls /tmp/note 2>&1").endswith("No such file or directory")
-
-
 def test_our_environment_stays_outside(monkeypatch: pytest.MonkeyPatch, make_box: MakeBox) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     assert "sk-secret" not in make_box().output("env; cat /proc/*/environ | tr '\\0' '\\n'")

@@ -24,10 +24,6 @@ def test_commands_run_on_the_host_in_a_folder_that_is_removed(tmp_path: Path, ma
     assert not Path(home).exists()
 
 
-def test_it_says_what_it_gives_up() -> None:
-    assert "nothing is isolated" in HostSandbox(SandboxSettings()).limitations[0]
-
-
 def test_even_so_nothing_is_left_running(make_box: MakeBox, token: str) -> None:
     box = make_box(kind=HostSandbox)
     assert box.output(f"sleep {token}1 & (setsid sleep {token}2 &); echo ok") == "ok"

@@ -33,9 +33,8 @@ def test_a_command_that_exits_keeps_what_it_changed(box: Box) -> None:
 def test_it_starts_at_home_or_where_it_is_told(box: Box) -> None:
     assert box.output("pwd") == "/home/gem"
     assert box.shell("pwd", exec_dir="/usr/lib").output == "/usr/lib"
-    assert box.shell("pwd", exec_dir="/no/such").output == "/home/gem"
     with refused(400):
-        box.shell("pwd", exec_dir="/no/such", strict=True)
+        box.shell("pwd", exec_dir="/no/such")
 
 
 def test_what_runs_in_the_background_can_be_looked_at_and_ended(box: Box) -> None:
@@ -94,10 +93,6 @@ def test_old_sessions_make_room(box: Box) -> None:
         box.output("true")
     with refused(404):
         box.real.shell.view(id=first)
-
-
-def test_output_that_is_no_text_does_no_harm(box: Box) -> None:
-    assert "\ufffd" in box.output(r"printf '\xff\xfe\x00 \xf0\x9f\x98\x80 \ud800'")
 
 
 def test_a_command_of_any_length_gets_an_answer(box: Box) -> None:

@@ -144,25 +144,6 @@ class TestDeadline:
 
 
 class TestThreads:
-    async def test_are_there_again_once_a_call_ended(self, service: Service, one_thread: None) -> None:
-        service.may_end.set()
-        calls = blocking_service(lambda: service)
-        for _ in range(3):
-            await failure(calls.call("fail", lambda each: each.fail(ToolError("tickets_failed", "no"))))
-            assert await calls.call("work", Service.work) == "done"
-
-    async def test_one_that_cannot_be_started_takes_no_place(
-        self, service: Service, one_thread: None, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        service.may_end.set()
-        calls = blocking_service(lambda: service)
-        await calls.open()
-        with monkeypatch.context() as patch:
-            patch.setattr(blocking, "_idle", threading.Semaphore(0))
-            patch.setattr(threading.Thread, "start", lambda _: service.fail(RuntimeError("can't start new thread")))
-            assert (await failure(calls.call("work", Service.work))).code == "tickets_internal"
-        assert await calls.call("work", Service.work) == "done"
-
     async def test_of_a_call_that_is_cancelled_goes_on(
         self, service: Service, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -298,12 +279,3 @@ class TestClose:
         assert not call.done()
         assert service.closed.wait(PATIENCE_S)
         call.cancel()
-
-    async def test_nor_for_an_opening(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(blocking, "CLOSE_S", 0.01)
-        calls = blocking_service(service.work)
-        opening = asyncio.create_task(calls.open())
-        assert await happened(service.begun)
-        await calls.close()
-        assert not opening.done()
-        opening.cancel()

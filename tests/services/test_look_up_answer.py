@@ -59,35 +59,28 @@ def test_keeps_a_date_as_the_service_wrote_it_and_a_coverage_in_lower_case() -> 
     assert read(raw) == LookUpAnswer("valid", {"expiration_date": "31. Dec. 2031", "coverage": "full"})
 
 
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        *((raw, "is no mapping") for raw in (None, [], "valid", 7, b"valid")),
+        *(({"status": status}, "has no status") for status in (None, "", "  ", True)),
+        ({"state": "ok"}, "has no status"),
+        *(
+            ({"status": "valid", "expiration_date": value}, "has an unusable expiration_date")
+            for value in (20311231, ["2031-12-31"], "2099", "soon", "2031-12-31\nBcc: c@example.com", "valid")
+        ),
+        *(({"status": "valid", "coverage": value}, "has an unusable coverage") for value in (7, ["full"], True)),
+    ],
+)
+def test_an_answer_of_another_form_is_malformed(raw: object, problem: str) -> None:
+    with pytest.raises(IntegrationError, match=problem) as caught:
+        read(raw)
+    assert (caught.value.code, caught.value.retryable) == ("warranty_api_malformed", False)
+
+
 @pytest.mark.parametrize("nothing", [None, ""])
-def test_an_empty_value_is_unknown(nothing: str | None) -> None:
-    assert read({"status": "valid", "expiration_date": nothing}).facts == {}
-
-
-@pytest.mark.parametrize("raw", [None, [], "valid", 7, b"valid"])
-def test_what_is_no_mapping_is_malformed(raw: object) -> None:
-    with pytest.raises(IntegrationError, match="is no mapping") as caught:
-        read(raw)
-    assert caught.value.code == "warranty_api_malformed"
-
-
-@pytest.mark.parametrize("raw", [{}, *({"status": status} for status in (None, "", "  ", True)), {"state": "ok"}])
-def test_an_answer_without_a_status_is_malformed(raw: dict[str, object]) -> None:
-    with pytest.raises(IntegrationError, match="has no status"):
-        read(raw)
-
-
-@pytest.mark.parametrize("value", [20311231, ["2031-12-31"], "2099", "soon", "2031-12-31\nBcc: c@example.com", "valid"])
-def test_a_date_that_is_none_is_malformed(value: object) -> None:
-    with pytest.raises(IntegrationError, match="has an unusable expiration_date") as caught:
-        read({"status": "valid", "expiration_date": value})
-    assert not caught.value.retryable
-
-
-@pytest.mark.parametrize("value", [7, ["full"], True])
-def test_a_coverage_that_is_no_text_is_malformed(value: object) -> None:
-    with pytest.raises(IntegrationError, match="has an unusable coverage"):
-        read({"status": "valid", "coverage": value})
+def test_what_is_empty_is_unknown(nothing: str | None) -> None:
+    assert read({"status": "valid", "expiration_date": nothing, "owner_email": nothing}) == LookUpAnswer("valid")
 
 
 @pytest.mark.parametrize(
@@ -100,15 +93,6 @@ def test_a_coverage_that_is_no_text_is_malformed(value: object) -> None:
 def test_a_coverage_that_could_not_be_repeated_to_a_customer_is_left_out(value: str) -> None:
     answer = read({"status": "valid", "expiration_date": "2031-12-31", "coverage": value})
     assert answer == LookUpAnswer("valid", {"expiration_date": "2031-12-31"})
-
-
-def test_gives_the_address_to_which_the_device_is_registered() -> None:
-    assert read({"status": "valid", "owner_email": "Jane@example.com"}).owner_email == "Jane@example.com"
-
-
-@pytest.mark.parametrize("value", [None, ""])
-def test_a_device_may_have_no_known_owner(value: object) -> None:
-    assert read({"status": "valid", "owner_email": value}).owner_email is None
 
 
 @pytest.mark.parametrize(
@@ -218,10 +202,9 @@ DATES = [
     *("2027-03-31T23:59:59Z", "2027-03-31 00:00", "2027-03-31T00:00:00.000+01:00"),
     *("31.03.2027", "31/03/2027", "03/31/2027", "31-3-2027"),
     *("31 March 2027", "31st March, 2027", "1 Sept. 2027", "31. Dec. 2031", "March 31, 2027", "Mar 31st 2027"),
-    *("31. März 2027", "31. Maerz 2027", "31 marca 2027", "1er août 2027", "31 de marzo de 2027", "30 WRZEŚNIA 2027"),
 ]
 NO_DATES = [
-    *("", "2027", "03/2027", "March 2027", "31.03.27", "soon", "31 Foo 2027", "31 March", "2027-03"),
+    *("", "2027", "03/2027", "March 2027", "31.03.27", "soon", "31 Foo 2027", "31. März 2027", "31 March", "2027-03"),
     *("2027-13-01", "2027-00-10", "2027-02-30", "31/31/2027", "32.03.2027", "31 April 2027", "April 31, 2027"),
     *("2027-03.31", "0027-03-31", "2027-03-31T25:00", "2027-03-31 or later", "valid 2027-03-31", " 2027-03-31"),
     *("2027-03-31\n", "2027-03-31\nBcc: c@example.com", "<b>2027-03-31</b>", "2027\u200b-03-31"),

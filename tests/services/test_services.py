@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -12,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_sessions import PROGRAMS, TICKET, Script, tool
+from mcp_sessions import TICKET
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings
-from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, MailboxSettings, Tickets, Warranties
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.services import blocking
@@ -25,7 +23,7 @@ from guarantee_email_agent.services.ports import Reply
 from guarantee_email_agent.services.services import Services, create_services
 from guarantee_email_agent.services.ticket_store import TicketStore
 from guarantee_email_agent.utils.clock import SystemClock
-from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.errors import IntegrationError
 
 pytestmark = pytest.mark.anyio
 
@@ -90,12 +88,6 @@ async def test_one_mail_goes_all_the_way(services: Services, tmp_path: Path) -> 
     assert len(list((tmp_path / "inbox" / ".Sent").glob("[cn]*/*"))) == 1
 
 
-async def test_waiting_ends_when_mail_comes(services: Services, tmp_path: Path) -> None:
-    await services.mail.list_unprocessed()
-    (tmp_path / "inbox" / "new" / "2").write_bytes(MAIL)
-    assert await services.mail.wait_for_mail(PATIENCE_S) is True
-
-
 @pytest.mark.parametrize(
     ("service", "broken", "message"),
     [
@@ -116,44 +108,6 @@ async def test_a_missing_file_is_named_with_its_setting(
 
 
 ORDERS = LookUpSettings(("order",), "order_number", ("order",), "[A-Z]{2}-[0-9]{5}", table=Path("orders.csv"))
-
-
-async def test_a_table_is_looked_up_in(tmp_path: Path) -> None:
-    table = tmp_path / "orders.csv"
-    table.write_text("order_number,status\nAB-10001,shipped\n")
-    services = create_services(
-        Config(mailbox=MAILBOX, look_ups={"orders": replace(ORDERS, table=table)}), SystemClock(), os.environ
-    )
-    try:
-        orders = services.look_ups["orders"]
-        assert await orders.test_connection()
-        assert await orders.look_up("ab10001") == {"order_number": "AB-10001", "status": "shipped"}
-    finally:
-        await services.close()
-
-
-@pytest.mark.parametrize(
-    ("name", "argument", "lacking"),
-    [
-        ("find_order", None, "find_order; it offers find_row"),
-        ("find_row", None, "find_row(order_number); it offers"),
-    ],
-)
-async def test_a_server_without_the_tool_of_the_look_up_is_refused(
-    name: str, argument: str | None, lacking: str, tmp_path: Path
-) -> None:
-    script = Script(tmp_path / "script.json")
-    script.write(tool("find_row", "number"))
-    server = McpServer(command=sys.executable, args=(str(PROGRAMS / "scripted_tools.py"), str(script.file)))
-    settings = replace(ORDERS, table=None, server=server, tool=name, argument=argument)
-    services = create_services(Config(mailbox=MAILBOX, look_ups={"orders": settings}), SystemClock(), os.environ)
-    try:
-        with pytest.raises(MCPConnectionError) as caught:
-            await services.look_ups["orders"].test_connection()
-    finally:
-        await services.close()
-    assert f"does not offer {lacking}" in caught.value.message
-    assert "Set look_ups.orders.server to a server" in caught.value.message
 
 
 async def test_closing_waits_for_no_call_once_it_is_cancelled(

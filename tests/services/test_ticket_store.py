@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mcp_sessions import TICKET, failure
+from mcp_sessions import TICKET
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.services import ticket_store
@@ -43,14 +43,6 @@ def store(file: Path) -> Iterator[TicketStore]:
     opened.close()
 
 
-def test_tickets_are_numbered(store: TicketStore) -> None:
-    assert [store.create(ticket(key), NOW) for key in "abc"] == [
-        ("TICKET-000001", True),
-        ("TICKET-000002", True),
-        ("TICKET-000003", True),
-    ]
-
-
 def test_the_same_key_gives_the_same_ticket_as_it_was(store: TicketStore) -> None:
     first, _ = store.create(ticket("a", priority="normal"), NOW)
     assert store.create(ticket("a", priority="high"), NOW) == (first, False)
@@ -71,13 +63,6 @@ def test_the_latest_come_first(store: TicketStore) -> None:
     assert [found["idempotency_key"] for found in tickets] == ["d", "c"]
     assert total == 4
     assert tickets[0].keys() == {"ticket_id", "created_at", *FIELDS, "notes"}
-
-
-def test_tickets_outlive_the_program(file: Path) -> None:
-    with closing(TicketStore(file)) as first:
-        first.create(ticket("a"), NOW)
-    with closing(TicketStore(file)) as second:
-        assert second.create(ticket("b"), NOW) == ("TICKET-000002", True)
 
 
 def test_nothing_is_kept_but_the_fields_and_the_time(store: TicketStore, file: Path) -> None:
@@ -117,16 +102,6 @@ class TestNotes:
             False,
         )
 
-    def test_several_connections_add_one_note_a_key(self, file: Path) -> None:
-        stores = [TicketStore(file) for _ in range(4)]
-        created, _ = stores[0].create(ticket("a"), NOW)
-        with ThreadPoolExecutor(16) as pool:
-            added = pool.map(lambda n: stores[n % 4].add_note(created, "a note", f"key {n % 10}", NOW), range(100))
-            assert sum(added) == 10
-        assert stores[0].latest(1)[0][0]["notes"] == 10
-        for opened in stores:
-            opened.close()
-
 
 class TestEarlierFormat:
     @pytest.fixture
@@ -144,12 +119,6 @@ class TestEarlierFormat:
         with closing(TicketStore(old_file)) as store:
             assert store.create(ticket("a"), NOW) == ("TICKET-000001", False)
             assert store.add_note("TICKET-000001", "a note", "note 1", NOW)
-
-    def test_several_servers_may_start_on_it_at_once(self, old_file: Path) -> None:
-        with ThreadPoolExecutor(4) as pool:
-            for opened in pool.map(TicketStore, [old_file] * 4):
-                assert opened.latest(1)[1] == 1
-                opened.close()
 
     def test_a_newer_format_is_left_alone(self, old_file: Path) -> None:
         with closing(sqlite3.connect(old_file)) as connection:
@@ -304,20 +273,3 @@ async def test_fields_beside_the_stores_own_become_its_details(tickets: LocalTic
     await tickets.create_ticket(TICKET | further)
     await tickets.create_ticket(TICKET | {"idempotency_key": "mail-2"})
     assert [json.loads(ticket["details"]) for ticket in stored(file)] == [{}, further]
-
-
-@pytest.mark.anyio
-async def test_a_note_is_added_once(tickets: LocalTickets, file: Path) -> None:
-    number = (await tickets.create_ticket(TICKET))["ticket_id"]
-    for _ in range(2):
-        assert await tickets.add_note(number, "The customer wrote again.", "note-1")
-    assert [ticket["notes"] for ticket in stored(file)] == [1]
-    error = await failure(tickets.add_note("TICKET-7", "The customer wrote again.", "note-2"))
-    assert (error.code, error.details["tool"]) == ("ticketing_unknown_ticket", "add_note")
-
-
-@pytest.mark.anyio
-async def test_the_connection_test_reads_the_database(tickets: LocalTickets, file: Path) -> None:
-    assert await tickets.test_connection()
-    file.unlink()
-    assert "was moved, deleted or exchanged" in (await failure(tickets.test_connection())).message

@@ -7,10 +7,9 @@ import pytest
 from tasks_and_sandboxes import MakeTask, complete, read_json
 
 from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.judging.verdict import Verdict
 from guarantee_email_agent.solving.agents.agent import Step
 from guarantee_email_agent.solving.run_limits import RunLimits
-from guarantee_email_agent.solving.run_recorder import EarlierRun, RunRecorder, earlier_run
+from guarantee_email_agent.solving.run_recorder import RunRecorder
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
 
 
@@ -33,14 +32,6 @@ def test_arguments_that_json_does_not_know_are_written_as_text(recorder: RunReco
     recorder.add_step(Step("half a pair: \udc80", (ToolCall("1", "note", {"path": Path("/a"), "text": "\udc80"}),)))
     message = read_json(file)["conversation"][0]
     assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"path": "/a", "text": "\udc80"}
-
-
-def test_verdict_comes_back_as_it_was_kept(recorder: RunRecorder, file: Path, task: Task) -> None:
-    recorder.finish(None)
-    recorder.before_judging()
-    verdict = Verdict("failed", "why", {"score": 0.5}, None, "printed", 3.5)
-    recorder.add_verdict(verdict)
-    assert earlier_run(file, task) == EarlierRun(verdict)
 
 
 def test_conversation_of_a_program_has_the_call_before_its_result(recorder: RunRecorder, file: Path) -> None:

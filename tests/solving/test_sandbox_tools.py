@@ -23,10 +23,6 @@ def use(stub_client: Any) -> Use:
     return lambda name, **arguments: tools.use(ToolCall("1", name, arguments), 10.0)
 
 
-def test_shell_shows_what_a_command_prints(use: Use) -> None:
-    assert use("shell_execute", command="echo hello").message == "hello"
-
-
 def test_shell_shows_an_exit_code_that_is_no_success(use: Use) -> None:
     result = use("shell_execute", command="echo no >&2; exit 3")
     assert (result.error, result.message) == (False, "no\n[exit code 3]")
@@ -162,14 +158,6 @@ def test_what_is_no_usable_picture_is_an_error(use: Use, stub_sandbox: Any, cont
 
 def names(client_type: ClientType) -> set[str]:
     return {tool.name for tool in tools_for(client_type)}
-
-
-def test_unified_client_has_every_tool() -> None:
-    assert {
-        "shell_execute", "code_execute", "file_read", "file_write", "file_list", "replace_in_file", "search_in_file",
-        "find_files", "str_replace_editor", "image_read", "browser_navigate", "browser_screenshot", "dom_click",
-        "dom_mark_elements", "task_complete",
-    } <= names(ClientType.UNIFIED)  # fmt: skip
 
 
 def test_browser_client_has_the_browser_alone_and_shell_client_all_but_it() -> None:

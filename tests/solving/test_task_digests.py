@@ -91,10 +91,6 @@ def test_a_module_that_judges_share_by_links_is_part_of_each(tmp_path: Path) -> 
     assert digests(folder)[1] != judge
 
 
-def test_the_same_task_in_another_folder_is_the_same(tmp_path: Path) -> None:
-    assert digests(write_all(tmp_path / "one")) == digests(write_all(tmp_path / "two"))
-
-
 @pytest.mark.parametrize("place", [".", "results", "out/results"])
 def test_records_in_the_task_are_no_part_of_it(tmp_path: Path, place: str) -> None:
     folder = write_all(tmp_path / "task", container=True)

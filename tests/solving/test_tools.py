@@ -32,8 +32,11 @@ def message(name: str, problem: str | None = None, **arguments: Any) -> tuple[bo
     return result.error, result.message
 
 
-def test_tool_says_what_it_found() -> None:
+def test_a_call_says_what_came_of_it() -> None:
     assert message("echo", text="ab", times=2) == (False, "abab")
+    assert message("task_complete", result="42") == (False, "42")
+    assert message("echo", "it was cut off", text="a") == (True, "echo: it was cut off")
+    assert message("shout", text="a") == (True, "There is no tool 'shout'. Tools: echo, task_complete")
 
 
 @pytest.mark.parametrize(
@@ -55,14 +58,6 @@ def test_wrong_arguments_are_named_all_at_once(arguments: Mapping[str, Any], pro
     assert message("echo", **arguments) == (True, f"echo: {problem}")
 
 
-def test_unknown_tool_is_told_the_known_ones() -> None:
-    assert message("shout", text="a") == (True, "There is no tool 'shout'. Tools: echo, task_complete")
-
-
-def test_call_with_a_known_problem_is_not_carried_out() -> None:
-    assert message("echo", "it was cut off", text="a") == (True, "echo: it was cut off")
-
-
 def test_failure_of_the_sandbox_is_told() -> None:
     def fail(*_: object) -> str:
         raise TaskError("no such file", "sandbox_failed")
@@ -79,11 +74,6 @@ def test_long_message_keeps_beginning_and_end() -> None:
     assert text.endswith("xz")
 
 
-def test_task_complete_is_done_with_its_result() -> None:
-    result = TOOLS.use(ToolCall("1", "task_complete", {"result": "42"}), 1.0)
-    assert (result.done, result.message) == (True, "42")
-
-
 @pytest.mark.parametrize("arguments", [{}, {"result": 42}, {"result": None}, {"answer": "42"}])
 def test_task_complete_without_a_usable_result_is_not_done(arguments: Mapping[str, Any]) -> None:
     result = TOOLS.use(ToolCall("1", "task_complete", arguments), 1.0)
@@ -93,9 +83,6 @@ def test_task_complete_without_a_usable_result_is_not_done(arguments: Mapping[st
 def test_action_has_the_type_that_the_trace_uses() -> None:
     call = ToolCall("1", "echo", {"text": "a", "action_type": "forged"})
     assert TOOLS.action(call) == {"action_type": "say", "text": "a"}
-
-
-def test_action_of_an_unknown_tool_keeps_its_name() -> None:
     assert TOOLS.action(ToolCall("1", "shout", {"text": "a"})) == {"action_type": "shout", "text": "a"}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine
+from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -33,19 +33,17 @@ class Observed(Standing):
         self.lists.append((waiting, oldest_received))
         super().inbox_listed(waiting, oldest_received)
 
-    def mail_worked(self, entry: InboxEntry, result: WorkResult, waited_for: frozenset[str]) -> frozenset[str]:
+    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:
         self.results.append(result)
-        waits_for = super().mail_worked(entry, result, waited_for)
+        super().mail_worked(entry, result)
         self._note()
-        return waits_for
 
-    def failed(self, error: AgentError, **how: bool) -> str:
-        part = super().failed(error, **how)
+    def failed(self, error: AgentError, *, listing: bool = False) -> None:
+        super().failed(error, listing=listing)
         self._note()
-        return part
 
-    def keep(self, waited_for: Collection[str]) -> None:
-        super().keep(waited_for)
+    def inbox_answered(self, now: float) -> None:
+        super().inbox_answered(now)
         self._note()
 
     def _note(self) -> None:

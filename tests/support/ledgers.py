@@ -20,7 +20,6 @@ WRITES = {
     "admit": lambda ledger, claim: ledger.admit(claim, Admission(claim.mail_key), ReplyLimits()),
     "intend_send": lambda ledger, claim: ledger.intend_send(claim, REPLY),
     "intend_draft": lambda ledger, claim: ledger.intend_send(claim, REPLY, delivery="draft"),
-    "sent": lambda ledger, claim: ledger.sent(claim),
     "not_sent": lambda ledger, claim: ledger.not_sent(claim),
     "failed": lambda ledger, claim: ledger.release(claim, count_attempt=True, retry_after_s=RETRY_S),
     "outage": lambda ledger, claim: ledger.release(claim, count_attempt=False, retry_after_s=0),

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitOpenError, is_service_failure
+from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitOpenError
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -163,13 +163,6 @@ async def test_a_failure_of_the_service_opens_it(failure: IntegrationError) -> N
     assert failure.outage is True  # the fifth of them opened it
     assert caught.value.outage is True
     assert not caught.value.retryable
-
-
-@pytest.mark.parametrize(
-    "failure", [error("mail_not_found"), error("mail_rejected"), error("mail_invalid_argument"), ValueError("bug")]
-)
-def test_a_refusal_of_one_call_does_not(failure: Exception) -> None:
-    assert not is_service_failure(failure)
 
 
 @pytest.mark.parametrize(

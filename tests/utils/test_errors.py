@@ -42,9 +42,3 @@ def test_an_error_keeps_code_and_details_between_processes(error: type[AgentErro
     assert type(same) is error
     assert (same.message, same.code, same.details) == ("message", "some_code", first.details)
     assert same.details["line"] == 3
-
-
-def test_the_failure_of_a_service_keeps_what_it_means_between_processes_and_classes() -> None:
-    first = IntegrationError("message", "some_code", {"tool": "send"}, uncertain=True, outage=True)
-    for same in (pickle.loads(pickle.dumps(first)), MCPConnectionError.of(first)):
-        assert (same.retryable, same.uncertain, same.outage, same.details) == (False, True, True, {"tool": "send"})

@@ -130,17 +130,6 @@ def test_a_log_that_cannot_be_begun_anew_says_so_and_stops_nobody(
     assert line.startswith(f"logging.file: cannot write {log} (No such file or directory)")
 
 
-def test_at_debug_the_console_shows_everything(capsys: pytest.CaptureFixture[str]) -> None:
-    set_up(level="DEBUG")
-    logger.debug("every detail")
-    assert capsys.readouterr().err.endswith("DEBUG every detail\n")
-
-
-def test_without_a_file_nothing_is_recorded_that_nobody_would_see() -> None:
-    set_up(level="INFO", console_level="WARNING")
-    assert not logger.isEnabledFor(logging.INFO)
-
-
 @pytest.mark.parametrize("name", ["nowhere/agent.log", "."])
 def test_a_file_that_cannot_be_written_is_a_configuration_error(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"logging\.file: cannot write .*\. Name a file in a folder") as caught:

@@ -69,8 +69,7 @@ class Daemon:
         self.queue = MailQueue()
         self._clock, self._stop = clock, stop
         self.standing = standing or Standing()
-        self._unlisted = 0  # mails that wait beyond a list that was full
-        self._counting: asyncio.Task[None] | None = None
+        self._counted = 0  # mails that waited at the last count, and those that had ended by then
         self._watchdog = watchdog or LoopWatchdog(clock)
         self.answer_since = answer_since
         self._require_ours, self._first_start = require_ours, first_start
@@ -145,7 +144,6 @@ class Daemon:
             yield
         finally:
             tasks = [self._stopped, self._owner_watch, *self._tasks]
-            tasks += [self._counting] if self._counting else []
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -244,30 +242,22 @@ class Daemon:
             self._start(place, self._settle(place, taken.get(place)))
 
     def _look_over(self, entries: Sequence[InboxEntry], limit: int, now: float) -> None:
-        """How many mails wait, and since when. now: on the ledger's clock, when the list was asked for."""
+        """How many mails wait, by the last count where a list is full, and since when.
+
+        now: on the ledger's clock, when the list was asked for.
+        """
         waiting = [entry for entry in entries if self.queue.is_waiting(entry.id)]
         oldest = min((entry.received for entry in waiting if entry.received), default=None)
-        if len(entries) < limit:
-            self._unlisted = 0
-            if self._counting is not None:
-                self._counting.cancel()
-        self.standing.inbox_listed(len(waiting) + self._unlisted, oldest)
-        if len(entries) == limit and (self._counting is None or self._counting.done()):
-            self._counting = asyncio.create_task(self._count_unlisted(len(entries), now))
-        self.standing.inbox_answered(self.queue.waited_for, now)
-
-    async def _count_unlisted(self, listed: int, now: float) -> None:
-        """Beside the work: a large mailbox may take minutes for it."""
-        with suppress(AgentError):  # mails can be worked on all the same
-            counts = await self.worker.mailbox.count_by_outcome(self._inbox_filter(now))
-            self._unlisted = max(0, counts.get("unprocessed", 0) - listed)
-            self.standing.inbox_listed(listed + self._unlisted, self.standing.oldest_received)
+        counted = 0 if len(entries) < limit else self._counted - self.standing.finished.total()
+        self.standing.inbox_listed(max(len(waiting), counted), oldest)
+        self.standing.inbox_answered(now)
 
     async def count_inbox(self) -> dict[str, int]:
         """How many mails of the inbox would be answered, were observed, are left alone, or bear which mark."""
         worker = self.worker
         now = await asyncio.to_thread(worker.ledger.time)
         counts = await count_inbox(worker.mailbox, worker.ledger, self._inbox_filter(now), self._location_key)
+        self._counted = counts.get("unprocessed", 0) + self.standing.finished.total()
         mailbox_key = key_of_mailbox(worker.mailbox_name, worker.processor.identity_key)
         with suppress(LedgerError):  # the next count is kept
             await asyncio.to_thread(worker.ledger.keep_too_old, mailbox_key, counts.get("too_old", 0))
@@ -310,7 +300,7 @@ class Daemon:
         try:
             result = await self.worker.settle(place, mail)
             if result.ended is not None:
-                self.standing.mail_worked(InboxEntry(mail or place[:12], 0), result, frozenset())
+                self.standing.mail_worked(InboxEntry(mail or place[:12], 0), result)
             if result.disposition in ("waiting", "busy"):
                 retry_s = max(result.retry_s, 1.0)
         except Exception as error:
@@ -331,10 +321,8 @@ class Daemon:
                 logger.warning("A service is down%s; next try in %d s", what, pause_s)
         elif result.disposition not in ("busy", "waiting"):
             self._failures, self._paused_until = 0, 0.0
-        waits_for = self.standing.mail_worked(entry, result, self.queue.waits_for(entry.id))
-        self.queue.record(entry.id, result, now, waits_for, pause_s)
-        if self.standing.outages:
-            self.standing.keep(self.queue.waited_for)
+        self.standing.mail_worked(entry, result)
+        self.queue.record(entry.id, result, now, pause_s)
 
     async def _wait_for_work(self) -> None:
         """Until the inbox may hold something new, or a mail is done or may be tried again."""

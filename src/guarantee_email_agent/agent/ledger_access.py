@@ -37,23 +37,16 @@ def find_mail(reader: LedgerReader, config: Config, name: str) -> LedgerRow:
     """
     lowered = name.strip().lower()
     is_key = _KEY.fullmatch(lowered) is not None
-    ambiguous: NoSuchMailError | None = None
+    try:
+        if lowered and (row := _find_by_id(reader, config, name)) is not None:
+            return row
+    except ConfigurationError:
+        if not is_key:
+            raise
     if is_key:
-        try:
-            return reader.find(lowered)
-        except NoSuchMailError as error:
-            ambiguous = error if error.code == "ledger_ambiguous_mail" else None
-    if lowered:
-        try:
-            if (row := _find_by_id(reader, config, name)) is not None:
-                return row
-        except ConfigurationError:
-            if not is_key:
-                raise
-    if ambiguous is not None:
-        raise ambiguous
+        return reader.find(lowered)
     shown = printable(truncate(name, 60))
-    hint = "" if is_key or not re.fullmatch(r"[0-9a-f]{1,3}", lowered) else f" An id has {MIN_ID} digits at least."
+    hint = "" if not re.fullmatch(r"[0-9a-f]{1,3}", lowered) else f" An id has {MIN_ID} digits at least."
     raise NoSuchMailError(f"The ledger has no mail {shown}.{hint} 'log' and 'status' list them", "ledger_no_mail")
 
 

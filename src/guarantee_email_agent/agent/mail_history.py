@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
@@ -25,9 +25,8 @@ from guarantee_email_agent.utils.text import duration, printable, truncate
 
 MAX_READ_BYTES: Final = 2_000_000
 _MAX_SHOWN_CHARS: Final = 100
-SLOWEST: Final = 5
 MAX_MAILS: Final = 100_000
-"""Of a summary, from which the slowest are found."""
+"""Of a summary, of which the cost is added up."""
 
 _HEADERS_END: Final = re.compile(rb"\r?\n\r?\n")
 
@@ -47,7 +46,6 @@ Headings: TypeAlias = Mapping[str, Heading]
 
 def print_log(
     rows: Iterable[LedgerRow],
-    short: Mapping[str, str],
     headings: Headings | None,
     clock: LocalTime,
     now: float,
@@ -63,29 +61,15 @@ def print_log(
         ticket = f"  {printable(row.ticket_id)}" if row.ticket_id else ""
         outcome = str(row.outcome).replace("_", " ")
         terminal.line(
-            f"{clock.text(row.changed_at)}  {short[row.mail_key]}  {outcome:<12}  {row.reason or '-'}"
-            f"{ticket}{worked}{cost}"
+            f"{clock.text(row.changed_at)}  {row.short_key}  {outcome:<12}  {row.reason or '-'}{ticket}{worked}{cost}"
         )
         if headings is not None:
             terminal.line(f"    {_shown(headings[row.mail_key])}")
 
 
-def log_report(rows: Iterable[LedgerRow], headings: Headings | None, clock: LocalTime) -> list[dict[str, Any]]:
-    """The same as JSON. The oldest first, as `print_log` has them."""
-    return [
-        {
-            "id": row.mail_key,
-            "time": clock.at(row.changed_at).isoformat(timespec="seconds"),
-            "outcome": row.outcome,
-            "reason": row.reason,
-            "ticket_id": row.ticket_id,
-            "tries": row.attempts,
-            "worked_s": row.worked_s,
-            "cost_usd": row.cost_usd,
-            **({} if headings is None else _heading_report(headings[row.mail_key])),
-        }
-        for row in rows
-    ]
+def log_report(rows: Iterable[LedgerRow], headings: Headings | None) -> list[dict[str, Any]]:
+    """The same as JSON: times in seconds since 1970. The oldest first, as `print_log` has them."""
+    return [asdict(row) | ({} if headings is None else asdict(headings[row.mail_key])) for row in rows]
 
 
 def print_summary(reader: LedgerReader, begin: float, end: float, clock: LocalTime, terminal: Terminal) -> None:
@@ -107,14 +91,6 @@ def _summary(reader: LedgerReader, begin: float, end: float, clock: LocalTime) -
         yield f"{outcome.replace('_', ' ').capitalize()}: {sum(count.mails for count in group)}"
         if outcome in ("handed_over", "quarantined", "unknown"):
             yield from (f"    {count.reason or 'no reason'}: {count.mails}" for count in group)
-    slowest = sorted((row for row in rows if row.worked_s), key=lambda row: -(row.worked_s or 0.0))[:SLOWEST]
-    if slowest:
-        short = reader.short_keys(row.mail_key for row in slowest)
-        yield ""
-        yield "Slowest:"
-        yield from (
-            f"    {short[row.mail_key]}: {row.worked_s:.1f} s, {row.outcome}, tries: {row.attempts}" for row in slowest
-        )
     costs = [row.cost_usd for row in rows if row.worked_s is not None]
     paid, unknown = sum(filter(None, costs)), costs.count(None)
     without = f", without {pluralize(unknown, 'mail')} whose cost is not known" if unknown else ""
@@ -194,12 +170,6 @@ def _shown(heading: Heading) -> str:
         return f"({printable(heading.problem)})"
     sender, subject = (printable(truncate(text, _MAX_SHOWN_CHARS)) for text in (heading.sender, heading.subject))
     return f"{sender or '(no sender)'}: {subject or '(no subject)'}"
-
-
-def _heading_report(heading: Heading) -> dict[str, Any]:
-    if heading.problem:
-        return {"from": None, "subject": None, "problem": heading.problem}
-    return {"from": heading.sender, "subject": heading.subject}
 
 
 def _took(seconds: float) -> str:

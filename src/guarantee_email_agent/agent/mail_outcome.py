@@ -43,7 +43,7 @@ TOO_LARGE: Final = "mail_too_large"
 _NO_FAULT_OF_A_MAIL: Final = ("instructions", "proof")
 """Steps. Instructions that cannot be read are read anew for the next mail."""
 
-_MAY_BE_ITS_OWN: Final = ("_unavailable", "_deferred")
+_MAY_BE_ITS_OWN: Final = ("_unavailable", "_deferred", "_malformed")
 """Suffixes of codes that a service has for one request, and for all while it is down: other mails tell which."""
 
 _AMBIGUOUS = (
@@ -68,7 +68,7 @@ class WorkResult:
     mark. tokens, cost_usd: of the language model; None where a price is not known. step_ms: milliseconds by step of the
     processor, those that were needed. error: what kept it from an outcome; of an answer by template, why the model gave
     none. outage: whether that is a service's fault, which counts as down. answered_by: the services that did their part
-    for it, as `agent.standing` names them. succeeded: whether every step of the processor was done. ended: the outcome,
+    for it, as `agent.standing` names them. ended: the outcome,
     where this try wrote it to the ledger, even if its mark could not be set; None where another one did. Whoever counts
     mails counts these, so that each counts once.
     """
@@ -86,7 +86,6 @@ class WorkResult:
     error: AgentError | None = None
     outage: bool = False
     answered_by: frozenset[str] = frozenset()
-    succeeded: bool = False
     ended: Outcome | None = None
 
 

@@ -22,12 +22,11 @@ mark, so that every list holds it.
 
 @dataclass(slots=True)
 class QueuedMail:
-    """due_at: on a monotonic clock. why: of its last try, where that came to no outcome. waits_for: services."""
+    """due_at: on a monotonic clock. why: of its last try, where that came to no outcome."""
 
     state: MailState
     due_at: float = inf
     why: Disposition | None = None
-    waits_for: frozenset[str] = frozenset()
 
 
 class MailQueue:
@@ -54,15 +53,6 @@ class MailQueue:
         """Of those that were not due when the inbox was listed last."""
         return min((mail.due_at for mail in self._mails.values() if mail.due_at > self._round_at), default=inf)
 
-    @property
-    def waited_for(self) -> frozenset[str]:
-        """The services that mails wait for."""
-        return frozenset().union(*(mail.waits_for for mail in self._mails.values()))
-
-    def waits_for(self, mail_id: str) -> frozenset[str]:
-        mail = self._mails.get(mail_id)
-        return frozenset() if mail is None else mail.waits_for
-
     def is_waiting(self, mail_id: str) -> bool:
         """Whether a mail that is listed waits for its outcome."""
         return (mail := self._mails.get(mail_id)) is None or mail.state in ("working", "left", "taken")
@@ -82,7 +72,7 @@ class MailQueue:
             return
         for mail_id, mail in list(self._mails.items()):
             if mail.state == "left" and mail_id not in mail_ids:
-                mail.state, mail.why, mail.waits_for = "taken", None, frozenset()
+                mail.state, mail.why = "taken", None
             elif mail.state == "taken" and mail.due_at <= self._settled_at:
                 del self._mails[mail_id]
         self._settled_at = self._round_at
@@ -128,13 +118,13 @@ class MailQueue:
         mail = self._mails.setdefault(mail_id, QueuedMail("working"))
         mail.state, mail.due_at = "working", inf
 
-    def record(self, mail_id: str, result: WorkResult, now: float, waits_for: frozenset[str], pause_s: float) -> None:
+    def record(self, mail_id: str, result: WorkResult, now: float, pause_s: float) -> None:
         """What the work on a mail came to. pause_s: until anything is tried, since a service is down."""
         self._mails.pop(mail_id, None)
         disposition = result.disposition
         if disposition in ("failed", "outage", "waiting", "busy"):
             due_at = self._due_at(now + max(result.retry_s, 1.0) + pause_s)
-            self._mails[mail_id] = QueuedMail("left", due_at, disposition, waits_for)
+            self._mails[mail_id] = QueuedMail("left", due_at, disposition)
         elif disposition == "gone":
             self.leave_until(mail_id, now + GONE_S)
         else:

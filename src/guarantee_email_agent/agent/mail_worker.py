@@ -22,7 +22,7 @@ from guarantee_email_agent.agent.mail_outcome import (
     outcome_fields,
 )
 from guarantee_email_agent.agent.memory import Memory
-from guarantee_email_agent.agent.outbox import NOT_WAITING, LedgerHistory, MailInQueue, OutboxMailbox, OutboxTicketing
+from guarantee_email_agent.agent.outbox import NOT_WAITING, Outbox
 from guarantee_email_agent.agent.process_identity import has_ended, is_on_this_machine
 from guarantee_email_agent.agent.standing import MODEL, answered_by
 from guarantee_email_agent.config.settings import AgentSettings
@@ -286,28 +286,27 @@ class MailWorker:
         if self._observes and claim.previous not in ("new", "claimed"):
             logger.warning("Email %s was begun in another mode; it is left for that", entry.id)
             return await self._outcomes.release(claim, OTHER_MODE, self.lease_s, counts=False, waits=True)
+        if claim.previous != "sending":
+            return None
         is_draft = claim.delivery == "draft"
-        if claim.previous == "sending":
-            message_id = str(claim.reply_message_id)
-            try:
-                if is_draft:
-                    proof = _DRAFT_PROOFS[await self.mailbox.find_draft(message_id)]
-                else:
-                    proof = await self.mailbox.find_sent(message_id, self.copy_wait_s)
-            except IntegrationError as error:
-                return await self._outcomes.after_error(entry, claim, "proof", error)
-            if proof == "unknown":
-                logger.error(
-                    "Email %s may or may not have been answered, and nobody can tell. Look for its reply, then answer "
-                    "it by hand or take its mark away",
-                    entry.id,
-                    extra=outcome_fields("unknown", "no_proof"),
-                )
-                return await self._outcomes.finish(entry, claim, "unknown", "no_proof")
-            if proof == "not_sent":
-                await asyncio.to_thread(self.ledger.not_sent, claim)
-                return None
-        elif claim.previous != "sent":
+        message_id = str(claim.reply_message_id)
+        try:
+            if is_draft:
+                proof = _DRAFT_PROOFS[await self.mailbox.find_draft(message_id)]
+            else:
+                proof = await self.mailbox.find_sent(message_id, self.copy_wait_s)
+        except IntegrationError as error:
+            return await self._outcomes.after_error(entry, claim, "proof", error)
+        if proof == "unknown":
+            logger.error(
+                "Email %s may or may not have been answered, and nobody can tell. Look for its reply, then answer it "
+                "by hand or take its mark away",
+                entry.id,
+                extra=outcome_fields("unknown", "no_proof"),
+            )
+            return await self._outcomes.finish(entry, claim, "unknown", "no_proof")
+        if proof == "not_sent":
+            await asyncio.to_thread(self.ledger.not_sent, claim)
             return None
         outcome: MailMark = "drafted" if is_draft else "answered"
         logger.info("Email %s was %s before the agent stopped", entry.id, outcome, extra=outcome_fields(outcome))
@@ -320,13 +319,13 @@ class MailWorker:
         )
         model = MeteredModel(limited)
         asked = CachingModel(model, self.memory.answers_to(claim.mail_key)) if self.has_live_model else model
-        queued = MailInQueue(self.mailbox, entry.id, self.settings.skip_seen)
+        outbox = Outbox(self.mailbox, self.processor.ticketing, self.ledger, claim, entry.id, self.settings)
         processor = replace(
             self.processor,
             llm=asked,
-            mail=OutboxMailbox(self.mailbox, self.ledger, claim, queued),
-            ticketing=OutboxTicketing(self.processor.ticketing, self.ledger, claim, queued),
-            history=LedgerHistory(self.ledger, claim, self.settings.limits),
+            mail=outbox,
+            ticketing=outbox,
+            history=outbox,
             opened_ticket_id=claim.ticket_id,
         )
         budget_s, step_ms = self.settings.mail_budget_s, dict[str, float]()
@@ -369,7 +368,6 @@ class MailWorker:
             scenario=processed.scenario_used or "",
             ticket_id=processed.ticket_id or claim.ticket_id,
             answered_by=answered_by(processed, model if self.has_live_model else None),
-            succeeded=processed.success and not processed.hand_over_reasons,
         )
 
     async def _conclude(

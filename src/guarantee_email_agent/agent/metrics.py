@@ -7,7 +7,7 @@ id, address or word of a mail is ever one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, get_args
+from typing import Final
 
 from prometheus_client import (
     CollectorRegistry,
@@ -21,10 +21,9 @@ from prometheus_client.registry import Collector
 
 from guarantee_email_agent.agent.health import Health
 from guarantee_email_agent.agent.mail_outcome import WorkResult
-from guarantee_email_agent.agent.standing import Standing, wall_time
+from guarantee_email_agent.agent.standing import LEDGER, MAILS, MODEL, TICKETING, WARRANTY_SYSTEM, Standing, wall_time
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.services.ports import OUTCOMES, InboxEntry
-from guarantee_email_agent.utils.circuit_breaker import CircuitState
 from guarantee_email_agent.utils.version import __version__
 
 PREFIX: Final = "guarantee_email_agent"
@@ -52,7 +51,7 @@ class Metrics(Collector):
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         self._config, self._health, self._standing = config, health, standing
-        self._known: set[str] = set()
+        self._known = {LEDGER, MAILS, MODEL, TICKETING, WARRANTY_SYSTEM, *config.look_ups}
         self._scenarios: set[str] = set()
         self._mails = Counter(
             "mails", "Mails by what became of them.", ("outcome", "scenario"), PREFIX, registry=registry
@@ -141,10 +140,10 @@ class Metrics(Collector):
             yield _gauge(at, "When the oldest mail that waits came; nothing where none does.", standing.oldest_received)
 
     def _services(self) -> Iterator[Metric]:
-        circuits, since_of = self._standing.circuits(), {each.service: each.since for each in self._standing.outages}
+        since_of = {each.service: each.since for each in self._standing.outages}
         self._known |= since_of.keys()
         down = GaugeMetricFamily(f"{PREFIX}_service_down", "Whether mail waits for a service.", labels=("service",))
-        for service in sorted(self._known | {circuit.name for circuit in circuits.values()}):
+        for service in sorted(self._known):
             down.add_metric((service,), service in since_of)
         yield down
         since = GaugeMetricFamily(
@@ -155,15 +154,6 @@ class Metrics(Collector):
         for service, moment in sorted(since_of.items()):
             since.add_metric((service,), round(wall_time(moment), 1))
         yield since
-        states = GaugeMetricFamily(
-            f"{PREFIX}_circuit_state",
-            "1 for the state that the circuit breaker of a service is in, 0 for the others.",
-            labels=("service", "state"),
-        )
-        for service, circuit in sorted(circuits.items()):
-            for state in get_args(CircuitState):
-                states.add_metric((service, state), circuit.state == state)
-        yield states
 
 
 def _gauge(name: str, meaning: str, value: float) -> Metric:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.agent.health import Health, HealthLimits, LoopWatchdog
-from guarantee_email_agent.agent.sd_notify import ServiceNotifier, status_line
 from guarantee_email_agent.agent.standing import Standing
 from guarantee_email_agent.config.operation_settings import MetricsSettings
 from guarantee_email_agent.config.settings import Config
@@ -26,12 +26,20 @@ if TYPE_CHECKING:  # loaded where metrics are wanted: 80 ms, and a package of an
 
 logger = logging.getLogger(__name__)
 
-STATUS_S: Final = 10.0
 _PROBLEMS: Final = {
     errno.EADDRINUSE: "another program has it, perhaps another agent. Name another port, one for each agent",
     errno.EACCES: "this user may not have it. Name one above 1023",
     errno.EADDRNOTAVAIL: "this machine has no such address. Name one of its own",
 }
+
+
+def notify_systemd(message: str) -> None:
+    """As sd_notify(3) has it, where systemd listens. It neither waits nor fails: mail is answered without systemd."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address.startswith(("/", "@")):
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.setblocking(False)
+            sender.sendto(message.encode(), address.replace("@", "\0", 1) if address[0] == "@" else address)
 
 
 class Monitoring:
@@ -40,12 +48,11 @@ class Monitoring:
     standing, loop_watchdog: of the daemon and its main loop.
     """
 
-    def __init__(self, config: Config, clock: Clock, notifier: ServiceNotifier, stop: asyncio.Event) -> None:
+    def __init__(self, config: Config, clock: Clock, stop: asyncio.Event) -> None:
         """stop: once it is set, no mail is started. Raises ConfigurationError where a package is missing."""
         self.loop_watchdog = LoopWatchdog(clock)
         self.standing = Standing.of(config, clock.monotonic)
         self.health = Health(clock, self.loop_watchdog, HealthLimits.of(config), self.standing, stop.is_set)
-        self.notifier = notifier
         self._settings = config.metrics
         self._clock = clock
         self._metrics: Metrics | None = None
@@ -77,32 +84,31 @@ class Monitoring:
             await asyncio.to_thread(server.shutdown)
             server.server_close()
 
-    async def keep_told(self) -> None:
-        """Tell systemd how the agent stands, and put its watchdog off for as long as the main loop gets round."""
-        watchdog_s = self.notifier.watchdog_s
-        while self.notifier.is_listened_to:
-            self.notifier.status(status_line(self.standing))
-            if watchdog_s is not None and (problem := self.health.stuck) is None:
-                self.notifier.alive()
-            elif watchdog_s is not None:
+    async def put_off_watchdog(self) -> None:
+        """Tell systemd, where it watches, that the agent lives, for as long as the main loop gets round."""
+        watchdog_usec = os.environ.get("WATCHDOG_USEC", "")
+        while watchdog_usec.isdecimal() and int(watchdog_usec) > 0:
+            if (problem := self.health.stuck) is None:
+                notify_systemd("WATCHDOG=1")
+            else:
                 logger.error("The watchdog will end the agent: %s", problem)
-            await self._clock.sleep(STATUS_S if watchdog_s is None else watchdog_s / 2)
+            await self._clock.sleep(int(watchdog_usec) / 2e6)
 
 
 @asynccontextmanager
 async def open_monitoring(
-    config: Config, clock: Clock, notifier: ServiceNotifier, stop: asyncio.Event, *, listens: bool = True
+    config: Config, clock: Clock, stop: asyncio.Event, *, listens: bool = True
 ) -> AsyncIterator[Monitoring]:
     """listens: whether it may be asked at `metrics`. Nobody asks a run that is over soon, and its port may be taken by
     the agent that watches.
 
     Raises ConfigurationError for a package or a port that cannot be had.
     """
-    monitoring = Monitoring(config, clock, notifier, stop)
+    monitoring = Monitoring(config, clock, stop)
     async with AsyncExitStack() as stack:
         if listens:
             await stack.enter_async_context(monitoring.listening())
-        watchdog = asyncio.create_task(monitoring.keep_told())
+        watchdog = asyncio.create_task(monitoring.put_off_watchdog())
         try:
             yield monitoring
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from guarantee_email_agent.agent.file_owners import owned_by_their_folders
 from guarantee_email_agent.agent.identity_key import (
     key_of_location,
     key_of_mailbox,
@@ -22,9 +21,9 @@ from guarantee_email_agent.agent.identity_key import (
 from guarantee_email_agent.agent.inbox import answer_since, count_inbox, inbox_filter, require_clock
 from guarantee_email_agent.agent.mail_model import check_price
 from guarantee_email_agent.agent.monitoring import check_place, require_packages, shown_place
-from guarantee_email_agent.agent.required_evaluation import REMEDY, RequiredEvaluation, required_evaluation
 from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
 from guarantee_email_agent.agent.startup import connection_problem, require_owner
+from guarantee_email_agent.agent.worker_setup import REMEDY, RequiredEvaluation, required_evaluation
 from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, Mode
@@ -33,9 +32,7 @@ from guarantee_email_agent.instructions.translations import incomplete_languages
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger_to_read
-from guarantee_email_agent.ledger.schema import SCHEMA_VERSION
-from guarantee_email_agent.llm.provider import check_connection, language_model, mail_limiter
-from guarantee_email_agent.llm.rate_limit import LimitKind
+from guarantee_email_agent.llm.provider import check_connection, language_model
 from guarantee_email_agent.services import services
 from guarantee_email_agent.services.clients import LookUpClient, MailClient, TicketingClient
 from guarantee_email_agent.services.look_ups import instruction_files, lexicon_files
@@ -87,8 +84,7 @@ def check_all(config_file: Path | None, out: TextStream, *, inbox: bool, mode: M
     if mode is not None:
         config = replace(config, agent=replace(config.agent, mode=mode))
     report.passed("Configuration", str(config.source or "built-in defaults"))
-    with owned_by_their_folders(config):
-        asyncio.run(_check(config, report, inbox))
+    asyncio.run(_check(config, report, inbox))
     return report.exit_code
 
 
@@ -118,10 +114,9 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         _report_evaluation(config, report)
     with report.checking("Language model"):
         interpreter = InstructionInterpreter(lexicon_files(config).load)
-        limiter = mail_limiter(config, _CLOCK)
-        async with aclosing(language_model(config, _CLOCK, interpreter, limiter)) as model:
+        async with aclosing(language_model(config, _CLOCK, interpreter)) as model:
             await check_connection(model, config)
-        _report_model(config, limiter.reported, report)
+        report.passed("Language model", "offline" if config.llm.provider == "offline" else config.llm.model)
     key, ledger, ledger_was_read = b"", None, False
     with report.checking("Ledger"):
         # Neither ledger nor key is made: `run` may have another LEDGER_KEY than whoever checks.
@@ -130,10 +125,6 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         ledger = open_ledger_to_read(location, key=key)
         made = "" if ledger else " (the first run makes it)"
         report.passed("Ledger", f"{'LEDGER_URL' if config.secrets.ledger_url else location}{made}")
-        if ledger is not None and ledger.schema_version < SCHEMA_VERSION:
-            report.note(
-                f"An earlier version of the agent wrote it (schema {ledger.schema_version}): `run` brings it up to date"
-            )
         ledger_was_read = True
     if uses_oauth(config):  # before the mailbox, which then has the new token
         with report.checking("Sign-in"):
@@ -210,6 +201,10 @@ async def _check_clock(mail: MailClient, config: Config, ledger: Ledger | None, 
 
 def _report_policy(config: Config, report: _Report) -> None:
     """What the agent may do, and where the settings leave a door open."""
+    folder = config.tickets.database.parent
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and folder.exists() and (owner := folder.stat().st_uid) != 0:
+        made = "what a check makes (log, tickets, mail folders) that user could not write later"
+        report.weak("User", f"root checks, and {folder} belongs to user {owner}: {made}. Check as the agent's own user")
     report.passed("Mode", config.agent.mode)
     if config.agent.sender_check != "off":
         report.passed("Sender check", f"{config.agent.sender_check}, by {config.agent.authserv_id}")
@@ -300,18 +295,6 @@ def _inbox_filter(config: Config, ledger: Ledger | None, mailbox_key: str) -> In
 def _ledger_time(ledger: Ledger | None) -> float:
     """Seconds since 1970 on the clock that `run` would have."""
     return ledger.time() if ledger else datetime.now(UTC).timestamp()
-
-
-def _report_model(config: Config, limits: Mapping[LimitKind, int], report: _Report) -> None:
-    """limits: a minute, as the API tells them."""
-    if config.llm.provider == "offline":
-        report.passed("Language model", "offline")
-        return
-    allows = f", {' and '.join(f'{limit:,} {kind}' for kind, limit in limits.items())} a minute" if limits else ""
-    report.passed("Language model", f"{config.llm.model}{allows}")
-    own, limit = config.llm.requests_per_minute, limits.get("requests")
-    if own is not None and limit is not None and own > limit:
-        report.weak("Language model", f"llm.requests_per_minute is {own:,.10g}, and the API allows {limit:,}")
 
 
 def _describe_mailbox(config: Config) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import inf
@@ -19,7 +19,6 @@ from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.services.look_up_answer import WITHHELD
 from guarantee_email_agent.services.ports import OUTCOMES, InboxEntry, Outcome
-from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.errors import AgentError, ServiceError
 from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import duration
@@ -39,7 +38,9 @@ TICKETING: Final = "ticketing"
 _LISTS: Final = {MAILS: INBOX, LEDGER: LEDGER_LIST}
 
 SAME_OUTAGE_S: Final = 600.0
-"""A service that fails again so soon after it answered has been down all the time: it flaps."""
+"""A service that fails again so soon after it answered has been down all the time: it flaps. One that has not failed
+for so long, while what waits is tried every minute, is asked by nobody any more: whether it is down, nobody knows.
+"""
 
 ERROR_AFTER_S: Final = 300.0
 """Seconds that a service may be down before somebody has to know."""
@@ -71,10 +72,10 @@ def wall_time(moment: float) -> float:
 
 @dataclass(slots=True)
 class _Service:
-    """failing: its parts that fail, and whether mails wait for each. ended_at: None while it is down."""
+    """failing: its parts that fail, and when each did so last. ended_at: None while it is down."""
 
     outage: Outage
-    failing: dict[str, bool] = field(default_factory=dict)
+    failing: dict[str, float] = field(default_factory=dict)
     ended_at: float | None = None
     answered: bool = False
     told_at: float = -inf
@@ -84,13 +85,13 @@ class Standing:
     """What the daemon writes and everybody reads.
 
     look_ups: by name. templates: whether the instructions' own templates answer while the model is down. now: as
-    `time.monotonic`. A service that one mail found down is up again once it has done its part for any mail, or once all
-    was done for that mail; where no mail waits for it any more, nobody knows, and it counts as up.
+    `time.monotonic`. A service that one mail found down is up again once it has done its part for any mail; where it
+    has not failed for SAME_OUTAGE_S nobody knows, and it counts as up.
 
     waiting: mails without an outcome when the inbox was last listed, those in progress among them; None before.
     oldest_received: when the one that waits longest came, in seconds since 1970; None where none waits, or nobody
     knows. listed_at: by `now`. seen_at: when the list or a mark last showed the mailbox. in_progress: mails
-    that are worked on. finished: mails by how this process ended them. circuits: by service.
+    that are worked on. finished: mails by how this process ended them.
     """
 
     def __init__(
@@ -102,7 +103,6 @@ class Standing:
         self.seen_at: float | None = None
         self.in_progress = 0
         self.finished: Counter[Outcome] = Counter()
-        self.circuits: Callable[[], Mapping[str, CircuitBreaker]] = dict
         self.listeners: list[MailListener] = []
         self._names = sorted({*look_ups, WARRANTY_SYSTEM}, key=len, reverse=True)
         self._templates, self._now = templates, now
@@ -125,19 +125,18 @@ class Standing:
         self.waiting, self.oldest_received = waiting, oldest_received
         self.listed_at = self.seen_at = self._now()
 
-    def inbox_answered(self, waited_for: Collection[str], now: float) -> None:
-        """waited_for: by mails. now: seconds since 1970 on the ledger's clock."""
+    def inbox_answered(self, now: float) -> None:
+        """now: seconds since 1970 on the ledger's clock."""
         self.answered((INBOX, LEDGER_LIST))
-        self.keep(waited_for)
-        model = self._services.get(MODEL)
-        if model is None or model.outage.code != OVER_COST_LIMIT:
-            return
-        if (now - (self._now() - model.outage.since)) // DAY_S < now // DAY_S:  # a new day may cost as much again
-            self._end(model, list(model.failing))
-            del self._services[MODEL]  # one that begins soon after midnight is another one
+        for service in self._down:
+            if service.outage.code != OVER_COST_LIMIT:
+                oldest = self._now() - SAME_OUTAGE_S
+                self._end(service, [part for part, failed_at in service.failing.items() if failed_at <= oldest])
+            elif (now - (self._now() - service.outage.since)) // DAY_S < now // DAY_S:  # it may cost as much again
+                self._end(service, list(service.failing))
+                del self._services[MODEL]  # one that begins soon after midnight is another one
 
-    def mail_worked(self, entry: InboxEntry, result: WorkResult, waited_for: frozenset[str]) -> frozenset[str]:
-        """What the mail waits for now. waited_for: what it waited for before."""
+    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:
         for listener in self.listeners:
             try:
                 listener(entry, result)
@@ -148,25 +147,14 @@ class Standing:
         if result.ended is not None:
             self.finished[result.ended] += 1
         self.answered(result.answered_by)
-        error, waits = result.error, result.disposition in ("outage", "waiting")
         if result.disposition in OUTCOMES:
             self.seen_at = self._now()
-            if result.succeeded:  # so whatever it waited for is back
-                is_model = error is not None and error.code.startswith(f"{MODEL}_")
-                self.answered(waited_for - {MODEL} if is_model else waited_for)
             self.answered((MAILS, LEDGER))
-        if result.disposition in OUTCOMES or result.disposition == "failed":  # by itself
-            waited_for = frozenset()
-        if error is not None and result.outage:
-            part = self.failed(error, waits=waits)
-            return waited_for | {part} if waits else waited_for
-        return waited_for
+        if result.error is not None and result.outage:
+            self.failed(result.error)
 
-    def failed(self, error: AgentError, *, listing: bool = False, waits: bool = False) -> str:
-        """The part of a service that failed, by name. error: an outage.
-
-        listing: the inbox, or what the ledger says of it. waits: a mail does; else all is done without it that can be.
-        """
+    def failed(self, error: AgentError, *, listing: bool = False) -> None:
+        """error: an outage. listing: the inbox, or what the ledger says of it."""
         code = (isinstance(error, ServiceError) and error.cause) or error.code  # what opened a circuit says more
         name = next((each for each in self._names if code.startswith(f"{each}_")), code.partition("_")[0])
         part, now, service = self._part_of(name, error, listing), self._now(), self._services.get(name)
@@ -175,9 +163,8 @@ class Standing:
         elif not error.code.endswith("_circuit_open"):
             service.outage = replace(service.outage, code=code)
         service.ended_at, service.answered = None, False
-        service.failing[part] = waits
+        service.failing[part] = now
         self._tell_of_those_due()
-        return part
 
     def answered(self, parts: Iterable[str]) -> None:
         """These services, or parts of one, have just done their part."""
@@ -186,18 +173,6 @@ class Standing:
             if service is not None and part in service.failing:
                 service.answered = True
                 self._end(service, [part])
-
-    def keep(self, waited_for: Collection[str]) -> None:
-        """Where no mail waits any more that found a service down, the outage is over as far as is known."""
-        for service in self._down:
-            self._end(service, [part for part, waits in service.failing.items() if waits and part not in waited_for])
-
-    def stopped(self, *, once: bool) -> None:
-        """The agent ends. once: it was to answer what is there, so that an outage nobody was told of is an error."""
-        for service in self._down:
-            is_news = once and service.outage.since > service.told_at
-            is_error = is_news and not (service.outage.service == MODEL and self._templates)
-            self._tell(logging.ERROR if is_error else logging.WARNING, service, "is still down as the agent stops")
 
     def _end(self, service: _Service, parts: Iterable[str]) -> None:
         for part in parts:

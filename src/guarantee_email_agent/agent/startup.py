@@ -16,8 +16,7 @@ from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
-from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring
-from guarantee_email_agent.agent.sd_notify import ServiceNotifier
+from guarantee_email_agent.agent.monitoring import Monitoring, notify_systemd, open_monitoring
 from guarantee_email_agent.agent.standing import MAILS, TICKETING, WARRANTY_SYSTEM, Standing
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
@@ -26,10 +25,8 @@ from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
-from guarantee_email_agent.llm.provider import ModelWithFallback
 from guarantee_email_agent.services.clients import MailClient
 from guarantee_email_agent.services.services import Services, create_services
-from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import (
     EXIT_FAILURE,
@@ -69,11 +66,10 @@ def run_agent(config: Config, *, once: bool = False, take_over: bool = False) ->
 async def _run(config: Config, *, once: bool, take_over: bool) -> int:
     stop, started = asyncio.Event(), asyncio.Event()
     loop, main_task = asyncio.get_running_loop(), asyncio.current_task()
-    notifier = ServiceNotifier.from_environment(os.environ)
 
     def end() -> None:
         stop.set()
-        notifier.stopping()
+        notify_systemd("STOPPING=1")
         logger.info("Stopping: no new mail is started, mails in progress are finished")
         if main_task is not None and not started.is_set():
             main_task.cancel()
@@ -83,16 +79,14 @@ async def _run(config: Config, *, once: bool, take_over: bool) -> int:
         loop.add_signal_handler(signal.SIGHUP, end)
     try:
         async with (
-            open_monitoring(config, SystemClock(), notifier, stop, listens=not once) as monitoring,
+            open_monitoring(config, SystemClock(), stop, listens=not once) as monitoring,
             open_daemon(config, stop, take_over=take_over, monitoring=monitoring) as (daemon, _),
         ):
             started.set()
-            notifier.ready()
+            notify_systemd("READY=1")
             source = daemon.worker.processor.instructions
             async with _in_background(watch_instructions(source, config.agent.poll_interval_s)):
-                code = await _watch(daemon, once)
-            daemon.standing.stopped(once=once)
-            return code
+                return await _watch(daemon, once)
     except asyncio.CancelledError:
         if stop.is_set() and not started.is_set():
             return EXIT_SUCCESS
@@ -227,13 +221,7 @@ async def open_daemon(
         standing.listeners.append(heartbeat.mail_worked)
         reread = partial(ledger.first_start, mailbox_key) if by_first_start else None
         daemon = Daemon(worker, clock, stop, standing, since, ours, watchdog, reread)
-        standing.circuits = lambda: services.circuits | _model_circuit(daemon)
         yield daemon, services
-
-
-def _model_circuit(daemon: Daemon) -> dict[str, CircuitBreaker]:
-    model = daemon.worker.processor.llm
-    return {"llm": model.circuit} if isinstance(model, ModelWithFallback) else {}
 
 
 async def _require_connections(services: Services, mode: Mode, look_ups: Sequence[LookUp]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from guarantee_email_agent.agent.ledger_access import GONE_S, AgentState, agent_
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.agent.process_identity import has_ended
 from guarantee_email_agent.ledger.agents import RunningAgent
-from guarantee_email_agent.ledger.interventions import short_owner
+from guarantee_email_agent.ledger.interventions import SHORT_KEY, short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, LedgerRow
 from guarantee_email_agent.utils.local_time import LocalTime
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
@@ -33,7 +33,7 @@ class Status:
     """now: seconds since 1970 on the ledger's clock. unfinished, failed: the first LISTED of so many in all.
 
     taken_count: further mails that somebody answered, flagged, moved or deleted before an agent was done.
-    half_released: keys of mails that are open, but bear their mark still. short: what to call a mail, by its key.
+    half_released: keys of mails that are open, but bear their mark still.
     too_old: mails that are left alone for it; None where nobody counted. no_room: why the ledger cannot be written.
     """
 
@@ -46,8 +46,7 @@ class Status:
     failed: tuple[LedgerRow, ...]
     failed_count: int
     last_day: tuple[LedgerCount, ...]
-    half_released: frozenset[str]
-    short: dict[str, str]
+    half_released: tuple[str, ...]
     too_old: int | None = None
     no_room: str | None = None
 
@@ -91,8 +90,6 @@ def read_status(reader: LedgerReader) -> Status:
     waiting = (row for row in reader.unfinished(LISTED + taken_count) if row.reason != NOT_WAITING)
     unfinished = tuple(islice(waiting, LISTED))
     failed = tuple(reader.outcomes(("quarantined", "unknown"), limit=LISTED))
-    half_released = frozenset(reader.half_released())
-    keys = {row.mail_key for row in (*unfinished, *failed)} | half_released
     return Status(
         ledger=reader.name,
         now=now,
@@ -103,8 +100,7 @@ def read_status(reader: LedgerReader) -> Status:
         failed=failed,
         failed_count=sum(count.mails for count in counts if count.outcome in ("quarantined", "unknown")),
         last_day=tuple(reader.counts_since(now - DAY_S)),
-        half_released=half_released,
-        short=reader.short_keys(keys),
+        half_released=tuple(sorted(reader.half_released())),
         too_old=reader.too_old(),
         no_room=reader.no_room(),
     )
@@ -128,8 +124,8 @@ def print_status(status: Status, clock: LocalTime, terminal: Terminal) -> None:
         terminal.line(
             f"Too old: {pluralize(status.too_old, 'mail')}, left alone by agent.answer_since or agent.max_age_days"
         )
-    for key in sorted(status.half_released):
-        terminal.line(f"    {status.short[key]}  was released, and bears its mark still: release it once more")
+    for key in status.half_released:
+        terminal.line(f"    {key[:SHORT_KEY]}  was released, and bears its mark still: release it once more")
     _print_rows("Failed", status.failed_count, status.failed, status, terminal)
     terminal.line(f"Last 24 hours: {summed_up(status.last_day) or 'nothing'}")
 
@@ -163,7 +159,7 @@ def _print_agent(agent: RunningAgent, status: Status, clock: LocalTime, terminal
         terminal.outcome(f"{'✓' if state == 'running' else '✗'} {text}")
     works_on = [row for row in status.unfinished if row.owner == agent.owner]
     if works_on:
-        terminal.line(f"    works on {', '.join(status.short[row.mail_key] for row in works_on)}")
+        terminal.line(f"    works on {', '.join(row.short_key for row in works_on)}")
     if agent.waiting:
         oldest = f", the oldest of {clock.text(agent.oldest_received)}" if agent.oldest_received else ""
         terminal.line(f"    {pluralize(agent.waiting, 'mail')} in its inbox without an outcome{oldest}")
@@ -175,7 +171,7 @@ def _print_agent(agent: RunningAgent, status: Status, clock: LocalTime, terminal
 def _print_rows(title: str, count: int, rows: Sequence[LedgerRow], status: Status, terminal: Terminal) -> None:
     terminal.line(f"{title}: {pluralize(count, 'mail')}")
     for row in rows:
-        terminal.line(f"    {status.short[row.mail_key]}  {', '.join(_described(row, status.now))}")
+        terminal.line(f"    {row.short_key}  {', '.join(_described(row, status.now))}")
     if count > len(rows):
         terminal.line(f"    and {count - len(rows)} more")
 
@@ -202,55 +198,7 @@ def _described(row: LedgerRow, now: float) -> Iterator[str]:
     yield f"first seen {duration(now - row.created_at)} ago"
 
 
-def status_report(status: Status, clock: LocalTime) -> dict[str, Any]:
-    """The same as JSON: times with their offset from UTC, mails by their whole key."""
-
-    def moment(seconds: float | None) -> str | None:
-        return None if seconds is None else clock.at(seconds).isoformat(timespec="seconds")
-
-    def mail(row: LedgerRow) -> dict[str, Any]:
-        left_s = min(row.since + row.span_s - status.now, row.span_s)
-        return {
-            "id": row.mail_key,
-            "outcome": row.outcome,
-            "reason": row.reason,
-            "stage": row.stage,
-            "tries": row.attempts,
-            "owner": row.owner,
-            "due_in_s": max(round(left_s, 1), 0.0) if row.outcome is None else None,
-            "first_seen": moment(row.created_at),
-            "changed": moment(row.changed_at),
-        }
-
-    return {
-        "schema_version": 1,
-        "ledger": status.ledger,
-        "time": moment(status.now),
-        "problems": list(status.problems),
-        "agents": [
-            {
-                "name": agent.owner,
-                "state": agent_state(agent, status.now),
-                "mode": agent.mode,
-                "version": agent.version,
-                "started": moment(agent.started_at),
-                "seen": moment(agent.seen_at),
-                "works_on": [row.mail_key for row in status.unfinished if row.owner == agent.owner],
-                "waiting": agent.waiting,
-                "oldest_received": moment(agent.oldest_received),
-                "outages": [
-                    {"service": each.service, "code": each.code, "since": moment(each.since)}
-                    for each in current_outages(agent, status.now)
-                ],
-            }
-            for agent in status.agents
-        ],
-        "unfinished": {"total": status.unfinished_count, "mails": [mail(row) for row in status.unfinished]},
-        "with_people": status.taken_count,
-        "too_old": status.too_old,
-        "failed": {"total": status.failed_count, "mails": [mail(row) for row in status.failed]},
-        "still_marked": sorted(status.half_released),
-        "last_24_hours": [
-            {"outcome": each.outcome, "reason": each.reason, "mails": each.mails} for each in status.last_day
-        ],
-    }
+def status_report(status: Status) -> dict[str, Any]:
+    """The same as JSON: times in seconds since 1970, mails by their whole key."""
+    agents = [asdict(agent) | {"state": agent_state(agent, status.now)} for agent in status.agents]
+    return {"schema_version": 1, "problems": list(status.problems), **asdict(status), "agents": agents}

@@ -1,6 +1,6 @@
-"""`release`, `retry` and `hand-over`: what a person does to one mail, in the ledger and by its mark in the mailbox.
+"""`release` and `hand-over`: what a person does to one mail, in the ledger and by its mark in the mailbox.
 
-The ledger comes first, since it keeps the agents away while the mark is set or taken off; what is cut short in between
+The ledger comes first, since it keeps the agents away while the mark is taken off; what is cut short in between
 can be repeated. An agent that runs sees the change at its next look at the inbox.
 """
 
@@ -19,9 +19,8 @@ from guarantee_email_agent.agent.ledger_access import agent_state, find_mail, op
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.agent.process_identity import has_ended, process_name
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError, short_owner
+from guarantee_email_agent.ledger.interventions import SHORT_KEY, HeldMail, RefusedError, short_owner
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.ledger.mail_state import Done
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.services.clients import MailClient
 from guarantee_email_agent.services.services import create_mail_client
@@ -32,7 +31,7 @@ from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
 
-Action = Literal["release", "retry", "hand-over"]
+Action = Literal["release", "hand-over"]
 
 HOLD_S: Final = 120.0
 """How long a mail whose mark is being taken off is kept from the agents at most."""
@@ -52,25 +51,18 @@ def steer(config: Config, action: Action, name: str, terminal: Terminal) -> None
         row = find_mail(reader, config, name)
         now = reader.now()
         is_watched = any(agent_state(agent, now) == "running" for agent in reader.agents())
-        shown = reader.short_keys([row.mail_key])[row.mail_key]
-        location_keys = reader.places([row.mail_key]).keys()
     key = identity_key(config)
     with closing(open_ledger(config.ledger_location, key=key)) as ledger:
         if action == "hand-over":
             is_new = ledger.interventions.hand_over(row.mail_key)
             done = "is with a person now; no agent answers it" if is_new else "was with a person before"
-            terminal.outcome(f"✓ Mail {shown} {done}")  # whatever comes of its mark
-            problem = asyncio.run(_mark(config, key, ledger, location_keys))
-            if problem is not None:
-                terminal.line(f"    {problem}")
+            terminal.outcome(f"✓ Mail {row.short_key} {done}. An agent that runs sets its mark; an older one stays")
             return
-        work = ledger.interventions.retry if action == "retry" else ledger.interventions.release
         # By a name that does not tell when the command has ended: what it asked the mailbox for may still come then.
-        held = work(row.mail_key, short_owner(process_name()), HOLD_S, has_ended)
+        held = ledger.interventions.release(row.mail_key, short_owner(process_name()), HOLD_S, has_ended)
         problem = asyncio.run(_take_mark_off(config, key, ledger, held))
-    what = "is tried again, with all its tries" if action == "retry" else "is given back to the agents"
     when = f"within {config.agent.poll_interval_s:g} s" if is_watched else "once one runs: none does now"
-    terminal.outcome(f"✓ Mail {shown} {what}; they look at it {when}")
+    terminal.outcome(f"✓ Mail {row.short_key} is given back to the agents, with all its tries; they look at it {when}")
     if problem is not None:
         terminal.line(f"    {problem}")
 
@@ -88,7 +80,7 @@ async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldM
             found = await _mails_at(mailbox, config, key, held.location_keys)
             if not found and not was_open:
                 raise RefusedError(
-                    f"Mail {held.mail_key[:12]} is no longer in the inbox. Put it back there first",
+                    f"Mail {held.mail_key[:SHORT_KEY]} is no longer in the inbox. Put it back there first",
                     "mail_not_in_inbox",
                 )
             for mail_id in found:
@@ -105,42 +97,13 @@ async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldM
         ledger.interventions.give_back_later(held, SETTLE_S)
         if isinstance(error, AgentError):
             error.message += (
-                f". Mail {held.mail_key[:12]} may bear its mark still: release it once more in {SETTLE_S:.0f} s"
+                f". Mail {held.mail_key[:SHORT_KEY]} may bear its mark still: release it once more in {SETTLE_S:.0f} s"
             )
         raise
     if not ledger.interventions.give_back(freed):
-        raise RefusedError(
-            f"It took too long to take the mark off mail {held.mail_key[:12]}; an agent has it now", "ledger_hold_lost"
-        )
+        told = f"It took too long to take the mark off mail {held.mail_key[:SHORT_KEY]}; an agent has it now"
+        raise RefusedError(told, "ledger_hold_lost")
     return None
-
-
-async def _mark(config: Config, key: bytes, ledger: Ledger, location_keys: Collection[str]) -> str | None:
-    """Set the mark wherever the mail lies; why not, where that fails: the ledger alone keeps the agents off it, too."""
-    if config.agent.mode == "observe":
-        return "It gets no mark: agent.mode is observe"
-    try:
-        async with AsyncExitStack() as stack:
-            mailbox = await _connect(config, key, stack)
-            found = await _mails_at(mailbox, config, key, location_keys)
-            for mail_id, location_key in found.items():
-                if not await _is_with_person(ledger, location_key):
-                    return "It gets no mark: somebody gave it back to the agents meanwhile"
-                await mailbox.mark(mail_id, "handed_over")
-                await asyncio.to_thread(ledger.marked, location_key)
-                if not await _is_with_person(ledger, location_key):
-                    return (
-                        "But somebody gave it back to the agents meanwhile, and it bears a mark now: release it again"
-                    )
-    except AgentError as error:
-        reason = _first_line(error)
-        return f"Its mark could not be set: {reason}. Without one an agent that runs sets it; an older mark stays"
-    return None if found else "It is no longer in the inbox, so it gets no mark"
-
-
-async def _is_with_person(ledger: Ledger, location_key: str) -> bool:
-    state = await asyncio.to_thread(ledger.state, location_key)
-    return isinstance(state, Done) and state.outcome == "handed_over"
 
 
 @asynccontextmanager

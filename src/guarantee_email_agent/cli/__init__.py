@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from guarantee_email_agent.cli.arguments import EXIT_CODES, PROGRAM, Parser, results_stream
+from guarantee_email_agent.cli.arguments import EXIT_CODES, INTERRUPTED, PROGRAM, Parser, results_stream
 from guarantee_email_agent.cli.standard_streams import flush_stdout, open_closed_streams
 from guarantee_email_agent.utils.errors import (
     EXIT_CONFIGURATION,
@@ -30,7 +30,7 @@ from guarantee_email_agent.utils.version import __version__
 logger = logging.getLogger(__name__)
 
 _COMMANDS: Final = (
-    *("eval", "run", "check", "health", "grade", "solve", "answer", "capture", "mock", "init", "authorize"),
+    *("eval", "run", "check", "grade", "solve", "answer", "capture", "mock", "init", "authorize"),
     *("sample", "seal", "rehearse"),
     *("show", "compare", "stale", "view"),
     *("status", "log", "release", "retry", "hand-over", "mcp-server"),
@@ -111,7 +111,7 @@ def _parser(first: Sequence[str]) -> Parser:
     parser = Parser(
         prog=PROGRAM,
         description="Answers warranty mail on its own, and proves on a scenario suite that it may.",
-        epilog=EXIT_CODES,
+        epilog=f"exit codes:\n{EXIT_CODES}{INTERRUPTED}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

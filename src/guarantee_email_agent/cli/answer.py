@@ -15,12 +15,10 @@ if TYPE_CHECKING:
     from guarantee_email_agent.eval.look_up_source import LookUpSource
 
 _EXIT_CODES = """\
-exit codes:
   0    the mail comes to an outcome: answered, not answered, or handed over to a person
   1    the mail cannot be read, or the agent stopped before an outcome
   2    configuration error: bad configuration or instruction file, missing key of the model, bad usage
   3    with --look-up: a service cannot be reached
-  130  interrupted
 """
 _FACTS = {"status": "status", "until": "expiration_date", "coverage": "coverage"}
 """Of the warranty system: what the option for each is called."""

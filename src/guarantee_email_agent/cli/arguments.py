@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -39,45 +39,17 @@ REPORT_FORMS = {
 MODES = ("answer", "drafts", "observe")
 
 EXIT_CODES = """\
-exit codes:
   0    success; for eval: pass rate at or above the threshold
   1    general failure
   2    configuration error: bad configuration, missing secret, bad instruction file, missing suite folder, bad usage
   3    MCP connection failure at start-up
   4    evaluation failure: pass rate below the threshold; for grade and solve: a verdict that is not a pass
-  130  interrupted
 """
+INTERRUPTED = "  130  interrupted\n"
 
 
 class Parser(argparse.ArgumentParser):
     """Says in one line what is wrong, and where help is."""
-
-    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
-        # As argparse has it at run time; to the type checker it is two overloads.
-        # argparse names a misspelled option last, after whatever is missing because of it.
-        if (unknown := self._unknown_option(args or ())) is not None:
-            hint = _did_you_mean(unknown, self._option_string_actions) or self._hint_for_value(args or (), unknown)
-            self.error(f"unknown option {printable(truncate(unknown, 60))}{hint}")
-        return super().parse_known_args(args, namespace)
-
-    def _unknown_option(self, args: Sequence[str]) -> str | None:
-        """The first argument that argparse would take for an option, and does not know."""
-        hands_on = any(action.nargs in (argparse.PARSER, argparse.REMAINDER) for action in self._actions)
-        for arg in args:
-            if arg == "--" or (hands_on and arg[:1] != "-"):
-                return None  # what follows is nobody's option, or a command's
-            if len(arg) < 2 or arg[0] != "-" or " " in arg or self._negative_number_matcher.match(arg):
-                continue
-            name = arg.partition("=")[0] if arg.startswith("--") else arg[:2]
-            if name not in self._option_string_actions:
-                return name if arg.startswith("--") else arg
-        return None
-
-    def _hint_for_value(self, args: Sequence[str], unknown: str) -> str:
-        """How to pass what follows an option that takes a value, in case that it was meant as one."""
-        option = args[args.index(unknown) - 1] if unknown in args[1:] else ""
-        action = self._option_string_actions.get(option)
-        return f" (if it is the value, write {option}=…)" if action is not None and action.nargs is None else ""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
@@ -109,13 +81,14 @@ def add_command(
     purpose: str,
     description: str,
     exit_codes: str = EXIT_CODES,
+    interrupted: str = INTERRUPTED,
 ) -> Parser:
     """A parser for one command, whose options `run` turns into an exit code."""
     parser = commands.add_parser(
         name,
         help=purpose,
         description=description,
-        epilog=exit_codes,
+        epilog=f"exit codes:\n{exit_codes}{interrupted}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -11,11 +11,9 @@ from guarantee_email_agent.utils.errors import EXIT_SUCCESS
 from guarantee_email_agent.utils.process import signals_as_ctrl_c
 
 _EXIT_CODES = """\
-exit codes:
   0    signed in; the token is kept, and a client that needs no sign-in got one
   1    nobody signed in in time, the sign-in was denied, or the issuer of tokens is out of reach
   2    configuration error: mailbox.oauth is missing or bad, the issuer refuses the client, bad usage
-  130  interrupted
 """
 _TIMEOUT_S = 900.0
 

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from guarantee_email_agent.services.ports import Thread
 
 _EXIT_CODES = """\
-exit codes:
   0    the file was written
   1    the mail cannot be read or found, or the agent comes to no outcome with it
   2    configuration error: the file is there already or cannot be written, bad configuration, bad usage
   3    the mailbox or, with --look-up, a service cannot be reached
-  130  interrupted
 """
 
 
@@ -112,7 +110,6 @@ def find_thread(email: Email, config: Config) -> Thread | None:
     from guarantee_email_agent.email.conversation import answered_message_ids
     from guarantee_email_agent.email.identity import mail_identity
     from guarantee_email_agent.ledger.opening import open_ledger_to_read
-    from guarantee_email_agent.ledger.schema import SCHEMA_VERSION, older_schema
 
     location = config.ledger_location
     answered = answered_message_ids(email)
@@ -122,6 +119,4 @@ def find_thread(email: Email, config: Config) -> Thread | None:
     if key is None or (ledger := open_ledger_to_read(location, key=key)) is None:
         return None
     with closing(ledger):
-        if ledger.schema_version < SCHEMA_VERSION:
-            raise older_schema(ledger.name, ledger.schema_version)
         return ledger.read_thread(mail_identity(email, key), answered)

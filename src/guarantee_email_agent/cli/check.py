@@ -11,12 +11,10 @@ from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.process import gc_paused, signals_as_ctrl_c
 
 _EXIT_CODES = """\
-exit codes:
   0    everything is in order
   1    the language model or the ledger does not answer for now, or the output could not be written
   2    configuration error: bad configuration, missing secret, bad instruction file, bad usage
   3    a mail, warranty or ticketing server could not be started or reached
-  130  interrupted
 """
 
 

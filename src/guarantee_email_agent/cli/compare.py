@@ -9,12 +9,10 @@ from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_SUCCESS
 
 _EXIT_CODES = """\
-exit codes:
   0    the runs were compared
   1    general failure
   2    configuration error: no run store, no such run, bad configuration, bad usage
   4    with --no-regressions: what passed in the first run fails in the second, or is gone; or the second is not whole
-  130  interrupted
 """
 
 

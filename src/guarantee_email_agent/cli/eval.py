@@ -201,8 +201,9 @@ def _evaluate(options: argparse.Namespace) -> int:
 
             ask = options.accept == "ask"
             accept_rewordings(chosen.kept.file, chosen.run_id, stream, ask=ask, reason=options.reason)
-    suite = config.eval if options.eval_dir is None else replace(config.eval, test_suite_path=options.eval_dir)
-    arguments.show_built_in_files(replace(config, eval=suite))
+    if options.agent is None:  # another has no instructions of ours
+        suite = config.eval if options.eval_dir is None else replace(config.eval, test_suite_path=options.eval_dir)
+        arguments.show_built_in_files(replace(config, eval=suite))
     return code
 
 

@@ -32,8 +32,8 @@ def add_grade(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--from",
         dest="transcript",
-        choices=("openai", "langchain", "inspect"),
-        help="the results are no records but transcripts: messages of OpenAI's APIs or of LangChain, logs of Inspect",
+        choices=("openai", "langchain"),
+        help="the results are no records but transcripts: messages of OpenAI's APIs or of LangChain",
     )
     what.add_argument(
         "--validate",

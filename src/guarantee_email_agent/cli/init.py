@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from guarantee_email_agent.utils.terminal import Terminal
 
 _EXIT_CODES = """\
-exit codes:
   0    every file is there as it comes with this version; with --language: everything to translate is there
   1    files that are there and differ were kept; stdout names each, and the translations of them that were left out
   2    the folder cannot be written, bad usage, or with --language bad configuration or instruction files
-  130  interrupted
 """
 
 

@@ -15,13 +15,11 @@ if TYPE_CHECKING:
     from guarantee_email_agent.utils.local_time import LocalTime
 
 _EXIT_CODES = """\
-exit codes:
   0    it was shown, be it nothing
   1    the ledger cannot be read now, or the output could not be written; with --subjects: the mailbox
        cannot list its mails
   2    configuration error: no ledger, or one of another version, bad configuration, bad usage
   3    with --subjects: the mail server could not be started or reached
-  130  interrupted
 """
 _OUTCOMES = ("answered", "drafted", "handed_over", "not_answered", "quarantined", "unknown", "observed")
 
@@ -110,9 +108,8 @@ def _run(options: argparse.Namespace) -> int:
         wanted = [each for each in OUTCOMES if each in (options.outcome or OUTCOMES)]
         rows = reader.outcomes(wanted, since=since, until=until, limit=options.limit)
         headings = read_headings(config, reader, rows) if options.subjects else None
-        short = reader.short_keys(row.mail_key for row in rows)
-    print_log(rows, short, headings, clock, now, Terminal(arguments.results_stream(options)))
-    write_json_report(options.json_file, lambda: log_report(rows, headings, clock), "log_report_unwritable")
+    print_log(rows, headings, clock, now, Terminal(arguments.results_stream(options)))
+    write_json_report(options.json_file, lambda: log_report(rows, headings), "log_report_unwritable")
     return EXIT_SUCCESS
 
 

@@ -11,11 +11,9 @@ from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.process import gc_paused
 
 _EXIT_CODES = """\
-exit codes:
   0    the client closed stdin, or SIGTERM came; calls in work were finished
   1    general failure
   2    bad usage, or what an option names is missing or bad
-  130  interrupted
 """
 
 

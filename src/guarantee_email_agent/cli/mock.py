@@ -13,13 +13,11 @@ from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.extras import require_extra
 
 _EXIT_CODES = """\
-exit codes:
   0    import, record: the file was written; check: the server's tools are as the file has them
   1    general failure
   2    configuration error: the file is there already, missing or bad, bad configuration, bad usage
   3    the server cannot be started or reached, or offers nothing that could be mocked
   4    check: the server has moved on
-  130  interrupted
 """
 
 

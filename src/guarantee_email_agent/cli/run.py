@@ -19,12 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 _EXIT_CODES = """\
-exit codes:
   0    stopped by SIGTERM or SIGHUP; with --once: each mail came to an outcome
   1    with --once: a mail has no outcome; the ledger cannot be opened for now
   2    configuration error: bad configuration, missing secret, bad instruction file, bad usage
   3    a mail, warranty or ticketing server could not be started or reached
-  130  stopped by SIGINT
 """
 
 
@@ -37,6 +35,7 @@ def add_run(commands: arguments.Commands) -> None:
         description="Watch the inbox and answer warranty mail. SIGTERM, SIGHUP: finish the mails in progress, then "
         "exit; SIGINT: stop now. Either way no mail is lost, and none is answered twice.",
         exit_codes=_EXIT_CODES,
+        interrupted="  130  stopped by SIGINT\n",
     )
     arguments.add_config_option(parser)
     parser.add_argument(

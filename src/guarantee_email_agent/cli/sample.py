@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from guarantee_email_agent.services.ports import Thread
 
 _EXIT_CODES = """\
-exit codes:
   0    the files were written
   1    general failure
   2    configuration error: a folder that holds something, too few mails, bad configuration, bad usage
   3    the mailbox cannot be reached
-  130  interrupted
 """
 
 
@@ -65,7 +63,6 @@ def _sample(options: argparse.Namespace) -> int:
 
 
 _EXIT_CODES_OF_SEAL = """\
-exit codes:
   0    the suite is sealed
   1    general failure
   2    configuration error: mails without a label, a folder that 'sample' did not make, bad configuration, bad usage

@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from guarantee_email_agent.runlog.stored_records import StoredRun
 
 _EXIT_CODES = """\
-exit codes:
   0    it was shown, whatever the run came to
   1    general failure
   2    configuration error: no run store, no such run, no such result in it, bad configuration, bad usage
-  130  interrupted
 """
 _LISTED = 50
 

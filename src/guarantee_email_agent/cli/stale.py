@@ -9,12 +9,10 @@ from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_SUCCESS
 
 _EXIT_CODES = """\
-exit codes:
   0    every verdict of the run holds for the files and settings of today
   1    general failure
   2    configuration error: no run store, no such run, bad configuration, missing suite folder, bad usage
   4    a verdict is out of date, a scenario has none, or what a verdict depended on is not known as a whole
-  130  interrupted
 """
 
 

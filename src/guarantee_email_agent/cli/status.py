@@ -9,13 +9,11 @@ from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS
 
 _EXIT_CODES = """\
-exit codes:
   0    it was shown, whatever it is
   1    the ledger cannot be read now, or the output could not be written; with --fail-on-problem: no agent runs, one was
        killed or may be gone, a service is down, the ledger cannot be written, a mail failed, or one was released and
        still bears its mark
   2    configuration error: no ledger, or one of another version, bad configuration, bad usage
-  130  interrupted
 """
 
 
@@ -49,5 +47,5 @@ def _run(options: argparse.Namespace) -> int:
     with open_reader(config) as reader:
         status = read_status(reader)
     print_status(status, clock, Terminal(arguments.results_stream(options)))
-    write_json_report(options.json_file, lambda: status_report(status, clock), "status_report_unwritable")
+    write_json_report(options.json_file, lambda: status_report(status), "status_report_unwritable")
     return EXIT_FAILURE if options.fail_on_problem and status.problems else EXIT_SUCCESS

@@ -14,13 +14,11 @@ if TYPE_CHECKING:
     from guarantee_email_agent.agent.steering import Action
 
 _EXIT_CODES = """\
-exit codes:
   0    it is done
   1    the mail's state does not allow it (the line says why), the ledger or the mailbox cannot be used now, or the
        output could not be written
   2    configuration error: no such mail or several, no ledger or one of another version, bad configuration, bad usage
   3    the mail server is needed, and could not be started or reached
-  130  interrupted
 """
 
 
@@ -29,20 +27,14 @@ def add_release(commands: arguments.Commands) -> None:
         commands,
         "release",
         "give a mail back to the agents: one that waits, that a killed agent holds, or that is left to a person",
-        "Let the agents work on a mail now: its wait, the claim of an agent that runs no more, or its parking for a "
-        "person ends, and in the mailbox its mark. A mail whose reply may have left is answered only once it is proved "
-        "that it did not.",
+        "Let the agents work on a mail now, with all its tries: its wait, the claim of an agent that runs no more, or "
+        "its parking for a person ends, and in the mailbox its mark. A mail whose reply may have left is answered only "
+        "once it is proved that it did not.",
     )
 
 
 def add_retry(commands: arguments.Commands) -> None:
-    _add_command(
-        commands,
-        "retry",
-        "try a mail again that failed, now and with all its tries",
-        "Try a mail again that waits for its next try, or ran out of them and is quarantined: now, and as if it had "
-        "never been tried.",
-    )
+    _add_command(commands, "release", "the same as release", "The same as `release`.", name="retry")
 
 
 def add_hand_over(commands: arguments.Commands) -> None:
@@ -50,12 +42,14 @@ def add_hand_over(commands: arguments.Commands) -> None:
         commands,
         "hand-over",
         "leave a mail to a person: no agent answers it from then on",
-        "Leave a mail to a person, and mark it so in the mailbox. An agent that is working on it stops, unless its "
-        "reply is about to leave or has left.",
+        "Leave a mail to a person; an agent that runs marks it so in the mailbox. One that is working on it stops, "
+        "unless its reply is about to leave or has left.",
     )
 
 
-def _add_command(commands: arguments.Commands, action: Action, purpose: str, description: str) -> None:
+def _add_command(
+    commands: arguments.Commands, action: Action, purpose: str, description: str, name: str | None = None
+) -> None:
     def run(options: argparse.Namespace) -> int:
         from guarantee_email_agent.agent.steering import steer
         from guarantee_email_agent.utils.terminal import Terminal
@@ -65,7 +59,7 @@ def _add_command(commands: arguments.Commands, action: Action, purpose: str, des
         return EXIT_SUCCESS
 
     parser = arguments.add_command(
-        commands, action, run, purpose=purpose, description=description, exit_codes=_EXIT_CODES
+        commands, name or action, run, purpose=purpose, description=description, exit_codes=_EXIT_CODES
     )
     parser.add_argument(
         "mail", metavar="ID", help="the mail: the beginning of its id in `log` and `status`, or its id in the mailbox"

@@ -13,7 +13,6 @@ from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable
 
 _EXIT_CODES = """\
-exit codes:
   0    it was told to end, by Ctrl-C or SIGTERM
   1    general failure
   2    configuration error: no run store, one that cannot be read, a port that cannot be used, the extra is missing,
@@ -32,6 +31,7 @@ def add_view(commands: arguments.Commands) -> None:
         "everything that happened, and two runs side by side. With --label it asks a person for labels; else the "
         "pages only read. Ctrl-C ends it.",
         exit_codes=_EXIT_CODES,
+        interrupted="",
     )
     parser.add_argument(
         "--port",

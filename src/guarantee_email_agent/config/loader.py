@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.config.built_in_files import built_in_path
 from guarantee_email_agent.config.settings import Config, InstructionSettings, Secrets
-from guarantee_email_agent.files.problems import KeyPath, Problem, dotted_path, locate_problems
+from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents, locate
@@ -39,39 +39,6 @@ _REMOVED: Final = {
     "summary": "remove it, and have cron mail what `log --summary --since yesterday` prints; times are in the zone $TZ",
 }
 """What to do about a key of an earlier version. `*`: any MCP server."""
-
-_FORMER_DEFAULTS: Final[Mapping[KeyPath, object]] = {
-    ("mcp", "gmail", "timeout_s"): 30,
-    ("mcp", "warranty_api", "timeout_s"): 10,
-    ("mcp", "ticketing_system", "timeout_s"): 10,
-    ("llm", "temperature"): 0,
-    ("llm", "force_tool"): True,
-    ("llm", "tokens_per_minute"): None,
-    ("agent", "max_mail_bytes"): 25_000_000,
-    ("mailbox", "imap", "mark_folders"): {
-        "parent": "guarantee-email-agent",
-        "answered": "Answered",
-        "drafted": "Drafted",
-        "handed_over": "Handed over",
-        "not_answered": "Not answered",
-        "quarantined": "Quarantined",
-        "unknown": "Unknown",
-    },
-    ("tasks",): {
-        "allow": {
-            "network": False,
-            "compose_host": False,
-            "memory_mb": 2048,
-            "disk_mb": 1024,
-            "files": 200_000,
-            "processes": 256,
-            "time_s": 7200,
-            "command_s": 600,
-            "judge_timeout_s": 600,
-        }
-    },
-}
-"""Of keys that have gone, as `init` wrote them: who has never changed one need not do anything at once."""
 
 _SECRET_KEY: Final = re.compile(r"api_?key|passw|secret|credential|token|^key$|^auth(orization)?$", re.IGNORECASE)
 
@@ -111,7 +78,6 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
     issues: list[_Issue] = []
     environment = {**_dotenv(cwd, issues), **(os.environ if environ is None else environ)}
     source = _read(*_find(path, environment, cwd), cwd, issues)
-    _pass_over_former_defaults(source)
     is_renamed = _take_over_mcp_gmail(source, issues)
     built = build(Config, source.data)
     if isinstance(built, list):
@@ -189,20 +155,6 @@ def _read(file: Path | None, remedy: str, cwd: Path, issues: list[_Issue]) -> _S
         issues.append(_Issue("config_invalid_document", name, 1, "", message))
         return nothing
     return _Source(file, name, text, data)
-
-
-def _pass_over_former_defaults(source: _Source) -> None:
-    passed_over = []
-    for path, default in _FORMER_DEFAULTS.items():
-        section: Any = source.data
-        for key in path[:-1]:
-            section = section.get(key) if isinstance(section, dict) else None
-        if isinstance(section, dict) and path[-1] in section and section[path[-1]] == default:
-            del section[path[-1]]
-            passed_over.append(dotted_path(path))
-    if passed_over:
-        names = ", ".join(passed_over)
-        logger.warning("%s: no settings any more, and at what was their default: %s. Remove them", source.name, names)
 
 
 def _take_over_mcp_gmail(source: _Source, issues: list[_Issue]) -> bool:

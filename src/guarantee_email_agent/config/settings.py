@@ -233,7 +233,11 @@ class Llm:
     max_tokens: int = number(1024, "Most tokens of one answer.", 1, 100_000)
     timeout_s: float = number(15.0, "Seconds that one call may take.", 0, 600, above=True)
     requests_per_minute: float | None = number(
-        None, "Requests that may be sent in a minute; by default what the API's headers say.", 0, 1_000_000, above=True
+        None,
+        "Requests that may be sent in a minute; by default as many as the API does not refuse.",
+        0,
+        1_000_000,
+        above=True,
     )
     when_down: Literal["wait", "template"] = setting(
         "wait",

@@ -89,7 +89,7 @@ def as_usage(usage: ModelUsage) -> Usage:
 def as_model_usage(usage: Usage) -> ModelUsage | None:
     """The same back; None where nothing was asked of a model."""
     tokens = TokenUsage(*usage[1:5], uncounted=int(usage.tokens() is None))
-    return ModelUsage(usage.calls, tokens, usage.cost_usd, usage.latency_ms) if usage.calls else None
+    return ModelUsage(usage.calls, tokens, usage.cost_usd, usage.latency_ms) if usage != NO_USAGE else None
 
 
 def stored_source(case: EvalTestCase) -> bytes | None:

@@ -175,7 +175,7 @@ class Execution:
         instructions = EvalRunner(config).check_instructions() if outside is None else None
         loader = EvalLoader(any_agent=True) if instructions is None else EvalLoader(known=KnownNames.of(instructions))
         cluster = None if resources is None else _cluster(options, resources)
-        live: LiveEvaluation | ModelGateway | None = models
+        live: LiveEvaluation | ModelGateway | None = None if options.llm == "replay" else models
         if outside is None and options.llm in ("live", "record"):
             live = _live_evaluation(config, options, recordings)
         return cls(config, options, loader, outside, live, recordings, cluster, instructions)

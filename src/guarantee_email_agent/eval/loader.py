@@ -235,7 +235,7 @@ def _find_missing(data: object, any_agent: bool) -> Iterator[Problem]:
             return
     mocks = _mapping_at(met, "mock_responses") or {}
     has_email = "email" in met or not any_agent
-    if has_email or "task" not in met:
+    if has_email or met.get("task") is None:
         yield from _missing(met, "input", "email", "a mapping of keys to values")
     if has_email or "gmail" in mocks:
         yield from _missing(expected, "expected_output", "email_sent", "true or false")
@@ -315,9 +315,9 @@ def _format_problem(problem: Problem) -> str:
 def _folder_error(folder: str, error: OSError) -> EvalError:
     code = "eval_file_not_found"
     if isinstance(error, FileNotFoundError):
-        problem = "the scenario folder does not exist. Create it, or name another with --eval-dir"
+        problem = "the scenario folder does not exist. Create it, or name another"
     elif isinstance(error, NotADirectoryError):
-        problem = "this is a file, not a folder of scenarios. Name the folder with --eval-dir"
+        problem = "this is a file, not a folder of scenarios. Name its folder"
     else:
         problem = f"the scenario folder cannot be read ({error.strerror}). Check its permissions"
         code = "eval_file_unreadable"

@@ -106,8 +106,10 @@ def check_filled(values: Sized) -> str | None:
 
 
 def check_task(value: object) -> str | None:
-    """Any JSON; a text with words."""
+    """Any JSON but null, which is nothing to do; a text with words."""
     try:
+        if value is None:
+            return "must be a text or JSON, not null"
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
         return "must be a text or JSON"

@@ -85,7 +85,7 @@ def record_server(folder: Path, name: str, launch: ServerLaunch, today: str, ter
 
 
 class _Recorder(Dispatcher):
-    """Passes each call on. `calls`: tool, arguments, and the answer as an entry of a mock; None while there is none."""
+    """Passes each call on. `calls`: tool, arguments, and the answer as a mock's entry: a time-out until it comes."""
 
     def __init__(self, session: McpSession, offered: Mapping[str, Any]) -> None:
         super().__init__(session.name, ())
@@ -97,15 +97,17 @@ class _Recorder(Dispatcher):
         return [Tool.model_validate({"description": None, **tool}, by_name=True) for tool in self.offered["tools"]]
 
     async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        entry: dict[str, Any] = {}
+        entry: dict[str, Any] = {"error": "timeout"}
         self.calls.append((tool_name, arguments, entry))
         try:
             answer = await self._session.answer(tool_name, arguments, _CALL_S)
         except IntegrationError as error:
-            entry["error"] = "timeout" if error.code.endswith("_timeout") else "unavailable"
+            if not error.code.endswith("_timeout"):
+                entry["error"] = "unavailable"
             result = text_result(error.message)
             result.is_error = True
             return result
+        del entry["error"]
         entry |= _entry(answer)
         content = list(answer.content)
         return CallToolResult(content=content, structured_content=answer.structured, is_error=answer.failed)
@@ -133,9 +135,9 @@ def _without_data(block: Mapping[str, Any]) -> dict[str, Any]:
 
 def _write(folder: Path, declaration: Path, recorder: _Recorder, today: str, terminal: Terminal) -> None:
     tools = {tool["name"] for tool in recorder.offered["tools"]}
-    calls = [call for call in recorder.calls if call[0] in tools and call[2]]
+    calls = [call for call in recorder.calls if call[0] in tools]
     if not calls:
-        raise ProcessingError(f"{recorder.name}: no call was answered, so there is nothing to keep", "mock_no_calls")
+        raise ProcessingError(f"{recorder.name}: no call was made, so there is nothing to keep", "mock_no_calls")
     redaction = _Redaction([part for _, arguments, entry in calls for part in (arguments, entry)])
     server = recorder.name
     seen: dict[tuple[str, str], tuple[dict[str, Any], list[dict[str, Any]]]] = {}

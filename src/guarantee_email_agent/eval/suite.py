@@ -76,7 +76,7 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream, on_result
             stream.flush()
             return EXIT_SUCCESS if is_whole else code
         if suite.manifest.opened == 1 and options.open and reporter.totals.total == len(suite.files):
-            keep_opening(options.directory, 1, suite.statistics.mails.count())
+            keep_opening(options.directory, suite.statistics.mails.count())
         if code == EXIT_EVALUATION and suite.blind is None:
             from guarantee_email_agent.eval.baseline import print_next_steps  # only for runs that fail
 
@@ -223,7 +223,7 @@ def _prepare(options: EvalOptions, config: Config, resources: ExitStack) -> _Sui
     if options.open:
         if suite.recorder is None or suite.recorder.is_temporary:
             raise ConfigurationError("--open is kept in the run store. Remove --no-store", "eval_run_not_kept")
-        keep_opening(options.directory, manifest.opened)
+        keep_opening(options.directory)
     return suite
 
 

@@ -43,7 +43,7 @@ class VerdictInputs:
         self._files = dict(input_files(config, suite, agent))
         self._signature = self._read_signature()
         self.model, self.parameters = model_name(config, llm), model_parameters(config, llm)
-        if agent is not None and llm != "offline":
+        if agent not in (None, "own"):
             self.model, self.parameters = "the agent's own", {}
         self.set = InputSet([*file_inputs(self._files), *self._setting_inputs(llm)])
 

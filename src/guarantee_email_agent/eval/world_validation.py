@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from guarantee_email_agent.eval.argument_matching import find_argument_problems, find_json_problems
 from guarantee_email_agent.eval.models import EvalTestCase, ExpectedTable
 from guarantee_email_agent.eval.tool_mocks import Effect, read_tool_mocks
-from guarantee_email_agent.eval.world import Tables
+from guarantee_email_agent.eval.world import Row, Tables
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
 
 
@@ -22,25 +22,21 @@ def find_world_problems(case: EvalTestCase) -> Iterator[Problem]:
                 path: KeyPath = ("input", "mock_responses", server, name)
                 path = (*path, index) if isinstance(mocks[server][name], list) else path
                 if (effect := entry.effect) is not None:
-                    yield from _find_effect_problems(effect, tables, arguments, path)
+                    yield from _find_effect_problems(effect, case, arguments, path)
                 for place, each in enumerate(entry.in_turn):
                     if (effect := each.effect) is not None:
-                        yield from _find_effect_problems(effect, tables, arguments, (*path, "answers", place))
+                        yield from _find_effect_problems(effect, case, arguments, (*path, "answers", place))
     yield from _find_state_problems(case)
 
 
 def _find_effect_problems(
-    effect: Effect, tables: Tables, arguments: Sequence[str] | None, path: KeyPath
+    effect: Effect, case: EvalTestCase, arguments: Sequence[str] | None, path: KeyPath
 ) -> Iterator[Problem]:
     """arguments: that the tool takes; None where it may take any."""
-    if effect.table not in tables:
-        yield Problem((*path, effect.kind), "value", _no_table(effect.table, tables))
+    if effect.table not in case.input.world:
+        yield Problem((*path, effect.kind), "value", _no_table(effect.table, case.input.world))
         return
-    columns = list(dict.fromkeys(column for row in tables[effect.table] for column in row))
-    for column in effect.where:
-        if column not in columns:
-            hint = suggestion(column, columns) or f"; it has {', '.join(columns) or 'no rows'}"
-            yield Problem((*path, "where", column), "value", f"is no column of {effect.table}{hint}")
+    yield from _find_unknown_columns(effect.where, case, effect.table, (*path, "where"))
     for key, said in (("where", effect.where), ("values", effect.values or {})):
         yield from find_argument_problems(said, (*path, key))
         for column, value in said.items():
@@ -72,6 +68,27 @@ def _find_state_problems(case: EvalTestCase) -> Iterator[Problem]:
         for key in ("has", "lacks"):
             for index, row in enumerate(getattr(table, key)):
                 yield from find_argument_problems(row, (*path, key, index))
+                yield from _find_unknown_columns(row, case, name, (*path, key, index))
+
+
+def _find_unknown_columns(named: Row, case: EvalTestCase, table: str, path: KeyPath) -> Iterator[Problem]:
+    """Which would fit no row, so that every table lacks it."""
+    if (columns := _columns(case, table)) is not None:
+        for column in sorted(named.keys() - columns.keys()):
+            hint = suggestion(column, columns) or f"; it has {', '.join(columns) or 'no rows'}"
+            yield Problem((*path, column), "value", f"is no column of {table}{hint}")
+
+
+def _columns(case: EvalTestCase, table: str) -> dict[str, None] | None:
+    """Those that rows of a table may have; None where a tool may add any."""
+    columns = dict.fromkeys(column for row in case.input.world.get(table, ()) for column in row)
+    for tools in read_tool_mocks(case.input.mock_responses).values():
+        for each in (each for entries in tools.values() for entry in entries for each in (entry, *entry.in_turn)):
+            if (effect := each.effect) is not None and effect.table == table:
+                if effect.kind == "inserts" and effect.values is None:
+                    return None
+                columns |= dict.fromkeys(effect.values or ())
+    return columns
 
 
 def _no_table(name: str, tables: Tables) -> str:

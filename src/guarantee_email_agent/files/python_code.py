@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 MAX_SOURCE_BYTES: Final = 10_000_000
 _MAX_PATH: Final = 250
 _MAX_CACHED: Final = 1_000
-_DEEPEST: Final = 20
 _OWN_PACKAGE: Final = "guarantee_email_agent"
 _NOT_ON_DISK: Final = ("/dev/", "/proc/", "/sys/")
 _COMPILED: Final = (".so", ".pyd")
@@ -26,12 +25,14 @@ _READS: Final = frozenset({"open", "read_text", "read_bytes"})
 _WRITES: Final = frozenset({"write_text", "write_bytes", "touch", "unlink"})
 _LOADS: Final = frozenset({"read_csv", "read_json", "read_excel", "read_parquet", "loadtxt", "fromfile", "copyfile"})
 _OPENERS: Final = ("io", "os", "codecs")
-_SAME_PATH: Final = frozenset({"resolve", "absolute", "abspath", "realpath", "as_posix", "fspath", "expanduser", "str"})
+_UPWARDS: Final = ("parent", "parents", "dirname", "pardir")
+_OF_PATHS: Final = frozenset({"__file__", "Path", "PurePath", "pathlib", "os", "str", "open", "io", "codecs", "json"})
 _LISTS: Final = frozenset({"glob", "iglob", "rglob", "iterdir", "listdir", "scandir", "walk"})
 _IMPORTS: Final = frozenset({"__import__", "import_module"})
 _RUNS_CODE: Final = frozenset(
     {"exec", "eval", "run_path", "run_module", "spec_from_file_location", "SourceFileLoader", "CDLL", "dlopen"}
 )
+_READS_ANY: Final = "reads a file that only a run tells"
 _STARTS: Final = frozenset({"system", "popen", "Popen", "check_output", "check_call", "create_subprocess_exec"})
 _STARTERS: Final = frozenset({"subprocess", "pty", "multiprocessing"})
 
@@ -60,12 +61,14 @@ NOTHING: Final = FollowedCode()
 
 
 class _Source(NamedTuple):
-    """What stands in one file. imports: module, level of a relative import, names that may be modules in it. paths:
-    texts that may name files, each with whether it is certainly opened.
+    """What stands in one file. imports: module, level of a relative import, names that may be modules in it.
+
+    texts: that may name files. opened: names of files that are read, each with its line.
     """
 
     imports: frozenset[tuple[str, int, tuple[str, ...]]] = frozenset()
-    paths: frozenset[tuple[str, bool]] = frozenset()
+    texts: frozenset[str] = frozenset()
+    opened: tuple[tuple[int, str], ...] = ()
     variables: frozenset[str] = frozenset()
     unknown: tuple[tuple[int, str], ...] = ()
 
@@ -113,10 +116,11 @@ def _follow(waiting: list[str], search: Sequence[str]) -> FollowedCode:
         files, others = _imported(path, source, search)
         waiting += files
         modules |= others
-        for text, is_opened in sorted(source.paths):
-            beside = os.path.normpath(os.path.join(os.path.dirname(path), text))
-            if not beside.startswith(_NOT_ON_DISK) and (is_opened or _is_file(beside)):
-                waiting.append(beside)
+        beside = {text: os.path.normpath(os.path.join(os.path.dirname(path), text)) for text in source.texts}
+        waiting += sorted(each for each in beside.values() if not each.startswith(_NOT_ON_DISK) and _is_file(each))
+        # What does not lie beside it may lie anywhere.
+        lost = [line for line, text in source.opened if not _is_file(beside[text])]
+        unknown += (f"{name}, line {line}: it {_READS_ANY}" for line in lost)
     return FollowedCode(tuple(found), frozenset(modules), frozenset(variables), tuple(unknown))
 
 
@@ -204,12 +208,6 @@ def read_source(content: bytes | str) -> _Source:
         return _Source()
 
 
-def _parent(path: str | None) -> str | None:
-    if path is None or os.path.basename(path) in ("", ".", ".."):
-        return None if path is None else os.path.join(path, "..")
-    return os.path.dirname(path) or "."
-
-
 class _Reading:
     """One source text, gone through once."""
 
@@ -222,7 +220,7 @@ class _Reading:
         self._variables: set[str] = set()
         self._imports: set[tuple[str, int, tuple[str, ...]]] = set()
         self._unknown: list[tuple[int, str]] = []
-        self._opened: set[str] = set()
+        self._opened: list[tuple[int, str]] = []
         self._written: set[str] = set()
         self._seen: set[int] = set()  # mentions of the environment that are understood
 
@@ -257,10 +255,10 @@ class _Reading:
                 self._add_unknown(node, "reads the environment as a whole")
             elif isinstance(node, ast.Attribute) and node.attr == "path" and self._name(node.value) == "sys":
                 self._add_unknown(node, "looks at where modules are imported from, which it can change")
-        paths = {(text, text in self._opened) for text in texts | self._opened}
-        return _Source(
-            frozenset(self._imports), frozenset(paths), frozenset(self._variables), tuple(sorted(set(self._unknown)))
-        )
+        opened = tuple(sorted(set(self._opened)))
+        names = frozenset(texts.union(text for _, text in opened))
+        unknown = tuple(sorted(set(self._unknown)))
+        return _Source(frozenset(self._imports), names, opened, frozenset(self._variables), unknown)
 
     def _read_call(self, call: ast.Call) -> None:
         ast = self._ast
@@ -289,11 +287,12 @@ class _Reading:
             self._written.update(self._texts([*([] if owner is None else [owner]), *call.args[:1]], 0))
         elif name in _READS | _LOADS:
             is_method = owner is not None and name in _READS and self._name(owner) not in _OPENERS
-            path = self._path(owner if is_method else call.args[0] if call.args else None)
-            if path is None:
-                self._add_unknown(call, "reads a file that only a run tells")
+            path = [owner] if is_method and owner is not None else call.args[:1]
+            texts = list(self._texts(path, 0)) if all(map(self._is_told, path)) else []
+            if texts:
+                self._opened.append((call.lineno, os.path.join(*texts)))
             else:
-                self._opened.add(path)
+                self._add_unknown(call, _READS_ANY)
 
     def _writes(self, call: ast.Call, owner: ast.AST | None) -> bool:
         modes = [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
@@ -301,48 +300,22 @@ class _Reading:
         modes += call.args[at : at + 1]
         return any(text[:1] in ("w", "a", "x") and len(text) <= 3 for mode in modes for text in self._text(mode))
 
-    def _path(self, node: ast.AST | None, depth: int = 0) -> str | None:
-        """What an expression comes to as a path from the folder of the source; None where only a run tells."""
-        ast = self._ast
-        if isinstance(node, ast.Constant):
-            return next(self._text(node), None)
-        if depth > _DEEPEST:
-            return None
-        if isinstance(node, ast.Name):
-            values = self._values.get(node.id, ())
-            return (
-                "__file__" if node.id == "__file__" else self._path(values[0], depth + 1) if len(values) == 1 else None
-            )
-        if isinstance(node, ast.Attribute) and node.attr == "parent":
-            return _parent(self._path(node.value, depth + 1))
-        if isinstance(node, ast.Subscript) and self._name(node.value) == "parents":
-            path = self._path(getattr(node.value, "value", None), depth + 1)
-            number = getattr(node.slice, "value", None)
-            for _ in range(number + 1 if isinstance(number, int) else 0):
-                path = _parent(path)
-            return path if isinstance(number, int) else None
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            return self._joined([node.left, node.right], depth)
-        if isinstance(node, ast.Call) and not node.keywords:
-            name = self._name(node.func)
-            owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-            if name == "dirname" and len(node.args) == 1:
-                return _parent(self._path(node.args[0], depth + 1))
-            if name == "with_name" and len(node.args) == 1:
-                beside, given = _parent(self._joined(owner, depth)), self._path(node.args[0], depth + 1)
-                return None if beside is None or given is None else os.path.join(beside, given)
-            if name == "joinpath":
-                return self._joined([*owner, *node.args], depth)
-            if name in ("Path", "PurePath") or (name == "join" and owner and self._name(owner[0]) == "path"):
-                return self._joined(node.args, depth)
-            if name in _SAME_PATH:
-                return self._joined(node.args or owner, depth)
-        return None
+    def _is_told(self, path: ast.AST) -> bool:
+        """Whether an expression names a file beside the source, by names that stand for one value each."""
+        nodes = list(self._expanded(path, 0))
+        is_beside = sum(self._name(node) in _UPWARDS for node in nodes) <= 1
+        return is_beside and not any(isinstance(node, self._ast.arg) for node in nodes)
 
-    def _joined(self, nodes: Sequence[ast.AST], depth: int) -> str | None:
-        parts = [self._path(node, depth + 1) for node in nodes]
-        known = [part for part in parts if part is not None]
-        return os.path.join(*known) if known and len(known) == len(parts) else None
+    def _expanded(self, path: ast.AST, depth: int) -> Iterator[ast.AST]:
+        """What an expression consists of, with what its names stand for; an `arg` for what nobody can tell."""
+        for node in self._ast.walk(path):
+            yield node
+            if isinstance(node, self._ast.Name) and node.id not in _OF_PATHS:
+                values = self._values.get(node.id, ())
+                if len(values) == 1 and depth < 3:
+                    yield from self._expanded(values[0], depth + 1)
+                else:
+                    yield self._ast.arg(node.id)
 
     def _texts(self, nodes: Iterable[ast.AST], depth: int) -> Iterator[str]:
         """The texts in expressions, also in those that their names stand for."""

@@ -98,7 +98,7 @@ def _record_reader(cls: type) -> _RecordReader:
                     value = reader(value, path, key, problems)
                     if len(problems) != noted:
                         continue
-                if check is not None and value is not None:
+                if check is not None and (value is not None or required):
                     try:
                         wrong = check(value)
                     except ProblemsError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -31,70 +31,49 @@ class Node:
     unusable_key: bool  # the key is a list or a mapping
 
 
-@dataclass(slots=True)
-class _Frame:
-    path: Path
-    is_mapping: bool
-    key_mark: Any = None  # where it starts, if the collection is itself a key
-    index: int = 0
-    key: tuple[str, Any] | None = None
-    unusable_key: bool = False
-    lines: dict[str, int] = field(default_factory=dict)
-
-
 def nodes(text: str) -> Iterator[Node]:
     """Every value of every document, parents first, in the order of the text; ends quietly where the text is broken."""
-    stack: list[_Frame] = []
-    for event in events(text):
-        if isinstance(event, yaml.NodeEvent):
-            yield from _enter(stack, event)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            frame = stack.pop()
-            if frame.key_mark is not None:
-                stack[-1].key, stack[-1].unusable_key = ("?", frame.key_mark), True
+    try:
+        for root in yaml.compose_all(_as_pyyaml_reads(text), Loader=_LOADER):
+            yield from _walk((), root, root, set())
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return
+
+
+def _walk(
+    path: Path, node: Any, place: Any, seen: set[int], duplicate_of: int | None = None, *, unusable_key: bool = False
+) -> Iterator[Node]:
+    """place: the node whose line is that of the value."""
+    is_scalar, mark = isinstance(node, yaml.ScalarNode), place.start_mark
+    scalar = node.value if is_scalar else None
+    yield Node(path, mark.line + 1, mark.column + 1, scalar, node.tag, duplicate_of, unusable_key)
+    if id(node) in seen:  # an alias
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _walk((*path, index), item, item, seen)
+    elif isinstance(node, yaml.MappingNode):
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            is_usable = isinstance(key, yaml.ScalarNode)
+            name = key.value if is_usable else "?"
+            earlier = lines.get(name) if is_usable else None
+            lines.setdefault(name, key.start_mark.line + 1)
+            yield from _walk((*path, name), value, key, seen, earlier, unusable_key=not is_usable)
 
 
 def events(text: str) -> Iterator[Any]:
     """PyYAML's parse events; ends quietly where the text is broken. Never recurses, so depth does not matter."""
-    if text.startswith("\ufeff"):  # a blank to ryaml, but nothing at all to PyYAML
-        text = f" {text[1:]}"
     try:
-        yield from yaml.parse(text, Loader=_LOADER)
+        yield from yaml.parse(_as_pyyaml_reads(text), Loader=_LOADER)
     except (yaml.YAMLError, ValueError):
         return
 
 
-def _enter(stack: list[_Frame], event: Any) -> Iterator[Node]:
-    scalar = event.value if isinstance(event, yaml.ScalarEvent) else None
-    parent = stack[-1] if stack else None
-    is_collection = isinstance(event, yaml.CollectionStartEvent)
-    is_mapping = isinstance(event, yaml.MappingStartEvent)
-    if parent is None or not parent.is_mapping or parent.key is not None:
-        node = _node(parent, event, scalar)
-        yield node
-        if is_collection:
-            stack.append(_Frame(node.path, is_mapping))
-    elif is_collection:
-        stack.append(_Frame(("?",), is_mapping, event.start_mark))
-    else:
-        parent.key = (scalar if scalar is not None else f"*{event.anchor}", event.start_mark)
-
-
-def _node(parent: _Frame | None, event: Any, scalar: str | None) -> Node:
-    path: Path = ()
-    mark, duplicate_of, unusable = event.start_mark, None, False
-    if parent is not None and parent.key is not None:
-        key, mark = parent.key
-        path = (*parent.path, key)
-        unusable = parent.unusable_key
-        if not unusable:
-            duplicate_of = parent.lines.get(key)
-            parent.lines.setdefault(key, mark.line + 1)
-        parent.key, parent.unusable_key = None, False
-    elif parent is not None:
-        path = (*parent.path, parent.index)
-        parent.index += 1
-    return Node(path, mark.line + 1, mark.column + 1, scalar, getattr(event, "tag", None), duplicate_of, unusable)
+def _as_pyyaml_reads(text: str) -> str:
+    """A byte order mark is a blank to ryaml, but nothing at all to PyYAML."""
+    return f" {text[1:]}" if text.startswith("\ufeff") else text
 
 
 _POSITION: Final = re.compile(r" at line (\d+) column (\d+)")

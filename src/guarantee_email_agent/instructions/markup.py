@@ -92,11 +92,11 @@ def parse_elements(text: str) -> tuple[Element, ...]:
     except ExpatError as error:
         reason = messages[error.code]
         if reason == "mismatched tag":
-            unclosed = stack[-1]
-            if unclosed.name == _ROOT:
-                message = "an element is closed that was never opened. Write its beginning, or remove the end"
-                raise _error(error.lineno, message) from None
-            raise _error(unclosed.line, f"<{unclosed.name}> is never closed. Add </{unclosed.name}>") from None
+            line, name = stack[-1].line, stack[-1].name
+            message = f"<{name}> is never closed. Add </{name}>, or correct its name"
+            if name == _ROOT:
+                line, message = error.lineno, "what is closed was never opened. Write its beginning, or remove the end"
+            raise _error(line, message) from None
         raise _error(
             error.lineno,
             f"the XML does not parse ({reason}). Write &lt; for '<' and &amp; for '&' in text, and attributes as "

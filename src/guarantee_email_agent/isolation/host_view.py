@@ -10,7 +10,6 @@ files beside them stay the host's.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from guarantee_email_agent.isolation import syscalls as kernel
+from guarantee_email_agent.isolation.processes import Mount, list_mounts
 
 _SAFE: Final = kernel.MS_NOSUID | kernel.MS_NODEV
 _KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
@@ -60,7 +60,7 @@ class HostView:
         kernel does not allow even that; where it allows no overlays, `shared` says so.
         """
         kernel.protect_mounts("/", kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NOSUID)
-        mounts = _mount_points()
+        mounts = list_mounts()
         view = cls(_silent=_silent_ones(mounts))
         view._make_devices()
         view._part("/", sorted(mounts))
@@ -174,23 +174,12 @@ def _topmost(mounts: list[str], path: str) -> list[str]:
     return found
 
 
-def _mount_points() -> dict[str, str]:
-    """With their kinds of file system."""
-    points = {}
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-        for line in file:
-            mount, _, source = line.partition(" - ")
-            point = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), mount.split()[4])
-            points[point] = source.split()[0]
-    return points
-
-
-def _silent_ones(mounts: Mapping[str, str]) -> frozenset[str]:
+def _silent_ones(mounts: Mapping[str, Mount]) -> frozenset[str]:
     """The mount points whose file system, behind a network or a process, does not answer: to ask it is to wait."""
     with open("/proc/filesystems", encoding="ascii") as file:
         on_disks = {line.strip() for line in file if not line.startswith("nodev")}
     asking = {}
-    for point, kind in mounts.items():
+    for point, _, _, kind in mounts.values():
         if kind in _IN_MEMORY or kind in on_disks or f"/{point.split('/')[1]}" in _KERNEL_FOLDERS:
             continue
         child = os.fork()

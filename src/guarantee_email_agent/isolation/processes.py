@@ -1,4 +1,4 @@
-"""The processes below this one, as /proc has them, and how they are ended.
+"""The processes below this one, and the mounts that they see, as /proc has them; and how they are ended.
 
 Standard library only: it travels into sandboxes, and into what runs an agent under test.
 """
@@ -6,11 +6,12 @@ Standard library only: it travels into sandboxes, and into what runs an agent un
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 _PAUSE_S = 0.001
 _ENDED: Final = ("Z", "X")
@@ -86,6 +87,27 @@ def end_children(timeout_s: float, kill: Callable[[], None] = kill_descendants) 
                 time.sleep(_PAUSE_S)
         return False
     return True
+
+
+class Mount(NamedTuple):
+    """point: where. device, root: what, as a folder of a file system. kind: of that."""
+
+    point: str
+    device: str
+    root: str
+    kind: str
+
+
+def list_mounts() -> dict[str, Mount]:
+    """By their mount points; the topmost where several have one."""
+    mounts = {}
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            fields, _, source = line.partition(" - ")
+            _, _, device, *places = fields.split()[:5]
+            root, point = (re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), place) for place in places)
+            mounts[point] = Mount(point, device, root, source.split()[0])
+    return mounts
 
 
 # Where we are root, so that a sandbox's port can tell who comes.

@@ -32,7 +32,7 @@ from guarantee_email_agent.judging.record_files import (
     find_records,
     no_such_task,
 )
-from guarantee_email_agent.judging.record_reference import INSPECT, converter
+from guarantee_email_agent.judging.record_reference import converter
 from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, load_task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.runlog.views.run_report import RunOptions, run_and_report
@@ -60,7 +60,7 @@ class GradeOptions(RunOptions):
     directory: a task, or with `results` a folder of tasks. Exactly one of `answer`, `result_file`, `results` and
     `validate` is given; "-" for the first two is stdin. results: a folder of records, or a file of JSON lines.
     timeout_s: seconds for each judge. allowed: the most that a task may ask for.
-    transcript: whose the results are, `openai`, `langchain` or `inspect`; None: they are records.
+    transcript: whose the results are, `openai` or `langchain`; None: they are records.
     kept: where the run is kept; None for nowhere.
     """
 
@@ -120,8 +120,7 @@ def _recorder(options: GradeOptions, planned: int, resources: ExitStack) -> Grad
     from guarantee_email_agent.judging.grade_recorder import grade_recorder  # SQLite
 
     shown: dict[str, Any] = {"transcript": options.transcript, "timeout_s": options.timeout_s, "jobs": options.jobs}
-    if options.validate:
-        shown["validate"] = True
+    shown |= {"validate": True} if options.validate else {}
     return grade_recorder(kept, options, resources, command="grade", planned=planned, options=shown)
 
 
@@ -143,12 +142,7 @@ def _work_items(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int, Iter
         return len(loaded), (WorkItem(task.name, partial(_validate, task)) for task in loaded)
     if options.results is not None:
         tasks = {task.name: task for task in discover_tasks(options.directory, options.results)}
-        if options.transcript == INSPECT:
-            from guarantee_email_agent.judging.inspect_log import find_inspect_samples  # few have such logs
-
-            index = find_inspect_samples(options.results)
-        else:
-            index = find_records(options.results, tasks, converter(options.transcript))
+        index = find_records(options.results, tasks, converter(options.transcript))
         missing = sum(not index.count_of(name) for name in tasks)
         return index.count + len(index.problems) + missing, _of_records(tasks, index, options.results)
     task = load_task(options.directory)
@@ -218,12 +212,7 @@ def _read_single_record(options: GradeOptions, read_stdin: ReadStdin) -> tuple[R
         data = parse_json(_text_of_stdin(read_stdin), "stdin")
         return converted(data, converter(options.transcript), "stdin"), None
     file = Path(options.result_file or "")
-    if options.transcript == INSPECT:
-        from guarantee_email_agent.judging.inspect_log import single_sample
-
-        place = single_sample(file)
-    else:
-        place = RecordPlace(SingleRecordFile(file, "", converter(options.transcript)), Extent())
+    place = RecordPlace(SingleRecordFile(file, "", converter(options.transcript)), Extent())
     return place.read(), place
 
 

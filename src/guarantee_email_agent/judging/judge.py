@@ -188,7 +188,11 @@ class JudgePool(AbstractContextManager["JudgePool"]):
         raise _NoReplyError(f"could not be started: {problem}")
 
     def _acquire_server(self, network: bool) -> _JudgeServer:
-        while (idle := self._idle_server(network)) is not None:
+        while True:
+            with self._lock:
+                idle = self._idle[network].pop() if self._idle[network] else None
+            if idle is None:
+                break
             if not idle.is_outdated():
                 return idle
             idle.close()
@@ -199,10 +203,6 @@ class JudgePool(AbstractContextManager["JudgePool"]):
             server = _JudgeServer(network, self._no_namespaces_because)
         self._warn(server.isolation)
         return server
-
-    def _idle_server(self, network: bool) -> _JudgeServer | None:
-        with self._lock:
-            return self._idle[network].pop() if self._idle[network] else None
 
     def _warn(self, isolation: Isolation) -> None:
         with self._lock:

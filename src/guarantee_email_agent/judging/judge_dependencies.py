@@ -104,13 +104,15 @@ def _run_uv(uv: Sequence[str], folder: str, path: str, deadline: float, *argumen
     workplace, temporary = f"{folder}/empty", f"{folder}/temporary"
     for each in (workplace, temporary):
         os.makedirs(each, exist_ok=True)
-    cache = _cache_folder(folder)
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    cache = os.path.abspath(os.environ.get("UV_CACHE_DIR") or os.path.join(home, "uv"))  # as uv finds it
     given = {name: value for name, value in os.environ.items() if _is_passed(name)}
     command = [*uv, *arguments]
     if kernel.landlock_version() >= _LANDLOCK_MOVES_FILES:
         program = _CONFINED.format(root=_PACKAGE_ROOT, folders=[folder, cache])
         command = [sys.executable, "-I", "-B", "-c", program, *command]
     try:
+        os.makedirs(cache, exist_ok=True)
         output, code = _run(
             command,
             workplace,
@@ -156,19 +158,6 @@ def _kill_group(process: subprocess.Popen[str]) -> None:
 
 def _is_passed(name: str) -> bool:
     return name.upper() in _PASSED_VARIABLES or name.startswith(_PASSED_PREFIX)
-
-
-def _cache_folder(folder: str) -> str:
-    """uv's own one, as uv finds it; where that cannot be made, one in `folder`."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    cache = os.path.abspath(os.environ.get("UV_CACHE_DIR") or os.path.join(home, "uv"))
-    with suppress(OSError):
-        os.makedirs(cache, exist_ok=True)
-        if os.access(cache, os.W_OK | os.X_OK):
-            return cache
-    cache = f"{folder}/cache"
-    os.makedirs(cache, exist_ok=True)
-    return cache
 
 
 def _is_in(path: str, folder: str) -> bool:

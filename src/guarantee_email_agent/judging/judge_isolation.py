@@ -186,8 +186,8 @@ class JudgeEnvironment:
         os.setsid()
         if LINUX:
             kernel.set_dumpable(True)  # else our own entries in /proc belong to root
-            with suppress(OSError):
-                _write_file("/proc/self/oom_score_adj", "1000")
+            with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+                file.write("1000")
         self._limit(limits, timeout_s)
         if (user := self.user) is not None:
             kernel.keep_capabilities_over_setuid()
@@ -343,11 +343,6 @@ def _require(step: str, call: Callable[..., object], *arguments: object) -> None
         call(*arguments)
     except OSError as error:
         raise NamespacesUnavailableError(f"{step}: {error.strerror or error}") from None
-
-
-def _write_file(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
-        file.write(text)
 
 
 def _user_for_judges() -> int | None:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.text_file import kind_of_file
@@ -37,34 +36,14 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _GZIP_MARK: Final = b"\x1f\x8b"
 _JSON_SPACE: Final = b" \t\r\n"
 _SKIPPED_BYTES: Final = 1 << 20
-_NUMBERED: Final = re.compile(r"(?P<task>.+)\.(?P<number>[1-9][0-9]{0,8})", re.DOTALL)
 
 
 class Extent(NamedTuple):
-    """A part of a file. number: of the line or sample, from 1; 0 for a whole file. start, length: in bytes."""
+    """A part of a file. number: of the line, from 1; 0 for a whole file. start, length: in bytes."""
 
     number: int = 0
     start: int = 0
     length: int = 0
-
-
-class RecordFile(Protocol):
-    """A file with one record or many."""
-
-    @property
-    def path(self) -> Path: ...
-
-    def scan(self) -> Iterator[tuple[str | None, Extent]]:
-        """Where each record lies, and the name of its task; None where it has none. Raises TaskError for the file."""
-        ...
-
-    def read(self, extent: Extent) -> Record:
-        """Raises TaskError for a record that cannot be used."""
-        ...
-
-    def describe(self, extent: Extent) -> str:
-        """What an error calls the record."""
-        ...
 
 
 class RecordPlace(NamedTuple):
@@ -116,19 +95,22 @@ class RecordIndex:
 
 @dataclass(frozen=True, slots=True)
 class SingleRecordFile:
-    """`<task_name>.json`, or `<task_name>.2.json` for the second record of a task."""
+    """`<task_name>.json`."""
 
     path: Path
     task_name: str
     convert: Convert | None = None
 
     def scan(self) -> Iterator[tuple[str | None, Extent]]:
+        """Where each record lies, and the name of its task; None where it has none. Raises TaskError for the file."""
         yield self.task_name, Extent()
 
     def read(self, extent: Extent) -> Record:
+        """Raises TaskError for a record that cannot be used."""
         return converted(read_json(self.path), self.convert, self.describe(extent))
 
     def describe(self, extent: Extent) -> str:  # noqa: ARG002 - there is one record
+        """What an error calls the record."""
         return str(self.path)
 
 
@@ -210,11 +192,13 @@ class JsonLinesFile:
         return self.task_name if stated is None else stated if isinstance(stated, str) and stated else None
 
 
+RecordFile = SingleRecordFile | JsonLinesFile
+
+
 def find_records(place: Path, task_names: Collection[str], convert: Convert | None = None) -> RecordIndex:
     """The records in a folder, or in one file of JSON lines.
 
-    In a folder: `<task>.json`, then `<task>.2.json` and so on in the order of the numbers, then the lines of every
-    `.jsonl`. Names that begin with '.' or '_' are left out. A file named exactly as a task is that task's.
+    In a folder: each `<task>.json`, then the lines of every `.jsonl`. Names that begin with '.' or '_' are left out.
     Raises TaskError where nothing can be looked for (`task_results_not_found`).
     """
     if place.suffix == LINES_ENDING and not place.is_dir():
@@ -223,8 +207,9 @@ def find_records(place: Path, task_names: Collection[str], convert: Convert | No
         return RecordIndex([_lines_file(place, task_names, convert)])
     names = list_records_folder(place, (RECORD_ENDING, LINES_ENDING))
     single = [name for name in names if name.endswith(RECORD_ENDING)]
-    numbered = sorted(_numbered_file(name, task_names) for name in single)
-    files: list[RecordFile] = [SingleRecordFile(place / name, task, convert) for task, _, name in numbered]
+    files: list[RecordFile] = [
+        SingleRecordFile(place / name, name.removesuffix(RECORD_ENDING), convert) for name in single
+    ]
     files += [_lines_file(place / name, task_names, convert) for name in names if name.endswith(LINES_ENDING)]
     return RecordIndex(files)
 
@@ -291,15 +276,6 @@ def no_such_task(task_name: str, place: RecordPlace, tasks: Mapping[str, object]
 def _lines_file(path: Path, task_names: Collection[str], convert: Convert | None) -> JsonLinesFile:
     stem = path.name.removesuffix(LINES_ENDING)
     return JsonLinesFile(path, stem if stem in task_names else None, convert)
-
-
-def _numbered_file(name: str, task_names: Collection[str]) -> tuple[str, int, str]:
-    """The task, the number and the name of a file with one record."""
-    stem = name.removesuffix(RECORD_ENDING)
-    match = None if stem in task_names else _NUMBERED.fullmatch(stem)
-    if match is None or match["task"] not in task_names:
-        return stem, 0, name
-    return match["task"], int(match["number"]), name
 
 
 def _not_found(path: Path, problem: str) -> TaskError:

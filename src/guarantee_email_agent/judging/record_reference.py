@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from guarantee_email_agent.judging.record import LINES_ENDING, RECORD_DIR, RECORD_ENDING, Record
+from guarantee_email_agent.judging.record import RECORD_DIR, Record
 from guarantee_email_agent.judging.record_files import (
     Convert,
     Extent,
@@ -22,8 +22,6 @@ from guarantee_email_agent.runlog.records import CaseResult
 from guarantee_email_agent.utils.errors import AgentError, TaskError
 from guarantee_email_agent.utils.text import printable
 
-INSPECT: Final = "inspect"
-_LARGE: Final = 4_000_000
 _SAID_LATER: Final = frozenset({"eval", "digests", "timings", RECORD_DIR})
 """What a later judge adds, or whoever reads the file; the rest is what the agent did."""
 
@@ -86,17 +84,7 @@ def transcript_parts(record: Record, trace: Mapping[str, Any] | None = None) -> 
 
 
 def _digest(place: RecordPlace) -> str:
-    """Of what the agent did; of a record so large that reading it once more would take long, of its bytes."""
-    path, (number, start, length) = place.file.path, place.extent
-    size = length if number else os.stat(path).st_size
-    if size > _LARGE and path.suffix in (RECORD_ENDING, LINES_ENDING):
-        with open(path, "rb") as file:
-            file.seek(start)
-            digest = hashlib.sha256()
-            while size > 0 and (chunk := file.read(min(size, 1 << 20))):
-                digest.update(chunk)
-                size -= len(chunk)
-        return digest.hexdigest()
+    """Of what the agent did."""
     done = {name: value for name, value in place.read().items() if name not in _SAID_LATER}
     text = json.dumps(done, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -112,29 +100,19 @@ def _reference(kept: object) -> RecordReference | None:
 
 def _place(reference: RecordReference) -> RecordPlace:
     path, extent = Path(reference.file), Extent(reference.number, reference.start, reference.length)
-    if reference.form == INSPECT:
-        from guarantee_email_agent.judging.inspect_log import inspect_log
-
-        log = inspect_log(path)
-        list(log.scan())  # a log in a zip file knows its samples by then
-        return RecordPlace(log, extent)
     convert = converter(reference.form)
     file: RecordFile = JsonLinesFile(path, None, convert) if extent.number else SingleRecordFile(path, "", convert)
     return RecordPlace(file, extent)
 
 
 def converter(form: str | None) -> Convert | None:
-    """What makes a record of a transcript; None where it is one. form: as `--from` has it, but for `inspect`."""
+    """What makes a record of a transcript; None where it is one. form: as `--from` has it."""
     if not form:
         return None
     if form == "openai":
         from guarantee_email_agent.judging.openai_transcript import record_from_openai
 
         return record_from_openai
-    if form == "langchain":
-        from guarantee_email_agent.judging.langchain_transcript import record_from_langchain
+    from guarantee_email_agent.judging.langchain_transcript import record_from_langchain
 
-        return record_from_langchain
-    from guarantee_email_agent.judging.inspect_log import record_from_inspect
-
-    return record_from_inspect
+    return record_from_langchain

@@ -6,20 +6,19 @@ mailboxes may share a ledger, and one ledger may be taken from a trial to the re
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import Connection, select
 
 from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.tables import by_dialect, current_time, facts
 
-KEPT_DAYS: Final = 40
-"""For which costs are known."""
+LEDGER_ID: Final = "ledger_id"
+"""A fact: what a mailbox is marked with that is served with this ledger."""
 
 TOO_OLD: Final = "too_old "
 _COST: Final = "model_cost "
-_FORGET: Final = delete(facts).where(facts.c.name >= bindparam("prefix"), facts.c.name < bindparam("oldest"))
 
 
 def _write(insert: Any) -> Any:
@@ -103,11 +102,8 @@ class ModelCosts:
         """Count what an answer of the language model cost."""
         with self._database.write_transaction() as connection:
             self._database.lock_for_admission(connection)  # two that read the same sum would write one of the two
-            today = _today(connection)
-            name = _cost_name(today)
+            name = _cost_name(_today(connection))
             write_fact(connection, name, repr(_cost(connection, name) + usd))
-            oldest = _cost_name(today - timedelta(days=KEPT_DAYS))
-            connection.execute(_FORGET, {"prefix": _COST, "oldest": oldest})
 
 
 def _cost(connection: Connection, name: str) -> float:

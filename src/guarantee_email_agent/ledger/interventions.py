@@ -1,4 +1,4 @@
-"""What a person does to a mail: give it back to the agents, have it tried again, or take it over.
+"""What a person does to a mail: give it back to the agents, or take it over.
 
 None of this sends anything, and none of it makes a reply possible twice: a mail whose reply may have left keeps the
 stage `sending`, so that the agent that claims it next looks for the proof of that reply before anything else. Each step
@@ -26,6 +26,9 @@ from guarantee_email_agent.ledger.tables import (
     mails,
 )
 from guarantee_email_agent.utils.errors import AgentError
+
+SHORT_KEY: Final = 12
+"""Digits of a mail's key by which people call it."""
 
 BY_HAND: Final = "by_hand"
 """The reason of a mail that a person took over."""
@@ -75,13 +78,33 @@ class Interventions:
         """Let the agents work on a mail now: end its wait, the claim of an agent that runs no more, or its parking.
 
         It is held until its mark is off in the mailbox: then `give_back`, or `put_back` where that fails. owner,
-        lease_s: who holds it meanwhile, and for how long at most. Its tries stay counted unless it was parked.
+        lease_s: who holds it meanwhile, and for how long at most. All its tries are new.
         """
-        return self._free(mail_key, owner, lease_s, has_ended, again=False)
-
-    def retry(self, mail_key: str, owner: str, lease_s: float, has_ended: Callable[[str], bool]) -> HeldMail:
-        """As `release`, for a mail that failed: one that waits for its next try or ran out of them. All are new."""
-        return self._free(mail_key, owner, lease_s, has_ended, again=True)
+        with self._database.write_transaction() as connection:
+            row = _read(connection, mail_key)
+            if row.outcome is not None and row.outcome not in PARKED:
+                raise _ended(row, "It is not answered again")
+            if row.outcome is None:
+                _require_free(row, has_ended)
+            connection.execute(
+                _at(mail_key).values(
+                    outcome=None,
+                    stage=_STAGE_OF_HELD,
+                    reason=RELEASING,
+                    attempts=0,
+                    crashes=0,
+                    fence=mails.c.fence + 1,
+                    owner=owner,
+                    since=NOW,
+                    span_s=lease_s,
+                    released_at=None,
+                )
+            )
+            places = select(locations.c.place).where(locations.c.mail_key == mail_key)
+            location_keys = frozenset(connection.scalars(places))
+            reason = "" if row.reason == RELEASING else row.reason
+            before = row.outcome, reason, row.attempts, row.released_at
+            return HeldMail(mail_key, row.fence + 1, owner, *before, location_keys)
 
     def give_back(self, held: HeldMail, *, unmarked: bool = True) -> bool:
         """Agents may claim it. False: the hold is over.
@@ -144,44 +167,12 @@ class Interventions:
             connection.execute(UNMARK_ALL, {"at_mail": mail_key})
         return True
 
-    def _free(
-        self, mail_key: str, owner: str, lease_s: float, has_ended: Callable[[str], bool], *, again: bool
-    ) -> HeldMail:
-        with self._database.write_transaction() as connection:
-            row = _read(connection, mail_key)
-            if row.outcome is not None and row.outcome not in PARKED:
-                raise _ended(row, "It is not answered again")
-            if again and row.outcome in ("handed_over", "unknown"):
-                raise _no_failure(row)
-            if row.outcome is None:
-                _require_free(row, has_ended)
-            connection.execute(
-                _at(mail_key).values(
-                    outcome=None,
-                    stage=_STAGE_OF_HELD,
-                    reason=RELEASING,
-                    # Here, since a hold that is cut short ends by itself.
-                    attempts=_failures(row) if row.outcome is None and not again else 0,
-                    crashes=0,
-                    fence=mails.c.fence + 1,
-                    owner=owner,
-                    since=NOW,
-                    span_s=lease_s,
-                    released_at=None,
-                )
-            )
-            places = select(locations.c.place).where(locations.c.mail_key == mail_key)
-            location_keys = frozenset(connection.scalars(places))
-            reason = "" if row.reason == RELEASING else row.reason
-            before = row.outcome, reason, row.attempts, row.released_at
-            return HeldMail(mail_key, row.fence + 1, owner, *before, location_keys)
-
 
 def _read(connection: Connection, mail_key: str) -> AnyRow:
     locked = select(mails, NOW.label("now")).where(mails.c.mail_key == mail_key).with_for_update()
     row = connection.execute(locked).one_or_none()
     if row is None:
-        raise RefusedError(f"Mail {mail_key[:12]} is no longer in the ledger", "ledger_mail_gone")
+        raise RefusedError(f"Mail {mail_key[:SHORT_KEY]} is no longer in the ledger", "ledger_mail_gone")
     return row
 
 
@@ -194,11 +185,6 @@ def _require_free(row: AnyRow, has_ended: Callable[[str], bool]) -> None:
         raise _on_its_way(row, left_s)
 
 
-def _failures(row: AnyRow) -> int:
-    """Its tries, without one that a crash cut short."""
-    return int(row.attempts) - (row.owner is not None and row.reason != RELEASING)
-
-
 def _left_s(row: AnyRow) -> float:
     """Of a lease or a wait."""
     return float(max(min(row.since + row.span_s - row.now, row.span_s), 0.0))
@@ -206,21 +192,17 @@ def _left_s(row: AnyRow) -> float:
 
 def _busy(row: AnyRow) -> RefusedError:
     return RefusedError(
-        f"Mail {row.mail_key[:12]} is being worked on by {short_owner(row.owner)}. Wait for its outcome; if that "
-        f"process is gone, the mail is free in {_left_s(row):.0f} s at the latest",
+        f"Mail {row.mail_key[:SHORT_KEY]} is being worked on by {short_owner(row.owner)}. Wait for its outcome; if "
+        f"that process is gone, the mail is free in {_left_s(row):.0f} s at the latest",
         "ledger_mail_busy",
     )
 
 
 def _on_its_way(row: AnyRow, left_s: float | None = None) -> RefusedError:
-    if row.stage == "sent":
-        return RefusedError(
-            f"The reply to mail {row.mail_key[:12]} has left. The agent finishes it as answered", "ledger_mail_sent"
-        )
     when = "" if left_s is None else f", in {left_s:.0f} s at the latest"
     return RefusedError(
-        f"The reply to mail {row.mail_key[:12]} may be on its way. The agent finds out whether it left{when}; try "
-        "again then",
+        f"The reply to mail {row.mail_key[:SHORT_KEY]} may be on its way. The agent finds out whether it left{when}; "
+        "try again then",
         "ledger_mail_sending",
     )
 
@@ -231,20 +213,7 @@ def _ended(row: AnyRow, remedy: str) -> RefusedError:
         if row.outcome == "observed"
         else f"has ended: {row.outcome.replace('_', ' ')}"
     )
-    return RefusedError(f"Mail {row.mail_key[:12]} {how}. {remedy}", "ledger_mail_ended")
-
-
-def _no_failure(row: AnyRow) -> RefusedError:
-    if row.outcome == "unknown":
-        return RefusedError(
-            f"Mail {row.mail_key[:12]} may have been answered, and nobody can tell. 'release' has its reply looked for "
-            "once more",
-            "ledger_mail_not_failed",
-        )
-    return RefusedError(
-        f"Mail {row.mail_key[:12]} did not fail, it was handed over to a person. 'release' gives it back to the agent",
-        "ledger_mail_not_failed",
-    )
+    return RefusedError(f"Mail {row.mail_key[:SHORT_KEY]} {how}. {remedy}", "ledger_mail_ended")
 
 
 def short_owner(owner: str) -> str:

@@ -24,6 +24,7 @@ from guarantee_email_agent.ledger.conversations import (
 )
 from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.facts import (
+    LEDGER_ID,
     ModelCosts,
     known_first_start,
     read_fact,
@@ -44,7 +45,6 @@ from guarantee_email_agent.ledger.mail_state import (
     starts_in_future,
 )
 from guarantee_email_agent.ledger.pruning import prune
-from guarantee_email_agent.ledger.schema import LEDGER_ID, SCHEMA_VERSION
 from guarantee_email_agent.ledger.tables import TOKEN, Delivery, Stage, require_form
 from guarantee_email_agent.services.ports import TICKET_ID, Admission, Limit, Outcome, Thread
 from guarantee_email_agent.utils.errors import AgentError
@@ -104,17 +104,11 @@ class Ledger:
     What people read of it is in ledger_reader.py, which needs no key.
     """
 
-    def __init__(self, database: Database, schema_version: int = SCHEMA_VERSION) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self.schema_version = schema_version
         self.agents = RunningAgents(database)
         self.costs = ModelCosts(database)
         self.interventions = Interventions(database)
-
-    @property
-    def name(self) -> str:
-        """Where it is, without a password."""
-        return self._database.name
 
     def claim(
         self, mail_key: str, *, location_key: str, owner: str, lease_s: float, mailbox_key: str | None = None
@@ -177,10 +171,6 @@ class Ledger:
         """
         message_id = require_form("reply_message_id", reply_message_id, TOKEN)
         self._write(claim, tables.INTEND_SEND, reply_message_id=message_id, delivery=delivery)
-
-    def sent(self, claim: Claim) -> None:
-        """The reply is known to have left (a draft: to be stored), even if it was once taken for not sent."""
-        self._write(claim, tables.SENT)
 
     def not_sent(self, claim: Claim) -> None:
         """The reply is known not to have left, so it may be written and sent anew."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from tempfile import TemporaryFile
 from types import TracebackType
@@ -14,14 +14,14 @@ from typing import Any, Final, Self
 from sqlalchemy import ColumnElement, Select, func, inspect, select, text
 
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
-from guarantee_email_agent.ledger.database import LedgerError, open_database, sqlite_file
+from guarantee_email_agent.ledger.database import open_database, sqlite_file
 from guarantee_email_agent.ledger.facts import TOO_OLD, read_fact
-from guarantee_email_agent.ledger.schema import KEY_FINGERPRINT, SCHEMA_VERSION, newer_schema, older_schema, require_key
+from guarantee_email_agent.ledger.interventions import SHORT_KEY
+from guarantee_email_agent.ledger.opening import KEY_FINGERPRINT, require_key, require_version
 from guarantee_email_agent.ledger.tables import current_time, facts, locations, mails
 from guarantee_email_agent.services.ports import Outcome
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-SHORT_KEY: Final = 8
 _TIMEOUT_S: Final = 2.0
 _ROOM_BYTES: Final = 65_536  # more than the writes of one mail take
 
@@ -47,6 +47,11 @@ class LedgerRow:
     span_s: float
     worked_s: float | None
     cost_usd: float | None
+
+    @property
+    def short_key(self) -> str:
+        """What people call it by; `find` says where it is not enough."""
+        return self.mail_key[:SHORT_KEY]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,20 +184,6 @@ class LedgerReader:
         wanted = select(locations.c.place, locations.c.mail_key).where(locations.c.mail_key.in_(mail_keys))
         return {row.place: row.mail_key for row in self._rows(wanted)}
 
-    def short_keys(self, mail_keys: Iterable[str]) -> dict[str, str]:
-        """For each the shortest beginning, of SHORT_KEY digits or more, that no other mail has."""
-        return {key: self._short_key(key) for key in mail_keys}
-
-    def _short_key(self, key: str) -> str:
-        neighbours = [
-            *self._rows(
-                select(mails.c.mail_key).where(mails.c.mail_key < key).order_by(mails.c.mail_key.desc()).limit(1)
-            ),
-            *self._rows(select(mails.c.mail_key).where(mails.c.mail_key > key).order_by(mails.c.mail_key).limit(1)),
-        ]
-        shared = max((_shared(key, row.mail_key) for row in neighbours), default=0)
-        return key[: max(SHORT_KEY, shared + 1)]
-
     def _rows(self, statement: Select[Any]) -> list[Any]:
         with self._database.read_transaction() as connection:
             if self._database.dialect == "postgresql":
@@ -203,13 +194,7 @@ class LedgerReader:
         with self._database.read_transaction() as connection:
             if not inspect(connection).has_table(facts.name):
                 raise _missing(self.name)
-            version = read_fact(connection, "schema_version")
-        if version is None or not version.isdecimal():
-            raise LedgerError(f"The ledger {self.name} is damaged. Restore it from a backup", "ledger_corrupt")
-        if int(version) > SCHEMA_VERSION:
-            raise newer_schema(self.name, int(version))
-        if int(version) < SCHEMA_VERSION:
-            raise older_schema(self.name, int(version))
+            require_version(self.name, read_fact(connection, "schema_version"))
 
 
 def _changed_in(since: float, until: float | None) -> list[ColumnElement[bool]]:
@@ -219,11 +204,6 @@ def _changed_in(since: float, until: float | None) -> list[ColumnElement[bool]]:
 def _begins_with(prefix: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     """By the index: `g` comes behind every hexadecimal digit."""
     return mails.c.mail_key >= prefix, mails.c.mail_key < f"{prefix}g"
-
-
-def _shared(one: str, other: str) -> int:
-    """How many digits two keys begin with alike."""
-    return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
 
 
 def _missing(name: str) -> ConfigurationError:

@@ -1,17 +1,26 @@
-"""Opening a ledger: to work with it, which makes it or brings it up to date, or only to read it."""
+"""Opening a ledger: to work with it, which makes it or only to read it."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from sqlalchemy import Connection, inspect, select, update
+
 from guarantee_email_agent.ledger.database import Database, LedgerError, check_sqlite_place, open_database, sqlite_file
+from guarantee_email_agent.ledger.facts import LEDGER_ID
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.ledger.schema import prepare_schema, read_schema_version
-from guarantee_email_agent.ledger.tables import mails
+from guarantee_email_agent.ledger.tables import facts, mails, metadata
 from guarantee_email_agent.utils.errors import ConfigurationError
+
+SCHEMA_VERSION: Final = 6
+KEY_FINGERPRINT: Final = "key_fingerprint"
+"""A fact: by which the key is known that the hashes are keyed with."""
 
 LOCK_TIMEOUT_S: Final = 10.0  # how long one call waits for others' writes
 
@@ -28,7 +37,7 @@ def open_ledger(
     now: Callable[[], float] = time.time,
     lock_timeout_s: float = LOCK_TIMEOUT_S,
 ) -> Ledger:
-    """Open the ledger; create it where there is none, and bring one of an earlier version up to date.
+    """Open the ledger; create it where there is none.
 
     location: a file (SQLite), or a URL that starts with `sqlite:` or `postgresql:`. key: what the hashes are keyed
     with; the ledger keeps a fingerprint of it and refuses another. now: the wall clock, for SQLite only.
@@ -45,9 +54,8 @@ def open_ledger(
 def open_ledger_to_read(
     location: str, *, key: bytes, now: Callable[[], float] = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S
 ) -> Ledger | None:
-    """The ledger for who only looks: nothing is made, brought up to date or locked. None where there is none yet.
+    """The ledger for who only looks: nothing is made or locked. None where there is none yet.
 
-    One of an earlier version has an earlier `schema_version`, and of what that one did not keep nothing can be read.
     Arguments and errors are those of `open_ledger`; a place where `run` could not write is refused as well.
     """
     _require_key(key)
@@ -58,13 +66,13 @@ def open_ledger_to_read(
             return None
     database = open_database(location, now, lock_timeout_s, read_only=True)
     with _closed_where_it_fails(database), database.read_transaction() as connection:
-        version = read_schema_version(database, connection, key)
-        if version is not None:
+        is_there = _has_schema(database, connection, key)
+        if is_there:
             database.require_write_access(connection, mails.name)
-    if version is None:
+    if not is_there:
         database.close()
         return None
-    return Ledger(database, version)
+    return Ledger(database)
 
 
 def _require_key(key: bytes) -> None:
@@ -86,3 +94,68 @@ def _closed_where_it_fails(database: Database) -> Iterator[None]:
 def _is_lasting(error: LedgerError, database: Database) -> bool:
     # A file stays read-only; a server may be a standby that is about to take over.
     return error.code in _CONFIGURATION or (error.code == "ledger_read_only" and database.dialect == "sqlite")
+
+
+def prepare_schema(database: Database, connection: Connection, key: bytes) -> None:
+    """Create the tables, or check that the existing ones are a ledger of this version made with `key`."""
+    database.lock_for_creation(connection)
+    if not _has_schema(database, connection, key):
+        metadata.create_all(connection)
+        ledger_id = secrets.token_hex(8)  # neither secret nor personal: it stands in the mailbox
+        known = {"schema_version": str(SCHEMA_VERSION), KEY_FINGERPRINT: _fingerprint(key), LEDGER_ID: ledger_id}
+        connection.execute(facts.insert(), [{"name": name, "value": value} for name, value in known.items()])
+        return
+    # A disk without room and a user without rights show here, and not with the first mail.
+    connection.execute(update(facts).where(facts.c.name == "schema_version").values(value=str(SCHEMA_VERSION)))
+
+
+def _has_schema(database: Database, connection: Connection, key: bytes) -> bool:
+    """Whether there is a ledger made with `key`; False where there are no tables yet. Nothing is written.
+
+    Raises ConfigurationError for another program's file, another key or another version, LedgerError for damage.
+    """
+    tables = set(inspect(connection).get_table_names())
+    if facts.name not in tables:
+        if database.dialect == "sqlite" and tables:
+            raise ConfigurationError(
+                f"{database.name} is another program's database ({', '.join(sorted(tables)[:3])}). "
+                "Name a file of its own in agent.ledger",
+                "ledger_not_ours",
+            )
+        return False
+    known = {row.name: row.value for row in connection.execute(select(facts))}
+    require_version(database.name, known.get("schema_version") if KEY_FINGERPRINT in known else None)
+    require_key(database.name, known[KEY_FINGERPRINT], key)
+    return True
+
+
+def require_version(name: str, version: str | None) -> None:
+    """Raises ConfigurationError for the ledger of another version, LedgerError for none at all."""
+    if version is None or not version.isdecimal() or int(version) < 1:
+        raise LedgerError(f"The ledger {name} is damaged. Restore it from a backup", "ledger_corrupt")
+    if int(version) > SCHEMA_VERSION:
+        raise ConfigurationError(
+            f"The ledger {name} was written by a newer version of the agent (schema {version}; this one knows "
+            f"{SCHEMA_VERSION}). Update this agent",
+            "ledger_newer_schema",
+        )
+    if int(version) < SCHEMA_VERSION:
+        raise ConfigurationError(
+            f"The ledger {name} was written by an earlier version of the agent (schema {version}). Let that one finish "
+            "its mails, then name another ledger and start once with 'run --take-over' (docs/upgrade.md)",
+            "ledger_older_schema",
+        )
+
+
+def require_key(name: str, fingerprint: str, key: bytes) -> None:
+    """Raises ConfigurationError where the ledger of this fingerprint was made with another key."""
+    if not hmac.compare_digest(fingerprint, _fingerprint(key)):
+        raise ConfigurationError(
+            f"The ledger {name} was begun with another key. Use that one (LEDGER_KEY, or the .key file beside it): "
+            "with a new key every mail would look new and be answered again",
+            "ledger_wrong_key",
+        )
+
+
+def _fingerprint(key: bytes) -> str:
+    return hmac.new(key, b"guarantee-email-agent ledger", hashlib.sha256).hexdigest()

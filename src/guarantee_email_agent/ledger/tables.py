@@ -42,7 +42,8 @@ from guarantee_email_agent.services.ports import Outcome
 
 Stage: TypeAlias = Literal["claimed", "ticketing", "ticketed", "sending", "sent"]
 """How far the side effects of a mail may have got: written before one (`ticketing`, `sending`) and after it
-(`ticketed`, `sent`). A new claim leaves the stage alone: what may have happened is not undone by a crash."""
+(`ticketed`; `sent` with the outcome). A new claim leaves the stage alone: what may have happened is not undone by a
+crash."""
 
 Delivery: TypeAlias = Literal["send", "draft"]
 """What a reply was written for. The mode may have changed since, and its proof lies elsewhere."""
@@ -233,7 +234,6 @@ def _finish_without_reply(outcome: Outcome) -> Update:
 INTEND_TICKET: Final = _under_claim(BEFORE_SENDING, stage="ticketing")  # ticket_key
 TICKET_CREATED: Final = _under_claim(("ticketing", "ticketed"), stage="ticketed")  # ticket_id
 INTEND_SEND: Final = _under_claim(BEFORE_SENDING, stage="sending", replied_at=NOW)  # reply_message_id, delivery
-SENT: Final = _under_claim(_STAGES, stage="sent").where(_HAS_REPLY_INTENT)
 NOT_SENT: Final = _under_claim(("sending",), stage=STAGE_WITHOUT_REPLY, replied_at=None)
 RELEASE: Final = _under_claim(  # span_s, reason, uncounted
     _STAGES,

@@ -21,14 +21,13 @@ class AnthropicModel(ApiModel):
         # What customers write goes to the API and nowhere else.
         return sdk.AsyncAnthropic(open_telemetry=False, **options)
 
-    async def _send(self, request: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
+    async def _send(self, request: Mapping[str, Any]) -> Any:
         sent = dict(request)
         if (temperature := sent.pop("temperature", None)) is not None:
             sent["extra_body"] = {"temperature": temperature}
             sent["extra_headers"] = {"anthropic-version": _VERSION_WITH_TEMPERATURE}
-        response = await self.client.messages.with_raw_response.create(**sent)
-        answer = await response.parse()
-        return answer if _is_message(answer) else None, response.headers
+        answer = await self.client.messages.create(**sent)
+        return answer if _is_message(answer) else None
 
 
 def _is_message(answer: Any) -> bool:

@@ -46,9 +46,7 @@ _NO_CREDIT: Final = frozenset(
 
 
 class RefusedError(LLMError):
-    """The API takes no request for now: it is overloaded, or has had too many. `headers`: of its answer."""
-
-    headers: Mapping[str, str]
+    """The API takes no request for now: it is overloaded, or has had too many."""
 
 
 @dataclass(frozen=True)
@@ -152,10 +150,10 @@ class ApiModel(ModelClient, ABC):
         """The SDK's client."""
 
     @abstractmethod
-    async def _send(self, request: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
-        """The answer in the port's shape and its headers. request: one of the port, as it is to be sent.
+    async def _send(self, request: Mapping[str, Any]) -> Any:
+        """The answer in the port's shape; None where it is none. request: one of the port, as it is to be sent.
 
-        The answer is None where it is none. Raises what the SDK raises.
+        Raises what the SDK raises.
         """
 
     async def create(self, **request: Any) -> Any:
@@ -183,11 +181,11 @@ class ApiModel(ModelClient, ABC):
             permit = await self.limiter.acquire(place, not_before=not_before)
             refused_s += 0.0 if place is None else permit.at - asked_at
             try:
-                answer, headers = await self._attempt(sent)
+                answer = await self._attempt(sent)
             except RefusedError as error:
                 error.details["attempts"] = attempt
                 over_limit = error.code == "llm_rate_limited"
-                pause_s = self.limiter.refused(permit, error.headers, error.retry_after_s, over_limit=over_limit)
+                pause_s = self.limiter.refused(permit, error.retry_after_s, over_limit=over_limit)
                 if refused_s + pause_s > self.max_wait_s:
                     raise
                 place, not_before = permit.number, self.clock.monotonic() + min(pause_s, MAX_PAUSE_S)
@@ -201,18 +199,17 @@ class ApiModel(ModelClient, ABC):
                 await self.clock.sleep(wait_s)
                 attempt, place, not_before = attempt + 1, None, -inf
             else:
-                self.limiter.answered(permit, headers)
+                self.limiter.answered()
                 return answer
 
-    async def _attempt(self, request: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
-        """The answer and its headers."""
+    async def _attempt(self, request: Mapping[str, Any]) -> Any:
         sdk = self.sdk()
         try:
             # The SDK's own timeout starts anew with every byte that trickles in.
             async with asyncio.timeout(self.timeout_s):
-                answer, headers = await self._send(request)
+                answer = await self._send(request)
             if answer is not None:
-                return answer, headers
+                return answer
         except (TimeoutError, sdk.APITimeoutError):
             raise api_error("llm_timeout", f"gave no answer within {self.timeout_s:g} s", retryable=True) from None
         except sdk.APIConnectionError as error:
@@ -251,8 +248,7 @@ class ApiModel(ModelClient, ABC):
             remedy = f"It asks to wait {wait_s:g} s; try again then"
         problem = api_error(code, f"answered HTTP {status}: {api_message}. {remedy}", retryable=retryable, **known)
         if retryable and status in _REFUSED_STATUSES:
-            problem = refused = RefusedError.of(problem)
-            refused.headers = headers
+            problem = RefusedError.of(problem)
         problem.retry_after_s = wait_s
         return problem
 

@@ -32,10 +32,10 @@ class OpenAiModel(ApiModel):
     def _connect(cls, sdk: Any, **options: Any) -> Any:
         return sdk.AsyncOpenAI(**options)
 
-    async def _send(self, request: Mapping[str, Any]) -> tuple[Message | None, Mapping[str, str]]:
+    async def _send(self, request: Mapping[str, Any]) -> Message | None:
         sent = _chat_request(request, is_own=self.client.base_url.host.endswith((".openai.com", ".azure.com")))
         response = await self.client.chat.completions.with_raw_response.create(**sent)
-        return _message(json.loads(response.text)), response.headers
+        return _message(json.loads(response.text))
 
 
 def _chat_request(request: Mapping[str, Any], *, is_own: bool) -> dict[str, Any]:

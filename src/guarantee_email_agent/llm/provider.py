@@ -47,10 +47,6 @@ class ModelWithFallback(ModelClient):
         self._breaker = CircuitBreaker("llm", clock, _may_be_outage)
         self._falling_back = False
 
-    @property
-    def circuit(self) -> CircuitBreaker:
-        return self._breaker
-
     async def create(self, **request: Any) -> Any:
         try:
             answer = await self._breaker.call(lambda: self._model.messages.create(**request))
@@ -95,29 +91,22 @@ _TEST_TOOL: Final = {
 }
 
 
-def mail_limiter(config: Config, clock: Clock) -> RateLimiter:
-    """Of a process that answers mail: it lets no call wait for longer than a mail has time for."""
-    from guarantee_email_agent.llm.rate_limit import RateLimiter
-
-    return RateLimiter.of(config.llm, clock, max_wait_s=config.agent.mail_budget_s / _WAITS_PER_MAIL_BUDGET)
-
-
-def language_model(
-    config: Config, clock: Clock, interpreter: ClosableModel, limiter: RateLimiter | None = None
-) -> ClosableModel:
+def language_model(config: Config, clock: Clock, interpreter: ClosableModel) -> ClosableModel:
     """The model of `llm.provider`, and while that is down what `llm.when_down` says.
 
     One for the whole process, used from one event loop; `llm.usage` counts what each mail takes of it. interpreter:
-    answers offline. limiter: a `mail_limiter`, for whoever looks at it.
+    answers offline.
 
     Raises ConfigurationError where the key or the SDK is missing.
     """
     if config.llm.provider == "offline":
         return interpreter
+    from guarantee_email_agent.llm.rate_limit import RateLimiter
+
     fallback = interpreter if config.llm.when_down == "template" else None
     # A long wait would use up the time of a mail that can as well be tried later.
     max_wait_s = config.agent.mail_budget_s / _WAITS_PER_MAIL_BUDGET
-    limiter = limiter or mail_limiter(config, clock)
+    limiter = RateLimiter.of(config.llm, clock, max_wait_s=max_wait_s)
     model = api_of(config).of(config, clock=clock, limiter=limiter, max_wait_s=max_wait_s)
     return ModelWithFallback(model, clock, fallback)
 

@@ -1,13 +1,10 @@
 """How many requests a minute a model API allows: one limiter for all calls of a run.
 
-The API has a token bucket that refills all the time, so here is the same, as large as configured or as the API tells.
-What it says is left is as old as the answer that says so: calls that were begun meanwhile are not in it. So an answer
-tells the level only once.
-
+The API has a token bucket that refills all the time, so here is the same, where the configuration says how large.
 Whatever else is limited, tokens above all, shows by a refusal: then nobody sends anything for as long as the API asks,
 one call goes first, and each answer lets two more go, since all at once would mostly be refused. So it is at the start,
-too, where nothing is known. An API that is overloaded (HTTP 529) refuses some requests and answers others: only those
-wait that were refused.
+too, where nothing is configured. An API that is overloaded (HTTP 529) refuses some requests and answers others: only
+those wait that were refused.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from email.utils import parsedate_to_datetime
 from itertools import count
 from math import ceil, inf
 from random import random
-from typing import Final, Literal
+from typing import Final
 
 from guarantee_email_agent.config.settings import Llm
 from guarantee_email_agent.utils.clock import Clock, count_wait
@@ -48,11 +45,10 @@ _NOTHING_S: Final = 1e-6  # less than a clock tells
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Leave to send one request. number: its place in the queue. sent: how many were until then, this one included."""
+    """Leave to send one request. number: its place in the queue."""
 
     number: int
     at: float
-    sent: int
 
 
 @dataclass(slots=True)
@@ -79,15 +75,13 @@ class RateLimiter:
         max_wait_s: float = inf,
         jitter: Callable[[], float] = random,
     ) -> None:
-        """requests_per_minute: learnt from the API's headers if None, and the lower one holds where both are known.
+        """max_wait_s: the longest that a call waits for its turn.
 
-        max_wait_s: the longest that a call waits for its turn. jitter: from 0 to 1, by how much a pause is longer than
-        the API asks for.
+        jitter: from 0 to 1, by how much a pause is longer than the API asks for.
         """
         self.clock = clock
         self._jitter = jitter
         self._max_wait_s = max_wait_s
-        self._configured = inf if requests_per_minute is None else requests_per_minute
         self._bucket: _Bucket | None = None
         if requests_per_minute is not None:
             self._bucket = _Bucket(requests_per_minute, requests_per_minute, clock.monotonic())
@@ -95,10 +89,8 @@ class RateLimiter:
         self._numbers = count()
         self._queue: list[int] = []
         self._closed = False
-        self.reported: dict[LimitKind, int] = {}
-        """The limits that the API has told, a minute."""
-        self._paused_until = self._learnt_at = -inf
-        self._refusals = self._sent = 0
+        self._paused_until = -inf
+        self._refusals = 0
         self._releasable, self._released_at = 1 if self._bucket is None else inf, -inf
 
     @classmethod
@@ -142,21 +134,18 @@ class RateLimiter:
                 if number in self._queue:
                     self._queue.remove(number)
 
-    def answered(self, permit: Permit, headers: Mapping[str, str]) -> None:
-        """A call is over, with what the API says of its limits."""
+    def answered(self) -> None:
+        """A call is over."""
         with self._lock:
             self._refusals = 0
             self._releasable += 2
-            self._learn(permit, headers)
 
     def unanswered(self) -> None:
         """A call ended without a word of the API: another one finds out in its place."""
         with self._lock:
             self._releasable = max(self._releasable, 1)
 
-    def refused(
-        self, permit: Permit, headers: Mapping[str, str], retry_after_s: float | None, *, over_limit: bool
-    ) -> float:
+    def refused(self, permit: Permit, retry_after_s: float | None, *, over_limit: bool) -> float:
         """The API refused a call for now. The seconds of the pause that the call is to make, as the API asks for it.
 
         Where it was over a limit (HTTP 429), nobody sends anything meanwhile. retry_after_s: None where it does not
@@ -171,9 +160,8 @@ class RateLimiter:
                 self._refusals += 1
             asked_s = _BACKOFF.delay_s(max(1, self._refusals)) if retry_after_s is None else retry_after_s
             if over_limit:
-                self._learn(permit, headers)
                 self._releasable = 1
-                if self._bucket is not None and not _remaining(headers, "requests"):  # it was empty when the call came
+                if self._bucket is not None:  # it was empty when the call came
                     self._bucket.level = min(self._bucket.level, (now - permit.at) * self._bucket.per_minute / 60)
                 pause_s = asked_s * (1 + JITTER_SHARE * self._jitter())
                 if now + pause_s > self._paused_until:
@@ -207,27 +195,7 @@ class RateLimiter:
         if self._bucket is not None:
             self._bucket.refill(now, -1.0)
         self._releasable, self._released_at = max(self._releasable - 1, 0), now
-        self._sent += 1
-        return Permit(number, now, self._sent)
-
-    def _learn(self, permit: Permit, headers: Mapping[str, str]) -> None:
-        if permit.at < self._learnt_at:
-            return  # what was asked later knows better
-        self._learnt_at = permit.at
-        for kind in LIMIT_KINDS:
-            if reported := _count(headers.get(f"anthropic-ratelimit-{kind}-limit")):
-                self.reported[kind] = reported
-                if kind == "requests":
-                    self._learn_requests(permit, min(float(reported), self._configured), _remaining(headers, kind))
-
-    def _learn_requests(self, permit: Permit, limit: float, remaining: int | None) -> None:
-        if self._bucket is not None:
-            self._bucket.refill(self.clock.monotonic())
-            self._bucket.per_minute, self._bucket.level = limit, min(self._bucket.level, limit)
-            return
-        left = limit if remaining is None else min(remaining, limit)
-        self._bucket = _Bucket(limit, left - (self._sent - permit.sent), permit.at)
-        self._releasable = inf
+        return Permit(number, now)
 
     def _held_back_error(self, wait_s: float, not_before: float) -> LLMError:
         # Of a call that waits alone the API said that it is overloaded.
@@ -241,19 +209,8 @@ class RateLimiter:
         return error
 
 
-LimitKind = Literal["requests", "tokens", "input-tokens", "output-tokens"]
-LIMIT_KINDS: Final[tuple[LimitKind, ...]] = ("requests", "tokens", "input-tokens", "output-tokens")
-"""As `anthropic-ratelimit-*` name them. OpenAI's `x-ratelimit-*` are not read: other servers of its shape count by the
-day under the same names."""
-
-_COUNT: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
 _SECONDS: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _YEAR_S: Final = 365 * 86_400.0
-
-
-def _remaining(headers: Mapping[str, str], kind: LimitKind) -> int | None:
-    """What is left of a limit; None where that is not told."""
-    return _count(headers.get(f"anthropic-ratelimit-{kind}-remaining"))
 
 
 def retry_after_s(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
@@ -274,10 +231,6 @@ def retry_after_s(headers: Mapping[str, str], now: Callable[[], float] = time.ti
         if wait_s > 0:
             return min(wait_s, _YEAR_S)
     return None
-
-
-def _count(text: str | None) -> int | None:
-    return int(text) if text is not None and _COUNT.fullmatch(text.strip()) else None
 
 
 def _seconds_since_1970(text: str) -> float | None:

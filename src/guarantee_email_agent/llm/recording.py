@@ -300,14 +300,9 @@ class Recordings:
         what = f"The {kind} request of {self._scenario}, run {run}, is not recorded"
         if answered:
             return f"{what} that often: it is asked {answered + 1} times, and was {answered}. {self._remedy}"
-        runs = {name.run for name in names}
-        if not runs:
-            return f"{what}, and nothing else of this scenario. {self._remedy}"
-        if run not in runs:
-            return f"{what}: {len(runs)} run{'s are' if len(runs) > 1 else ' is'}. {self._remedy}"
         candidates = [name for name in names if name.run == run and name.kind == kind]
         if not candidates:
-            return f"{what}: none of this kind is. {self._remedy}"
+            return f"{what}, nor is any other of this kind. {self._remedy}"
         diffs = [(recording_diff(request, self._read(name).request), name) for name in candidates]
         parts, nearest = min(diffs, key=lambda diff: len(diff[0]))
         file = f"{self._folder.name}/{nearest}"

@@ -160,13 +160,11 @@ class MeteredModel(UsageMeter, ModelClient):
                 answer = await self._model.messages.create(**request)
             finally:
                 self._waited_s += max(0.0, time.perf_counter() - asked - held_back.seconds)
-        self.calls += 1
         if (name := model_of(answer, request["model"])) == OFFLINE_MODEL:  # the templates cost nothing
+            self.calls += 1
             self.offline_calls += 1
             self.fallback_reason = getattr(answer, "fallback_reason", None)
         else:
             usage = usage_of(answer)
-            self.usage += usage
-            cost = cost_usd(name, usage)
-            self.cost_usd = None if cost is None or self.cost_usd is None else self.cost_usd + cost
+            self.add(ModelUsage(1, usage, cost_usd(name, usage), 0))
         return answer

@@ -1,14 +1,11 @@
 """An MCP server made of tools: declare them, and `serve` of `stdio` does the rest.
 
-    class FindTicket(ToolArguments):
-        idempotency_key: Annotated[str, Field(min_length=1)]
-
     class FoundTicket(ToolOutput):
         ticket_id: str | None
 
-    async def find_ticket(arguments: FindTicket) -> FoundTicket:
+    async def find_ticket(idempotency_key: Annotated[str, Field(min_length=1)]) -> FoundTicket:
         '''The ticket with this idempotency key, if there is one.'''
-        return FoundTicket(ticket_id=await in_thread(store.find, arguments.idempotency_key))
+        return FoundTicket(ticket_id=await in_thread(store.find, idempotency_key))
 
     return serve("ticketing", [ServerTool(find_ticket, read_only=True)])
 
@@ -38,7 +35,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
 
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_json
 
@@ -74,13 +71,15 @@ class ToolOutput(BaseModel):
 
 @dataclass(frozen=True)
 class ServerTool:
-    """A tool made from its handler: its name, its docstring as the description, the models that it takes and returns.
+    """A tool made from its handler: its name, its docstring as the description, what it takes and the model it returns.
+
+    What it takes: parameters by their names, or one of ToolArguments with all of them.
 
     `read_only`: it changes nothing. `idempotent`: a second call with the same arguments changes nothing more.
     `interruptible`: a mere wait, cancelled when the server stops.
     """
 
-    handler: Callable[[Any], Awaitable[ToolOutput]]
+    handler: Callable[..., Awaitable[ToolOutput]]
     read_only: bool = False
     idempotent: bool = False
     interruptible: bool = False
@@ -91,8 +90,24 @@ class ServerTool:
 
     @cached_property
     def models(self) -> tuple[type[ToolArguments], type[ToolOutput]]:
-        arguments, output = get_type_hints(self.handler).values()
-        return arguments, output
+        hints = get_type_hints(self.handler, include_extras=True)
+        output = hints.pop("return")
+        if self.takes_model:
+            return *hints.values(), output
+        given = inspect.signature(self.handler).parameters
+        fields: dict[str, Any] = {
+            name: (hint, ... if given[name].default is inspect.Parameter.empty else given[name].default)
+            for name, hint in hints.items()
+        }
+        return create_model(self.name, __base__=ToolArguments, **fields), output
+
+    @cached_property
+    def takes_model(self) -> bool:
+        kinds = [kind for name, kind in get_type_hints(self.handler).items() if name != "return"]
+        return len(kinds) == 1 and isinstance(kinds[0], type) and issubclass(kinds[0], ToolArguments)
+
+    def call(self, checked: ToolArguments) -> Awaitable[ToolOutput]:
+        return self.handler(checked) if self.takes_model else self.handler(**dict(checked))
 
     def declaration(self) -> Tool:
         arguments, output = map(_schema, self.models)
@@ -188,7 +203,7 @@ class Dispatcher:
             raise stopping
         cancelled = threading.Event()
         _cancelled.set(cancelled)
-        task = asyncio.ensure_future(tool.handler(checked))
+        task = asyncio.ensure_future(tool.call(checked))
         self._running[task] = tool
         task.add_done_callback(self._on_done)
         try:

@@ -57,7 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.environ.get("MAIL_KEY", "").encode(),
             client,
             create=options.create,
-            ehlo_name=options.ehlo_name,
             read_only=options.read_only,
         )
     except ToolError as error:
@@ -94,7 +93,6 @@ def _parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     oauth.add_argument("--oauth-key-file", type=Path, metavar="FILE", help="the JSON key of a service account")
     smtp = parser.add_argument_group("the SMTP server for replies (SMTP_PASSWORD, by default IMAP_PASSWORD)")
     _add_settings(smtp, Smtp, "smtp.")
-    smtp.add_argument("--ehlo-name", metavar="NAME", help="what this machine calls itself; by default its address")
     proof = parser.add_argument_group("how a sent reply is proved (MAIL_KEY in the environment: any long random text)")
     _add_settings(proof, MailboxSettings, "", ("sent_copy", "copy_wait_s"))
     options = parser.parse_args(arguments)

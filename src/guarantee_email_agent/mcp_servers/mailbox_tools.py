@@ -33,6 +33,9 @@ _MailId = Annotated[str, Field(min_length=1, max_length=300, description="id fro
 _MessageId = Annotated[
     str, Field(min_length=3, max_length=902, description="Message-ID of the reply, with its angle brackets")
 ]
+_MailMessageId = Annotated[
+    str, Field(min_length=3, max_length=902, description="Message-ID of the mail, with its angle brackets")
+]
 _Count = Annotated[int, Field(ge=0)]
 _Bytes = Annotated[int, Field(ge=0, description="bytes")]
 
@@ -59,20 +62,9 @@ class UnprocessedMails(ToolOutput):
     total: _Count
 
 
-class ReadRaw(ToolArguments):
-    id: _MailId
-    max_bytes: int = Field(
-        MAX_MAIL_BYTES, ge=1, le=MAX_READ_BYTES, description="a larger mail is an error, mail_too_large"
-    )
-
-
 class RawMail(ToolOutput):
     raw: str = Field(description="the mail (RFC 5322), in base64")
     size: _Bytes
-
-
-class FindMail(ToolArguments):
-    message_id: str = Field(min_length=3, max_length=902, description="Message-ID of the mail, with its angle brackets")
 
 
 class FoundMail(ToolOutput):
@@ -95,11 +87,6 @@ class SendReply(ToolArguments):
     )
 
 
-class IsWaiting(ToolArguments):
-    id: _MailId
-    skip_seen: bool = Field(False, description="whether a mail that somebody has read waits no more")
-
-
 class WaitingMail(ToolOutput):
     waiting: bool
 
@@ -107,10 +94,6 @@ class WaitingMail(ToolOutput):
 class SavedDraft(ToolOutput):
     message_id: str
     status: Literal["saved", "already_saved"]
-
-
-class FindDraft(ToolArguments):
-    message_id: _MessageId
 
 
 class FoundDraft(ToolOutput):
@@ -122,22 +105,8 @@ class SentReply(ToolOutput):
     status: Literal["sent", "already_sent"]
 
 
-class FindSent(ToolArguments):
-    message_id: _MessageId
-    wait_s: float = Field(0, ge=0, le=600, description="seconds")
-
-
 class FoundSent(ToolOutput):
     state: SentState
-
-
-class Mark(ToolArguments):
-    id: _MailId
-    outcome: MailMark
-
-
-class ListMails(ToolArguments):
-    pass
 
 
 class AnyMail(ToolOutput):
@@ -147,10 +116,6 @@ class AnyMail(ToolOutput):
 
 class AllMails(ToolOutput):
     messages: list[AnyMail]
-
-
-class Unmark(ToolArguments):
-    id: _MailId
 
 
 class Tally(ToolOutput):
@@ -165,29 +130,12 @@ class Tally(ToolOutput):
     unknown: _Count
 
 
-class FindOwner(ToolArguments):
-    pass
-
-
 class MailboxOwner(ToolOutput):
     ledger: str | None = Field(description="id of the ledger; null where none has claimed the mailbox")
 
 
-class ClaimMailbox(ToolArguments):
-    ledger: str = Field(pattern=r"^[0-9a-f]{16}$", description="id of the ledger: 16 hexadecimal digits")
-    take_over: bool = Field(False, description="claim it also where another ledger has it")
-
-
-class WaitForMail(ToolArguments):
-    timeout_s: float = Field(ge=0, le=3600, description="seconds")
-
-
 class InboxChange(ToolOutput):
     changed: bool
-
-
-class ConnectionTest(ToolArguments):
-    drafts: bool = Field(False, description="whether replies are stored as drafts, and none is sent")
 
 
 class TestedMailbox(ToolOutput):
@@ -238,33 +186,45 @@ class MailboxTools:
         messages = [ListedMail(id=entry.id, size=entry.size, received=entry.received) for entry in listing.entries]
         return UnprocessedMails(messages=messages, total=listing.total)
 
-    async def read_raw(self, arguments: ReadRaw) -> RawMail:
+    async def read_raw(
+        self,
+        id: _MailId,  # noqa: A002 - its name in the protocol, here and below
+        max_bytes: Annotated[int, Field(ge=1, le=MAX_READ_BYTES, description="a larger mail is mail_too_large")] = (
+            MAX_MAIL_BYTES
+        ),
+    ) -> RawMail:
         """One whole mail as it arrived, in base64. It stays unread and unmarked."""
 
         def read() -> RawMail:
-            raw = self._store.read_raw(arguments.id, arguments.max_bytes)
+            raw = self._store.read_raw(id, max_bytes)
             return RawMail(raw=base64.b64encode(raw).decode("ascii"), size=len(raw))
 
         return await in_thread(read)
 
-    async def find_mail(self, arguments: FindMail) -> FoundMail:
+    async def find_mail(self, message_id: _MailMessageId) -> FoundMail:
         """The inbox's mail with this Message-ID, whatever became of it. It stays unread and unmarked."""
-        _check_message_id("find_mail", arguments.message_id)
-        return FoundMail(id=await in_thread(self._own.find_mail, arguments.message_id))
+        _check_message_id("find_mail", message_id)
+        return FoundMail(id=await in_thread(self._own.find_mail, message_id))
 
-    async def find_owner(self, arguments: FindOwner) -> MailboxOwner:  # noqa: ARG002 - it takes none
+    async def find_owner(self) -> MailboxOwner:
         """Which ledger this mailbox is served with: agents with different ones would answer each mail twice."""
         return MailboxOwner(ledger=await in_thread(self._own.find_owner))
 
-    async def claim_mailbox(self, arguments: ClaimMailbox) -> MailboxOwner:
+    async def claim_mailbox(
+        self,
+        ledger: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$", description="its id: 16 hexadecimal digits")],
+        take_over: Annotated[bool, Field(description="claim it also where another ledger has it")] = False,
+    ) -> MailboxOwner:
         """Mark this mailbox as served with a ledger, unless another has it; whose it is then."""
-        owner = await in_thread(self._own.claim_mailbox, arguments.ledger, arguments.take_over)
-        return MailboxOwner(ledger=owner)
+        return MailboxOwner(ledger=await in_thread(self._own.claim_mailbox, ledger, take_over))
 
-    async def is_waiting(self, arguments: IsWaiting) -> WaitingMail:
+    async def is_waiting(
+        self,
+        id: _MailId,  # noqa: A002
+        skip_seen: Annotated[bool, Field(description="whether a mail that somebody has read waits no more")] = False,
+    ) -> WaitingMail:
         """Whether a mail still waits for an answer: it is there, unmarked, and nobody took care of it meanwhile."""
-        waiting = await in_thread(self._store.is_waiting, arguments.id, arguments.skip_seen)
-        return WaitingMail(waiting=waiting)
+        return WaitingMail(waiting=await in_thread(self._store.is_waiting, id, skip_seen))
 
     async def send_reply(self, arguments: SendReply) -> SentReply:
         """Send a reply in plain text to one address, from this mailbox's own address, marked as an automatic reply.
@@ -274,18 +234,20 @@ class MailboxTools:
         status = await in_thread(self._store.send, Reply(**dict(arguments)))
         return SentReply(message_id=arguments.message_id, status=status)
 
-    async def find_sent(self, arguments: FindSent) -> FoundSent:
+    async def find_sent(
+        self, message_id: _MessageId, wait_s: Annotated[float, Field(ge=0, le=600, description="seconds")] = 0
+    ) -> FoundSent:
         """Whether a reply was sent, by its Message-ID: sent, not_sent, or unknown where nothing proves either.
 
         The proof may take a while after the reply itself; wait_s waits for it.
         """
-        _check_message_id("find_sent", arguments.message_id)
+        _check_message_id("find_sent", message_id)
 
         async def look(everywhere: bool) -> SentState:
-            return await in_thread(self._store.find_sent, arguments.message_id, everywhere)
+            return await in_thread(self._store.find_sent, message_id, everywhere)
 
-        wait_s = min(arguments.wait_s, self._copy_wait_s) if self._store.proof_lags else 0
-        return FoundSent(state=await wait_for_proof(look, wait_s, SystemClock()))
+        patience_s = min(wait_s, self._copy_wait_s) if self._store.proof_lags else 0
+        return FoundSent(state=await wait_for_proof(look, patience_s, SystemClock()))
 
     async def save_draft(self, arguments: SendReply) -> SavedDraft:
         """Put a reply into the Drafts folder, for a person to look at and send. It is not marked as automatic.
@@ -295,41 +257,46 @@ class MailboxTools:
         status = await in_thread(self._store.save_draft, Reply(**dict(arguments)))
         return SavedDraft(message_id=arguments.message_id, status=status)
 
-    async def find_draft(self, arguments: FindDraft) -> FoundDraft:
+    async def find_draft(self, message_id: _MessageId) -> FoundDraft:
         """Whether a draft was stored, by its Message-ID: it is among the drafts, or a person sent it as it was."""
-        _check_message_id("find_draft", arguments.message_id)
-        return FoundDraft(state=await in_thread(self._store.find_draft, arguments.message_id))
+        _check_message_id("find_draft", message_id)
+        return FoundDraft(state=await in_thread(self._store.find_draft, message_id))
 
-    async def mark(self, arguments: Mark) -> ToolOutput:
+    async def mark(self, id: _MailId, outcome: MailMark) -> ToolOutput:  # noqa: A002
         """Say what became of a mail. It is no longer listed; whether it was read stays as it is."""
-        await in_thread(self._store.mark, arguments.id, arguments.outcome)
+        await in_thread(self._store.mark, id, outcome)
         return ToolOutput()
 
-    async def list_mails(self, arguments: ListMails) -> AllMails:  # noqa: ARG002 - it takes none
+    async def list_mails(self) -> AllMails:
         """Every mail of the inbox with its mark, whatever became of it, in no order."""
         found = await in_thread(self._own.list_mails)
         return AllMails(messages=[AnyMail(id=each.id, mark=each.mark) for each in found])
 
-    async def unmark(self, arguments: Unmark) -> ToolOutput:
+    async def unmark(self, id: _MailId) -> ToolOutput:  # noqa: A002
         """Take the mark off a mail: it is listed among those to answer again, unless people took care of it."""
-        await in_thread(self._own.unmark, arguments.id)
+        await in_thread(self._own.unmark, id)
         return ToolOutput()
 
     async def tally(self, arguments: Filter) -> Tally:
         """How many mails of the inbox bear each mark, and of the others, how many were left alone or are too old."""
         return Tally(**await in_thread(self._store.count_by_outcome, _inbox_filter(arguments)))
 
-    async def wait_for_mail(self, arguments: WaitForMail) -> InboxChange:
+    async def wait_for_mail(
+        self, timeout_s: Annotated[float, Field(ge=0, le=3600, description="seconds")]
+    ) -> InboxChange:
         """Wait until the inbox may hold something new, at most timeout_s. List it then."""
         stop = threading.Event()
         try:
-            return InboxChange(changed=await in_daemon_thread(lambda: self._store.wait(arguments.timeout_s, stop)))
+            return InboxChange(changed=await in_daemon_thread(lambda: self._store.wait(timeout_s, stop)))
         finally:
             stop.set()
 
-    async def test_connection(self, arguments: ConnectionTest) -> TestedMailbox:
+    async def test_connection(
+        self,
+        drafts: Annotated[bool, Field(description="whether replies are stored as drafts")] = False,
+    ) -> TestedMailbox:
         """Try the inbox, the folder for sent mail and the way to send, or the folder for drafts; nothing is sent."""
-        return TestedMailbox(mailbox=await in_thread(self._store.test_connection, arguments.drafts))
+        return TestedMailbox(mailbox=await in_thread(self._store.test_connection, drafts))
 
 
 def _inbox_filter(arguments: Filter) -> InboxFilter:

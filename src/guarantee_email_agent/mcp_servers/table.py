@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field
 
-from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
+from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolOutput, in_thread
 from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
 from guarantee_email_agent.services.table.local_look_ups import open_table, row_answer, table_layout
 from guarantee_email_agent.services.table.table import Table, TableError
@@ -19,10 +19,6 @@ SERVER: Final = "table"  # as its error codes begin
 _DESCRIPTION: Final = """\
 MCP server that finds a row by its number, in a table that you keep: a CSV file whose first line names the columns, or
 a table of an SQLite database. A CSV file is read anew when it changes."""
-
-
-class FindRow(ToolArguments):
-    number: str = Field(min_length=1, max_length=100, description="As the customer wrote it.")
 
 
 class FoundRow(ToolOutput):
@@ -40,12 +36,14 @@ class TableTools:
     def tools(self) -> list[ServerTool]:
         return [ServerTool(self.find_row, read_only=True)]
 
-    async def find_row(self, arguments: FindRow) -> FoundRow:
+    async def find_row(
+        self, number: Annotated[str, Field(min_length=1, max_length=100, description="As the customer wrote it.")]
+    ) -> FoundRow:
         """The row of a number, one key for each column that is filled in.
 
         Upper and lower case, spaces and hyphens do not count.
         """
-        return FoundRow(**row_answer(await in_thread(self._table.find, arguments.number)))
+        return FoundRow(**row_answer(await in_thread(self._table.find, number)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -50,10 +50,6 @@ class CreatedTicket(ToolOutput):
     status: Literal["created", "existing"]
 
 
-class FindTicket(ToolArguments):
-    idempotency_key: _Key
-
-
 class FoundTicket(ToolOutput):
     ticket_id: str | None
 
@@ -71,10 +67,6 @@ class AddedNote(ToolOutput):
     status: Literal["added", "existing"]
 
 
-class ListTickets(ToolArguments):
-    limit: int = Field(50, ge=1, le=1000)
-
-
 class StoredTicket(TicketFields):
     ticket_id: str
     created_at: str
@@ -89,17 +81,10 @@ class LatestTickets(ToolOutput):
 class TicketKeeper(Protocol):
     """What keeps tickets, as `TicketStore` does. May be called from several threads at once; raises ToolError."""
 
-    def create(self, ticket: Mapping[str, str], created_at: str) -> tuple[str, bool]:
-        """The ticket's id, and whether it is new. ticket: the fields that were given; `details` is JSON."""
-
-    def find(self, idempotency_key: str) -> str | None:
-        """The ticket's id."""
-
-    def add_note(self, ticket_id: str, note: str, idempotency_key: str, created_at: str) -> bool:
-        """Whether the note is new."""
-
-    def latest(self, limit: int) -> tuple[list[dict[str, Any]], int]:
-        """The newest first, each with the number of its `notes`, and how many there are."""
+    def create(self, ticket: Mapping[str, str], created_at: str) -> tuple[str, bool]: ...
+    def find(self, idempotency_key: str) -> str | None: ...
+    def add_note(self, ticket_id: str, note: str, idempotency_key: str, created_at: str) -> bool: ...
+    def latest(self, limit: int) -> tuple[list[dict[str, Any]], int]: ...
 
 
 class TicketingTools:
@@ -136,13 +121,13 @@ class TicketingTools:
         new = await in_thread(self._store.add_note, *values, now())
         return AddedNote(status="added" if new else "existing")
 
-    async def find_ticket(self, arguments: FindTicket) -> FoundTicket:
+    async def find_ticket(self, idempotency_key: _Key) -> FoundTicket:
         """The id of the ticket with this idempotency key; null where there is none."""
-        return FoundTicket(ticket_id=await in_thread(self._store.find, arguments.idempotency_key))
+        return FoundTicket(ticket_id=await in_thread(self._store.find, idempotency_key))
 
-    async def list_tickets(self, arguments: ListTickets) -> LatestTickets:
+    async def list_tickets(self, limit: Annotated[int, Field(ge=1, le=1000)] = 50) -> LatestTickets:
         """The latest tickets, newest first, and how many there are in all."""
-        tickets, total = await in_thread(self._store.latest, arguments.limit)
+        tickets, total = await in_thread(self._store.latest, limit)
         return LatestTickets(
             tickets=[StoredTicket(**ticket | {"details": json.loads(ticket["details"])}) for ticket in tickets],
             total=total,

@@ -135,7 +135,7 @@ class LabelReader:
             owned = owned or (is_direct and "?" in gap)
             colon = colon or ":" in gap or "|" in gap or "\t" in gap
             is_linked = is_direct or ":" in gap or "=" in gap or gap.strip() in _DASHES
-            is_linked = is_linked or (self._follows_link_word(index) and not negated)
+            is_linked = is_linked or (self.follows_link_word(index) and not negated)
             is_linked = is_linked or (is_other and self._follows_stop_words(label, index))
             number = self._claimed_at(index) if is_other else self._number_at(index, is_linked=is_linked)
             if number is not None:
@@ -228,10 +228,10 @@ class LabelReader:
         end = words.text.find(")", start, start + MAX_BRACKETS)
         return bisect_left(words.starts, end) if end >= 0 else None
 
-    def _follows_link_word(self, index: int) -> bool:
+    def follows_link_word(self, index: int) -> bool:
         """Whether a word like "is", or "is the", stands before word `index`."""
         folded, links = self._words.folded, self._lexicon.links
-        return folded[index - 1] in links or (
+        return (index > 0 and folded[index - 1] in links) or (
             index > 1 and folded[index - 2] in links and folded[index - 1] in self._lexicon.stop_words
         )
 

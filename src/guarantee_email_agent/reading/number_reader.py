@@ -34,7 +34,7 @@ from guarantee_email_agent.reading.number_tokens import (
     shape,
 )
 
-MAX_WORDS_TO_BACK_REFERENCE: Final = 4
+MAX_WORDS_TO_BACK_REFERENCE: Final = 6
 MAX_WORDS_BACK: Final = 60
 MAX_PHONE_LINE: Final = 25
 MAX_CONTACT_LINES: Final = 60  # to ask of a line whether it is a phone number takes up to a millisecond
@@ -431,13 +431,10 @@ class NumberReader:
         is_measure = number.end < len(self._words.folded) and self._lexicon.never.fullmatch(
             f"{number.text}{self._words.folded[number.end].upper()}"
         )
-        return (
-            is_long
-            and number.is_usable
-            and not is_measure
-            and self._may_be_labelled(number)
-            and not self._has_standard_form(number)
-        )
+        # "It is 6610-882-41": what a phone's number looks like may be one by chance.
+        is_announced = self._label_reader.follows_link_word(number.first)
+        is_other = self._is_known_otherwise(number) if is_announced else self._has_standard_form(number)
+        return is_long and number.is_usable and not is_measure and self._may_be_labelled(number) and not is_other
 
     def _words_beside(self, number: NumberToken) -> Iterator[int]:
         words = self._words

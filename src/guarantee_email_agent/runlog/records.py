@@ -138,14 +138,17 @@ class Usage(NamedTuple):
     latency_ms: int = 0
 
     def plus(self, other: Usage) -> Usage:
-        """Both together; the price is known where both are."""
+        """Both together; price and tokens are known where both are."""
         known = None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd
-        calls, sent, received, read, written = (one + more for one, more in zip(self[:5], other[:5], strict=True))
-        return Usage(calls, sent, received, read, written, known, self.latency_ms + other.latency_ms)
+        is_told = None not in (self.tokens(), other.tokens())
+        counts = (one + more if is_told else 0 for one, more in zip(self[1:5], other[1:5], strict=True))
+        sent, received, read, written = counts
+        waited_ms = self.latency_ms + other.latency_ms
+        return Usage(self.calls + other.calls, sent, received, read, written, known, waited_ms)
 
     def tokens(self) -> dict[str, int] | None:
-        """By kind; None where the answers did not say."""
-        if self.calls and not any(self[1:5]):
+        """By kind; None where the answers did not say, or nobody saw them."""
+        if (self.calls or self.cost_usd is None) and not any(self[1:5]):
             return None
         return dict(zip(("input", "output", "cache_read", "cache_write"), self[1:5], strict=True))
 

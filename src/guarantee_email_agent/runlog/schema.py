@@ -148,9 +148,12 @@ RUN_COUNTS: Final = """WITH of_case AS (
         SELECT max(CASE verdict WHEN 'passed' THEN 0 WHEN 'failed' THEN 1 WHEN 'invalid' THEN 2 ELSE 3 END) AS worst
         FROM results WHERE run = :run GROUP BY position),
     spent AS (
-        SELECT coalesce(sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens), 0) AS tokens,
+        SELECT CASE WHEN coalesce(min(told > 0 OR (calls = 0 AND cost_usd IS NOT NULL)), 1) THEN coalesce(sum(told), 0)
+                    ELSE 0 END AS tokens,
                CASE WHEN count(*) = count(cost_usd) THEN coalesce(sum(cost_usd), 0) END AS cost_usd
-        FROM results WHERE run = :run)
+        FROM (SELECT calls, cost_usd,
+                     input_tokens + output_tokens + cache_read_tokens + cache_write_tokens AS told
+              FROM results WHERE run = :run))
     SELECT count(*), coalesce(sum(worst = 0), 0), coalesce(sum(worst IN (1, 2)), 0), coalesce(sum(worst = 3), 0),
         coalesce(sum(worst = 2), 0), (SELECT tokens FROM spent), (SELECT cost_usd FROM spent) FROM of_case"""
 """total, passed, failed, error, invalid, tokens and cost_usd of the results of the run `:run`, as its row has them."""

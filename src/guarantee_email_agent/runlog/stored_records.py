@@ -25,8 +25,9 @@ class StoredRun:
     """A run. `NewRun` explains what it began with, `RunEnd` how it ended; outcome: None while it goes on.
 
     total to invalid: cases, of which one with several repetitions passed where they all did; failed includes invalid.
-    tokens, cost_usd: of all results; the cost is None where one has no known price. mails, mails_passed: distinct mails
-    of a suite; None before its end, of tasks, and of runs of earlier versions. facts: as `RunEnd` has them.
+    tokens, cost_usd: of all results; where it is not known of one, 0 tokens, and None for the cost. mails,
+    mails_passed: distinct mails of a suite; None before its end, of tasks, and of runs of earlier versions. facts: as
+    `RunEnd` has them.
     """
 
     number: int

@@ -25,7 +25,7 @@ MANIFEST: Final = "_manifest.yml"
 _MAX_BYTES: Final = 1 << 20
 _ALPHA: Final = 0.05
 _OF_SEAL: Final = ("drawn_from", "period", "sha256", "revision")
-_OPENED: Final = re.compile(r"^opened:.*\n?", re.MULTILINE)
+_OPENED: Final = re.compile(r"^opened: *(\d+).*\n", re.MULTILINE)
 
 
 class DistinctMails(NamedTuple):
@@ -44,6 +44,7 @@ class SuiteManifest:
     first_total: int | None = number(None, "Held out: of how many.", 1)
     opened_since: int = number(0, "Held out: how often it was looked at since.", 0)
     drawn_from: int | None = number(None, "Sealed: of how many mails its own were drawn at random.", 1)
+    drawn: int | None = number(None, "Sealed: how many were, none of which may be missing.", 1)
     period: str | None = setting(None, "Sealed: when those were received, such as September and October.")
     sha256: str | None = setting(None, "Sealed: of the lines that `sha256sum` prints of its files.")
     revision: str | None = setting(None, "Sealed: of the agent, before which it was sealed.")
@@ -145,19 +146,24 @@ def read_manifest(folder: Path) -> SuiteManifest:
     return made if made.opened < made.openings else replace(made, kind="held_out", opened_since=made.opened - 1)
 
 
-def keep_opening(folder: Path, opened: int, first: DistinctMails | None = None) -> None:
-    """Write into the manifest of a sealed suite how often it was opened, and how its first opening went.
+def keep_opening(folder: Path, first: DistinctMails | None = None) -> None:
+    """Write into the manifest of a sealed suite that it is opened once more, or how its first opening went.
 
-    Raises OSError.
+    Raises ConfigurationError.
     """
-    path = folder / MANIFEST
-    text = _OPENED.sub("", path.read_text(encoding="utf-8")).rstrip("\n")
-    text += f"\nopened: {opened}\n"
-    if first is not None:
-        text += f"first_passed: {first.passed}\nfirst_total: {first.total}\n"
     from guarantee_email_agent.files.report_files import write_whole  # every run reads one, few write it
 
-    write_whole(path, text.encode())
+    path = folder / MANIFEST
+    try:
+        text = path.read_text(encoding="utf-8").rstrip("\n") + "\n"
+        if first is None:
+            opened = sum(int(count) for count in _OPENED.findall(text))
+            text = f"{_OPENED.sub('', text)}opened: {opened + 1}\n"
+        elif "\nfirst_passed:" not in text:  # by another run that was begun at the same time
+            text += f"first_passed: {first.passed}\nfirst_total: {first.total}\n"
+        write_whole(path, text.encode())
+    except OSError as error:
+        raise _error(path, f"the opening cannot be kept ({error.strerror}). Make it writable") from None
 
 
 def suite_digest(folder: Path) -> str:

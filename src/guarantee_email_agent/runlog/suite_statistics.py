@@ -152,7 +152,7 @@ class SuiteStatistics:
         if manifest.kind == "sealed":
             return f"{counts} Only a whole run of a sealed suite says how often new mail goes wrong."
         if not self.selectivity.is_of_our_agent:
-            return f"{counts} If the agent was built on this suite, it says nothing of how often new mail goes wrong."
+            return f"{counts} If the agent was built on this suite, it says nothing of new cases."
         if passed < total:
             return f"{counts} The agent was built on this suite, so this says nothing of how often new mail goes wrong."
         shown = "The agent was built on this suite, so this shows that nothing it guards has broken"
@@ -264,6 +264,10 @@ class MailCounter:
 
     def __init__(self) -> None:
         self._passed: dict[bytes, bool] = {}
+
+    def take(self, counted: DistinctMails) -> None:
+        """The count of somebody who saw mails that these cases do not tell any more, as those of a sealed suite."""
+        self._counted = counted
 
     def add(self, case: Case) -> None:
         """A case whose mail nobody has looked at, such as a file that cannot be used, is a copy of none."""

@@ -81,6 +81,3 @@ def _running(sandbox: Sandbox) -> Iterator[Sandbox]:
         yield sandbox
     finally:
         sandbox.stop()
-
-
-__all__ = ["Sandbox", "SandboxKind", "SandboxLimits", "SandboxSettings", "open_sandbox", "require_sandbox"]

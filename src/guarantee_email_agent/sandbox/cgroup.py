@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.isolation.processes import list_processes
+from guarantee_email_agent.isolation.processes import list_mounts, list_processes
 from guarantee_email_agent.sandbox.sandbox import SandboxLimits
 
 _FOLDER: Final = "guarantee-email-agent"
@@ -151,18 +151,10 @@ def _own_cgroup() -> tuple[Path, Path]:
     """Where the hierarchy is mounted, and our own cgroup in it. Raises OSError, CgroupUnavailableError."""
     lines = Path("/proc/self/cgroup").read_text().splitlines()
     own = next((line.removeprefix("0::") for line in lines if line.startswith("0::")), None)
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields, _, kind = line.partition(" - ")
-        root, place = fields.split()[3:5]
-        if own is not None and kind.startswith("cgroup2 ") and f"{own}/".startswith(f"{root.rstrip('/')}/"):
-            mount = Path(_unescape(place))
-            return mount, mount / os.path.relpath(own, root)
+    for mount in list_mounts().values():
+        if own is not None and mount.kind == "cgroup2" and f"{own}/".startswith(f"{mount.root.rstrip('/')}/"):
+            return Path(mount.point), Path(mount.point, os.path.relpath(own, mount.root))
     raise CgroupUnavailableError("this machine has no cgroups of version 2")
-
-
-def _unescape(text: str) -> str:
-    """As mountinfo writes blanks and the like: three octal digits."""
-    return text.encode().decode("unicode_escape") if "\\" in text else text
 
 
 def _parent(root: Path, own: Path) -> Path:

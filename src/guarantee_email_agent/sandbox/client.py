@@ -25,7 +25,6 @@ class SandboxClient:
         self.base_url = base_url.rstrip("/")
         self._host = parts.hostname
         self._port = parts.port or 80
-        self._prefix = parts.path.rstrip("/")
 
     def call(self, method: str, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> Any:
         """The `data` of the reply. payload: JSON of a POST, query of a GET. timeout_s: seconds, the whole call.
@@ -51,7 +50,7 @@ class SandboxClient:
         return content
 
     def _send(self, method: str, path: str, payload: Mapping[str, Any] | None, timeout_s: float) -> tuple[int, bytes]:
-        target, body, headers = self._prefix + path, None, {}
+        target, body, headers = path, None, {}
         if method == "GET":
             query = {
                 key: str(value).lower() if isinstance(value, bool) else value

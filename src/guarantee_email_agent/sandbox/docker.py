@@ -38,9 +38,8 @@ def require_engine() -> None:
     if shutil.which("docker") is None:
         problem = "--sandbox docker needs the program 'docker', which is not installed. Install it"
         raise docker_error(f"{problem}, or {remedy}")
-    command = (*_DOCKER, "version", "--format", "{{.Server.Version}}")
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_QUERY_S, check=False)
+        done = _ask("version", "--format", "{{.Server.Version}}")
     except subprocess.TimeoutExpired:
         problem = f"the Docker engine does not answer within {_QUERY_S:g} s. Restart it"
         raise docker_error(f"{problem}, or {remedy}") from None
@@ -50,14 +49,17 @@ def require_engine() -> None:
 
 def compose_program() -> tuple[str, ...]:
     """`docker compose`, or the older program that is called so. Raises TaskError where there is neither."""
-    command = (*_DOCKER, "compose", "version")
     with suppress(subprocess.TimeoutExpired):
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_QUERY_S, check=False)
-        if done.returncode == 0:
+        if _ask("compose", "version").returncode == 0:
             return (*_DOCKER, "compose")
     if shutil.which("docker-compose") is not None:
         return ("docker-compose",)
     raise docker_error("the task has a compose file, and docker no command for it. Install Docker Compose")
+
+
+def _ask(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+    command = (*_DOCKER, *arguments)
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_QUERY_S, check=False)
 
 
 class DockerEngine:

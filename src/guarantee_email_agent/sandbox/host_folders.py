@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.isolation.processes import Mount, list_mounts
 from guarantee_email_agent.utils.errors import TaskError
 
 _PACKAGE: Final = Path(__file__).parent.parent
@@ -77,14 +77,14 @@ def find_host_folders(browser: str | None, hidden: Iterable[Path], *, network: b
     shown += filter(os.path.exists, (*(f"/etc/{name}" for name in names), "/var/cache/fontconfig"))
     programs = [find_python(), shutil.which("bash") or "/bin/bash", *filter(None, [browser])]
     needed = [*map(os.path.realpath, (*programs, os.path.dirname(os.__file__))), *shown]
-    mounts = _mounts()
+    mounts = list(list_mounts().values())
     views = _views(shown, mounts)
     parted = frozenset(view.shown for view in views if view.path != view.shown)
     return HostFolders(tuple(links), tuple(shown), parted, tuple(_covered(views, mounts, list(hidden), needed)))
 
 
 def _covered(
-    views: Sequence[_View], mounts: Sequence[_Mount], hidden: Sequence[Path], needed: Sequence[str]
+    views: Sequence[_View], mounts: Sequence[Mount], hidden: Sequence[Path], needed: Sequence[str]
 ) -> list[str]:
     ours = [_PACKAGE, Path(os.path.expanduser("~"))]
     with suppress(KeyError):  # a container's user may be nobody that it knows
@@ -110,15 +110,6 @@ def _covered(
     return sorted(path for path in found if not any(path != other and _is_in(path, other) for other in found))
 
 
-@dataclass(frozen=True, slots=True)
-class _Mount:
-    """point: where. device, root: what, as a folder of a file system."""
-
-    point: str
-    device: str
-    root: str
-
-
 _Place = tuple[str, str]
 """A file system, and a path in it."""
 
@@ -132,7 +123,7 @@ class _View:
     shown: str
 
 
-def _views(shown: Sequence[str], mounts: Sequence[_Mount]) -> list[_View]:
+def _views(shown: Sequence[str], mounts: Sequence[Mount]) -> list[_View]:
     views = []
     for path in shown:
         real = os.path.realpath(path)
@@ -158,11 +149,11 @@ def _seen_at(place: _Place, views: Sequence[_View]) -> set[str]:
     return found
 
 
-def _place(path: str | Path, mounts: Sequence[_Mount]) -> _Place:
+def _place(path: str | Path, mounts: Sequence[Mount]) -> _Place:
     return _place_of(os.path.realpath(path), mounts)
 
 
-def _place_of(real: str, mounts: Sequence[_Mount]) -> _Place:
+def _place_of(real: str, mounts: Sequence[Mount]) -> _Place:
     """Of a path without links."""
     mount = max((mount for mount in mounts if _is_in(real, mount.point)), key=lambda mount: len(mount.point))
     return mount.device, _joined(mount.root, real, mount.point)
@@ -180,14 +171,3 @@ def _is_below(place: _Place, other: _Place) -> bool:
 
 def _is_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder if folder == "/" else f"{folder}/")
-
-
-def _mounts() -> list[_Mount]:
-    """The topmost where several have one mount point."""
-    mounts = {}
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-        for line in file:
-            fields = line.split()
-            root, point = (re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), path) for path in fields[3:5])
-            mounts[point] = _Mount(point, fields[2], root)
-    return list(mounts.values())

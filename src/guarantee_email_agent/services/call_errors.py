@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -179,58 +178,24 @@ logger = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer")
 
 
-class BadAnswers:
-    """Those of one tool since its last good answer. name: of the service, as its error codes begin.
+async def readable(
+    name: str, tool: str, call: Callable[[], Awaitable[_Answer]], read: Callable[[_Answer], object]
+) -> _Answer:
+    """The answer of `call`, once `read` can read it. name: of the service, as its error codes begin.
 
-    A service that answers different requests with the same kind of bad answer, and none with a good one in between, was
-    changed or is misconfigured: that is an outage, and no fault of the mails that wait for it. Another tool that is
-    asked first, such as a search, may give them, too.
+    Raises what `call` raises; for a bad answer `{name}_malformed`, with service, tool and field in its message. Another
+    tool that is asked first, such as a search, may give one, too.
     """
-
-    def __init__(self, name: str, tool: str) -> None:
-        self._name = name
-        self._tool = tool
-        self._first: dict[str, str] = {}  # the first request that had an answer with this problem
-        self._confirmed: set[str] = set()  # problems that another request had, too
-
-    async def check(
-        self, request: Mapping[str, Any], call: Callable[[], Awaitable[_Answer]], read: Callable[[_Answer], object]
-    ) -> _Answer:
-        """The answer of `call`, once `read` can read it.
-
-        Raises what `call` raises; for a bad answer `{name}_malformed`, with service, tool and field in its message, and
-        an `outage` where another request had the same.
-        """
-        try:
-            answer = await call()
-            read(answer)
-        except IntegrationError as error:
-            if not error.code.endswith(MALFORMED_SUFFIX):
-                raise
-            known = error if isinstance(error, MalformedAnswerError) else None
-            tool, problem = (known.tool or self._tool, known.problem) if known else (self._tool, "is not as expected")
-            bad = MalformedAnswerError(self._name, tool, problem)
-            bad.outage = self._is_services_fault(f"{tool} {problem}", json.dumps(request, sort_keys=True, default=str))
-            raise bad from None
-        if self._confirmed:
-            logger.warning("%s: the answers of %s can be read again", self._name, self._tool)
-        self._first.clear()
-        self._confirmed.clear()
-        return answer
-
-    def _is_services_fault(self, problem: str, request: str) -> bool:
-        """problem: with the tool before it."""
-        first = self._first.setdefault(problem, request)
-        if problem in self._confirmed:
-            return True
-        if first == request:
-            logger.warning("%s: the answer of %s", self._name, problem)
-            return False
-        self._confirmed.add(problem)
-        logger.error(
-            "%s: the answer of %s, for one request after the other: the service is at fault. Mails wait until it is "
-            "mended, or its configuration is",
-            self._name,
-            problem,
+    try:
+        answer = await call()
+        read(answer)
+    except IntegrationError as error:
+        if not error.code.endswith(MALFORMED_SUFFIX):
+            raise
+        known = error if isinstance(error, MalformedAnswerError) else None
+        bad = MalformedAnswerError(
+            name, (known and known.tool) or tool, known.problem if known else "is not as expected"
         )
-        return True
+        logger.warning("%s", bad.message)
+        raise bad from None
+    return answer

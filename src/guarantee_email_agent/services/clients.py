@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from guarantee_email_agent.instructions.look_up import LookUp
-from guarantee_email_agent.services.call_errors import BadAnswers, forbid_repeat
+from guarantee_email_agent.services.call_errors import forbid_repeat, readable
 from guarantee_email_agent.services.look_up_answer import parse_look_up_answer
 from guarantee_email_agent.services.ports import (
     LookUpService,
@@ -42,11 +42,6 @@ class MailClient(Mailbox, ABC):
         self._inbox_circuit = CircuitBreaker(name, clock)
         self._sending_circuit = CircuitBreaker(name, clock)
         self._told_refusals: dict[CircuitBreaker, str] = {}
-
-    @property
-    def circuits(self) -> dict[str, CircuitBreaker]:
-        """That of the inbox, and that of sending."""
-        return {self._name: self._inbox_circuit, f"{self._name}_sending": self._sending_circuit}
 
     async def list_mails(self) -> list[MarkedMail]:
         """Every mail of the inbox, with its mark. Raises MCPConnectionError where none can tell, or it fails."""
@@ -113,11 +108,6 @@ class _Client(ABC):
         self.name = name
         self.tool = tool
         self._circuit = CircuitBreaker(name, clock)
-        self._bad_answers = BadAnswers(name, tool)
-
-    @property
-    def circuits(self) -> dict[str, CircuitBreaker]:
-        return {self.name: self._circuit}
 
     @abstractmethod
     async def test_connection(self) -> bool:
@@ -142,10 +132,10 @@ class LookUpClient(_Client, LookUpService, WarrantyApi):
         self._look_up = look_up
 
     async def look_up(self, number: str) -> Mapping[str, Any]:
-        """Raises `{name}_malformed` for what cannot be read, an `outage` where that is no fault of this number."""
+        """Raises `{name}_malformed` for what cannot be read."""
         return await self._circuit.call(
-            lambda: self._bad_answers.check(
-                {"number": number}, lambda: self._ask(number), lambda raw: parse_look_up_answer(raw, self._look_up)
+            lambda: readable(
+                self.name, self.tool, lambda: self._ask(number), lambda raw: parse_look_up_answer(raw, self._look_up)
             )
         )
 
@@ -161,10 +151,10 @@ class TicketingClient(_Client, TicketingSystem):
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Mapping[str, Any]:
         """`{"ticket_id", "status": "created"|"existing"}`. Harmless to repeat: the key in the data sees to that.
 
-        Raises `ticketing_malformed` for an answer without a usable number, an `outage` where others have the same.
+        Raises `ticketing_malformed` for an answer without a usable number.
         """
         return await self._circuit.call(
-            lambda: self._bad_answers.check(ticket_data, lambda: self._create(ticket_data), parse_ticket_id)
+            lambda: readable(self.name, self.tool, lambda: self._create(ticket_data), parse_ticket_id)
         )
 
     async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:

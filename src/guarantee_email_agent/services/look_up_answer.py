@@ -111,25 +111,17 @@ def _malformed(look_up: LookUp, problem: str) -> IntegrationError:
 
 
 _MONTHS: Final = (
-    "january jan januar stycznia janvier enero ene",
-    "february feb februar lutego fevrier février febrero",
-    "march mar märz maerz mär marca mars marzo",
-    "april apr kwietnia avril abril abr",
-    "may mai maja mayo",
-    "june jun juni czerwca juin junio",
-    "july jul juli lipca juillet julio",
-    "august aug sierpnia août aout agosto ago",
-    "september sep sept września wrzesnia septembre septiembre",
-    "october oct oktober okt października pazdziernika octobre octubre",
-    "november nov listopada novembre noviembre",
-    "december dec dezember dez grudnia décembre decembre diciembre dic",
-)
-"""English, German, Polish, French, Spanish; a closed set, so that no look-alike letter passes for one of theirs."""
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+_MONTH_NUMBERS: Final = {
+    name: number for number, month in enumerate(_MONTHS, 1) for name in (month, month[:3], month[:4])
+}
+"""In English; a closed set, so that no look-alike letter passes for one of them."""
 
-_MONTH_NUMBERS: Final = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
 _DAYS_OF_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _MAX_LENGTH: Final = 40
-_WORD: Final = r"([A-Za-zÄÉÛŚŹäéûśź]{3,12})\.?"
+_WORD: Final = r"([A-Za-z]{3,9})\.?"
 _DAY: Final = "([0-9]{1,2})"
 _YEAR: Final = "((?:19|2[0-9]|9[0-9])[0-9]{2})"
 _TIME: Final = (
@@ -139,7 +131,7 @@ _TIME: Final = (
 # As sources and not compiled: `re` keeps what it compiled, and most services write the first form.
 _YEAR_FIRST: Final = rf"{_YEAR}([-/.]){_DAY}\2{_DAY}(?:{_TIME})?"
 _YEAR_LAST: Final = rf"{_DAY}([-/.]){_DAY}\2{_YEAR}"
-_DAY_AND_MONTH: Final = rf"{_DAY}(?:\.|st|nd|rd|th|er)? ?(?:de )?{_WORD},? ?(?:de )?{_YEAR}"
+_DAY_AND_MONTH: Final = rf"{_DAY}(?:\.|st|nd|rd|th)? ?{_WORD},? ?{_YEAR}"
 _MONTH_AND_DAY: Final = rf"{_WORD} {_DAY}(?:st|nd|rd|th)?,? {_YEAR}"
 
 

@@ -16,7 +16,6 @@ from guarantee_email_agent.services.mail.local_mailbox import LocalMailbox
 from guarantee_email_agent.services.mail.open_store import check_mailbox, open_configured_store
 from guarantee_email_agent.services.table.local_look_ups import table_look_up, warranty_look_up
 from guarantee_email_agent.services.ticket_store import LocalTickets
-from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 
 if TYPE_CHECKING:
@@ -33,14 +32,6 @@ class Services:
     ticketing: TicketingClient
     look_ups: Mapping[str, LookUpClient] = field(default_factory=dict)
     """The configured ones, by name."""
-
-    @property
-    def circuits(self) -> dict[str, CircuitBreaker]:
-        """By the name of the service."""
-        circuits = self.mail.circuits | self.warranty.circuits | self.ticketing.circuits
-        for client in self.look_ups.values():
-            circuits |= client.circuits
-        return circuits
 
     async def close(self) -> None:
         """Returns once servers that were started are gone, and calls in progress have ended, unless it is cancelled."""
@@ -84,7 +75,7 @@ def create_warranty_client(config: Config, clock: Clock, environ: Mapping[str, s
     server = config.mcp.warranty_api
     if server.built_in:
         return warranty_look_up(config.warranties.file, config.agent.call_timeout_s, clock)
-    from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
+    from guarantee_email_agent.services.mcp.mcp_services import warranty_over_mcp
 
     session = _session("warranty_api", "mcp.warranty_api", server, WARRANTY_TOOLS, config, clock, environ)
     return warranty_over_mcp(session, config.agent.call_timeout_s, clock)
@@ -98,7 +89,7 @@ def create_look_up_client(name: str, config: Config, clock: Clock, environ: Mapp
     if settings.table is not None:
         key = settings.key or settings.number
         return table_look_up(settings.table, key, config.agent.call_timeout_s, clock, look_up)
-    from guarantee_email_agent.services.mcp.mcp_look_up import McpLookUp
+    from guarantee_email_agent.services.mcp.mcp_services import McpLookUp
 
     own_tools = {LOOK_UP_TOOL: settings.own_tool()}
     session = _session(name, f"look_ups.{name}.server", server, own_tools, config, clock, environ)
@@ -112,7 +103,7 @@ def create_ticketing_client(config: Config, clock: Clock, environ: Mapping[str, 
     if server.built_in:
         return LocalTickets(config.tickets.database, config.agent.call_timeout_s, clock)
     from guarantee_email_agent.services.mcp.mapped_session import MappedSession
-    from guarantee_email_agent.services.mcp.mcp_tickets import MappedTickets, McpTickets
+    from guarantee_email_agent.services.mcp.mcp_services import MappedTickets, McpTickets
 
     session = _session("ticketing", "mcp.ticketing_system", server, TICKETING_TOOLS, config, clock, environ)
     if isinstance(session, MappedSession):

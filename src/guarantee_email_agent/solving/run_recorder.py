@@ -136,24 +136,20 @@ def earlier_run(path: Path, task: Task) -> EarlierRun | None:
     """What the record in a file says of an earlier run; None where the task is to be worked on (again).
 
     The work counts as long as the task asks for the same and offers the same, the verdict as long as the judge is the
-    same. A record from before there were digests is judged again, unless its judge may look into the sandbox, which is
-    gone. Raises TaskError for the file.
+    same. Raises TaskError for the file.
     """
     record = read_record(path)
     digests = record.get("digests")
-    digests = digests if isinstance(digests, dict) else {}
-    if record.get("finished") is not True or record.get("instruction") != task.instruction:
+    if record.get("finished") is not True or not isinstance(digests, dict):
         return None
-    if digests.get("work", work := work_digest(task, path)) != work:
+    if digests.get("work") != work_digest(task, path):
         return None
     kept = record.get("eval")
     if not isinstance(kept, dict) or kept.get("verdict") not in ("passed", "failed", "error"):
         # The judge was interrupted; one that may look into the sandbox needs another.
         return None if task.judge_network else EarlierRun(None)
-    known = digests.get("judge")
-    if known != judge_digest(task, path) and not (known is None and task.judge_network):
-        return EarlierRun(None)
-    return EarlierRun(_verdict_from_json(kept))
+    is_same_judge = digests.get("judge") == judge_digest(task, path)
+    return EarlierRun(_verdict_from_json(kept) if is_same_judge else None)
 
 
 def judge_again(
@@ -178,9 +174,7 @@ def judge_again(
         remedy = "Solve the task with --run-all to have the agent work on it again"
         problem = f"the judge is a new one, and the sandbox that it may look into is gone ({said}). {remedy}"
         verdict = replace(verdict, verdict="error", error=problem)
-    digests = record.get("digests")
-    kept = digests if isinstance(digests, dict) else {}
-    record["digests"] = {"work": work_digest(task, path), **kept, "judge": digest}
+    record["digests"] = {**record["digests"], "judge": digest}
     record["eval"] = _verdict_as_json(verdict)
     write_record(path, record)
     return verdict

@@ -161,26 +161,16 @@ def solve_command(
             GradeReporter(stream),
             options,
             progress=Progress(console, len(tasks), "done"),
-            recorder=_recorder(options, len(tasks), resources),
+            recorder=_recorder(options, len(tasks), resources) if options.kept or options.wants_reports else None,
         )
 
 
 def _recorder(options: SolveOptions, planned: int, resources: ExitStack) -> GradeRecorder | None:
-    if options.kept is None and not options.wants_reports:
-        return None
     from guarantee_email_agent.judging.grade_recorder import grade_recorder  # SQLite
 
     shown = {"sandbox": options.sandbox, "jobs": options.jobs, "run_all": options.run_all}
-    return grade_recorder(
-        options.kept,
-        options,
-        resources,
-        command="solve",
-        planned=planned,
-        agent=options.agent,
-        model=options.model or "",
-        options=shown,
-    )
+    run = {"command": "solve", "planned": planned, "agent": options.agent, "model": options.model or ""}
+    return grade_recorder(options.kept, options, resources, options=shown, **run)
 
 
 def _results(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from math import inf
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ServiceError
@@ -17,9 +17,6 @@ HEALTHY_S: Final = 600.0
 # One such error may be a mail's own fault; five in a row are not.
 _SERVICE_ERRORS: Final = ("_timeout", "_unavailable", "_failed", "_malformed")
 _Answer = TypeVar("_Answer")
-
-CircuitState = Literal["closed", "open", "half_open"]
-"""half_open: one call is on its way to find out whether the service is back."""
 
 
 def is_service_failure(error: Exception) -> bool:
@@ -66,12 +63,6 @@ class CircuitBreaker:
     def is_open(self) -> bool:
         """Whether the service counts as down; a probe may be due all the same."""
         return self._opened_at is not None
-
-    @property
-    def state(self) -> CircuitState:
-        if self._opened_at is None:
-            return "closed"
-        return "half_open" if self._probing else "open"
 
     async def call(self, fn: Callable[[], Awaitable[_Answer]]) -> _Answer:
         """What `fn` gives or raises. Raises CircuitOpenError without calling `fn` while the breaker is open.

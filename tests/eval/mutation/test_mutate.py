@@ -71,7 +71,7 @@ def test_files_and_their_kinds_come_by_turns_and_changed_ones_first() -> None:
 
 def test_it_goes_on_where_it_was_and_writes_into_no_file_of_the_user(folder: Path) -> None:
     before = contents(folder)
-    code, printed = planted(folder, 6)
+    code, printed = planted(folder, 3)
     counts = re.match(
         r"of (\d+) faults: (\d+) refused on loading, (\d+) close the gate, (\d+) seen only at 100 %, (\d+) unnoticed\n",
         printed,
@@ -81,7 +81,7 @@ def test_it_goes_on_where_it_was_and_writes_into_no_file_of_the_user(folder: Pat
     assert int(counts[1]) == sum(map(int, counts.groups()[1:])) > 0
     again = planted(folder, 0)[1]
     assert again.startswith(counts[0])
-    assert "Seed 1; 6 of them taken over." in again
+    assert "Seed 1; 3 of them taken over." in again
     assert "Seed 2. Not reached" in planted(folder, 0, seed=2)[1]
     scenario = folder / "evals" / "scenarios" / "missing_info_001.yaml"
     scenario.write_text(scenario.read_text(encoding="utf-8") + "# looked through\n", encoding="utf-8")
@@ -96,7 +96,7 @@ def test_changed_files_come_first_and_less_than_the_floor_ends_in_4(folder: Path
     assert run("eval").returncode == 0
     file = folder / "instructions" / "scenarios" / "valid-warranty.md"
     file.write_text(file.read_text(encoding="utf-8").replace("burnt out", "burned out"), encoding="utf-8")
-    printed = planted(folder, 20)[1]
+    printed = planted(folder, 6)[1]
     assert "Changed since a green run, and first: scenarios/valid-warranty.md\n" in printed
     assert set(re.findall(r"^  (\S+\.md):\d+: ", printed, re.MULTILINE)) == {str(file)}
     assert [planted(folder, 0, floor=floor)[0] for floor in (1, 100)] == [0, 4]
@@ -116,9 +116,7 @@ def test_ctrl_c_leaves_what_there_is_and_no_copy(folder: Path) -> None:
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize(
-    ("operator", "file"), [(PROMISE, "missing-info"), (PHRASE, "missing-info"), (PHRASE, "hand-over")]
-)
+@pytest.mark.parametrize(("operator", "file"), [(PROMISE, "missing-info"), (PHRASE, "hand-over")])
 def test_the_scenario_of_an_unnoticed_fault_notices_it(folder: Path, operator: str, file: str) -> None:
     config, options = load_config(folder / "config.yaml"), options_in(folder)
     trial = Trial(config, options, folder / "scratch" / "first")

@@ -53,7 +53,7 @@ def config(tmp_path: Path) -> Config:
     table.write_text("serial_number,expiration_date,coverage\nSN-48213,2099-06-30,full\n", encoding="utf-8")
     folder = tmp_path / "Maildir"
     Maildir(folder, "desk@us.example", create=True).close()
-    for number, text in enumerate((FIRST, SECOND)):
+    for number, text in enumerate((FIRST, SECOND, "no mail")):
         (folder / "new" / f"170000000{number}.M1.host").write_text(text, encoding="utf-8")
     sent = folder / ".Sent" / "cur"
     sent.mkdir(parents=True)
@@ -74,7 +74,7 @@ def pairs(config: Config, tmp_path: Path) -> Path:
     options = RehearseOptions(to=folder, period=ANY_TIME, today="2026-07-01")
     assert rehearse(options, config, stream, lambda _: None) == 0
     assert "of 2 mails the agent would have answered 1, left 1 to a person" in stream.getvalue()
-    assert "people answered 1. Nothing was sent." in stream.getvalue()
+    assert "people answered 1. Nothing was sent.\nLeft out: 1 mail that cannot be read\n" in stream.getvalue()
     assert sorted(path.name for path in config.mailbox.maildir.rglob("*")) == before
     return folder
 
@@ -105,6 +105,10 @@ def test_a_person_labels_each_pair(pairs: Path) -> None:
     assert [item.labelled for item in sheet.items()] == ["wrong", ""]
     with pytest.raises(AgentError, match="Choose what you think"):
         sheet.save(second.id, {"label": "fine"})
+    for text in "[]", "mail: {subject: a}\nagent: {}", "mail: {subject: a, body: b}\nagent: {}\npeople: yes":
+        (pairs / f"{second.id}.yaml").write_text(text, encoding="utf-8")
+        with pytest.raises(AgentError, match="was not written by 'rehearse'"):
+            sheet.items()
 
 
 @pytest.mark.parametrize(

@@ -132,8 +132,21 @@ def test_a_label_that_makes_no_sense_is_refused(mails: Path, tmp_path: Path, val
         MailLabels(tmp_path / "a", BUILT_IN).save("001", values | {"severity": "ordinary"})
 
 
+MAIL = "input: {email: {subject: a, body: b}}\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "input: {email: none}", "input: {email: {body: b}}", f"{MAIL}expected_output: {{}}"]
+)
+def test_a_file_that_sample_did_not_write_so_is_refused(mails: Path, tmp_path: Path, text: str) -> None:
+    draw(mails, tmp_path / "a", count=1)
+    (tmp_path / "a" / "unlabelled_001.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(AgentError, match="was not written by 'sample'"):
+        MailLabels(tmp_path / "a", BUILT_IN).items()
+
+
 def test_what_cannot_be_drawn_or_sealed_is_refused(mails: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="9 mails are there to draw 10 from"):
+    with pytest.raises(ConfigurationError, match="9 mails to draw 10 from"):
         draw(mails, tmp_path / "a", count=10)
     with pytest.raises(ConfigurationError, match="not empty"):
         draw(mails, mails)
@@ -142,6 +155,7 @@ def test_what_cannot_be_drawn_or_sealed_is_refused(mails: Path, tmp_path: Path) 
         seal(tmp_path / "b")
     with pytest.raises(ConfigurationError, match="was not drawn by 'sample'"):
         seal(mails)
-    (tmp_path / "b" / "unlabelled_001.yaml").write_text("input: {email: none}\n", encoding="utf-8")
-    with pytest.raises(AgentError, match=r"unlabelled_001\.yaml was not written by 'sample'"):
-        MailLabels(tmp_path / "b", BUILT_IN).items()
+    label_all(tmp_path / "b")
+    next((tmp_path / "b").glob("*_002.yaml")).unlink()
+    with pytest.raises(ConfigurationError, match="has 1 mail, and 2 were drawn, so they are no random sample"):
+        seal(tmp_path / "b")

@@ -84,6 +84,8 @@ def test_what_live_scenarios_took_that_came_to_no_result_is_paid_for_too() -> No
     paid = case(usage=Usage(1, 10, 5, cost_usd=0.25))
     by_result = report(paid, paid, llm="live", model="m")
     assert (by_result.summary["tokens"]["input"], by_result.summary["cost_usd"]) == (20, 0.5)
+    unseen = report(paid, case(usage=Usage(cost_usd=None)), paid)
+    assert (unseen.summary["tokens"], unseen.summary["cost_usd"]) == (None, None)
     whole = report(paid, llm="live", model="m", facts={"usage": Usage(3, 30, 15, cost_usd=1.5)._asdict()})
     assert whole.summary["cost_usd"] == 1.5
     assert dict(whole.facts)["Cost"] == "m: 3 answers, 30 tokens sent, 15 received, $1.5000"

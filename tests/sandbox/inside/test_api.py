@@ -77,7 +77,6 @@ def _exchange(box: Box, *parts: bytes) -> bytes:
 
 
 HEAD = b"POST /v1/file/read HTTP/1.1\r\nHost: localhost\r\n"
-GOOD = b"GET /v1/sandbox HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @pytest.mark.parametrize(
@@ -104,14 +103,6 @@ def test_what_is_no_request_is_told_in_json(box: Box, sent: bytes, status: int) 
     assert box.output("echo alive") == "alive"
 
 
-def test_requests_in_a_row_are_answered_in_their_order(box: Box) -> None:
-    body = b'{"command": "sleep 0.2; echo first"}'
-    first = b"POST /v1/shell/exec HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
-    answer = _exchange(box, first + GOOD * 2 + GOOD.replace(b"localhost", b"localhost\r\nConnection: close"))
-    assert answer.count(b"HTTP/1.1 200 ") == 4
-    assert answer.index(b"first") < answer.index(b"home_dir")
-
-
 def test_more_than_a_request_may_have_is_refused_though_all_of_it_is_sent(box: Box) -> None:
     answer = _exchange(box, HEAD + b"Content-Length: %d\r\n\r\n" % (100 << 20), *[b"x" * (1 << 20)] * 100)
     assert answer.startswith(b"HTTP/1.1 413 ")
@@ -124,10 +115,6 @@ def test_more_than_a_request_may_have_is_refused_though_all_of_it_is_sent(box: B
 )
 def test_json_that_is_none_is_refused(box: Box, body: bytes) -> None:
     assert _post(box, "/v1/file/read", body).status_code == 422
-
-
-def test_of_keys_that_stand_twice_the_last_counts(box: Box) -> None:
-    assert _post(box, "/v1/shell/exec", b'{"command": "exit 1", "command": "exit 2"}').json()["data"]["exit_code"] == 2
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,6 @@ def test_of_long_output_the_beginning_and_the_end_are_kept() -> None:
     assert len(output.text()) < 31_000
 
 
-def test_nothing_is_lost_where_nothing_is_said_to_be() -> None:
-    output = CapturedOutput()
-    for piece in (b"a" * (KEPT_BYTES - 1), b"bc", b"d" * (KEPT_BYTES - 2), b"e"):
-        output.add(piece)
-    assert output.text(shortened=False) == "a" * (KEPT_BYTES - 1) + "bc" + "d" * (KEPT_BYTES - 2) + "e"
-
-
 def test_shortening_says_how_much_is_left_out() -> None:
     assert shorten("abcdef", 4) == "ab\n[… 2 characters left out …]\nef"
     assert shorten("abcd", 4) == "abcd"

@@ -27,7 +27,7 @@ def tree(tmp_path: Path) -> str:
         ("*.py", ["a.py", "deep/c.py", "deep/er/d.py"]),
         ("config", [".git/config"]),
         ("**/*.py", ["a.py", "deep/c.py", "deep/er/d.py"]),
-        ("deep/*.py", ["deep/c.py"]),
+        ("deep/*.py", ["deep/c.py", "deep/er/d.py"]),
         ("deep/**", ["deep/[x].md", "deep/c.py", "deep/er", "deep/er/d.py", "deep/y.md"]),
         ("**/er/*", ["deep/er/d.py"]),
         ("[ab].*", ["a.py", "b.txt"]),

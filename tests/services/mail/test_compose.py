@@ -20,6 +20,7 @@ from guarantee_email_agent.services.mail.compose import (
     verify_proof,
 )
 from guarantee_email_agent.services.ports import Reply
+from guarantee_email_agent.services.tool_error import ToolError
 
 SENDER = "support@example.com"
 DATE = datetime(2026, 1, 17, 10, 23, 45, tzinfo=UTC)
@@ -80,10 +81,6 @@ def test_a_subject_arrives_as_it_was(subject: str) -> None:
     assert raw.isascii()
 
 
-def test_control_characters_in_a_subject_become_spaces() -> None:
-    assert parsed(written(subject="Re:\ta\x1b[31mred"))["Subject"] == "Re: a [31mred"
-
-
 @pytest.mark.parametrize(
     "body",
     ["a\n", "Grüße\n", "end \n", "From me\nto you\n", ".\n..\n", "long " * 100 + "\n", "tab\t\nend\n", "=3D\n"],
@@ -92,11 +89,6 @@ def test_a_body_arrives_as_it_was(body: str) -> None:
     raw = written(body=body)
     assert parsed(raw).get_content().replace("\r\n", "\n") == body
     assert all(len(line) <= 76 for line in raw.split(b"\r\n\r\n", 1)[1].split(b"\r\n"))
-
-
-@pytest.mark.parametrize("body", ["a\r\nb", "a\rb", "a\nb\n\n\n"])
-def test_line_ends_of_a_body_are_put_right(body: str) -> None:
-    assert written(body=body).endswith(b"\r\n\r\na\r\nb\r\n")
 
 
 def test_no_line_of_a_body_can_be_taken_for_a_mailbox_separator() -> None:
@@ -128,6 +120,12 @@ NO_MESSAGE_ID = ["", "a@b", "<>", "<a b@c>", "<a@b", "<ä@b>", "<a@b><c@d>"]
 def test_what_no_mail_may_hold_is_refused_with_the_field(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(MessageError, match=problem):
         written(**changes)
+
+
+def test_an_address_that_few_servers_take_is_rejected() -> None:
+    with pytest.raises(ToolError, match="letters beyond ASCII before its @") as caught:
+        written(to="grüße@example.org")
+    assert caught.value.code == "mail_rejected"
 
 
 def test_malformed_ids_of_the_thread_are_left_out() -> None:
@@ -202,7 +200,7 @@ ALLOWED_HEADERS = (
 def test_no_input_can_add_a_header_or_a_recipient(fields: Reply) -> None:
     try:
         raw = compose(fields, SENDER, DATE, KEY)
-    except MessageError:
+    except ToolError:
         return
     names = header_names(raw)
     assert set(names) <= {*ALLOWED_HEADERS, *fields.headers}

@@ -19,7 +19,6 @@ from guarantee_email_agent.services.mail.compose import compose
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS
-from guarantee_email_agent.services.ports import InboxFilter
 from guarantee_email_agent.services.tool_error import ToolError
 
 if TYPE_CHECKING:
@@ -45,15 +44,6 @@ def eventually(condition: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.05)
     return True
-
-
-def test_mails_are_listed_oldest_first_with_their_sizes(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    mail_servers.deliver(mail(1), mail(2, text="longer " * 10))
-    listing = mailbox.list_unprocessed(100)
-    raws = [mailbox.read_raw(entry.id, 10_000) for entry in listing.entries]
-    assert message_ids(raws) == ["<mail-1@example.org>", "<mail-2@example.org>"]
-    assert [entry.size for entry in listing.entries] == [len(raw) for raw in raws]
-    assert listing.total == 2
 
 
 @pytest.mark.parametrize("marks", ["keywords", "folders"])
@@ -131,16 +121,6 @@ def test_an_id_of_another_mailbox_is_not_found(mailbox: ImapMailbox, mail_server
         mailbox.read_raw(mail_id, 10_000)
 
 
-def test_a_mail_that_another_process_listed_is_read_within_the_limit(
-    open_mailbox: Opener, mail_servers: MailServers
-) -> None:
-    mail_servers.deliver(mail())
-    (mail_id,) = ids(open_mailbox())
-    assert open_mailbox().read_raw(mail_id, 10_000)
-    with refused("mail_too_large"):
-        open_mailbox().read_raw(mail_id, 10)
-
-
 def test_an_id_does_not_outlive_the_folder_it_was_for(open_mailbox: Opener, mail_servers: MailServers) -> None:
     other = open_mailbox(folder="Other")
     with mail_servers.folder_of_its_own("Other"):
@@ -181,14 +161,6 @@ def test_copies_are_filed_without_the_move_extension(
         assert ids(mailbox) == []
         assert mailbox.count_by_outcome()["unprocessed"] == 0
         assert message_ids(mail_servers.folder("Sent")) == [REPLY.message_id]
-
-
-def test_a_wrong_password_is_told(open_mailbox: Opener, imap_server: MailServer) -> None:
-    with refused("mail_auth") as caught:
-        open_mailbox(server=dataclasses.replace(imap_server, password="wrong")).count_by_outcome()
-    assert "refused the login of support@example.com" in caught.value.message
-    assert "wrong" not in caught.value.message
-    assert not caught.value.retryable
 
 
 def test_a_missing_folder_is_told(open_mailbox: Opener) -> None:
@@ -251,28 +223,6 @@ def test_replies_with_one_id_at_once_are_sent_once(mailbox: ImapMailbox, mail_se
     assert len(mail_servers.sent_to_customers()) == 1
 
 
-def test_many_replies_go_out_at_once(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    replies = [dataclasses.replace(REPLY, message_id=f"<reply-{number}@example.com>") for number in range(20)]
-    with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(mailbox.send, replies)) == ["sent"] * 20
-    mail_servers.wait_until_sent()
-    assert sorted(message_ids(mail_servers.sent_to_customers())) == sorted(reply.message_id for reply in replies)
-
-
-@pytest.mark.parametrize(
-    ("to", "code"), [("nobody@example.net", "mail_rejected"), ("later@example.net", "mail_recipient_deferred")]
-)
-def test_a_refused_recipient_stops_the_copy_too(
-    mailbox: ImapMailbox, mail_servers: MailServers, to: str, code: str
-) -> None:
-    with refused(code) as caught:
-        mailbox.send(dataclasses.replace(REPLY, to=to))
-    assert caught.value.retryable == (code == "mail_unavailable")
-    assert not caught.value.uncertain
-    mail_servers.wait_until_sent()
-    assert (mail_servers.folder(), mail_servers.folder("Sent")) == ([], [])
-
-
 def test_mails_looked_at_for_copies_are_not_looked_at_again_after_a_break(
     proxied: Proxied, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,24 +239,6 @@ def test_mails_looked_at_for_copies_are_not_looked_at_again_after_a_break(
     with proxied(look) as (mailbox, _):
         assert len(ids(mailbox)) == 6
         assert len(looks) == 4  # three pages, the second of them twice
-
-
-def test_the_text_of_a_mail_that_claims_no_proof_is_not_fetched(proxied: Proxied, mail_servers: MailServers) -> None:
-    mail_servers.deliver(mail(sender=mail_servers.address))
-    asked: list[bytes] = []
-    with proxied(lambda data: asked.append(data) is None) as (mailbox, _):
-        assert len(ids(mailbox)) == 1
-    told = b"".join(asked)
-    assert b"X-SENT-PROOF" in told
-    assert b"TEXT" not in told
-
-
-def test_proof_is_found_by_another_process(open_mailbox: Opener, mail_servers: MailServers) -> None:
-    open_mailbox().send(REPLY)
-    mail_servers.wait_until_sent()
-    assert open_mailbox().find_sent(REPLY.message_id) == "sent"
-    assert open_mailbox().find_sent(REPLY.message_id) == "sent"  # now in Sent
-    assert open_mailbox().find_sent("<reply-2@example.com>") == "not_sent"
 
 
 def test_part_of_a_message_id_is_no_proof(open_mailbox: Opener, mail_servers: MailServers) -> None:
@@ -477,14 +409,6 @@ class TestUncertain:
         assert len(mail_servers.sent_to_customers()) == 2
 
 
-def test_a_folder_for_sent_mail_is_made_where_it_is_named(open_mailbox: Opener, mail_servers: MailServers) -> None:
-    open_mailbox(sent_copy="append", sent_folder="Replies").send(REPLY)
-    try:
-        assert message_ids(mail_servers.folder("Replies")) == [REPLY.message_id]
-    finally:
-        mail_servers.remove_folder("Replies")
-
-
 def test_the_connection_test_sends_nothing(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
     assert mailbox.test_connection() == f"folder INBOX on the IMAP server localhost:{mail_servers.imap_port}"
     mail_servers.wait_until_sent()
@@ -509,20 +433,6 @@ class TestReadOnly:
         with pytest.raises(ToolError):
             reader.mark(listed, "answered")
         assert mail_servers.keywords()[0] <= {"\\Recent"}
-
-
-def test_where_older_mails_come_to_count_copies_among_them_are_filed(
-    open_mailbox: Opener, mail_servers: MailServers
-) -> None:
-    """As after a reload with an earlier `agent.answer_since`."""
-    settings = open_mailbox()._settings
-    mail_servers.deliver(compose(REPLY, settings.address, datetime.now(UTC), settings.key), mail(2))
-    mailbox = open_mailbox()
-    later = InboxFilter(received_since=time.time() + 3 * 86_400)
-    assert mailbox.list_unprocessed(100, later).entries == ()
-    listing = mailbox.list_unprocessed(100, InboxFilter(received_since=time.time() - 86_400))
-    raws = [mailbox.read_raw(entry.id, 10_000) for entry in listing.entries]
-    assert message_ids(raws) == ["<mail-2@example.org>"]
 
 
 def test_a_copy_that_comes_while_mails_are_listed_is_none_of_them(proxied: Proxied, mail_servers: MailServers) -> None:

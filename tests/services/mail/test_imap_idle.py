@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -91,14 +90,6 @@ def test_a_connection_lost_while_waiting_is_made_anew(proxied: Proxied, mail_ser
             assert wait(mailbox)
 
 
-def test_a_mail_that_came_while_there_was_no_connection_is_noticed(proxied: Proxied, mail_servers: MailServers) -> None:
-    with proxied() as (mailbox, proxy):
-        wait(mailbox)
-        proxy.cut()
-        mail_servers.deliver(MAIL)
-        assert wait(mailbox)
-
-
 @pytest.mark.parametrize("left", [1, 2, 3])
 def test_a_mail_that_came_without_a_connection_is_noticed_also_where_others_left(
     proxied: Proxied, mail_servers: MailServers, left: int
@@ -128,13 +119,6 @@ def test_waiting_without_a_server_is_an_error_and_no_busy_loop(proxied: Proxied)
     with refused("mail_unavailable") as caught:
         wait(mailbox)
     assert caught.value.retryable
-
-
-def test_waiting_takes_no_time_of_the_processor(mailbox: ImapMailbox) -> None:
-    wait(mailbox)
-    before = time.thread_time()
-    wait(mailbox, 3.0)
-    assert time.thread_time() - before < 0.3
 
 
 def test_two_waits_at_once_both_end(mailbox: ImapMailbox) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import email
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -24,11 +23,9 @@ PARENT = "guarantee-email-agent"
 NO_MOVE = {**AS_EXCHANGE, b" MOVE": b""}
 
 
-def mail(number: int = 1) -> bytes:
-    return (
-        f"From: customer@example.org\r\nTo: support@example.com\r\nSubject: warranty\r\n"
-        f"Message-ID: <mail-{number}@example.org>\r\n\r\nSN{number}\r\n"
-    ).encode()
+def mail(number: int = 1, message_id: bytes = b"") -> bytes:
+    headers = b"From: customer@example.org\r\nTo: support@example.com\r\nSubject: warranty\r\nMessage-ID: "
+    return headers + (message_id or b"<mail-%d@example.org>" % number) + b"\r\n\r\nSN%d\r\n" % number
 
 
 def numbers(raws: list[bytes]) -> list[int]:
@@ -190,19 +187,6 @@ def test_the_connection_test_makes_the_folders_and_names_them(proxied: Proxied, 
     assert sum(name.startswith(f"{PARENT}.") for name in mail_servers.folders()) == len(KEYWORDS)
 
 
-def test_a_name_in_any_script(proxied: Proxied, mail_servers: MailServers) -> None:
-    mail_servers.deliver(mail())
-    with proxied(rewrite=AS_EXCHANGE, settings={"mark_folder": "guarantee-email-agent für alle & jeden"}) as (
-        mailbox,
-        _,
-    ):
-        (mail_id,) = ids(mailbox)
-        mailbox.mark(mail_id, "handed_over")
-        assert mailbox.count_by_outcome() == counts(handed_over=1)
-        mailbox.unmark(mail_id)
-        assert ids(mailbox) == [mail_id]
-
-
 def test_below_the_inbox_where_the_server_keeps_folders_there(proxied: Proxied, mail_servers: MailServers) -> None:
     """As Cyrus and Courier do (RFC 2342)."""
     sent: list[bytes] = []
@@ -280,14 +264,6 @@ def test_what_people_mark_as_deleted_in_a_folder_is_not_counted(
     assert (mailbox.count_by_outcome(), mailbox.list_mails()) == (counts(), [])
 
 
-def test_what_people_took_care_of_stays_where_it_is(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    mail_servers.deliver(mail())
-    (mail_id,) = ids(mailbox)
-    mail_servers.add_flags("\\Flagged")
-    assert (ids(mailbox), mailbox.is_waiting(mail_id)) == ([], False)
-    assert mailbox.count_by_outcome() == counts(left_alone=1)
-
-
 def test_who_only_looks_sees_marks_of_either_kind(
     proxied: Proxied, open_mailbox: Opener, mail_servers: MailServers
 ) -> None:
@@ -299,24 +275,6 @@ def test_who_only_looks_sees_marks_of_either_kind(
         assert reader.list_mails() == [MarkedMail(mail_id, "answered")]
         assert numbers([reader.read_raw(mail_id, 10_000)]) == [1]
         assert reader.count_by_outcome() == counts(answered=1)
-
-
-def test_our_own_copy_is_filed_and_a_reply_proved(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    mailbox.send(REPLY)
-    mail_servers.wait_until_sent()
-    assert (ids(mailbox), mailbox.count_by_outcome()) == ([], counts())
-    assert len(mail_servers.folder("Sent")) == 1
-    assert mailbox.find_sent(REPLY.message_id) == "sent"
-
-
-def test_a_mail_that_is_put_back_wakes_the_agent(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    mail_servers.deliver(mail())
-    mailbox.mark(ids(mailbox)[0], "handed_over")
-    mailbox.wait(0.0, threading.Event())
-    with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(mailbox.wait, 30.0, threading.Event())
-        mail_servers.move(f"{PARENT}.Handed over", "INBOX")
-        assert waiting.result()
 
 
 @pytest.mark.parametrize("command", [b"SELECT", b"NAMESPACE", b"LIST"])
@@ -343,3 +301,68 @@ def test_a_reply_that_the_server_gave_another_id_is_known_by_what_it_refers_to_a
     for everywhere in (False, True):
         later = open_mailbox(sent_copy="server", replaces_ids=True)
         assert later.find_sent(REPLY.message_id, everywhere=everywhere) == "unknown"
+
+
+@pytest.mark.parametrize(
+    "message_id",
+    [
+        "<ä@example.org>".encode(),
+        b"<" + 70_000 * b"x" + b"@example.org>",
+        b"<a(b@example.org>",
+        b'<a"b\\c%*@example.org>',
+        b"<a  b@example.org>",
+        b"<a@example.org{10}>",
+        b"{5+}",
+        b"{",
+        b"=?utf-8?q?=3Cabc=40example=2Eorg=3E?=",
+    ],
+    ids=["8 bit", "long", "bracket", "quotes", "blanks", "brace", "literal", "one brace", "encoded word"],
+)
+def test_any_message_id(mailbox: ImapMailbox, mail_servers: MailServers, message_id: bytes) -> None:
+    mail_servers.put("INBOX", mail(message_id=message_id))
+    (mail_id,) = ids(mailbox)
+    mailbox.mark(mail_id, "quarantined")
+    mailbox.mark(mail_id, "handed_over")
+    assert mailbox.count_by_outcome() == counts(handed_over=1)
+    mail_servers.move(f"{PARENT}.Handed over", "INBOX")
+    assert mailbox.is_waiting(mail_id)
+    mail_servers.empty()
+    assert not mailbox.is_waiting(mail_id)
+    with refused("mail_not_found"):
+        mailbox.mark(mail_id, "answered")
+
+
+@pytest.mark.parametrize("message_id", ["<a(b@example.org>", "<{5+}@example.org>", "{5+}", "<a b@example.org>"])
+def test_a_mail_is_found_by_any_message_id(open_mailbox: Opener, mail_servers: MailServers, message_id: str) -> None:
+    mail_servers.put("INBOX", mail(message_id=message_id.encode()))
+    mailbox = open_mailbox()
+    assert mailbox.find_mail(message_id) == ids(mailbox)[0]
+
+
+def test_copies_of_one_mail_are_one_and_move_together(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    for _ in range(2):
+        mail_servers.put("INBOX", mail())
+    (mail_id,) = ids(mailbox)
+    mailbox.mark(mail_id, "answered")
+    assert ids(mailbox) == []
+    assert mailbox.count_by_outcome() == counts(answered=2)
+
+
+def test_copies_take_no_room_in_a_list(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    """Nor does one that is cut at a limit leave out what came before its end."""
+    mail_servers.deliver_many([raw for number in range(40) for raw in [mail(number, b"<%d@x>" % number)] * 3])
+    mailbox = open_mailbox(marks="folders")
+    all_mails = [entry.id for entry in mailbox.list_unprocessed(1000).entries]
+    assert len(all_mails) == 40
+    assert [entry.id for entry in mailbox.list_unprocessed(15).entries] == all_mails[:15]
+
+
+def test_mails_that_a_sender_made_alike_are_two(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    """Some form mailers use one Message-ID and one date for every mail."""
+    mail_servers.deliver(mail(1, b"<x@y>"), mail(2, b"<x@y>"))
+    first, second = ids(mailbox)
+    mailbox.mark(first, "answered")
+    assert ids(mailbox) == [second]
+    mail_servers.put("INBOX", mail(3, b"<x@y>"))
+    mail_servers.put("INBOX", mail(4, b"<x@y>"))
+    assert len(ids(mailbox)) == 3

@@ -130,16 +130,3 @@ def test_an_error_of_our_own_is_passed_on(scripted: Scripted) -> None:
     session = scripted()
     with pytest.raises(KeyError):
         session.run(lambda _: {}["nothing"])
-
-
-def test_a_server_that_throttles_is_left_alone_for_as_long_as_it_asks(
-    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session = scripted({"NOOP": b"BAD Request is throttled. Suggested Backoff Time: 299961 milliseconds"})
-    for told in ("Suggested Backoff Time", "asked to be left alone for "):
-        error = refusal(session)
-        assert (error.code, error.retryable) == ("mail_unavailable", True)
-        assert told in error.message
-    assert scripted.heard.count("NOOP") == 1
-    monkeypatch.setattr(imap_session.time, "monotonic", lambda: float("inf"))
-    session.run(lambda _: None)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import resource
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +10,8 @@ from pathlib import Path
 import pytest
 from mail_stores import REPLY, ids, refused
 
-from guarantee_email_agent.services.mail.mail_store import KEYWORDS
 from guarantee_email_agent.services.mail.maildir import Maildir
-from guarantee_email_agent.services.ports import InboxFilter, Reply
+from guarantee_email_agent.services.ports import InboxFilter
 
 RAW = b"From: customer@example.org\nSubject: warranty\n\nSN12345\n"
 
@@ -63,14 +61,6 @@ def test_a_mail_whose_file_cannot_be_read_is_the_only_one(mailbox: Maildir, dire
     assert mailbox.read_raw(good, 10_000) == RAW
 
 
-def test_the_oldest_are_listed_where_there_are_more(mailbox: Maildir, directory: Path) -> None:
-    for number in range(5):
-        put(directory, f"1700000000.M{number}P1.host")
-    listing = mailbox.list_unprocessed(2)
-    assert [entry.id for entry in listing.entries] == ["1700000000.M0P1.host", "1700000000.M1P1.host"]
-    assert listing.total == 5
-
-
 def test_names_that_are_not_utf8_are_passed_over_and_told_once(
     mailbox: Maildir, directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -83,12 +73,6 @@ def test_names_that_are_not_utf8_are_passed_over_and_told_once(
     assert mailbox.count_by_outcome()["unprocessed"] == 1
 
 
-def test_names_without_a_time_are_listed_too(mailbox: Maildir, directory: Path) -> None:
-    put(directory, "odd")
-    put(directory, "1700000000.M1P1.host")
-    assert ids(mailbox) == ["1700000000.M1P1.host", "odd"]
-
-
 def test_what_is_no_mail_is_not_listed(mailbox: Maildir, directory: Path) -> None:
     put(directory, ".hidden")
     put(directory, "1700000000.M1P1.host:2,T", "cur")
@@ -97,12 +81,6 @@ def test_what_is_no_mail_is_not_listed(mailbox: Maildir, directory: Path) -> Non
     (directory / "new" / "link").symlink_to(directory / "tmp" / "1700000000.M2P1.host")
     os.mkfifo(directory / "new" / "pipe")
     assert ids(mailbox) == []
-
-
-def test_a_mail_is_read_whole_and_stays_as_it_is(mailbox: Maildir, directory: Path) -> None:
-    path = put(directory, "1.host")
-    assert mailbox.read_raw("1.host", 1000) == RAW
-    assert path.exists()
 
 
 @pytest.mark.parametrize("mail_id", ["../../etc/passwd", "/etc/passwd", "a\0b", ".", "..", "new/1.host"])
@@ -138,31 +116,6 @@ def test_mails_that_a_mail_program_moves_meanwhile_stay_listed(mailbox: Maildir,
     assert set(ids(mailbox, 1000)) == names
 
 
-def test_a_mail_is_told_by_the_flags_that_it_has_now(mailbox: Maildir, directory: Path) -> None:
-    path = put(directory, "1.host")
-    ids(mailbox)
-    path.rename(directory / "cur" / "1.host:2,RS")
-    assert not mailbox.is_waiting("1.host")
-
-
-@pytest.mark.parametrize("outcome", KEYWORDS)
-def test_a_marked_mail_is_not_listed_and_not_seen(mailbox: Maildir, directory: Path, outcome: str) -> None:
-    put(directory, "1.host")
-    mailbox.mark("1.host", outcome)  # type: ignore[arg-type]
-    assert ids(mailbox) == []
-    (file,) = (directory / "cur").iterdir()
-    assert "S" not in file.name.partition(":2,")[2]
-
-
-def test_mails_are_marked_by_several_threads_at_once(mailbox: Maildir, directory: Path) -> None:
-    for number in range(200):
-        put(directory, f"{number}.host")
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda number: mailbox.mark(f"{number}.host", "answered"), range(200)))
-        list(threads.map(lambda _: mailbox.list_unprocessed(10), range(20)))
-    assert mailbox.count_by_outcome()["answered"] == 200
-
-
 def test_a_reply_is_a_seen_file_in_the_sent_folder(mailbox: Maildir, directory: Path) -> None:
     assert mailbox.send(REPLY) == "sent"
     (file,) = (directory / ".Sent/cur").iterdir()
@@ -170,49 +123,6 @@ def test_a_reply_is_a_seen_file_in_the_sent_folder(mailbox: Maildir, directory: 
     assert file.read_bytes().startswith(b"From: support@example.com\nTo: customer@example.org\nSubject: Re: warranty\n")
     assert list((directory / ".Sent/tmp").iterdir()) == []
     assert (directory / ".Sent/maildirfolder").exists()
-
-
-@pytest.mark.parametrize("name", ["{base}:2,FS", "{base},S=400:2,S"])
-def test_a_reply_that_a_mail_program_renamed_is_still_found(mailbox: Maildir, directory: Path, name: str) -> None:
-    mailbox.send(REPLY)
-    (file,) = (directory / ".Sent/cur").iterdir()
-    file.rename(file.with_name(name.format(base=file.name.partition(":")[0])))
-    assert mailbox.find_sent(REPLY.message_id) == "sent"
-    assert mailbox.send(REPLY) == "already_sent"
-
-
-def test_of_replies_with_one_id_at_once_one_is_sent(directory: Path) -> None:
-    mailboxes = [opened(directory) for _ in range(8)]
-    gate = threading.Barrier(8)
-
-    def send(mailbox: Maildir) -> str:
-        gate.wait()
-        return mailbox.send(REPLY)
-
-    with ThreadPoolExecutor(8) as threads:
-        assert sorted(threads.map(send, mailboxes)) == ["already_sent"] * 7 + ["sent"]
-    assert len(list((directory / ".Sent/cur").iterdir())) == 1
-
-
-def test_a_reply_that_cannot_be_written_is_refused_with_the_reason(mailbox: Maildir) -> None:
-    with refused("mail_invalid_argument") as caught:
-        mailbox.send(Reply("a, b", "s", "b", "<a@b>"))
-    assert caught.value.message == "to is not one bare address like customer@example.org"
-
-
-def test_a_full_disk_sends_nothing_and_says_so(mailbox: Maildir, directory: Path) -> None:
-    mailbox.send(Reply("customer@example.org", "s", "b", "<first@example.com>"))  # makes the folder
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50, hard))
-    try:
-        with refused("mail_disk_full") as caught:
-            mailbox.send(REPLY)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert (caught.value.retryable, caught.value.uncertain) == (True, False)
-    assert mailbox.find_sent(REPLY.message_id) == "not_sent"
-    assert list((directory / ".Sent/tmp").iterdir()) == []
-    assert mailbox.send(REPLY) == "sent"
 
 
 def test_a_directory_that_is_no_maildir_is_told(tmp_path: Path) -> None:
@@ -244,17 +154,6 @@ def test_what_writers_left_behind_is_removed_after_36_hours(mailbox: Maildir, di
         os.utime(path, (time.time() - 37 * 3600,) * 2)
     opened(directory)
     assert (old.exists(), old_reply.exists(), young.exists()) == (False, False, True)
-
-
-def test_a_mail_that_arrived_before_the_wait_is_noticed(mailbox: Maildir, directory: Path) -> None:
-    ids(mailbox)
-    put(directory, "1.host")
-    assert mailbox.wait(0, threading.Event())
-
-
-def test_the_connection_test_makes_what_sending_needs(mailbox: Maildir, directory: Path) -> None:
-    assert mailbox.test_connection() == f"Maildir {directory}"
-    assert (directory / ".Sent/cur").is_dir()
 
 
 def test_a_reader_makes_no_folder_and_cleans_nothing_up(mailbox: Maildir, directory: Path) -> None:

@@ -109,22 +109,6 @@ def test_a_file_in_place_of_the_folder_is_told_and_nothing_is_stored(mailbox: Ma
     assert mailbox.test_connection()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to do without it for a while")
-def test_a_folder_that_may_only_be_read_is_told_and_nothing_is_stored() -> None:
-    with tempfile.TemporaryDirectory(prefix="drafts-", dir="/tmp") as root:  # which others than its owner may enter
-        os.chmod(root, 0o777)
-        with without_root():
-            mailbox = Maildir(Path(root) / "mailbox", "support@example.com", create=True)
-            mailbox.test_connection(drafts=True)
-            for part in ("cur", "tmp"):
-                (Path(root) / "mailbox/.Drafts" / part).chmod(0o555)
-            with refused("mail_unavailable") as caught:
-                mailbox.save_draft(REPLY)
-        assert caught.value.message.endswith("Permission denied. Give the user of the agent the right to write there")
-        assert (caught.value.retryable, caught.value.uncertain) == (False, False)
-        assert list((Path(root) / "mailbox/.Drafts/cur").iterdir()) == []
-
-
 @pytest.mark.parametrize("part", ["cur", "new", "tmp"])
 def test_what_a_folder_lacks_is_made_anew(mailbox: Maildir, tmp_path: Path, part: str) -> None:
     mailbox.test_connection()
@@ -147,12 +131,6 @@ def test_a_maildir_that_cannot_be_written_is_told_before_a_mail_is_marked(part: 
             with refused("mail_unavailable") as caught:
                 mailbox.test_connection()
     assert caught.value.message.endswith("Permission denied. Give the user of the agent the right to write there")
-
-
-def test_a_maildir_without_tmp_is_told_as_such(mailbox: Maildir, tmp_path: Path) -> None:
-    (tmp_path / "mailbox/tmp").rmdir()
-    with refused("mail_folder_missing"):
-        mailbox.test_connection()
 
 
 def test_a_read_only_file_system_is_told_as_such(mailbox: Maildir, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,10 +28,6 @@ def test_letters_of_other_programs_are_kept(tmp_path: Path) -> None:
     assert (tmp_path / "dovecot-keywords").read_text() == "0 $Forwarded\n1 $One\n2 Junk\n3 $Two\n"
 
 
-def test_nothing_is_known_before_anything_was_given_out(tmp_path: Path) -> None:
-    assert KeywordLetters(tmp_path).load() == {}
-
-
 def test_what_another_process_gave_out_is_seen(tmp_path: Path) -> None:
     ours, theirs = KeywordLetters(tmp_path), KeywordLetters(tmp_path)
     ours.allocate(["$One"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -93,12 +92,6 @@ def test_of_two_mails_without_a_mark_neither_takes_over_the_id_of_the_other(mail
     assert mailbox.count_by_outcome() == counts(answered=2)
 
 
-def test_three_mails_of_one_name_are_three(mailbox: Maildir, directory: Path) -> None:
-    for place in ("new/mail.eml", "cur/mail.eml:2,S", "cur/mail.eml:2,P"):
-        put(directory / place)
-    assert len(set(ids(mailbox))) == 3
-
-
 def test_a_file_that_lies_under_two_names_is_one_mail(mailbox: Maildir, directory: Path) -> None:
     """Some mail programs make a link and remove the old name, and may be killed in between."""
     file = put(directory / "new/mail.eml")
@@ -124,14 +117,6 @@ def test_a_mark_never_overwrites_a_mail(mailbox: Maildir, directory: Path) -> No
     mailbox.mark(mail_id, "answered")
     assert contents(directory) == [FIRST, FIRST, SECOND]
     assert mailbox.count_by_outcome() == counts(answered=3)
-
-
-def test_a_mail_with_the_name_of_an_answered_one_is_noticed_when_it_arrives(mailbox: Maildir, directory: Path) -> None:
-    put(directory / "new/mail.eml")
-    mailbox.mark("mail.eml", "answered")
-    ids(mailbox)
-    put(directory / "new/mail.eml", SECOND)
-    assert mailbox.wait(0, threading.Event())
 
 
 def test_a_name_without_room_for_a_mark_is_passed_over_and_told_once(

@@ -196,9 +196,3 @@ class TestOAuth:
         with pytest.raises(ConfigurationError, match=r"exist\. Sign in: guarantee-email-agent authorize") as caught:
             check_mailbox(config)
         assert caught.value.code == "config_missing_secret"
-
-    def test_a_token_that_others_may_read(self, config: Config) -> None:
-        config.mailbox.oauth.token_file.chmod(0o644)
-        with pytest.raises(ConfigurationError, match=r"mailbox.oauth.token_file: .* Run chmod 600 on it") as caught:
-            check_mailbox(config)
-        assert caught.value.code == "config_invalid_secret"

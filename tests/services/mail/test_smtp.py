@@ -79,35 +79,6 @@ def test_one_refused_recipient_stops_the_mail_to_the_other(
     assert (mail_servers.folder(), mail_servers.sent_to_customers()) == ([], [])
 
 
-def test_a_recipient_refused_for_now_is_told_from_a_server_that_is(smtp_server: MailServer) -> None:
-    error = refusal(smtp_server, to=("later@example.net",))
-    assert (error.code, error.retryable, error.uncertain) == ("mail_recipient_deferred", False, False)
-
-
-def test_an_address_beyond_ascii_is_sent_where_the_server_can(sender: SmtpSender, mail_servers: MailServers) -> None:
-    message = MAIL.replace(b"\r\n\r\n", "\r\nTo: grüße@example.org\r\n\r\n".encode(), 1)
-    sender.send(US, ["grüße@example.org"], message)
-
-
-def test_an_address_beyond_ascii_is_rejected_where_the_server_cannot(
-    scripted: Callable[..., MailServer],
-) -> None:
-    error = refusal(scripted({}), message="To: grüße@example.org\r\n\r\n".encode(), to=("grüße@example.org",))
-    assert error.code == "mail_rejected"
-    assert "letters beyond ASCII" in error.message
-
-
-def test_a_mail_over_the_servers_limit_is_not_even_offered(scripted: Callable[..., MailServer]) -> None:
-    error = refusal(scripted({b"MAIL": None}, extensions=b"250-SIZE 50\r\n"))
-    assert error.code == "mail_rejected"
-    assert "takes mails of at most 50 bytes" in error.message
-
-
-@pytest.mark.parametrize("limit", [b"250-SIZE\r\n", b"250-SIZE 0\r\n"])
-def test_a_server_may_name_no_limit(scripted: Callable[..., MailServer], limit: bytes) -> None:
-    accepted(scripted({}, extensions=limit))
-
-
 @pytest.mark.parametrize("step", [b"MAIL", b"RCPT", b"DATA", b"."])
 @pytest.mark.parametrize(
     ("answer", "code", "retryable"),
@@ -212,20 +183,3 @@ def test_a_password_that_cannot_be_sent_is_told(scripted: Callable[..., MailServ
     error = refusal(dataclasses.replace(server, user="user", password=password))
     assert (error.code, error.retryable) == ("mail_auth", False)
     assert "no way to log in with the characters of this user or password" in error.message
-
-
-def test_the_machine_calls_itself_by_its_address_or_its_given_name() -> None:
-    heard: list[bytes] = []
-
-    def answer(line: bytes) -> bytes:
-        heard.append(line)
-        return b"250 hello\r\n"
-
-    with ScriptedServer(b"220 hello\r\n", answer) as server:
-        where = MailServer("SMTP", "127.0.0.1", server.port, "none", None, None)
-        SmtpSender(where).test()
-        SmtpSender(where, "agent.example.com").test()
-    assert [line for line in heard if line.startswith(b"ehlo")] == [
-        b"ehlo [127.0.0.1]\r\n",
-        b"ehlo agent.example.com\r\n",
-    ]

@@ -32,11 +32,6 @@ def echo(text: str) -> dict[str, str]:
 
 
 @server.tool()
-def big(size: int) -> dict[str, str]:
-    return {"raw": "A" * size}
-
-
-@server.tool()
 def about() -> dict[str, Any]:
     return {"pid": os.getpid()}
 

@@ -2,7 +2,7 @@
 
     python scripted_tools.py FILE
 
-FILE holds `{"tools": [as in tools/list], "answers": {tool: as of tools/call, or an error}, "notify": bool}`.
+FILE holds `{"tools": [as in tools/list], "answers": {tool: of tools/call, an error, null for none}, "notify": bool}`.
 Each call is a line of FILE.calls. notify: it says before each answer that its tools changed. With `later`, which is the
 same once more, that holds from the second call on.
 """
@@ -38,7 +38,8 @@ for line in sys.stdin:
                 "serverInfo": {"name": "test", "version": "1"},
             }
         case "tools/list":
-            answer = {"tools": script["tools"]}
+            names = [each["name"] for each in script["tools"]]
+            answer = {"tools": script["tools"], **({"nextCursor": "more"} if "endless" in names else {})}
         case "tools/call":
             with CALLS.open("a") as calls:
                 calls.write(json.dumps([params["name"], params.get("arguments")]) + "\n")
@@ -46,6 +47,8 @@ for line in sys.stdin:
                 write({"method": "notifications/tools/list_changed"})
             unknown = {"content": [{"type": "text", "text": f"Tool {params['name']} not found"}], "isError": True}
             answer = script["answers"].get(params["name"], unknown)
+            if answer is None:
+                continue
             if "code" in answer:
                 write({"id": message["id"], "error": answer})
                 continue

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mail_servers import ADDRESS, PASSWORD, MailServers
 from mcp_sessions import TICKET, failure
 from postgresql import LedgerSql
 
@@ -17,7 +16,6 @@ from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.services.ports import parse_ticket_id
 from guarantee_email_agent.services.services import (
-    create_mail_client,
     create_ticketing_client,
     create_warranty_client,
 )
@@ -173,31 +171,3 @@ class TestTaskServer:
             f"config.yaml:15: {place}.create_ticket.arguments.priority: create_task has no argument urgency; {theirs}",
             f"config.yaml:21: {place}.find_ticket.constants.all: all of list_tasks is boolean, and not string",
         ]
-
-
-@needs("mcp-mail-server")
-class TestMailServer:
-    def config(self, folder: Path, servers: MailServers, tools: str = "") -> Config:
-        given = {
-            "IMAP_HOST": "localhost", "IMAP_PORT": str(servers.imaps_port), "IMAP_SECURE": "true",
-            "SMTP_HOST": "localhost", "SMTP_PORT": "1", "SMTP_SECURE": "false",
-            "EMAIL_USER": ADDRESS, "EMAIL_PASS": PASSWORD, "NODE_EXTRA_CA_CERTS": str(servers.ca_file),
-        }  # fmt: skip
-        text = f"""
-agent: {{call_timeout_s: 20}}
-mailbox:
-  server:
-    command: {NODE}
-    args: [{MODULES}/mcp-mail-server/dist/index.js]
-    env: [{", ".join(given)}]
-{tools}"""
-        return load(folder, text, **given)
-
-    async def test_server_without_marks_and_proof_is_refused(
-        self, tmp_path: Path, mail_servers: MailServers, keep: Keep
-    ) -> None:
-        client = keep(create_mail_client(self.config(tmp_path, mail_servers), SystemClock(), ENVIRON))
-        with pytest.raises(MCPConnectionError) as caught:
-            await client.test_connection()
-        assert "does not offer list_unprocessed, read_raw" in caught.value.message
-        assert "or remove the setting to use the built-in one" in caught.value.message

@@ -31,11 +31,6 @@ class TestArguments:
         built = build_arguments(one, CHECK, {"serial_number": "SN-1"})
         assert built == {"filter": {"serials": ["SN-1"], "limit": 2}, "fields": ["a"]}
 
-    def test_constants_are_not_shared_between_calls(self) -> None:
-        one = mapping(arguments={"serial_number": "serial"}, constants={"fields": ["a"]})
-        build_arguments(one, CHECK, {"serial_number": "SN-1"})["fields"].append("b")
-        assert build_arguments(one, CHECK, {"serial_number": "SN-1"})["fields"] == ["a"]
-
     def test_several_that_go_to_one_become_the_lines_of_a_text(self) -> None:
         names = {"serial_number": ["title", "text"], "customer_email": "text", "idempotency_key": "text"}
         priority = ArgumentTarget("urgency", values={"normal": 3})

@@ -13,8 +13,7 @@ from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget
 from guarantee_email_agent.config.own_tools import TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.services.clients import LookUpClient, TicketingClient
 from guarantee_email_agent.services.mcp.mapped_session import MappedSession
-from guarantee_email_agent.services.mcp.mcp_look_up import warranty_over_mcp
-from guarantee_email_agent.services.mcp.mcp_tickets import MappedTickets
+from guarantee_email_agent.services.mcp.mcp_services import MappedTickets, warranty_over_mcp
 from guarantee_email_agent.utils.errors import MCPConnectionError
 
 pytestmark = pytest.mark.anyio
@@ -115,13 +114,6 @@ class TestNotFound:
         script.write(FIND_DEVICE, find_device=prose(f"No such device: {serial}", failed=True))
         assert await warranty.check_warranty(serial) == {"status": "not_found"}
 
-    async def test_words_of_the_mapping_count_though_a_constant_has_one(
-        self, make_warranty: MakeWarranty, script: Script
-    ) -> None:
-        script.write(tool("find_device", "serial", "kind"), find_device=prose("No such device", failed=True))
-        client = make_warranty(replace(CHECK, constants={"kind": "device"}))
-        assert await client.check_warranty("SN-1") == {"status": "not_found"}
-
     async def test_tool_that_is_gone_says_nothing_of_the_device(
         self, make_warranty: MakeWarranty, script: Script
     ) -> None:
@@ -161,22 +153,10 @@ class TestWholeNumbers:
         assert (await numbers.check_warranty("00123456"))["status"] == "valid"
         assert script.calls == [["find_device", {"serial": 123456}]]
 
-    async def test_number_in_an_error_of_the_protocol_is_no_failure_of_the_service(
-        self, numbers: LookUpClient, script: Script
-    ) -> None:
-        script.write(self.FINDER, find_device={"code": -32000, "message": "429 is odd"})
-        assert (await failure(numbers.check_warranty("00429"))).code == "warranty_api_failed"
-
     async def test_sample_call_asks_for_digits(self, numbers: LookUpClient, script: Script) -> None:
         await numbers.test_connection()
         assert "is about another serial_number" in (await failure(numbers.test_answer())).message
         assert script.calls == [["find_device", {"serial": 0}]]
-
-    async def test_sample_that_is_none_is_told(self, make_warranty: MakeWarranty, script: Script) -> None:
-        argument = {"serial_number": ArgumentTarget("serial", form="number")}
-        client = make_warranty(replace(CHECK, arguments=argument, sample={"serial_number": "SN-1"}))
-        assert await client.test_answer() == "find_device was not tried: the sample is no whole number"
-        assert script.calls == []
 
 
 class TestSampleCalls:

@@ -101,12 +101,6 @@ def test_list_of_what_is_needed_allows_no_further_argument(key: str) -> None:
     assert "find_device has no argument seriel" in told
 
 
-def test_missing_argument_is_told() -> None:
-    assert "check_warranty.arguments: find_device needs serial, which nothing is passed for" in misfits(
-        arguments={"serial_number": "free.serial"}
-    )
-
-
 def test_tool_that_is_gone_is_told_with_those_there_are() -> None:
     found = find_misfits(
         {"check_warranty": ToolMapping(tool="find_device")},

@@ -120,14 +120,6 @@ async def test_an_end_of_session_that_is_never_answered_is_not_waited_for(
     assert http.session_deleted.is_set()
 
 
-async def test_nor_does_it_keep_a_new_start(session: McpSession, http: SessionServer) -> None:
-    await big(session, 1)
-    assert session._connection
-    session._connection.end()
-    assert await big(session, 2) == 2
-    assert http.session_deleted.is_set()
-
-
 async def test_nor_a_start_that_came_to_nothing(servers: Servers, http: SessionServer) -> None:
     http.silent_after = "tools/list"
     session = servers.session(ServerLaunch("mcp.x", url=http.url), exit_grace_s=0.2, start_timeout_s=0.5)

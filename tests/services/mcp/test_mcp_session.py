@@ -55,12 +55,6 @@ class TestCall:
         assert "no number" not in error.message
         assert error.uncertain
 
-    async def test_a_serial_number_in_an_error_is_no_failure_of_the_service(self, session: McpSession) -> None:
-        words = {"words": "Device SN-429-77 not found", "serial": "SN-429-77"}
-        assert (await failure(session.call("fail", words, PATIENCE_S))).code == "oracle_failed"
-        refused = {"code": -32000, "message": "no SN-429-77", "serial": "SN-429-77"}
-        assert (await failure(session.call("refuse", refused, PATIENCE_S))).code == "oracle_failed"
-
     async def test_an_error_of_the_server_ends_neither_it_nor_other_calls(self, session: McpSession) -> None:
         """-32000 is any error of its own, and in the SDK also a connection that was lost."""
         pid = await pid_of(session)
@@ -94,10 +88,6 @@ class TestCall:
             await session.require({"echo": frozenset({"text", "volume"})})
         with pytest.raises(MCPConnectionError, match=r"does not offer sing, shout; .* Set mcp.test to a server with"):
             await session.require({"sing": frozenset(), "shout": frozenset(), "echo": frozenset({"volume"})})
-
-    async def test_calls_of_many_tasks_get_their_own_answers(self, session: McpSession) -> None:
-        answers = await asyncio.gather(*(session.call("echo", {"text": str(n)}, PATIENCE_S) for n in range(200)))
-        assert [answer["said"] for answer in answers] == [str(n) for n in range(200)]
 
     async def test_a_call_that_is_cancelled_harms_no_other(self, session: McpSession) -> None:
         pid = await pid_of(session)
@@ -265,12 +255,6 @@ class TestStart:
         assert await self.message(session) == (
             "oracle: there is no program no-such. Correct mailbox.server, or what it needs; run: no-such -y x"
         )
-
-    async def test_of_a_file_that_is_no_program(self, servers: Servers, tmp_path: Path) -> None:
-        file = tmp_path / "server"
-        file.write_text("text")
-        message = await self.message(servers.session(ServerLaunch("mailbox.server", str(file))))
-        assert "the server cannot be started (Permission denied)" in message
 
     async def test_of_a_server_that_ends_at_once(self, servers: Servers) -> None:
         message = await self.message(servers.session(servers.launch("exit")))

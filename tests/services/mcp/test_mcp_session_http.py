@@ -73,10 +73,6 @@ async def test_calls_are_answered(session: McpSession) -> None:
     assert [answer["said"] for answer in answers] == [f"n{n}" for n in range(20)]
 
 
-async def test_a_large_answer_comes_through(session: McpSession) -> None:
-    assert len((await session.call("big", {"size": 10_000_000}, PATIENCE_S))["raw"]) == 10_000_000
-
-
 @pytest.mark.parametrize(
     ("status", "code", "retryable"),
     [

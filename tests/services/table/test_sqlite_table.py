@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.services.table.local_look_ups import WARRANTIES, WarrantyRecord
-from guarantee_email_agent.services.table.sqlite_table import SqliteTable, is_sqlite
+from guarantee_email_agent.services.table.sqlite_table import SqliteTable
 from guarantee_email_agent.services.table.table import TableError
 from guarantee_email_agent.services.tool_error import ToolError
 
@@ -29,14 +29,6 @@ def write(file: Path, *statements: str, rows: Iterable[tuple[str, str | None, st
             connection.execute(statement)
         for row in rows:
             connection.execute("INSERT INTO warranties VALUES (?, ?, ?)", row)
-
-
-def test_is_known_by_its_first_bytes(file: Path) -> None:
-    write(file, TABLE)
-    assert is_sqlite(file)
-    file.write_text("serial_number,expiration_date\n")
-    assert not is_sqlite(file)
-    assert not is_sqlite(file.parent)
 
 
 def test_finds_a_number_however_it_is_written(file: Path) -> None:

@@ -14,8 +14,7 @@ from tasks_and_sandboxes import task_context
 from guarantee_email_agent.llm.port import Message, TextBlock, TokenUsage, ToolUseBlock
 from guarantee_email_agent.solving.agents.agent import AgentStepError, TaskContext
 from guarantee_email_agent.solving.agents.llm_agent import MAX_REMINDERS, LlmAgent
-from guarantee_email_agent.solving.run_limits import Interruption
-from guarantee_email_agent.solving.tools import Image, ToolResult
+from guarantee_email_agent.solving.tools import ToolResult
 from guarantee_email_agent.utils.clock import count_wait
 from guarantee_email_agent.utils.errors import LLMError
 
@@ -69,33 +68,6 @@ def test_first_request_has_instruction_and_tools_and_forces_none(make_agent: Mak
     assert request["tool_choice"] == {"type": "auto"}
     assert {tool["name"] for tool in request["tools"]} >= {"shell_execute", "task_complete"}
     assert request["temperature"] == 0.0
-
-
-def test_step_has_text_calls_tokens_and_cost(make_agent: MakeAgent) -> None:
-    step = make_agent(Model(said(TextBlock("Let me see."), SHELL, READ))).next_step(())
-    assert step.text == "Let me see."
-    assert [(call.id, call.name) for call in step.calls] == [("toolu_1", "shell_execute"), ("toolu_2", "file_read")]
-    assert (step.usage, step.model) == (TokenUsage(1_000_000, 100_000), "claude-sonnet-4-6")
-    assert step.cost_usd == pytest.approx(4.5)
-
-
-def test_model_without_a_price_has_no_cost(make_agent: MakeAgent) -> None:
-    agent = make_agent(Model(said(SHELL, model="qwen3")), name="qwen3")
-    assert agent.next_step(()).cost_usd is None
-
-
-def test_all_outcomes_of_a_batch_go_back_in_one_message(make_agent: MakeAgent) -> None:
-    model = Model(said(SHELL, READ), said(SHELL))
-    agent = make_agent(model)
-    step = agent.next_step(())
-    image = Image("image/png", b"\x89PNG")
-    agent.next_step([ToolResult(step.calls[0], "no such file", error=True), ToolResult(step.calls[1], "", image=image)])
-    assistant, results = model.requests[1]["messages"][1:]
-    assert [block["type"] for block in assistant["content"]] == ["tool_use", "tool_use"]
-    first, second = results["content"]
-    assert (first["tool_use_id"], first["is_error"], first["content"][0]["text"]) == ("toolu_1", True, "no such file")
-    assert [part["type"] for part in second["content"]] == ["text", "image"]
-    assert (second["content"][0]["text"], "is_error" in second) == ("(no output)", False)
 
 
 def test_everything_so_far_is_marked_for_the_cache_and_nothing_before(make_agent: MakeAgent) -> None:
@@ -189,13 +161,6 @@ def test_waiting_for_a_rate_limit_takes_none_of_the_tasks_time(make_agent: MakeA
     context = task_context(seconds=100.0)
     make_agent(HeldBackModel(said(SHELL)), context).next_step(())
     assert context.deadline.remaining_s() > 2000
-
-
-def test_interruption_is_seen_while_the_model_thinks(make_agent: MakeAgent) -> None:
-    interruption = Interruption()
-    interruption.request()
-    with pytest.raises(AgentStepError):
-        make_agent(Model(30.0), task_context(interruption=interruption)).next_step(())
 
 
 def test_connections_are_closed() -> None:

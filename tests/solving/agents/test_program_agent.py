@@ -47,10 +47,6 @@ def test_instruction_stands_for_its_placeholder_and_no_shell_reads_it(tmp_path: 
     assert result(run("printf", "%s|", "<{instruction}>", "x")) == {"result": f"<{INSTRUCTION}>|x|"}
 
 
-def test_nothing_comes_on_stdin_where_the_placeholder_is_used() -> None:
-    assert result(run("sh", "-c", "cat; echo end", "{instruction}")) == {"result": "end"}
-
-
 def test_environment_tells_the_task() -> None:
     step = python("import os, json; print(json.dumps({k: v for k, v in os.environ.items() if k.startswith('TASK_')}))")
     assert json.loads(result(step)["result"]) == {
@@ -117,12 +113,6 @@ def test_what_it_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     assert result(run("sh", "-c", f"sleep 300 & echo $! > {file}; echo 42")) == {"result": "42"}
     assert gone(int(file.read_text()))
-
-
-def test_interruption_ends_it() -> None:
-    interruption = Interruption()
-    interruption.request()
-    assert run("sleep", "300", interruption=interruption).failure is not None
 
 
 @pytest.mark.parametrize("where", ["", ">&2"])

@@ -68,7 +68,3 @@ def test_folder_has_a_script_for_each_task(tmp_path: Path) -> None:
     assert script_file(file, "other") == file
     with pytest.raises(TaskError, match=r"there is no script product\.yaml"):
         script_file(tmp_path, "product")
-
-
-def test_conversation_opens_with_the_instruction() -> None:
-    assert ScriptAgent(task_context("Add."), ()).opening_messages() == [{"role": "user", "content": "Add."}]

@@ -28,20 +28,6 @@ def test_all_passed_is_a_success(bench: Any, make_task: MakeTask) -> None:
     assert [bench.record(name)["eval"]["verdict"] for name in ("one", "two")] == ["passed", "passed"]
 
 
-def test_one_failure_is_an_evaluation_failure(bench: Any, make_task: MakeTask) -> None:
-    make_task("one")
-    make_task("two", judge='def test(result):\n    return {"passed": False, "feedback": "never"}\n')
-    assert bench.solve() == 4
-    assert "✗ two - FAILED\n    never" in bench.out.getvalue()
-
-
-def test_task_that_cannot_be_used_counts_as_an_error(bench: Any, make_task: MakeTask) -> None:
-    make_task("one")
-    (bench.tasks / "two").mkdir()
-    assert bench.solve() == 4
-    assert "✗ Errors: 1" in bench.out.getvalue()
-
-
 def test_a_judge_alone_is_no_task_for_an_agent(bench: Any, make_task: MakeTask) -> None:
     (make_task("one").directory / "task.yaml").unlink()
     assert bench.solve() == 4
@@ -123,31 +109,6 @@ class TestChangedTask:
         record = bench.record("one")
         assert (record["task_result"], record["eval"]["feedback"], record["model"]) == ("42", "then", None)
 
-    def test_record_of_an_earlier_version_is_judged_again(self, bench: Any, make_task: MakeTask) -> None:
-        make_task("one")
-        bench.solve()
-        record = bench.record("one")
-        del record["digests"]
-        (bench.results / "one.json").write_text(json.dumps({**record, "task_result": "41"}))
-        assert bench.solve() == 4
-        assert "1 of these judged again" in bench.out.getvalue()
-        assert bench.record("one")["digests"].keys() == {"work", "judge"}
-        bench.solve()
-        assert "judged again" not in bench.out.getvalue()
-
-    def test_verdict_of_an_earlier_version_stays_where_the_sandbox_counted(
-        self, bench: Any, make_task: MakeTask
-    ) -> None:
-        task = make_task("one", settings="judge_network: true\n")
-        bench.solve()
-        record = bench.record("one")
-        del record["digests"]
-        (bench.results / "one.json").write_text(json.dumps(record))
-        task.test_file.write_text(self.FAILS)
-        assert bench.solve() == 0
-        assert "1 of them finished before; --run-all" in bench.out.getvalue()
-        assert bench.record("one")["eval"] == record["eval"]
-
     def test_judge_does_not_get_a_port_that_may_be_somebody_elses(self, bench: Any, make_task: MakeTask) -> None:
         make_task("one")
         bench.solve()
@@ -167,31 +128,12 @@ class TestChangedTask:
         assert "the sandbox that it may look into is gone (judged as failed: saw [" in error
         assert error.endswith("Solve the task with --run-all to have the agent work on it again")
 
-    def test_judge_that_falls_back_may_pass(self, bench: Any, make_task: MakeTask) -> None:
-        make_task("one", judge=self.FAILS)
-        bench.solve()
-        make_task("one", settings="judge_network: true\n")
-        assert bench.solve(allowed=TaskAllowance(network=True)) == 0
-
-    def test_agents_report_cannot_stand_in_for_the_digests(self, bench: Any, make_task: MakeTask) -> None:
-        make_task("one")
-        report = json.dumps({"task_result": "42", "digests": {"work": "mine", "judge": "mine"}})
-        assert bench.solve(command=f"echo '{report}'") == 0
-        assert bench.record("one")["digests"]["judge"].startswith("sha256:")
-
     def test_run_all_repeats_the_work(self, bench: Any, make_task: MakeTask) -> None:
         make_task("one")
         bench.solve()
         make_task("one", judge=self.FAILS)
         bench.solve(command="echo 43", run_all=True)
         assert bench.record("one")["task_result"] == "43"
-
-
-def test_failed_tasks_are_finished_too(bench: Any, make_task: MakeTask) -> None:
-    make_task("one")
-    assert bench.solve(command="echo 41") == 4
-    assert bench.solve() == 4
-    assert bench.record("one")["task_result"] == "41"
 
 
 def test_task_that_could_not_be_worked_on_is_repeated(bench: Any, make_task: MakeTask) -> None:
@@ -217,15 +159,6 @@ def test_several_at_a_time_have_a_sandbox_each_and_keep_their_order(bench: Any, 
     assert len({sandbox.base_url for sandbox in bench.sandboxes.opened.values()}) == 4
     results = json.loads(report.read_text())["results"]
     assert [result["task_name"] for result in results] == [f"task{number}" for number in range(4)]
-
-
-def test_json_has_the_shape_of_grade(bench: Any, make_task: MakeTask) -> None:
-    make_task("one")
-    report = bench.results.parent / "report.json"
-    bench.solve(json_file=report)
-    content = json.loads(report.read_text())
-    assert (content["schema_version"], content["totals"]) == (1, {"total": 1, "passed": 1, "failed": 0, "error": 0})
-    assert content["results"][0].keys() == {"task_name", "verdict", "eval", "error", "output", "duration_ms"}
 
 
 def test_missing_script_of_one_task_does_not_stop_the_others(bench: Any, make_task: MakeTask, tmp_path: Path) -> None:
@@ -289,11 +222,6 @@ def test_cost_limit_needs_a_known_price(bench: Any, make_task: MakeTask) -> None
     make_task("one")
     with pytest.raises(ConfigurationError, match="the price of qwen3 is not known"):
         bench.solve(agent="llm", command=None, model="qwen3", limits=RunLimits(max_cost_usd=1))
-
-
-def test_help_lists_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["solve", "--help"]) == 0
-    assert "exit codes:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -87,18 +87,6 @@ def test_kill_costs_the_step_in_work(bench: Bench, make_task: MakeTask, sandbox:
     assert [step["feedback"]["message"] for step in bench.record("one")["execution_trace"]] == ["again", "42"]
 
 
-def test_kill_leaves_what_was_finished(bench: Bench, make_task: MakeTask) -> None:
-    make_task("one")
-    assert bench.run().returncode == 0
-    make_task("two")
-    with bench.start(bench.sleeping) as solve:
-        bench.wait_for(2)
-        solve.kill()
-    bench.wait_for(0)
-    assert bench.record("one")["eval"]["passed"]
-    assert "2 tasks..., 1 of them finished before" in bench.run().stdout
-
-
 @pytest.mark.parametrize(("jobs", "sandbox"), [(1, "embedded"), (2, "embedded"), (2, "none")])
 def test_ctrl_c_leaves_no_process_and_keeps_what_was_done(
     bench: Bench, make_task: MakeTask, jobs: int, sandbox: str
@@ -151,15 +139,6 @@ def test_full_disk_is_one_line_and_breaks_nothing(bench: Bench, make_task: MakeT
     assert sorted(path.suffix for path in bench.results.iterdir()) == [".json"] * len(list(bench.results.iterdir()))
     assert bench.record("one")["execution_trace"][0]["feedback"]["message"] == "first"
     assert bench.run().returncode == 0
-
-
-def test_disk_that_is_full_from_the_start_is_one_line(bench: Bench, make_task: MakeTask) -> None:
-    make_task("one", settings=f"note: {'x' * 20_000}\n")
-    done = bench.run(preexec_fn=_leave_little_room)
-    assert done.returncode == 2
-    *warnings, error = _errors(done)
-    assert "one.json: the record cannot be written (File too large)" in error
-    assert all("run store" in line or "not kept" in line for line in warnings)
 
 
 def _leave_little_room() -> None:

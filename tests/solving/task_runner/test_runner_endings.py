@@ -13,9 +13,9 @@ from tasks_and_sandboxes import MakeTask, complete, shell
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.agents.agent import AgentStepError, Step
-from guarantee_email_agent.solving.run_limits import FailureReason, RunLimits
+from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.solving.run_recorder import EarlierRun
-from guarantee_email_agent.utils.errors import AgentError, TaskError
+from guarantee_email_agent.utils.errors import AgentError
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,6 @@ def test_agent_that_ends_its_sandbox_has_failed(bench: Any, make_task: MakeTask)
     assert record["eval"]["verdict"] == "failed"
 
 
-def test_wrong_client_type_is_an_error_before_a_sandbox_starts(bench: Any, make_task: MakeTask) -> None:
-    graded = bench.runner().run(make_task(settings="client_type: wide\n"))
-    assert graded.verdict.verdict == "error"
-    assert bench.sandboxes.opened == {}
-
-
 def test_finished_task_has_its_verdict_again(bench: Any, make_task: MakeTask) -> None:
     task = make_task()
     runner = bench.runner(Step(calls=(complete(),)))
@@ -134,7 +128,7 @@ def test_finished_task_has_its_verdict_again(bench: Any, make_task: MakeTask) ->
         {"finished": False},
         {"eval": None},
         {"eval": {"verdict": "splendid"}},
-        {"instruction": "Add 40 and 3."},
+        {"digests": None},
         {"digests": {"work": "sha256:other"}},
     ],
     ids=str,
@@ -146,17 +140,6 @@ def test_other_records_are_not_finished(bench: Any, make_task: MakeTask, change:
     assert bench.runner().earlier_run(task) is None
 
 
-def test_half_a_record_is_not_finished(bench: Any, make_task: MakeTask) -> None:
-    (bench.out_dir / "sum.json").write_text('{"finished": true, ')
-    assert bench.runner().earlier_run(make_task()) is None
-
-
-def test_record_that_cannot_be_written_ends_the_call(bench: Any, make_task: MakeTask) -> None:
-    bench.out_dir.rmdir()
-    with pytest.raises(TaskError, match="record cannot be written"):
-        bench.run(make_task(), Step(calls=(complete(),)))
-
-
 def test_program_may_tell_its_own_run_but_not_what_we_know(bench: Any, make_task: MakeTask) -> None:
     report = {"conversation": [{"role": "assistant", "content": "hm"}], "iterations": 7, "notes": "mine"}
     forged = {"status": "success", "eval": {"verdict": "passed"}, "sandbox": {}, "finished": True, "task_name": "x"}
@@ -165,13 +148,6 @@ def test_program_may_tell_its_own_run_but_not_what_we_know(bench: Any, make_task
     assert record["conversation"][0] == {"role": "assistant", "content": "hm"}
     assert record["eval"]["verdict"] == "failed"
     assert record["sandbox"]["docker_port"]
-
-
-def test_program_that_names_its_own_status_changes_nothing_of_ours(bench: Any, make_task: MakeTask) -> None:
-    forged = {"status": "success", "finished": True, "reason": None}
-    failure = FailureReason("command_failed", "the program ended with exit code 1")
-    record = bench.run(make_task(), Step(calls=(complete("42"),), record=forged, failure=failure))
-    assert (record["status"], record["reason"]["code"]) == ("failed", "command_failed")
 
 
 def test_interruption_from_another_thread_ends_a_command_that_hangs(bench: Any, make_task: MakeTask) -> None:

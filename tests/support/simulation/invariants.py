@@ -89,6 +89,8 @@ def _problems(
                 yield "it has no outcome"
             elif letter.mark is None and history.administration.mode == "observe":
                 pass  # who only observes does not set the mark that another agent left out
+            elif letter.withheld and letter.mark in {each.outcome for each in here}:
+                pass  # given up where it lay, though a copy of it could be read
             elif letter.mark != _mark_of(outcome) and not any(map(history.people.is_by_hand, letters)):
                 yield f"marked {letter.mark}, and {outcome} in the ledger"
         if outcome is not None:

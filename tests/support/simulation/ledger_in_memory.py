@@ -10,7 +10,7 @@ from sqlalchemy.pool import StaticPool
 
 from guarantee_email_agent.ledger.database import SQLITE_CLOCK_FUNCTION, Database
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.ledger.schema import prepare_schema
+from guarantee_email_agent.ledger.opening import prepare_schema
 
 KEY: Final = b"a key for simulations"
 _TABLES: Final = ("ledger_mails", "ledger_places")  # in the order in which rows refer to each other

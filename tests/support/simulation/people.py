@@ -46,7 +46,7 @@ class People:
                 if self._history.random.random() >= _KILL_RATE:
                     self._later(self._mark, mail_key)
             else:
-                self._free(mail_key, again=action == "retry")
+                self._free(mail_key)
             letter.steered = True
         except RefusedError as error:
             self._history.note("refused:", error.code)
@@ -74,7 +74,7 @@ class People:
                 continue
             self._history.note("a person: release", letter.id)
             try:
-                self._free(mail_key, again=False)
+                self._free(mail_key)
             except RefusedError as error:
                 self._history.note("refused:", error.code)
         return bool(stuck)
@@ -89,10 +89,9 @@ class People:
         """Whether a person did something to the mail, by its mark or at the command line."""
         return letter.steered or letter.reopened
 
-    def _free(self, mail_key: str, *, again: bool) -> None:
-        work = self._steps.retry if again else self._steps.release
+    def _free(self, mail_key: str) -> None:
         self._frees = True
-        held = work(mail_key, f"person:{next(self._commands)}", _HOLD_S, self._has_ended)
+        held = self._steps.release(mail_key, f"person:{next(self._commands)}", _HOLD_S, self._has_ended)
         self.handed_over.pop(reply_message_id(mail_key), None)
         self._later(self._take_mark_off, held)
 
@@ -135,7 +134,7 @@ class People:
         """The command was killed, and is run once more."""
         self._killed.add(held.owner)
         try:
-            self._free(held.mail_key, again=False)
+            self._free(held.mail_key)
         except RefusedError as error:
             self._history.note("refused:", error.code)
             if error.code in ("ledger_mail_busy", "ledger_mail_sending"):  # which says when to try again

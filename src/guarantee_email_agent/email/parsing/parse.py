@@ -108,7 +108,7 @@ def _from_bytes(raw: bytes) -> Email:
     fields, problems = mail.fields, mail.problems
     if not fields:
         raise ProcessingError(
-            "The message has no header fields, so it is no mail. Check what was delivered to the mailbox.",
+            "The message has no header fields, so it is no mail. A mail's file begins with lines such as 'From: …'.",
             "email_not_a_mail",
         )
     senders = fields.get("from", [])

@@ -28,6 +28,7 @@ from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMoc
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 from guarantee_email_agent.runlog.records import Check
@@ -41,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 _KINDS: Final = ("command", "http", "python")
 _FORMS: Final = "command:'PROGRAM ARGS', http://127.0.0.1:PORT/path, or python:module:function"
+_UNSEEN: Final = ModelUsage(0, TokenUsage(uncounted=1), None, 0)  # of a model that the agent reaches by itself
 _STOP_S: Final = 10.0  # that what is under way may take to end after Ctrl-C
 
 
@@ -151,8 +153,8 @@ class AgentEvaluation:
         while len(results) < repeat and not (results and self._stopping.is_set()):
             number = len(results) + 1
             result = self._run_once(case, runner, None if model is None else model.begin(number))
+            result = replace(result, usage=_UNSEEN if model is None else model.usage())
             if model is not None:
-                result = replace(result, usage=model.usage())
                 is_over = number == repeat and not self._stopping.is_set()
                 if is_over and (problem := model.finish()) is not None:
                     result = result.with_failed(Check("recording", problem))

@@ -264,9 +264,9 @@ class GatewayRun:
             return
         if answer.status_code in (429, 529):
             pause_s = retry_after_s(answer.headers)
-            limiter.refused(permit, answer.headers, pause_s, over_limit=answer.status_code == 429)
+            limiter.refused(permit, pause_s, over_limit=answer.status_code == 429)
         else:
-            limiter.answered(permit, answer.headers)
+            limiter.answered()
 
     def _count(self, asked: Mapping[str, Any], status: int, text: str, took_s: float) -> None:
         """Count an answer. text: empty for one that was cut off."""

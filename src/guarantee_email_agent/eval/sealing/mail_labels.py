@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.capture.scenario_file import file_text
@@ -27,6 +28,7 @@ from guarantee_email_agent.services.look_ups import instruction_files, tool_of
 from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.text import printable
 
+_Item = TypeVar("_Item")
 _NUMBER_AT_END: Final = re.compile(r"_(\d{1,6})$")
 _MAX_BYTES: Final = 1 << 24
 _SEVERITIES: Final = (
@@ -75,9 +77,8 @@ class MailLabels:
         outcome, number = self._outcomes.get(values.get("outcome", "")), values.get("number", "").strip()
         if path is None or outcome is None or values.get("severity") not in dict(_SEVERITIES):
             raise label_error("Choose what should become of the mail, and how bad it is where something else does")
-        data = read_item(path, "sample", "input/email")
-        mail = data["input"]["email"]
-        text = f"{mail['subject']}\n{mail['body']}"
+        data, mail = read_item(path, "sample", lambda data: (data, data["input"]["email"]))
+        text = f"{mail.get('subject')}\n{mail.get('body')}"
         if outcome.look_up is None and number:
             raise label_error(
                 f"{outcome.scenario} rests on no single number. Leave the number out, or choose another outcome"
@@ -95,7 +96,9 @@ class MailLabels:
             raise label_error(f"{target} cannot be written ({error.strerror}). Check its folder") from None
 
     def _item(self, number: str, path: Path) -> LabelItem:
-        data = read_item(path, "sample", "input/email")
+        return read_item(path, "sample", partial(self._item_of, number))
+
+    def _item_of(self, number: str, data: Mapping[str, Any]) -> LabelItem:
         mail = data["input"]["email"]
         names = ("from", "to", "received", "attachments", "headers")
         facts = "\n".join(f"{name}: {mail[name]}" for name in names if mail.get(name))
@@ -194,22 +197,15 @@ def _number_of(file: str) -> str:
     return match[1]
 
 
-def read_item(path: Path, command: str, *paths: str) -> dict[str, Any]:
-    """The mapping in a file that `command` wrote, which holds a mapping at each path. Raises EvalError."""
+def read_item(path: Path, command: str, read: Callable[[Any], _Item]) -> _Item:
+    """What `read` makes of the mapping in a file that `command` wrote. Raises EvalError, as where a part is missing."""
     try:
-        documents = load_documents(read_text(path, _MAX_BYTES))
+        (data,) = load_documents(read_text(path, _MAX_BYTES))
+        return read(data)
     except InputFileError as error:
         raise label_error(f"{path}: {error.message}") from None
-    data = documents[0] if len(documents) == 1 else None
-    if not (isinstance(data, dict) and all(_holds(data, each) for each in paths)):
-        raise label_error(f"{path} was not written by '{command}'. Take it out of the folder")
-    return data
-
-
-def _holds(data: object, path: str) -> bool:
-    for name in path.split("/"):
-        data = data.get(name) if isinstance(data, dict) else None
-    return isinstance(data, dict)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        raise label_error(f"{path} was not written by '{command}'. Take it out of the folder") from None
 
 
 def label_error(problem: str) -> EvalError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,6 +18,7 @@ from guarantee_email_agent.services.clients import MailClient
 from guarantee_email_agent.services.services import create_mail_client
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError, ProcessingError
+from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import printable
 
 _OF_ONE_MAIL: Final = ("_not_found", "_too_large", "_unreadable")
@@ -61,6 +62,12 @@ class FoundMails:
     @property
     def period(self) -> str:
         return f"{self.first:%Y-%m-%d} to {self.last:%Y-%m-%d}" if self.first and self.last else "an unknown period"
+
+    def left_out(self) -> Iterator[str]:
+        """A line for each reason that mails are left out for."""
+        for count, why in (self.unread, "that cannot be read"), (self.undated, "of which nobody knows when it came"):
+            if count:
+                yield f"Left out: {pluralize(count, 'mail')} {why}"
 
 
 async def find_mails(mails: PastMails, period: Period) -> FoundMails:

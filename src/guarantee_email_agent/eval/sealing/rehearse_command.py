@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +23,15 @@ from guarantee_email_agent.eval.capture.scenario_file import anonymizer_for, ano
 from guarantee_email_agent.eval.dry_run import DryRun, reply_of_thread
 from guarantee_email_agent.eval.look_up_source import LookUpSource
 from guarantee_email_agent.eval.sealing.mail_labels import label_error, read_item
-from guarantee_email_agent.eval.sealing.past_mails import Inbox, PastMails, Period, find_mails, past_mails, read_mail
+from guarantee_email_agent.eval.sealing.past_mails import (
+    FoundMails,
+    Inbox,
+    PastMails,
+    Period,
+    find_mails,
+    past_mails,
+    read_mail,
+)
 from guarantee_email_agent.eval.sealing.sample_command import make_new_folder
 from guarantee_email_agent.files.report_files import write_whole
 from guarantee_email_agent.files.text_file import write_new_file
@@ -69,7 +78,7 @@ def rehearse(
     instructions = instruction_files(config).load()
     make_new_folder(options.to)
     counts: Counter[str] = Counter()
-    asyncio.run(_rehearse(options, config, instructions, find_thread, counts))
+    found = asyncio.run(_rehearse(options, config, instructions, find_thread, counts))
     mails, answered, both = counts.total() - counts["both"], counts["answered"], counts["both"]
     terminal = Terminal(stream)
     terminal.outcome(
@@ -77,7 +86,8 @@ def rehearse(
         f"person and {counts['not_answered']} unanswered, and stopped at {counts['failed']}"
     )
     terminal.line(f"Of those that it would have answered, people answered {both}. Nothing was sent.")
-    terminal.line(NOT_FOUND)
+    for line in (*found.left_out(), NOT_FOUND):
+        terminal.line(line)
     terminal.line(f"Label each with 'view --label {printable(str(options.to))}'.")
     terminal.flush()
     return EXIT_SUCCESS
@@ -89,7 +99,8 @@ async def _rehearse(
     instructions: Instructions,
     find_thread: Callable[[Email], Thread | None],
     counts: Counter[str],
-) -> None:
+) -> FoundMails:
+    """What was found, with what became unreadable since."""
     policy = replace(AnswerPolicy.of(config), mode="answer")
     services = DryServices(LookUpSource(ask=True), instructions.look_ups, live=options.live)
     async with past_mails(config, options.folder) as mails, dry_runs(config, policy, services) as run:
@@ -97,6 +108,7 @@ async def _rehearse(
         answers = answers_by_mail(await _sent_mails(options, config, mails))
         for number, mail_id in enumerate(found.ids, 1):
             if (read := await read_mail(mails, mail_id)) is None:
+                found = replace(found, unread=found.unread + 1)
                 continue
             raw, email = read
             done = await run(email, reply_of_thread(find_thread(email), instructions.scenarios))
@@ -105,6 +117,7 @@ async def _rehearse(
             counts["both"] += done.reply is not None and people is not None
             pair = _pair(done, people, raw, policy.own_addresses, instructions, options.today)
             write_new_file(options.to / f"pair_{number:04d}.yaml", dump(pair).encode())
+    return found
 
 
 async def _sent_mails(options: RehearseOptions, config: Config, mails: PastMails) -> list[Email]:
@@ -181,12 +194,14 @@ class PairLabels:
         if path is None or values.get("label") not in dict(_LABELS):
             raise label_error("Choose what you think of the agent's answer")
         try:
-            write_whole(path, dump(read_item(path, "rehearse", "mail", "agent") | {"label": values["label"]}).encode())
+            write_whole(path, dump(read_item(path, "rehearse", dict) | {"label": values["label"]}).encode())
         except OSError as error:
             raise label_error(f"{path} cannot be written ({error.strerror}). Check its folder") from None
 
     def _item(self, path: Path) -> LabelItem:
-        pair = read_item(path, "rehearse", "mail", "agent")
+        return read_item(path, "rehearse", partial(self._item_of, path.stem))
+
+    def _item_of(self, name: str, pair: Mapping[str, Any]) -> LabelItem:
         mail, agent, people = pair["mail"], pair["agent"], pair.get("people") or {}
         told = "\n".join(f"{name}: {agent[name]}" for name in ("outcome", "scenario", "reasons") if name in agent)
         texts = (
@@ -195,4 +210,4 @@ class PairLabels:
             ("People", people.get("reply", "No answer by a person is in the Sent folder.")),
         )
         label = str(pair.get("label", ""))
-        return LabelItem(path.stem, texts, (LabelField("label", "What the agent does is", _LABELS, label),), label)
+        return LabelItem(name, texts, (LabelField("label", "What the agent does is", _LABELS, label),), label)

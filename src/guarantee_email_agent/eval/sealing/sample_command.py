@@ -65,7 +65,8 @@ def sample_mails(
             scenario_id = f"{UNLABELLED}_{number:03d}"
             data = _unlabelled(scenario_id, options.today, email, raw, own, instructions, find_thread)
             write_new_file(options.to / f"{scenario_id}.yaml", file_text(data, None).encode())
-        manifest = {"kind": "development", "drawn_from": len(found.ids), "period": found.period, "seed": options.seed}
+        manifest = {"kind": "development", "drawn_from": len(found.ids), "drawn": len(drawn)}
+        manifest |= {"period": found.period, "seed": options.seed}
         write_new_file(options.to / MANIFEST, dump(manifest).encode())
     except OSError as error:
         raise _refused(options.to, f"cannot be written ({error.strerror}). Name another folder with --to") from None
@@ -75,10 +76,8 @@ def sample_mails(
         f"✓ drew {pluralize(len(drawn), 'mail')} at random from {drawn_from} (seed {options.seed}) into "
         f"{printable(str(options.to))}"
     )
-    for count, why in (found.unread, "that cannot be read"), (found.undated, "of which nobody knows when it came"):
-        if count:
-            terminal.line(f"Left out: {pluralize(count, 'mail')} {why}")
-    terminal.line(NOT_FOUND)
+    for line in (*found.left_out(), NOT_FOUND):
+        terminal.line(line)
     terminal.line(f"Label each with 'view --label {printable(str(options.to))}', then 'seal' it.")
     terminal.flush()
     return EXIT_SUCCESS
@@ -89,7 +88,7 @@ async def _draw(options: SampleOptions, config: Config) -> tuple[FoundMails, lis
         found = await find_mails(mails, options.period)
         if len(found.ids) < options.count:
             problem = (
-                f"{len(found.ids)} mails are there to draw {options.count} from. Draw fewer, or name a longer time"
+                f"{pluralize(len(found.ids), 'mail')} to draw {options.count} from. Draw fewer, or name a longer time"
             )
             raise ConfigurationError(problem, "sample_too_few")
         chosen = random.Random(options.seed).sample(found.ids, options.count)  # noqa: S311 - its seed is to be known

@@ -51,8 +51,9 @@ def seal_suite(options: SealOptions, config: Config, stream: TextStream) -> int:
         raise _refused(folder, f"has {pluralize(len(waiting), 'mail')} without a label. {remedy}")
     if broken := [each for each in loader.iter_entries(files) if isinstance(each, InvalidScenario)]:
         raise _refused(folder, f"has {pluralize(len(broken), 'file')} that cannot be used: {broken[0].reason}")
-    if not files:
-        raise _refused(folder, "has no mail. Draw some with 'sample'")
+    if len(files) != (manifest.drawn or len(files)) or not files:
+        remedy = f"and {manifest.drawn or 'none'} were drawn, so they are no random sample. Restore them, or draw anew"
+        raise _refused(folder, f"has {pluralize(len(files), 'mail')}, {remedy}")
     place = folder if config.source is None else config.source.parent
     state = GitQuestion(place).answer()
     revision = __version__ if state is None else f"{state[0][:12]}{'+' if state[1] else ''}"

@@ -197,7 +197,7 @@ def _print_sums(sums: Sums, terminal: Terminal) -> None:
     before_ms, after_ms = sums.duration_ms
     line = f"Together the {sums.cases} of both took {before_ms / 1000:.1f}s, now {after_ms / 1000:.1f}s"
     costs = ["not known" if cost is None else f"${cost:.4f}" for cost in sums.cost_usd]
-    if sums.cost_usd != (0, 0):
+    if any(sums.cost_usd):
         line += f"; they cost {costs[0]}, now {costs[1]}"
     terminal.line(line)
 

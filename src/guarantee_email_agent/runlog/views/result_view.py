@@ -51,9 +51,10 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
     if run.require_proof:
         terminal.line(f"Gate: {run.state}, with a proof of {run.threshold:g}% asked for")
     terminal.line(f"Version: {printable(run.package_version)}{_revision(run)}")
-    if run.tokens:
+    if run.tokens or run.cost_usd is None:
+        tokens = f"{run.tokens:,} tokens" if run.tokens else "tokens not known"
         cost = "cost not known" if run.cost_usd is None else f"${run.cost_usd:.4f}"
-        terminal.line(f"Model: {printable(run.model)}, {run.tokens:,} tokens, {cost}")
+        terminal.line(f"Model: {printable(run.model)}, {tokens}, {cost}")
     for origin, count in store.taken_over(run):
         terminal.line(f"Taken over from {printable(origin)}: {pluralize(count, 'result')}")
     for each in run.facts.get("accepted", ()):

@@ -10,7 +10,7 @@ from guarantee_email_agent.runlog.gate import GateOutcome
 from guarantee_email_agent.runlog.records import NO_USAGE, Case, Usage
 from guarantee_email_agent.runlog.statistics import format_percentage, rounded_percentage, threshold_text
 from guarantee_email_agent.runlog.stored_records import StoredRun
-from guarantee_email_agent.runlog.suite_manifest import SuiteManifest
+from guarantee_email_agent.runlog.suite_manifest import DistinctMails, SuiteManifest
 from guarantee_email_agent.runlog.suite_statistics import SharedCauses, SuiteStatistics
 from guarantee_email_agent.runlog.views.comparison_report import json_comparison
 from guarantee_email_agent.runlog.views.report import Report
@@ -41,6 +41,8 @@ def suite_report(
             usage = usage.plus(each.usage)
         if not case.passed:
             causes.add(case)
+    if run.mails is not None and run.mails_passed is not None:
+        statistics.mails.take(DistinctMails(run.mails, run.mails_passed))
     if "usage" in run.facts:  # what scenarios took that came to no result is paid for, too
         usage = Usage(**run.facts["usage"])
     interrupted = run.outcome in (None, "interrupted", "crashed")
@@ -114,7 +116,7 @@ def suite_report(
                 "failed": totals.failed,
                 "invalid": totals.invalid,
                 "needs_review": statistics.needing_review,
-                "distinct": statistics.mails.count().total if run.mails is None else run.mails,
+                "distinct": statistics.mails.count().total,
                 "harmful": statistics.selectivity.harmful,
             },
             "pass_rate": rounded_percentage(totals.passed, totals.total, run.threshold),

@@ -113,9 +113,9 @@ class Api:
 
     async def _browse(self, request: ApiRequest) -> Reply:
         if self._browser is None:
-            from .browser_driver import BrowserProcess, BrowserSettings  # most sandboxes need none
+            from .browser_driver import BrowserProcess  # most sandboxes need none
 
-            self._browser = BrowserProcess(self._starter, BrowserSettings(**self._config["browser"]))
+            self._browser = BrowserProcess(self._starter, self._config["browser"])
         reply: Reply = await self._browser.reply(request)
         return reply
 

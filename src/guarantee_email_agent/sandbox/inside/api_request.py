@@ -193,7 +193,7 @@ REQUEST: Final = struct.Struct(">IIQ")
 REPLY: Final = struct.Struct(">IHHQ")
 """A reply is: number, HTTP status, kind of content, length of the content; then the content."""
 
-KINDS: Final = ("application/json", "application/octet-stream", "image/png", "image/jpeg")
+KINDS: Final = ("application/json", "application/octet-stream", "image/png")
 """Kinds of content by number, so that nothing from inside can end up in a header."""
 
 

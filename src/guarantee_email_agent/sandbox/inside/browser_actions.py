@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from .browser_page import BrowserPage
 
 REQUEST_S: Final = 60.0
 """Seconds that one request to the browser may take."""
-_PNG, _JPEG = 2, 3
+_PNG: Final = 2
 # Where the page stands once what was done to it has been drawn.
 _SCROLL_POSITION: Final = """new Promise(done => requestAnimationFrame(() => requestAnimationFrame(
   () => done({x: scrollX, y: scrollY}))))"""
@@ -38,11 +37,9 @@ async def _info(_: Arguments, page: BrowserPage) -> dict[str, Any]:
 
 
 async def _screenshot(arguments: Arguments, page: BrowserPage) -> Reply:
-    kind = arguments.optional_text("format") or "png"
-    number = choose("format", kind, {"png": _PNG, "jpeg": _JPEG})
-    quality, full_page = arguments.optional_text("quality") or "", arguments.optional_text("full_page") or ""
-    most = int(quality) if re.fullmatch(r"\d{1,3}", quality, re.ASCII) else None
-    return Reply(200, number, await page.screenshot(kind, most, full_page=full_page.lower() == "true"))
+    choose("format", arguments.optional_text("format") or "png", {"png": _PNG})
+    full_page = (arguments.optional_text("full_page") or "").lower() == "true"
+    return Reply(200, _PNG, await page.screenshot(full_page=full_page))
 
 
 async def _navigate(arguments: Arguments, page: BrowserPage) -> Reply:
@@ -94,23 +91,15 @@ async def _action(arguments: Arguments, page: BrowserPage) -> Reply:
     kind = arguments.text("action_type")
     x, y = arguments.coordinate("x"), arguments.coordinate("y")
     at = page.mouse if x is None or y is None else (x, y)
-    by = (arguments.coordinate("x_offset") or 0.0, arguments.coordinate("y_offset") or 0.0)
-    moved = (page.mouse[0] + by[0], page.mouse[1] + by[1])
     actions: dict[str, Callable[[], Awaitable[None]]] = {
         "MOVE_TO": lambda: page.mouse_event("mouseMoved", *at),
-        "MOVE_REL": lambda: page.mouse_event("mouseMoved", *moved),
         "CLICK": lambda: page.click(*at, _button(arguments), _click_count(arguments, "num_clicks")),
         "DOUBLE_CLICK": lambda: page.click(*at, "left", 2),
         "RIGHT_CLICK": lambda: page.click(*at, "right", 1),
-        "MOUSE_DOWN": lambda: page.mouse_event("mousePressed", *page.mouse, _button(arguments), 1),
-        "MOUSE_UP": lambda: page.mouse_event("mouseReleased", *page.mouse, _button(arguments), 1),
         "DRAG_TO": lambda: page.drag(*at),
-        "DRAG_REL": lambda: page.drag(*moved),
         "SCROLL": lambda: page.scroll(arguments.coordinate("dx") or 0.0, arguments.coordinate("dy") or 0.0),
         "TYPING": lambda: page.type(arguments.text("text")),
         "PRESS": lambda: page.press(arguments.text("key")),
-        "KEY_DOWN": lambda: page.key(arguments.text("key"), down=True),
-        "KEY_UP": lambda: page.key(arguments.text("key"), down=False),
         "HOTKEY": lambda: page.press(*arguments.texts("keys")),
         "WAIT": lambda: asyncio.sleep(min(arguments.number("duration") or 0.0, REQUEST_S / 2)),
     }

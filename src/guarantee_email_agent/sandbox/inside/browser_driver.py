@@ -6,9 +6,9 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from .api_request import (
     ApiRequest,
@@ -40,16 +40,7 @@ _OPTIONS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BrowserSettings:
-    """program: path of the browser, None where there is none. own_network: whether loopback is the sandbox's own, so
-    that programs inside may be let at the browser as well."""
-
-    program: str | None
-    own_network: bool
-
-
-def drive(channel: socket.socket, settings: BrowserSettings, starter: ProcessStarter) -> None:
+def drive(channel: socket.socket, settings: Mapping[str, Any], starter: ProcessStarter) -> None:
     """In a process of its own: answer the requests that come over `channel` until it is closed."""
     # What the first process has open is none of the browser's business.
     os.closerange(3, channel.fileno())
@@ -58,7 +49,7 @@ def drive(channel: socket.socket, settings: BrowserSettings, starter: ProcessSta
 
 
 class _BrowserDriver:
-    def __init__(self, channel: socket.socket, settings: BrowserSettings, starter: ProcessStarter) -> None:
+    def __init__(self, channel: socket.socket, settings: Mapping[str, Any], starter: ProcessStarter) -> None:
         self._channel = channel
         self._settings = settings
         self._starter = starter
@@ -116,7 +107,7 @@ class _BrowserDriver:
         from_browser, to_us = os.pipe()
         profile = os.path.join("/tmp", f".browser-{os.getpid()}")  # noqa: S108 - inside
         options: tuple[str, ...] = (*_OPTIONS, f"--user-data-dir={profile}", "--remote-debugging-pipe")
-        if self._settings.own_network:
+        if self._settings["own_network"]:
             options += (f"--remote-debugging-port={_INNER_PORT}",)
         pid = os.fork()
         if pid == 0:
@@ -125,7 +116,7 @@ class _BrowserDriver:
                 # 3 and 4 are where a browser looks for these pipes.
                 place_descriptors({0: nothing, 1: nothing, 2: nothing, 3: to_browser, 4: to_us})
                 os.chdir(self._starter.home)
-                program = str(self._settings.program)
+                program = str(self._settings["program"])
                 command = [program, *options, f"--window-size={WIDTH},{HEIGHT}", "about:blank"]
                 os.execve(program, command, dict(self._starter.environment))  # noqa: S606 - the very purpose
             finally:
@@ -148,9 +139,13 @@ _MAX_REPLY: Final = 64 << 20
 
 
 class BrowserProcess:
-    """Passes requests on to the process that drives the browser, which is started with the first of them."""
+    """Passes requests on to the process that drives the browser, which is started with the first of them.
 
-    def __init__(self, starter: ProcessStarter, settings: BrowserSettings) -> None:
+    settings: `program`, the path of the browser, None where there is none; `own_network`, whether loopback is the
+    sandbox's own, so that programs inside may be let at the browser as well.
+    """
+
+    def __init__(self, starter: ProcessStarter, settings: Mapping[str, Any]) -> None:
         self._starter = starter
         self._settings = settings
         self._turn = asyncio.Lock()
@@ -161,7 +156,7 @@ class BrowserProcess:
         if (request.method, request.path.rstrip("/")) not in ROUTES:
             remedy = f"A program inside may connect to the browser itself, at port {_INNER_PORT}"
             raise RequestError(501, f"{request.path}: this sandbox does not offer that. {remedy}")
-        if self._settings.program is None:
+        if self._settings["program"] is None:
             remedy = "Install Chromium (Debian: apt-get install chromium), or use --sandbox docker"
             raise RequestError(501, f"this machine has no browser. {remedy}")
         async with self._turn:

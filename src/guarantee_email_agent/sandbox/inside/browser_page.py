@@ -126,7 +126,6 @@ class BrowserPage:
         self._news = asyncio.Event()
         self.width, self.height = WIDTH, HEIGHT
         self.mouse = (0.0, 0.0)
-        self._held = 0
         self._dialogs = 0
 
     async def start(self) -> None:
@@ -262,10 +261,9 @@ class BrowserPage:
     async def elements(self) -> Any:
         return await self.evaluate(f"{_NUMBER_ELEMENTS}({json.dumps(_INDEX_ATTRIBUTE)}, {_MAX_ELEMENTS})")
 
-    async def screenshot(self, kind: str, quality: int | None, *, full_page: bool) -> bytes:
-        options: dict[str, Any] = {"format": kind, "captureBeyondViewport": full_page}
-        if quality is not None and kind != "png":
-            options["quality"] = quality
+    async def screenshot(self, *, full_page: bool) -> bytes:
+        """As PNG."""
+        options: dict[str, Any] = {"format": "png", "captureBeyondViewport": full_page}
         if full_page:
             size = (await self._call("Page.getLayoutMetrics"))["cssContentSize"]
             height = min(size["height"], _MAX_HEIGHT)
@@ -310,7 +308,7 @@ class BrowserPage:
         self, kind: str, x: float, y: float, button: str = "none", clicks: int = 0, **more: Any
     ) -> None:
         self.mouse = (x, y)
-        event = {"type": kind, "x": x, "y": y, "button": button, "clickCount": clicks, "modifiers": self._held}
+        event = {"type": kind, "x": x, "y": y, "button": button, "clickCount": clicks}
         await self._call("Input.dispatchMouseEvent", **event, **more)
 
     async def click(self, x: float, y: float, button: str = "left", clicks: int = 1) -> None:
@@ -343,7 +341,7 @@ class BrowserPage:
     async def press(self, *names: str) -> None:
         """One key, or several together, the last one last."""
         self._seen.clear()
-        held, keys = self._held, []
+        held, keys = 0, []
         for name in names:
             key = key_event(name, held)
             held |= MODIFIERS.get(key["key"], 0)
@@ -353,14 +351,6 @@ class BrowserPage:
         for key in reversed(keys):
             await self._call("Input.dispatchKeyEvent", type="keyUp", **{**key, "text": ""})
         await self._wait_for_navigation()
-
-    async def key(self, name: str, *, down: bool) -> None:
-        """Held until it is let go, also while the mouse is used."""
-        bit = MODIFIERS.get(key_event(name)["key"], 0)
-        self._held = self._held | bit if down else self._held & ~bit
-        key = key_event(name, self._held)
-        kind = ("keyDown" if "text" in key else "rawKeyDown") if down else "keyUp"
-        await self._call("Input.dispatchKeyEvent", type=kind, **key)
 
     async def _wait_for_navigation(self) -> None:
         """A click may start a navigation; what is asked next should see the new page."""

@@ -58,20 +58,13 @@ def _create(files: Files, path: str, arguments: Arguments) -> _Edit:
 
 def _replace(files: Files, path: str, arguments: Arguments) -> _Edit:
     old, new = arguments.text("old_str"), arguments.optional_text("new_str") or ""
-    mode, text = arguments.optional_text("replace_mode"), files.load_text(path)
+    text = files.load_text(path)
     count = text.count(old) if old else 0
     if count == 0:
         raise RequestError(400, f"{path}: old_str does not occur in it as it stands. Nothing was changed")
-    if mode is None and count > 1:
-        problem = f"old_str occurs {count} times. Give more of the text around it, or a replace_mode"
-        raise RequestError(400, f"{path}: {problem}")
-    if mode == "ALL":
-        at, changed = text.index(old), text.replace(old, new)
-    elif mode in (None, "FIRST", "LAST"):
-        at = text.rindex(old) if mode == "LAST" else text.index(old)
-        changed = f"{text[:at]}{new}{text[at + len(old) :]}"
-    else:
-        raise InvalidArgumentError("replace_mode", "must be ALL, FIRST or LAST")
+    if count > 1:
+        raise RequestError(400, f"{path}: old_str occurs {count} times. Give more of the text around it")
+    at, changed = text.index(old), text.replace(old, new)
     files.store(path, encode(changed))
     return f"File edited: {path}\n{_excerpt(changed, text.count(chr(10), 0, at), new)}", text, changed
 

@@ -99,28 +99,25 @@ class MemoryGuard:
         if used > self._memory:
             next_s = _RECOUNT_S
             reason = f"the sandbox's memory of {self._memory >> 20} MiB was used up"
-            for size, pid in sorted(processes, reverse=True):
-                self._kill(pid, reason)
-                used -= size
+            for process in sorted(processes, reverse=True):
+                self._kill(reason, process)
+                used -= process[0]
                 if used <= self._memory:
                     break
         elif processes and available_memory() < _MIN_AVAILABLE_BYTES:
-            self._kill_all(processes, "the machine ran out of memory")
+            self._kill("the machine ran out of memory", *processes)
         elif processes and sockets > _MAX_SOCKETS:
-            self._kill_all(processes, f"more than {_MAX_SOCKETS} sockets were open")
+            self._kill(f"more than {_MAX_SOCKETS} sockets were open", *processes)
         self._used, self._available_then, now = max(used, 0), available_memory(), time.monotonic()
         self._count_at = now + max(next_s, _TIME_SHARE * (now - began))
         if stopped:
             _signal_all(signal.SIGCONT)
 
-    def _kill_all(self, processes: Sequence[tuple[int, int]], reason: str) -> None:
+    def _kill(self, reason: str, *processes: tuple[int, int]) -> None:
         for _, pid in processes:
-            self._kill(pid, reason)
-
-    def _kill(self, pid: int, reason: str) -> None:
-        self._on_kill(pid, reason)
-        with suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
+            self._on_kill(pid, reason)
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _signal_all(number: signal.Signals) -> None:

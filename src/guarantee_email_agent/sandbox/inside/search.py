@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from .api_request import Arguments, InvalidArgumentError, RequestError, Result, choose
@@ -25,7 +25,7 @@ def list_path(files: Files, arguments: Arguments) -> Result:
     hidden, endings = arguments.flag("show_hidden"), arguments.texts("file_types")
     found = []
     for entry, relative in _walk(path, depth):
-        if not hidden and _is_hidden(relative):
+        if not hidden and any(part.startswith(".") for part in relative.split("/")):
             continue
         folder = entry.is_dir(follow_symlinks=False)
         if endings and (folder or not entry.name.endswith(tuple(endings))):
@@ -41,10 +41,14 @@ def list_path(files: Files, arguments: Arguments) -> Result:
 
 
 def find(files: Files, arguments: Arguments) -> Result:
-    """A pattern without a slash fits names anywhere below the folder, one with a slash fits paths below it."""
+    """A pattern without a slash fits names anywhere below the folder; one with a slash fits paths, as `find` has it."""
     path, pattern = _folder(files, arguments), arguments.text("glob")
-    fits = _path_pattern(pattern if "/" in pattern else f"**/{pattern}")
-    found = [entry.path for entry, relative in _walk(path) if fits(relative)][:MAX_RESULTS]
+    is_path = "/" in pattern
+    if is_path:
+        pattern = f"*/{pattern[3:]}" if pattern.startswith("**/") else f"/{pattern}"
+    fits = _compile("glob", fnmatch.translate(pattern)).match
+    names = ((entry.path, f"/{relative}" if is_path else entry.name) for entry, relative in _walk(path))
+    found = [found for found, name in names if fits(name)][:MAX_RESULTS]
     return {"path": path, "files": found}, f"{len(found)} files found"
 
 
@@ -88,26 +92,6 @@ def _compile(argument: str, pattern: str) -> re.Pattern[str]:
         return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise InvalidArgumentError(argument, f"is no regular expression: {error}") from None
-
-
-def _path_pattern(pattern: str) -> Callable[[str], bool]:
-    """`**` stands for any folders, `*` and `?` for anything within a name."""
-    names = [
-        part if part == "**" else _compile("pattern", fnmatch.translate(part)) for part in pattern.split("/") if part
-    ]
-    return lambda path: _fits(path.split("/"), names)
-
-
-def _fits(parts: Sequence[str], names: Sequence[str | re.Pattern[str]]) -> bool:
-    if not names or not parts:
-        return not names and not parts
-    if isinstance(name := names[0], str):
-        return len(names) == 1 or _fits(parts, names[1:]) or _fits(parts[1:], names)
-    return name.match(parts[0]) is not None and _fits(parts[1:], names[1:])
-
-
-def _is_hidden(relative: str) -> bool:
-    return any(part.startswith(".") for part in relative.split("/"))
 
 
 def _describe(entry: os.DirEntry[str]) -> dict[str, Any]:

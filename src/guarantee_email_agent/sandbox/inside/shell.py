@@ -189,13 +189,11 @@ class Shell:
         return session
 
     def _folder(self, session: _Session, arguments: Arguments) -> str:
-        wanted, strict = arguments.optional_path("exec_dir"), arguments.flag("strict")
-        for folder in (wanted, session.folder, self._starter.home, "/"):
-            if folder is not None and os.path.isdir(folder) and os.access(folder, os.X_OK):
+        wanted = arguments.optional_path("exec_dir")
+        for folder in (wanted,) if wanted else (session.folder, self._starter.home, "/"):
+            if os.path.isdir(folder) and os.access(folder, os.X_OK):
                 return folder
-            if strict and folder is not None:
-                raise RequestError(400, f"{folder}: is no folder to run a command in")
-        return "/"
+        raise RequestError(400, f"{folder}: is no folder to run a command in")
 
     def _start(self, session: _Session) -> RunningCommand:
         """The session's new command, with what the session knows. Raises RequestError."""

@@ -40,11 +40,13 @@ class MessageError(ToolError):
 def compose(
     reply: Reply, sender: str, date: datetime, proof_key: bytes | None = None, *, automatic: bool = True
 ) -> bytes:
-    """The reply with CRLF line ends; 7-bit, unless the recipient's address itself is not (RFC 6532).
+    """The reply with CRLF line ends, in ASCII.
 
     A malformed Message-ID in `in_reply_to` or `references` is left out: a customer whose mail program writes bad ones
     still gets an answer. With `proof_key` the reply carries a proof that this mailbox wrote it (see `verify_proof`).
-    automatic: whether no person sees the reply before it goes; a draft says nothing of the kind. Raises MessageError.
+    automatic: whether no person sees the reply before it goes; a draft says nothing of the kind.
+
+    Raises MessageError, and ToolError `mail_rejected` for an address that few servers take (RFC 6531).
     """
     for name in ("to", "subject", "message_id", "in_reply_to", "references"):
         if _HEADER_BREAK.search(getattr(reply, name)):
@@ -89,6 +91,10 @@ def envelope_address(address: str) -> str:
             domain = domain.encode("idna").decode("ascii")
         except UnicodeError:
             raise MessageError("the domain of to is none that can exist") from None
+    if not local.isascii():
+        raise ToolError(
+            "mail_rejected", "the address of the recipient has letters beyond ASCII before its @. Answer by hand"
+        )
     return f"{local}@{domain}"
 
 

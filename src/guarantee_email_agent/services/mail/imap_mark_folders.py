@@ -20,12 +20,13 @@ from guarantee_email_agent.services.mail.imap_marks import ImapMarks, fetch_body
 from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS, check_size, mail_not_found
-from guarantee_email_agent.services.mail.sent_copies import (
+from guarantee_email_agent.services.mail.special_folder import (
     find_copies,
+    folder_prefix,
+    make_folder,
     search_term,
     single_header,
 )
-from guarantee_email_agent.services.mail.special_folder import folder_prefix, make_folder
 from guarantee_email_agent.services.ports import MailMark, MarkedMail
 from guarantee_email_agent.services.tool_error import ToolError
 
@@ -255,15 +256,6 @@ class FolderMarks(ImapMarks):
         self._first_of_folders(move_on, readonly=False)  # of all: a person may have copied it
         if not found:
             raise mail_not_found(mail_id)
-
-    def _bodies_in(self, outcome: MailMark, mail_id: str) -> set[bytes]:
-        term = self._ids.search_term(mail_id)
-
-        def read(moved: IMAPClient, found_in: MailMark) -> set[bytes]:
-            uids = self._moved[outcome].find(moved, mail_id, term) if found_in == outcome else []
-            return {body for body in (fetch_body(moved, uid) for uid in uids) if body is not None}
-
-        return self._first_of_folders(read) or set()
 
     def _first_of_folders(
         self, look: Callable[[IMAPClient, MailMark], _Result], *, readonly: bool = True

@@ -14,7 +14,7 @@ from imapclient import IMAPClient
 
 from guarantee_email_agent.services.mail.imap_session import fetch_each
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS, mail_not_found, mail_unreadable
-from guarantee_email_agent.services.mail.sent_copies import find_copies
+from guarantee_email_agent.services.mail.special_folder import find_copies
 from guarantee_email_agent.services.ports import MailMark, MarkedMail
 from guarantee_email_agent.services.tool_error import ToolError
 

@@ -32,9 +32,8 @@ from guarantee_email_agent.config.mailbox_settings import MarkKind
 from guarantee_email_agent.services.mail.compose import compose, envelope_address
 from guarantee_email_agent.services.mail.imap_session import ImapSession
 from guarantee_email_agent.services.mail.mail_server import MailServer
-from guarantee_email_agent.services.mail.sent_copies import find_own_copies, has_copy
 from guarantee_email_agent.services.mail.smtp import SmtpSender
-from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder
+from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder, find_own_copies, has_copy
 from guarantee_email_agent.services.ports import DraftState, Reply, SentState
 from guarantee_email_agent.services.tool_error import ToolError
 
@@ -137,7 +136,6 @@ class ImapReplies:
         self._attempts = SendAttempts()
         self._warned = False
         self._checked_below = 1  # every UID below has been checked for copies
-        self._listed_from = 1  # the UID that the last list began with
 
     def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
         settings = self._settings
@@ -199,13 +197,10 @@ class ImapReplies:
 
     def forget_inbox(self) -> None:
         """All its UIDs have a new meaning."""
-        self._checked_below = self._listed_from = 1
+        self._checked_below = 1
 
     def file_copies_from(self, client: IMAPClient, first: int) -> None:
         """File our own copies before a list that begins with this UID: an older copy would not be listed either."""
-        if first < self._listed_from:  # the agent's settings now let older mails count: copies may be among them
-            self._checked_below = min(self._checked_below, first)
-        self._listed_from = first
         self._checked_below = max(self._checked_below, first)
         self._file_new_copies(client)
 

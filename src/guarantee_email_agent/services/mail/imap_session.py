@@ -39,8 +39,6 @@ _EXPIRED: Final = re.compile(
 _PASSING: Final = re.compile(
     r"\[(?:UNAVAILABLE|INUSE|LIMIT)\]|throttled|Backoff Time|server unavailable|not connected", re.IGNORECASE
 )
-_BACKOFF_MS: Final = re.compile(r"Suggested Backoff Time: (\d{1,9}) milliseconds", re.IGNORECASE)
-_LONGEST_BACKOFF_S: Final = 900.0
 _UNASKED: Final = frozenset({b"SEQ", b"UID", b"FLAGS", b"MODSEQ"})  # what any answer to FETCH may hold as well
 _MAX_BREAKS: Final = 50
 _Result = TypeVar("_Result")
@@ -111,7 +109,6 @@ class ImapSession:
         self._lock = threading.Lock()
         self._client: FolderClient | None = None
         self._used_at = 0.0
-        self._not_before = 0.0  # the server asked to be left alone until then
 
     def run(self, work: Callable[[IMAPClient], _Result], *, repeat: bool = True) -> _Result:
         """The result of `work`. Where the connection is lost and `repeat` is true, once more on a new one.
@@ -122,16 +119,10 @@ class ImapSession:
         """
         may_repeat = repeat
         with self._lock:
-            if (left_s := self._not_before - time.monotonic()) > 0:
-                raise self._server.unavailable(f"is busy, and asked to be left alone for {left_s:.0f} s more")
             while True:
                 try:
                     result = work(self._connected())
                 except Exception as error:  # noqa: BLE001 - told apart in _to_tool_error
-                    if suggested := _BACKOFF_MS.search(str(error)):
-                        self._drop()
-                        repeat = False
-                        self._not_before = time.monotonic() + min(int(suggested[1]) / 1000, _LONGEST_BACKOFF_S)
                     if isinstance(error, _LOST) or self._has_outlived_token(error):
                         self._drop()
                         if may_repeat and isinstance(error, BrokenAtMailsError):

@@ -47,22 +47,18 @@ class MailListing:
 
 
 class MailStore(Protocol):
-    """Blocking; may be called from several threads at once. Every method raises ToolError with a code `mail_…`."""
+    """What `Mailbox` promises, blocking; may be called from several threads at once.
+
+    Every method raises ToolError with a code `mail_…`.
+    """
 
     proof_lags: bool
     """Whether the proof of a sent reply may come later than the reply itself."""
 
-    def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing:
-        """The oldest mails to answer, at most `limit`."""
-
-    def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
-        """The whole mail. Raises mail_not_found, mail_unreadable and mail_too_large."""
-
-    def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
-        """Whether a mail is there, bears no mark, and nobody took care of it, as of now."""
-
-    def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
-        """Send a reply unless one with its Message-ID was sent before."""
+    def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing: ...
+    def read_raw(self, mail_id: str, max_bytes: int) -> bytes: ...
+    def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool: ...
+    def send(self, reply: Reply) -> Literal["sent", "already_sent"]: ...
 
     def find_sent(self, message_id: str, everywhere: bool = False) -> SentState:
         """Whether a reply was sent, as far as can be seen now.
@@ -70,17 +66,13 @@ class MailStore(Protocol):
         everywhere: look for its copy also where it does not belong, since others may have moved it. This takes a while.
         """
 
-    def save_draft(self, reply: Reply) -> Literal["saved", "already_saved"]:
-        """Store a reply as a draft unless one with its Message-ID is there, or was sent as it is."""
-
-    def find_draft(self, message_id: str) -> DraftState:
-        """Whether a draft with this Message-ID is among the drafts or among the sent mails."""
+    def save_draft(self, reply: Reply) -> Literal["saved", "already_saved"]: ...
+    def find_draft(self, message_id: str) -> DraftState: ...
 
     def mark(self, mail_id: str, outcome: MailMark) -> None:
-        """Say what became of a mail; it is no longer listed. Raises mail_not_found."""
+        """Raises mail_not_found."""
 
-    def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> Mapping[str, int]:
-        """How many mails there are of each state."""
+    def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> Mapping[str, int]: ...
 
     def wait(self, timeout_s: float, stop: threading.Event) -> bool:
         """Wait until the inbox may hold something new, for at most `timeout_s` or until `stop`."""
@@ -91,31 +83,22 @@ class MailStore(Protocol):
         The inbox; then the folder for sent mail and the way to send, or, for `drafts`, the folder for drafts instead.
         """
 
-    def close(self) -> None:
-        """Let go of connections."""
+    def close(self) -> None: ...
 
 
 @runtime_checkable
 class OwnMailStore(MailStore, Protocol):
     """What a Maildir and an IMAP mailbox both are: it can be searched, marks come off, and it names its ledger."""
 
-    def find_mail(self, message_id: str) -> str | None:
-        """The id of the inbox's mail with exactly this Message-ID, whatever became of it; None where none has it."""
-
-    def list_mails(self) -> Sequence[MarkedMail]:
-        """Every mail, whatever became of it."""
+    def find_mail(self, message_id: str) -> str | None: ...
+    def list_mails(self) -> Sequence[MarkedMail]: ...
 
     def unmark(self, mail_id: str) -> None:
-        """Take its mark off: it is listed as one to answer again. Raises mail_not_found."""
+        """Raises mail_not_found."""
 
-    def find_owner(self) -> str | None:
-        """The ledger's id; None where nobody has claimed the mailbox."""
-
-    def claim_mailbox(self, ledger: str, take_over: bool = False) -> str:
-        """Claim it unless another ledger has, or `take_over`; whose it is then."""
-
-    def list_sent(self, since: float, most_bytes: int) -> Sequence[bytes]:
-        """The beginning of each mail in the Sent folder since then, in seconds since 1970."""
+    def find_owner(self) -> str | None: ...
+    def claim_mailbox(self, ledger: str, take_over: bool = False) -> str: ...
+    def list_sent(self, since: float, most_bytes: int) -> Sequence[bytes]: ...
 
 
 def mail_not_found(mail_id: str) -> ToolError:

@@ -22,24 +22,17 @@ _STALE_LOCK_S: Final = 120.0  # Dovecot's own limit
 
 
 class KeywordLetters:
-    """The letters that a Maildir's keywords have. Reads the file anew when it changed."""
+    """The letters that a Maildir's keywords have."""
 
     def __init__(self, maildir: Path) -> None:
         self._path = maildir / "dovecot-keywords"
-        self._read_at: tuple[int, int, int] | None = None
-        self._letters: dict[str, str] = {}
 
     def load(self) -> Mapping[str, str]:
         """Letter by keyword, as far as letters are given out. Raises OSError."""
         try:
-            status = self._path.stat()
+            return _parse(self._path.read_text("utf-8", "surrogateescape"))
         except FileNotFoundError:
             return {}
-        version = (status.st_mtime_ns, status.st_size, status.st_ino)
-        if version != self._read_at:
-            self._letters = _parse(self._path.read_text("utf-8", "surrogateescape"))
-            self._read_at = version
-        return self._letters
 
     def allocate(self, keywords: Collection[str]) -> Mapping[str, str]:
         """Letter by keyword, for each of `keywords`. Raises OSError, and ToolError where no letter is free."""

@@ -83,12 +83,11 @@ def open_mail_store(
     client: OAuthClient | None = None,
     *,
     create: bool = False,
-    ehlo_name: str | None = None,
     read_only: bool = False,
 ) -> OwnMailStore:
     """Blocks. copy_key: what proves the copies of our own replies; without it each process has a key of its own.
 
-    create: make a Maildir where it is missing. ehlo_name: what this machine calls itself. Raises ToolError.
+    create: make a Maildir where it is missing. Raises ToolError.
     """
     address = mailbox.from_address or ""
     if parse_address(address) != address or not address.isascii():
@@ -153,7 +152,7 @@ def open_mail_store(
         mark_folder=imap.mark_folder,
         replaces_ids=f".{smtp_host}".casefold().endswith(tuple(f".{domain}" for domain in _REPLACE_IDS)),
     )
-    return ImapMailbox(settings, SmtpSender(outgoing, ehlo_name))
+    return ImapMailbox(settings, SmtpSender(outgoing))
 
 
 def _require_private(key: str, file: Path, remedy: str, *, follow_links: bool = False) -> None:

@@ -41,13 +41,11 @@ _LINE_START_DOT: Final = re.compile(rb"^\.", re.MULTILINE)
 class SmtpSender:
     """A connection for each mail: a desk has one a minute, and servers close what is idle."""
 
-    def __init__(self, server: MailServer, ehlo_name: str | None = None) -> None:
-        """ehlo_name: what this machine calls itself; by default its address, as mail programs do (RFC 5321 §4.1.3)."""
+    def __init__(self, server: MailServer) -> None:
         self._server = server
-        self._ehlo_name = ehlo_name
 
     def send(self, sender: str, recipients: Sequence[str], message: bytes) -> None:
-        """One transaction for all recipients: all or none. `message` has CRLF line ends and ends with one.
+        """One transaction for all recipients: all or none. `message` is ASCII, has CRLF line ends and ends with one.
 
         Raises ToolError: mail_rejected (for good), mail_recipient_deferred (the recipient, for now),
         mail_deferred (the mail, for now), mail_unavailable and mail_timeout (retryable), mail_auth, mail_tls;
@@ -101,10 +99,9 @@ class SmtpSender:
             raise _to_tool_error(error, server) from None
 
     def _greet(self, connection: smtplib.SMTP) -> None:
-        name = self._ehlo_name
-        if name is None:
-            address: str = connection.sock.getsockname()[0]  # type: ignore[union-attr]
-            name = f"[IPv6:{address}]" if ":" in address else f"[{address}]"
+        """By this machine's address, as mail programs do (RFC 5321 §4.1.3)."""
+        address: str = connection.sock.getsockname()[0]  # type: ignore[union-attr]
+        name = f"[IPv6:{address}]" if ":" in address else f"[{address}]"
         if connection.ehlo(name)[0] != 250:
             _check(connection.helo(name), 250, self._server, "HELO")
 
@@ -112,10 +109,9 @@ class SmtpSender:
         self, connection: smtplib.SMTP, sender: str, recipients: Sequence[str], message: bytes, deadline: float
     ) -> None:
         server = self._server
-        options = _mail_options(connection, message, server)
         dot_sent = False
         try:
-            response = _command(connection, deadline, "MAIL", f"FROM:<{sender}>{options}")
+            response = _command(connection, deadline, "MAIL", f"FROM:<{sender}>")
             about_message = response[0] == _TOO_LARGE or _MESSAGE_STATUS.match(response[1])
             _check(response, 250, server, "the sender", ours=not about_message)
             for recipient in recipients:
@@ -148,22 +144,6 @@ class SmtpSender:
                 reason = f"{failure.message}; the mail was handed over, and whether it was taken is not known"
                 raise ToolError(failure.code, reason, retryable=False, uncertain=True) from None
             raise failure from None
-
-
-def _mail_options(connection: smtplib.SMTP, message: bytes, server: MailServer) -> str:
-    options = [""]
-    if connection.has_extn("size"):  # RFC 1870
-        limit = connection.esmtp_features["size"].strip()
-        if limit.isdecimal() and 0 < int(limit) < len(message):
-            text = f"the {server.name} takes mails of at most {limit} bytes, and this one has {len(message)}"
-            raise ToolError("mail_rejected", text)
-        options.append(f"SIZE={len(message)}")
-    if not message.isascii():
-        if not connection.has_extn("smtputf8"):  # RFC 6531
-            raise ToolError("mail_rejected", f"the {server.name} cannot send to an address with letters beyond ASCII")
-        options += ["SMTPUTF8", "BODY=8BITMIME"]
-        connection.command_encoding = "utf-8"
-    return " ".join(options)
 
 
 def _log_in(connection: smtplib.SMTP, server: MailServer) -> None:

@@ -188,6 +188,8 @@ class McpConnection:
                 tools += map(OfferedTool.of, page.tools)
                 if (cursor := page.next_cursor) is None:
                     break
+            else:
+                raise ValueError(f"its list of tools has more than {MAX_TOOL_PAGES} pages")
         except (MCPError, OSError, RuntimeError, ValueError) as error:
             self.tools_changed = True
             raise CallFailedError(getattr(error, "message", str(error)), ended=self.ended) from None

@@ -92,13 +92,6 @@ def test_two_agents_never_use_one_refresh_token_twice(client: OAuthClient, issue
     assert issuer.counts["refreshed"] == 2
 
 
-def test_a_clock_that_is_set_back_costs_one_request(tokens: AccessTokens, issuer: OAuthIssuer, clock: Clock) -> None:
-    first = tokens.get()
-    clock.now -= 86_400
-    second = tokens.get()
-    assert first != second == tokens.get()
-
-
 def test_a_token_that_a_server_refused_is_replaced_unless_it_is_new(
     tokens: AccessTokens, issuer: OAuthIssuer, clock: Clock
 ) -> None:

@@ -4,7 +4,7 @@ import pytest
 from mcp_sessions import TICKET, Script, Servers, failure, structured, tool
 from waiting import PATIENCE_S
 
-from guarantee_email_agent.services.mcp.mcp_tickets import McpTickets
+from guarantee_email_agent.services.mcp.mcp_services import McpTickets
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.utils.errors import MCPConnectionError
 
