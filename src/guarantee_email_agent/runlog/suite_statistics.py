@@ -264,6 +264,7 @@ class MailCounter:
 
     def __init__(self) -> None:
         self._passed: dict[bytes, bool] = {}
+        self._counted: DistinctMails | None = None
 
     def take(self, counted: DistinctMails) -> None:
         """The count of somebody who saw mails that these cases do not tell any more, as those of a sealed suite."""
@@ -278,4 +279,4 @@ class MailCounter:
         self._passed[mail] = case.passed and self._passed.get(mail, True)
 
     def count(self) -> DistinctMails:
-        return DistinctMails(len(self._passed), sum(self._passed.values()))
+        return self._counted or DistinctMails(len(self._passed), sum(self._passed.values()))
