@@ -41,12 +41,7 @@ def test_every_element_stands_in_one_file_at_least(name: str) -> None:
     [
         ("<denials>\n \n</denials>", 1, "<denials> is empty. Write at least one entry, or remove it"),
         ("# Elvish\n<denial>\nno\n</denial>", 2, "<denial> is unknown – did you mean 'denials'?"),
-        ("<function-words letters='ß'>\nund\nim Haus\n</function-words>", 3, "'im Haus' is not a single word"),
-        (
-            '<function-words lang="de">\nund\n</function-words>',
-            1,
-            "has a wrong attribute, or lacks one. Write <function-w",
-        ),
+        ("<function-words>\nund\n</function-words>", 1, "is read without a list now. Remove the element"),
         ("<denials>\nno\n<b>not</b>\n</denials>", 3, "<b> inside <denials>"),
         ("<denials>\nno\n</denials>\n<denials>\nnot\n</denials>", 4, "<denials> stands twice in this file"),
         ('<denials topic="x">\nno\n</denials>', 1, "<denials> has a wrong attribute, or lacks one. Write <denials>"),
@@ -69,19 +64,6 @@ def test_what_cannot_be_used_is_reported_with_its_file_and_line(text: str, line:
     (problem,) = problems(*FILES, ("lexicon/xx.md", text))
     assert problem.startswith(f"lexicon/xx.md:{line}: ")
     assert message in problem
-
-
-@pytest.mark.parametrize("name", ["any", "German"])
-def test_function_words_stand_in_a_file_that_is_called_as_their_language(name: str) -> None:
-    (problem,) = problems(*FILES[1:], (f"lexicon/{name}.md", "\n<function-words>\nund\n</function-words>"))
-
-    assert problem.startswith(f"lexicon/{name}.md:2: <function-words>: '{name}' is no code of a language")
-
-
-def test_letters_and_words_without_accents_tell_the_language_of_their_file() -> None:
-    words = with_file("<function-words letters='Ü ä'>\nmüsli, und\n</function-words>").function_words
-
-    assert words.by_language["xx"] == {"musli", "und", "ä", "ü"}
 
 
 def test_lines_of_a_pattern_are_alternatives() -> None:

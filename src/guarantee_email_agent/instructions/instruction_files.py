@@ -194,8 +194,7 @@ def _parse_files(
     if not lines and lexicon is not None:
         routing = routing_problems(scenarios, places, look_ups)
         lines += [f"{place or scenarios_dir}: {what}" for place, what in routing]
-        folder = str(LexiconFiles.beside(main_path).folder)
-        lines += _unknown_languages(folder, default_language, scenarios, lexicon)
+        lines += (f"{scenarios_dir}: {what}" for what in _unknown_languages(default_language, scenarios))
     if lines or main is None or lexicon is None:
         raise InstructionError("\n".join(lines), "instruction_invalid", {"problems": len(lines)})
     main_body = without_elements(main.text, (TOPIC_ELEMENT,)).strip()
@@ -210,17 +209,16 @@ def _sorted_paths(folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{folder}/{name}" for name in sorted(names) if name.endswith(".md") and name[0] not in "._")
 
 
-def _unknown_languages(
-    folder: str, default_language: str, scenarios: Sequence[ScenarioInstruction], lexicon: Lexicon
-) -> Iterator[str]:
-    """Languages of replies by whose words no mail can be known. folder: of the lexicon."""
-    words = lexicon.function_words
+def _unknown_languages(default_language: str, scenarios: Sequence[ScenarioInstruction]) -> Iterator[str]:
+    """Languages of replies in which no mail can be known to be."""
     languages = {default_language}.union(*(scenario.languages for scenario in scenarios))
-    for language in sorted(languages.difference(words.by_language)) if len(languages) > 1 else ():
+    if len(languages) == 1:
+        return
+    from pycld2 import LANGUAGES  # start-up: 4 ms, which `reading.language` takes for the first mail else
+
+    for language in sorted(languages.difference(code for _, code in LANGUAGES)):
         names = ", ".join(scenario.name for scenario in scenarios if language in scenario.languages) or "main"
-        problem = f"there are replies in '{language}' ({names}), but no words by which a mail in it is known"
-        known = ", ".join(sorted(words.by_language)) or "none"
-        yield f"{folder}/{language}.md: {problem}. Add <function-words> to this file, or correct it; known are: {known}"
+        yield f"there are replies in '{language}' ({names}), but it is no language that a mail can be known to be in"
 
 
 def _read(path: str) -> bytes:

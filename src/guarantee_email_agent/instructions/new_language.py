@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.lexicon import FUNCTION_WORDS_ELEMENT, LexiconFiles
+from guarantee_email_agent.instructions.lexicon import LexiconFiles
 from guarantee_email_agent.instructions.markup import parse_elements
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, UNTRANSLATED
 from guarantee_email_agent.instructions.router import Situation
@@ -112,6 +112,4 @@ def _marked_text(text: str) -> str:
 def _lexicon_skeleton(text: str, language: str) -> str:
     """Every element with the first line of its entries as an example, and what explains it."""
     shortened = _LEXICON_ELEMENT.sub(rf"\1\n{UNTRANSLATED} \2\n\3", text)
-    letters = f'<{FUNCTION_WORDS_ELEMENT} letters="{UNTRANSLATED}">'
-    shortened = re.sub(rf"<{FUNCTION_WORDS_ELEMENT}\b[^>]*>", letters, shortened)
     return f"# {language}\n\n{shortened[max(0, shortened.find('## ')) :]}"
