@@ -207,10 +207,10 @@ def problems(german: str, english: str = ENGLISH) -> list[tuple[int, str]]:
     [
         ("Ticket: {ticket_number}\n", "", 1, "the reply in 'de' lacks {ticket_number}, which 'en' has"),
         ('<if coverage="full">', '<if coverage="known">', 1, 'lacks <if coverage="full">'),
-        (" bis {expiration_date}", "", 1, 'lacks {expiration_date} in <if coverage="full">'),
-        ('id="keep"', 'id="behalten"', 1, "lacks the <optional> 'keep'"),
-        ('id="sorry"', 'id="leid"', 1, "lacks the <sentence> 'sorry' beside 'thanks'"),
-        ('id="keep" use', 'id="keep" coverage="full" use', 1, "lacks the <optional> 'keep'"),
+        (" bis {expiration_date}", "", 1, "lacks {expiration_date}, which 'en' has"),
+        ('id="keep"', 'id="behalten"', 1, "lacks the sentence 'keep' to choose"),
+        ('id="sorry"', 'id="leid"', 1, "lacks the sentence 'sorry' to choose"),
+        ('id="keep" use', 'id="keep" coverage="full" use', 1, "lacks the sentence 'keep' to choose"),
     ],
 )
 def test_what_a_language_lacks_is_named(old: str, new: str, line: int, words: str) -> None:

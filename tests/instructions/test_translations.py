@@ -88,7 +88,7 @@ def test_replies_in_another_language_may_stand_in_the_scenarios_own_file(folder:
             "unverified-sender.it.md",
             ITALIAN.replace('"greeting"', '"hello"'),
             1,
-            "the reply in 'it' lacks the <sentence> 'greeting', which 'en' has. Add it",
+            "the reply in 'it' lacks the sentence 'greeting', which 'en' has. Add it",
         ),
         ("unverified-sender.en.md", ITALIAN, 1, "'en' stand in unverified-sender.md and unverified-sender.en.md"),
         ("no-reply.it.md", ITALIAN, 1, "answers mail that machines sent"),
@@ -111,8 +111,7 @@ def test_a_translation_without_a_fact_is_refused_with_its_file_and_line(folder: 
 
     (found,) = folder.problems()
     assert found == (
-        "scenarios/valid-warranty.de.md:1: the reply in 'de' lacks {ticket_number} in 'ticket-number', which 'en' has. "
-        "Add it"
+        "scenarios/valid-warranty.de.md:1: the reply in 'de' lacks {ticket_number}, which 'en' has. Add it"
     )
 
 
