@@ -98,7 +98,7 @@ def test_a_mail_beyond_the_limit_is_handed_over_and_one_that_needs_no_model_is_n
     assert mailbox.marks == {"first": "handed_over", "automatic": "not_answered"}
     assert mailbox.sent == []
     with LedgerReader(str(tmp_path / "ledger.db")) as reader:
-        assert reader.counts_since(0)[0] == LedgerCount("handed_over", OVER_COST_LIMIT, 1)
+        assert reader.counts(0)[0] == LedgerCount("handed_over", OVER_COST_LIMIT, 1)
 
 
 def test_an_answer_whose_cost_cannot_be_written_is_used_and_counted_later(

@@ -521,7 +521,7 @@ class TestDiscovery:
         )
 
     def test_no_folder(self, write: Write, tmp_path: Path) -> None:
-        with pytest.raises(EvalError, match=r"does not exist.*--eval-dir") as caught:
+        with pytest.raises(EvalError, match="the scenario folder does not exist") as caught:
             EvalLoader().discover_test_cases(tmp_path / "nowhere")
         assert (caught.value.code, caught.value.exit_code) == ("eval_file_not_found", 2)
         with pytest.raises(EvalError, match="not a folder"):

@@ -32,8 +32,7 @@ def test_mails_are_listed_the_newest_first_with_what_became_of_them(ledger: Ledg
         observed, drafted = reader.outcomes(("observed", "drafted"), limit=10)[::-1]
         assert (observed.mail_key, observed.outcome, observed.reason) == (OTHER, "observed", "missing-info")
         assert (drafted.mail_key, drafted.outcome, drafted.ticket_id) == (MAIL, "drafted", "TICKET-1")
-        assert (drafted.delivery, drafted.stage, drafted.attempts) == ("draft", "sent", 1)
-        assert drafted.created_at <= (drafted.replied_at or 0)
+        assert (drafted.stage, drafted.attempts) == ("sent", 1)
         assert sorted(reader.counts(), key=lambda each: each.reason) == [
             LedgerCount("observed", "missing-info", 1),
             LedgerCount("drafted", "valid-warranty", 1),
@@ -97,7 +96,7 @@ def test_outcomes_of_a_time_are_listed_and_counted_the_newest_last(
             "not_answered",
         ]
         assert [row.mail_key for row in reader.outcomes(["handed_over"], until=since, limit=9)] == ["a0" * 16]
-        assert reader.counts_since(since, reader.now() + 1) == [
+        assert reader.counts(since, reader.now() + 1) == [
             LedgerCount(outcome, "anger", 1) for outcome in ("handed_over", "not_answered", "quarantined")
         ]
 

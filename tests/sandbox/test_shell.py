@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from running_sandbox import Box, refused
 
@@ -99,12 +97,6 @@ def test_a_command_of_any_length_gets_an_answer(box: Box) -> None:
     assert box.output(f"echo {'x' * 50_000} | wc -c") == "50001"
     with refused(422):
         box.shell("x" * 200_000)
-
-
-def test_many_at_once(box: Box) -> None:
-    with ThreadPoolExecutor(16) as pool:
-        outputs = list(pool.map(lambda number: box.output(f"sleep 0.1; echo {number}"), range(48)))
-    assert outputs == [str(number) for number in range(48)]
 
 
 def test_loopback_works_inside(box: Box) -> None:

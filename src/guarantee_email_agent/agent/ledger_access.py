@@ -25,11 +25,6 @@ AgentState = Literal["running", "silent", "killed"]
 _KEY: Final = re.compile(rf"[0-9a-f]{{{MIN_ID},32}}")
 
 
-def open_reader(config: Config) -> LedgerReader:
-    """Raises ConfigurationError where there is no ledger of this version, LedgerError where it cannot be read now."""
-    return LedgerReader(config.ledger_location)
-
-
 def find_mail(reader: LedgerReader, config: Config, name: str) -> LedgerRow:
     """name: the beginning of a mail's key, or its id in the mailbox, which may have the form of a key.
 

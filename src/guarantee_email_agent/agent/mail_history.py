@@ -82,7 +82,7 @@ def print_summary(reader: LedgerReader, begin: float, end: float, clock: LocalTi
 
 
 def _summary(reader: LedgerReader, begin: float, end: float, clock: LocalTime) -> Iterator[str]:
-    counts = reader.counts_since(begin, end)
+    counts = reader.counts(begin, end)
     rows = reader.outcomes(OUTCOMES, since=begin, until=end, limit=MAX_MAILS)
     yield f"From {clock.text(begin)} to {clock.text(end)} ({clock.zone_at(end)})."
     yield ""

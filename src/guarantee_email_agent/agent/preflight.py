@@ -145,7 +145,13 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             lambda client: _test_with_sample(client, "ticketing", notes) if mode == "answer" else _nothing_to_try(),
         ),
     )
-    look_ups = {name: await _connect_look_up(name, config, notes) for name in config.look_ups}
+    look_ups = {
+        name: await _connect(
+            partial(services.create_look_up_client, name, config, _CLOCK, os.environ),
+            partial(_test_with_sample, name=name, notes=notes),
+        )
+        for name in config.look_ups
+    }
     try:
         report.service("Mailbox", mail, _describe_mailbox(config))
         if mode == "answer":
@@ -253,13 +259,6 @@ async def _connect(make: Callable[[], _Service], test: Callable[[_Service], Awai
         return service
     await service.close()
     return problem
-
-
-async def _connect_look_up(name: str, config: Config, notes: dict[str, str]) -> LookUpClient | AgentError:
-    return await _connect(
-        lambda: services.create_look_up_client(name, config, _CLOCK, os.environ),
-        lambda client: _test_with_sample(client, name, notes),
-    )
 
 
 async def _test_with_sample(client: LookUpClient | TicketingClient, name: str, notes: dict[str, str]) -> bool:

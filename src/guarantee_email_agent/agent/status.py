@@ -99,7 +99,7 @@ def read_status(reader: LedgerReader) -> Status:
         taken_count=taken_count,
         failed=failed,
         failed_count=sum(count.mails for count in counts if count.outcome in ("quarantined", "unknown")),
-        last_day=tuple(reader.counts_since(now - DAY_S)),
+        last_day=tuple(reader.counts(now - DAY_S)),
         half_released=tuple(sorted(reader.half_released())),
         too_old=reader.too_old(),
         no_room=reader.no_room(),

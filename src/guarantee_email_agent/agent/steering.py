@@ -15,12 +15,13 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
-from guarantee_email_agent.agent.ledger_access import agent_state, find_mail, open_reader
+from guarantee_email_agent.agent.ledger_access import agent_state, find_mail
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.agent.process_identity import has_ended, process_name
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.interventions import SHORT_KEY, HeldMail, RefusedError, short_owner
 from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.ledger_reader import LedgerReader
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.services.clients import MailClient
 from guarantee_email_agent.services.services import create_mail_client
@@ -47,7 +48,7 @@ def steer(config: Config, action: Action, name: str, terminal: Terminal) -> None
     several, LedgerError where the ledger cannot be written, MCPConnectionError and IntegrationError where the mailbox
     is needed and cannot be used.
     """
-    with open_reader(config) as reader:
+    with LedgerReader(config.ledger_location) as reader:
         row = find_mail(reader, config, name)
         now = reader.now()
         is_watched = any(agent_state(agent, now) == "running" for agent in reader.agents())

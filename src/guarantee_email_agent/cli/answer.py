@@ -45,8 +45,7 @@ def add_answer(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--json", dest="json_file", type=Path, metavar="FILE", help="also write everything as JSON; - is stdout"
     )
-    arguments.add_config_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_usual_options(parser)
 
 
 def add_look_up_options(parser: arguments.Parser) -> None:

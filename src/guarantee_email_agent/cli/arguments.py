@@ -102,6 +102,11 @@ def add_config_option(parser: Parser) -> None:
     )
 
 
+def add_usual_options(parser: Parser) -> None:
+    add_config_option(parser)
+    add_verbose_option(parser)
+
+
 def add_report_options(parser: Parser, result: str, *, but: str = "") -> None:
     """but: a form that the command has in another way."""
     for name, form in REPORT_FORMS.items():

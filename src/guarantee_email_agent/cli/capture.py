@@ -48,8 +48,7 @@ def add_capture(commands: arguments.Commands) -> None:
     )
     parser.add_argument("--eval-dir", type=Path, metavar="DIR", help="folder with the scenario files")
     add_look_up_options(parser)
-    arguments.add_config_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_usual_options(parser)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -35,8 +35,7 @@ def add_compare(commands: arguments.Commands) -> None:
         "the second has not reached all that it was to run",
     )
     parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write it as JSON; - is stdout")
-    arguments.add_config_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_usual_options(parser)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -54,8 +54,7 @@ def add_log(commands: arguments.Commands) -> None:
         "--summary", action="store_true", help="instead of single mails: what was done in all, and what waits now"
     )
     parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write it as JSON; - is stdout")
-    arguments.add_config_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_usual_options(parser)
 
 
 _DAYS_AGO = {"today": 0, "yesterday": 1}
@@ -77,9 +76,9 @@ def _moment(text: str) -> datetime | int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.agent.ledger_access import open_reader
     from guarantee_email_agent.agent.mail_history import log_report, print_log, print_summary, read_headings
     from guarantee_email_agent.files.report_files import write_json_report
+    from guarantee_email_agent.ledger.ledger_reader import LedgerReader
     from guarantee_email_agent.services.ports import OUTCOMES
     from guarantee_email_agent.utils.local_time import LocalTime
     from guarantee_email_agent.utils.terminal import Terminal
@@ -95,7 +94,7 @@ def _run(options: argparse.Namespace) -> int:
             raise ConfigurationError("log: --summary of when? Add --since yesterday, or a date", "cli_bad_usage")
     config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)
     clock = LocalTime()
-    with open_reader(config) as reader:
+    with LedgerReader(config.ledger_location) as reader:
         now = reader.now()
         since = _seconds(0 if options.today else options.since, clock, now) or 0.0
         until = _seconds(options.until, clock, now)

@@ -43,8 +43,7 @@ def add_mock(commands: arguments.Commands) -> None:
         help="an environment variable that the program gets beside PATH, HOME and the like, or that holds the "
         "Authorization of a URL; may be repeated",
     )
-    arguments.add_config_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_usual_options(parser)
     parser.add_argument("server", nargs="+", metavar="SERVER", help="its URL, or -- and the command that starts it")
 
 

@@ -40,8 +40,7 @@ def add_sample(commands: arguments.Commands) -> None:
     parser.add_argument("--to", type=Path, required=True, metavar="DIR", help="new folder for the scenarios")
     arguments.add_past_mail_options(parser)
     parser.add_argument("--seed", type=arguments.count, metavar="N", help="draw as another time (default: at random)")
-    arguments.add_config_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_usual_options(parser)
 
 
 def _sample(options: argparse.Namespace) -> int:
@@ -94,8 +93,7 @@ def add_seal(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--openings", type=arguments.count, default=1, metavar="K", help="how often it may be opened (default: 1)"
     )
-    arguments.add_config_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_usual_options(parser)
 
 
 def _seal(options: argparse.Namespace) -> int:
@@ -126,8 +124,7 @@ def add_rehearse(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--llm", choices=("offline", "live"), default="offline", help="who answers as the language model"
     )
-    arguments.add_config_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_usual_options(parser)
 
 
 def _rehearse(options: argparse.Namespace) -> int:

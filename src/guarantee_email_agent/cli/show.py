@@ -45,8 +45,7 @@ def add_show(commands: arguments.Commands) -> None:
     parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write it as JSON; - is stdout")
     arguments.add_report_options(parser, "result", but="json")
     arguments.add_audience_option(parser)
-    arguments.add_config_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_usual_options(parser)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -31,8 +31,7 @@ def add_stale(commands: arguments.Commands) -> None:
     )
     parser.add_argument("--eval-dir", type=Path, metavar="DIR", help="folder with the scenario files")
     parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write it as JSON; - is stdout")
-    arguments.add_config_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_usual_options(parser)
 
 
 def _run(options: argparse.Namespace) -> int:

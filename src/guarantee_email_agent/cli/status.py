@@ -31,20 +31,19 @@ def add_status(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--fail-on-problem", action="store_true", help="exit code 1 where a person should look, for monitoring"
     )
-    arguments.add_config_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_usual_options(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.agent.ledger_access import open_reader
     from guarantee_email_agent.agent.status import print_status, read_status, status_report
     from guarantee_email_agent.files.report_files import write_json_report
+    from guarantee_email_agent.ledger.ledger_reader import LedgerReader
     from guarantee_email_agent.utils.local_time import LocalTime
     from guarantee_email_agent.utils.terminal import Terminal
 
     config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)
     clock = LocalTime()
-    with open_reader(config) as reader:
+    with LedgerReader(config.ledger_location) as reader:
         status = read_status(reader)
     print_status(status, clock, Terminal(arguments.results_stream(options)))
     write_json_report(options.json_file, lambda: status_report(status), "status_report_unwritable")

@@ -64,5 +64,4 @@ def _add_command(
     parser.add_argument(
         "mail", metavar="ID", help="the mail: the beginning of its id in `log` and `status`, or its id in the mailbox"
     )
-    arguments.add_config_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_usual_options(parser)

@@ -49,8 +49,7 @@ def add_view(commands: arguments.Commands) -> None:
         metavar="DIR",
         help="label what 'sample' or 'rehearse' wrote into that folder, mail by mail",
     )
-    arguments.add_config_option(parser)
-    arguments.add_verbose_option(parser)
+    arguments.add_usual_options(parser)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -35,14 +35,10 @@ class LedgerRow:
     attempts: int
     owner: str | None
     ticket_id: str | None
-    reply_message_id: str | None
-    delivery: str
     outcome: Outcome | None
     reason: str
     created_at: float
     changed_at: float
-    replied_at: float | None
-    thread_key: str | None
     since: float
     span_s: float
     worked_s: float | None
@@ -98,10 +94,6 @@ class LedgerReader:
         """Where it is, without a password."""
         return self._database.name
 
-    def counts(self) -> list[LedgerCount]:
-        """By outcome and reason, the most first."""
-        return self._counts()
-
     def now(self) -> float:
         """Seconds since 1970 on the clock of all who share this ledger."""
         with self._database.read_transaction() as connection:
@@ -126,11 +118,9 @@ class LedgerReader:
         statement = select(mails.c.mail_key).join(locations).where(mails.c.outcome.is_(None), marked)
         return {row.mail_key for row in self._rows(statement)}
 
-    def counts_since(self, since: float, until: float | None = None) -> list[LedgerCount]:
-        """As `counts`, of the outcomes from `since` on, before `until`."""
-        return self._counts(mails.c.outcome.is_not(None), *_changed_in(since, until))
-
-    def _counts(self, *conditions: ColumnElement[bool]) -> list[LedgerCount]:
+    def counts(self, since: float | None = None, until: float | None = None) -> list[LedgerCount]:
+        """By outcome and reason, the most first. since: only outcomes, from then on; until: before then."""
+        conditions = [] if since is None else [mails.c.outcome.is_not(None), *_changed_in(since, until)]
         number, kind = func.count(), (mails.c.outcome, mails.c.reason)
         counted = select(*kind, number).where(*conditions).group_by(*kind).order_by(number.desc(), *kind)
         return [LedgerCount(*row) for row in self._rows(counted)]

@@ -5,13 +5,6 @@ from __future__ import annotations
 from guarantee_email_agent.sandbox.inside.running_command import KEPT_BYTES, CapturedOutput, shorten
 
 
-def test_short_output_is_kept_as_it_is() -> None:
-    output = CapturedOutput()
-    output.add(b"one\r\n")
-    output.add(b"two\n\n")
-    assert (output.text(), output.whole()) == ("one\ntwo", b"one\r\ntwo\n\n")
-
-
 def test_of_long_output_the_beginning_and_the_end_are_kept() -> None:
     output = CapturedOutput()
     output.add(b"first" + b"x" * KEPT_BYTES)

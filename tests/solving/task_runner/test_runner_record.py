@@ -75,13 +75,6 @@ def test_trace_and_conversation_have_the_shapes_that_judges_know(bench: Any, mak
     ]
 
 
-def test_agent_is_told_what_came_of_its_calls(bench: Any, make_task: MakeTask) -> None:
-    bench.run(make_task(), Step(calls=(shell("echo one"), tool_call("nonesuch"))), Step(calls=(complete(),)))
-    first, second = bench.agents[0].results
-    assert first == ()
-    assert [(result.error, result.message[:17]) for result in second] == [(False, "one"), (True, "There is no tool ")]
-
-
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_task_complete_among_other_calls_keeps_its_result(bench: Any, make_task: MakeTask, place: int) -> None:
     calls = [shell("touch a"), shell("touch b")]
