@@ -420,7 +420,7 @@ def test_a_miss_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -
     shutil.rmtree(suite.recordings / FAILING_WARRANTY_SYSTEM)
     (result,) = suite.results("replay", only=(FAILING_WARRANTY_SYSTEM,))
     assert not result["passed"]
-    assert "nothing else of this scenario" in result["failures"][0]
+    assert "nor is any other of this kind" in result["failures"][0]
 
 
 def test_a_damaged_recording_is_one_failure_that_names_the_file(suite: LiveSuite) -> None:
