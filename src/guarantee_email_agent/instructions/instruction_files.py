@@ -171,8 +171,9 @@ def _parse_files(
         problems[str(main_path)].append(f"{main_path}:1: {problem}")
     scenarios = []
     for file in scenario_files:
-        replies = (Replies(file.path, file.first_line, file.body.templates), *translations[file.path])
-        scenarios.append(scenario := _scenario(file, replies, default_language))
+        own = with_language(file.body.templates, default_language)
+        replies = (Replies(file.path, file.first_line, own), *translations[file.path])
+        scenarios.append(scenario := _scenario(file, replies))
         found = _located(file.path, file.header_text, trigger_problems(file.header.trigger, names, look_ups))
         of_scenario = _scenario_problems(file, scenario, names, look_ups, replies, default_language)
         problems[file.path] += dict.fromkeys((*found, *of_scenario))
@@ -269,10 +270,10 @@ def _misspelt_topics(places: Mapping[str, str], topics: Collection[str]) -> Iter
             yield f"{place}: no instruction file declares the topic '{topic}'{meant}"
 
 
-def _scenario(file: _ScenarioFile, replies: Sequence[Replies], default_language: str) -> ScenarioInstruction:
+def _scenario(file: _ScenarioFile, replies: Sequence[Replies]) -> ScenarioInstruction:
     """replies: of the scenario's own file and of its translations."""
     header = file.header
-    templates = tuple(template for each in replies for template in with_language(each.templates, default_language))
+    templates = tuple(template for each in replies for template in each.templates)
     return ScenarioInstruction(header.name, header.trigger, header.ticket, file.text, templates, header.asks_for)
 
 

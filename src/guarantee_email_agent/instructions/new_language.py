@@ -17,7 +17,6 @@ from guarantee_email_agent.utils.text import printable
 
 _TAG: Final = r'<(?:[^<>"]|"[^"]*")*>'
 _REPLY: Final = re.compile(r'<reply\b(?:[^<>"]|"[^"]*")*>.*?</reply>', re.DOTALL)
-_LANGUAGE: Final = re.compile(r'\s+lang="([^"]*)"')
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _LEXICON_ELEMENT: Final = re.compile(rf"({_TAG})\s*([^\n<]*)[^<]*(</[\w-]+>)")
 
@@ -61,9 +60,8 @@ def add_language(files: InstructionFiles, language: str) -> NewLanguage:
     for scenario in instructions.scenarios:
         path = files.scenarios_dir / f"{scenario.name}.{language}.md"
         if scenario.templates and language not in scenario.languages:
-            contents[path] = _replies_skeleton(scenario.body, default) or _replies_skeleton(
-                path.with_name(f"{scenario.name}.{default}.md").read_text(encoding="utf-8"), default
-            )
+            translated = path.with_name(f"{scenario.name}.{default}.md")
+            contents[path] = _replies_skeleton(scenario.body) or _replies_skeleton(translated.read_text("utf-8"))
     try:
         written = tuple(path for path, text in contents.items() if write_new_file(path, text.encode()))
     except OSError as error:
@@ -84,16 +82,13 @@ def _element_names(lexicon: str) -> list[str]:
     return [f"<{name}>" if topic is None else f'<{name} topic="{topic}">' for name, topic in topics]
 
 
-def _replies_skeleton(text: str, default_language: str) -> str:
-    """The replies in the default language, with the sign before each paragraph and all hints."""
+def _replies_skeleton(text: str) -> str:
+    """The replies of a file, with the sign before each paragraph and all hints."""
     replies = []
     for found in _REPLY.finditer(text):
-        opening, *parts = re.split(f"({_TAG})", found[0])[1:]
-        language = _LANGUAGE.search(opening)
-        if language is None or language[1] == default_language:
-            parts = [_marked_tag(part) if part.startswith("<") else _marked_text(part) for part in parts]
-            replies.append(_LANGUAGE.sub("", opening) + "".join(parts) + "\n")
-    return "\n".join(replies)
+        parts = re.split(f"({_TAG})", found[0])
+        replies.append("".join(_marked_tag(part) if part.startswith("<") else _marked_text(part) for part in parts))
+    return "\n\n".join(replies) + "\n" if replies else ""
 
 
 def _marked_tag(tag: str) -> str:

@@ -127,7 +127,7 @@ class OfferedSentence:
 class ReplyTemplate(Conditional):
     """One `<reply>` element; without conditions it always holds.
 
-    language: its `lang`, such as "de"; None where the element names none.
+    language: that of its file, such as "de"; None before it is one of a scenario's.
     """
 
     language: str | None = None
