@@ -25,8 +25,11 @@ from guarantee_email_agent.instructions.lexicon import (
     LEXICON_ELEMENTS,
     MAX_BYTES,
     Lexicon,
-    LexiconFiles,
+    lexicon_folder,
     lexicon_topics,
+    parse_lexicon,
+    read_lexicon,
+    without_untranslated,
 )
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements, without_elements
@@ -109,11 +112,11 @@ class InstructionFiles:
         if (unchanged := self._cache.begin()) is not None:
             return unchanged
         paths = [str(self.main), *self._scenario_paths()]
-        lexicon = LexiconFiles.beside(self.main)
-        contents = tuple([(path, _read(path)) for path in paths]), lexicon.read()
+        lexicon = lexicon_folder(self.main)
+        contents = tuple([(path, _read(path)) for path in paths]), read_lexicon(lexicon)
         if self._loaded is None or self._loaded[0] != contents:
             self._loaded = (contents, _parse_files(self.main, self.scenarios_dir, self.look_ups, contents))
-        places = (*paths, str(self.scenarios_dir), str(lexicon.folder), *(path for path, _ in contents[1]))
+        places = (*paths, str(self.scenarios_dir), str(lexicon), *(path for path, _ in contents[1]))
         return self._cache.keep(self._loaded[1], places)
 
     def _scenario_paths(self) -> tuple[str, ...]:
@@ -184,7 +187,8 @@ def _parse_files(
     lexicon: Lexicon | None = None
     spoken_for: dict[str, str] = {}
     try:
-        lexicon = LexiconFiles.beside(main_path, known_look_ups).parse(lexicon_files)
+        other_labels = tuple(label for look_up in known_look_ups for label in look_up.format.labels)
+        lexicon = parse_lexicon(without_untranslated(lexicon_files), other_labels)
         spoken_for = {topic: place for place, topic in lexicon_topics(lexicon_files)}
         lines += _misspelt_topics(spoken_for, names)
     except InstructionError as error:

@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, Self, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.files.text_file import FileCache, InputFileError, decode_text, read_bytes
-from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
+from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 from guarantee_email_agent.instructions.phrases import (
     InvalidPhraseError,
@@ -329,45 +329,29 @@ def _error(line: int, message: str) -> MarkupError:
 
 
 MAX_BYTES = 256 * 1024
-FOLDER = "lexicon"
 
 
-@dataclass(slots=True)
-class LexiconFiles:
-    """The `*.md` files of a folder, read where one may have changed since, and parsed where one has."""
+def lexicon_folder(main: Path) -> Path:
+    """The one beside a main file."""
+    return main.parent / "lexicon"
 
-    folder: Path
-    other_labels: tuple[str, ...] = ()
-    _cache: FileCache[Lexicon] = field(default_factory=FileCache, repr=False, compare=False)
 
-    @classmethod
-    def beside(cls, main: Path, look_ups: Iterable[LookUp] = ()) -> Self:
-        """Those of the set with this main file. look_ups: whose numbers are no serial numbers."""
-        return cls(main.parent / FOLDER, tuple(label for look_up in look_ups for label in look_up.format.labels))
+def load_lexicon(folder: Path) -> Lexicon:
+    """That of the files as they are now. Raises InstructionError, with a line for every file that cannot be used."""
+    return parse_lexicon(without_untranslated(read_lexicon(folder)))
 
-    def load(self) -> Lexicon:
-        """Raises InstructionError, whose message has a line for every file that cannot be used."""
-        if (unchanged := self._cache.begin()) is not None:
-            return unchanged
-        texts = self.read()
-        return self._cache.keep(self.parse(texts), (str(self.folder), *(path for path, _ in texts)))
 
-    def parse(self, texts: tuple[tuple[str, str], ...]) -> Lexicon:
-        """What `read` gave, without files that are still to be translated. Raises InstructionError."""
-        return parse_lexicon(without_untranslated(texts), self.other_labels)
-
-    def read(self) -> tuple[tuple[str, str], ...]:
-        """(path, text) pairs in the order of the names. Raises InstructionError."""
-        folder = str(self.folder)
-        try:
-            names = sorted(name for name in os.listdir(folder) if name.endswith(".md") and name[0] not in "._")
-        except OSError as error:
-            raise InstructionError(
-                f"{folder}: cannot read the folder of the lexicon ({error.strerror}). The words for reading mail stand "
-                "there, one file a language: 'guarantee-email-agent init' puts the shipped ones beside the main file",
-                "instruction_lexicon_missing",
-            ) from None
-        return tuple((path, _read(path)) for path in (f"{folder}/{name}" for name in names))
+def read_lexicon(folder: Path) -> tuple[tuple[str, str], ...]:
+    """(path, text) pairs of the `*.md` files, in the order of their names. Raises InstructionError."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".md") and name[0] not in "._")
+    except OSError as error:
+        raise InstructionError(
+            f"{folder}: cannot read the folder of the lexicon ({error.strerror}). The words for reading mail stand "
+            "there, one file a language: 'guarantee-email-agent init' puts the shipped ones beside the main file",
+            "instruction_lexicon_missing",
+        ) from None
+    return tuple((path, _read(path)) for path in (f"{folder}/{name}" for name in names))
 
 
 def _read(path: str) -> str:

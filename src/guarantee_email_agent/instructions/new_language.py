@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.lexicon import LexiconFiles
+from guarantee_email_agent.instructions.lexicon import lexicon_folder, read_lexicon
 from guarantee_email_agent.instructions.markup import parse_elements
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, UNTRANSLATED
 from guarantee_email_agent.instructions.router import Situation
@@ -52,11 +52,11 @@ def add_language(files: InstructionFiles, language: str) -> NewLanguage:
     instructions = files.load()
     default = instructions.default_language
     check_language(language, default)
-    lexicon = LexiconFiles.beside(files.main)
-    texts = dict(lexicon.read())
-    original = texts.get(f"{lexicon.folder}/{default}.md", "")
-    own = texts.get(f"{lexicon.folder}/{language}.md")
-    contents = {lexicon.folder / f"{language}.md": _lexicon_skeleton(original, language)} if own is None else {}
+    lexicon = lexicon_folder(files.main)
+    texts = dict(read_lexicon(lexicon))
+    original = texts.get(f"{lexicon}/{default}.md", "")
+    own = texts.get(f"{lexicon}/{language}.md")
+    contents = {lexicon / f"{language}.md": _lexicon_skeleton(original, language)} if own is None else {}
     for scenario in instructions.scenarios:
         path = files.scenarios_dir / f"{scenario.name}.{language}.md"
         if scenario.templates and language not in scenario.languages:
