@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -32,7 +33,7 @@ from guarantee_email_agent.instructions.lexicon import (
     without_untranslated,
 )
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
-from guarantee_email_agent.instructions.markup import MarkupError, parse_elements, without_elements
+from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
 from guarantee_email_agent.instructions.reply_checks import phishing_problems
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, UNTRANSLATED, parse_templates
 from guarantee_email_agent.instructions.router import OTHER_TOPIC, TOPIC_ELEMENT, UNCLEAR, Topic, parse_topics
@@ -54,6 +55,8 @@ TICKET_FIELDS_OF_CODE = (WARRANTY.number, WARRANTY.status, "customer_email", "id
 _Header = TypeVar("_Header", MainHeader, ScenarioHeader)
 _Body = TypeVar("_Body")
 _RENAMED_KEYS = {"intent": "topic"}
+_TOPICS = re.compile(rf"<{TOPIC_ELEMENT}\s.*?</{TOPIC_ELEMENT}\s*>", re.DOTALL)
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
 _Texts = tuple[tuple[str, str], ...]
@@ -202,7 +205,7 @@ def _parse_files(
         lines += (f"{scenarios_dir}: {what}" for what in _unknown_languages(default_language, scenarios))
     if lines or main is None or lexicon is None:
         raise InstructionError("\n".join(lines), "instruction_invalid", {"problems": len(lines)})
-    main_body = without_elements(main.text, (TOPIC_ELEMENT,)).strip()
+    main_body = _BLANK_LINES.sub("\n\n", _TOPICS.sub("", main.text)).strip()
     # A number that is looked up speaks for its topic, too.
     looked_up = {topic for look_up in (WARRANTY, *look_ups) for topic in look_up.topics}
     unphrased = tuple(topic for topic in places if topic not in (*spoken_for, *looked_up, OTHER_TOPIC))
