@@ -25,7 +25,7 @@ def test_a_file_with_a_language_in_its_name_adds_the_language(folder: Instructio
 
     scenario = next(each for each in instructions.scenarios if each.name == "unverified-sender")
     assert instructions.languages == ("en", "de", "es", "fr", "it", "pl")
-    assert scenario.templates_in("it")[0].render({}).startswith("Buongiorno,")
+    assert scenario.templates_in("it")[0].compose({})[0].startswith("Buongiorno,")
     assert instructions.reply_language(scenario, "it") == "it"
 
 

@@ -132,15 +132,13 @@ class ReplyTemplate(Conditional):
 
     language: str | None = None
 
-    def render(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> str:
-        """The reply's text. chosen: ids of sentences; one that the facts do not allow is left out all the same.
+    def compose(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> tuple[str, dict[str, str]]:
+        """The reply's text, and the words of each sentence of it that has an id, in order.
+
+        chosen: ids of sentences; one that the facts do not allow is left out all the same.
 
         Raises MissingFactError where a placeholder has no value.
         """
-        return self.compose(facts, chosen)[0]
-
-    def compose(self, facts: Mapping[str, str | None], chosen: Collection[str]) -> tuple[str, dict[str, str]]:
-        """The reply's text, and the words of each sentence of it that has an id, in order; raises as `render` does."""
         pieces, spans = list[Piece](), dict[str, tuple[int, int]]()
         _gather(self.parts, facts, chosen, pieces, spans)
         values = _values(pieces, facts)
