@@ -232,8 +232,14 @@ def find_false_claim(
 @lru_cache(maxsize=1024)  # most replies say the same in several situations
 def _possible_claims(text: str) -> tuple[str, ...]:
     """Those of which all letters stand in a text."""
+    return tuple([claim for claim, parts in _all_claims() if all(map(text.__contains__, parts))])
+
+
+@cache
+def _all_claims() -> tuple[tuple[str, list[str]], ...]:
+    """Each with the letters between its stars."""
     claims = dict.fromkeys(_words_of(*_UNKNOWN, "fully_covered", "valid_letters", "warranty"))
-    return tuple(claim for claim in claims if all(part in text for part in claim.split("*")))
+    return tuple([(claim, claim.split("*")) for claim in claims])
 
 
 def _false_claims(situation: Situation, coverage: str | None, look_ups: Sequence[LookUp]) -> Sequence[str]:
