@@ -66,13 +66,6 @@ def test_a_duplicate_id_is_found_across_all_files(
     assert any("Duplicate scenario_id: valid_warranty_001" in message for message in caplog.messages)
 
 
-def test_invalid_files_are_logged_from_every_process(suite: ScenarioFolder, caplog: pytest.LogCaptureFixture) -> None:
-    for number in range(1, 9):
-        suite.write(number, broken)
-    suite.evaluate(jobs=3)
-    assert sum(message.startswith("Invalid eval file: ") for message in caplog.messages) == 8
-
-
 def test_more_scenarios_than_a_chunk_keep_their_order(suite: ScenarioFolder) -> None:
     count = 2 * MAX_CHUNK + 3
     for number in range(1, count + 1):

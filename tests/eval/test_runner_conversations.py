@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from scenario_folder import BUILT_IN
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.mocks import MockTicketingClient
@@ -32,11 +31,6 @@ THANKS = EvalEmail(
 )
 NOTED = EvalExpectedOutput(False, False, "hand-over", note_added=True, hand_over_reason="follow-up")
 VALID = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
-
-
-@pytest.fixture
-def config() -> Config:
-    return BUILT_IN
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.runlog.comparison import Comparison, compare_runs
-from guarantee_email_agent.runlog.records import CaseResult, Input, InputSet, Usage
+from guarantee_email_agent.runlog.records import CaseResult, Input, InputSet
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.views.comparison_report import json_comparison, print_comparison
 from guarantee_email_agent.utils.terminal import Terminal
@@ -72,11 +72,6 @@ def test_runs_of_other_suites_are_compared_and_it_says_so(runs: StoredRuns) -> N
     lines = printed(compare(runs, [result(1)], [result(2)], suite="elsewhere"))
     assert "Changed suite: evals/scenarios → elsewhere" in lines
     assert "The runs have no result in common" in lines
-
-
-def test_costs_are_compared_in_sum(runs: StoredRuns) -> None:
-    found = compare(runs, [result(1, usage=Usage(cost_usd=0.5))], [result(1, usage=Usage(cost_usd=None))])
-    assert "Together the 1 of both took 0.0s, now 0.0s; they cost $0.5000, now not known" in printed(found)
 
 
 def test_nothing_of_a_mail_reaches_the_terminal_as_an_escape(runs: StoredRuns) -> None:
