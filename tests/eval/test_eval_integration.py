@@ -11,7 +11,6 @@ import pytest
 from scenario_folder import BUILT_IN, SHIPPED, ScenarioFolder, broken, failing
 
 from guarantee_email_agent.eval import EvalLoader, EvalReporter, EvalRunner
-from guarantee_email_agent.eval.execution import MAX_CHUNK
 
 
 @pytest.fixture
@@ -64,14 +63,6 @@ def test_a_duplicate_id_is_found_across_all_files(
     assert code == 4
     assert "Pass rate: 30/31" in printed
     assert any("Duplicate scenario_id: valid_warranty_001" in message for message in caplog.messages)
-
-
-def test_more_scenarios_than_a_chunk_keep_their_order(suite: ScenarioFolder) -> None:
-    count = 2 * MAX_CHUNK + 3
-    for number in range(1, count + 1):
-        suite.write(number)
-    ids = [result["scenario_id"] for result in suite.timeless_report(jobs=2)["results"]]
-    assert ids == [f"valid_warranty_{number:03}" for number in range(1, count + 1)]
 
 
 def test_the_shipped_suite_passes_and_covers_every_scenario_instruction(suite: ScenarioFolder) -> None:

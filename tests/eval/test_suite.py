@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,14 +37,6 @@ def test_harm_and_how_selective_the_agent_was_are_told(suite: ScenarioFolder) ->
 
 
 # Options -------------------------------------------------------------------------------------------------------------
-
-
-def test_only_runs_what_its_glob_matches(suite: ScenarioFolder) -> None:
-    for number in (1, 2, 12):
-        suite.write(number)
-    _, printed = suite.evaluate(only=("*_01?",))
-    assert "(1 scenario)" in printed
-    assert "valid_warranty_012" in printed
 
 
 def test_only_counts_an_invalid_file_that_matches(suite: ScenarioFolder) -> None:
@@ -116,13 +107,3 @@ def test_a_caution_curve_of_half_a_run_is_none(suite: ScenarioFolder, monkeypatc
     code, printed = suite.evaluate(caution_curve=True)
     assert code == 130
     assert printed.endswith("Interrupted: 0 of 1 scenarios ran, the gate is not decided")
-
-
-def test_repeat_runs_each_scenario_as_often_and_counts_it_once(
-    suite: ScenarioFolder, caplog: pytest.LogCaptureFixture
-) -> None:
-    suite.write(1)
-    with caplog.at_level(logging.INFO):
-        _, printed = suite.evaluate(repeat=3)
-    assert caplog.messages.count("Executing eval: valid_warranty_001") == 3
-    assert "Pass rate: 1/1 (100%)" in printed
