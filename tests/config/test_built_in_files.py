@@ -60,3 +60,10 @@ def test_whatever_stands_in_a_files_place_stays(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_to_is_told() -> None:
     with pytest.raises(ConfigurationError, match=r"config.yaml cannot be written \([^)]+\)"):
         fill_starter_folder(Path("/proc"))
+
+
+def test_a_link_to_a_folder_is_filled(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    fill_starter_folder(tmp_path / "link")
+    assert (tmp_path / "real" / "config.yaml").is_file()

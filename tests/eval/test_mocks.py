@@ -84,6 +84,22 @@ def test_a_mailbox_that_fails_captures_nothing(failure: str, retryable: bool, sc
     assert (error.code, error.retryable, mailbox.sent_emails) == (f"gmail_{failure}", retryable, [])
 
 
+@pytest.mark.parametrize(
+    ("mock", "status"),
+    [({"status": "on hold"}, "on hold"), ({}, "not_found"), ({"error": "malformed", "status": "valid"}, None)],
+)
+def test_the_warranty_system_answers_as_the_scenario_says(
+    mock: dict[str, str], status: str | None, scenario: Scenario
+) -> None:
+    warranty = MockWarrantyAPIClient(with_mocks(scenario, warranty_api=mock))
+    assert run(warranty.check_warranty("SN12345")).get("status") == status
+
+
+def test_a_malformed_ticket_has_no_number(scenario: Scenario) -> None:
+    ticketing = MockTicketingClient(with_mocks(scenario, ticketing={"error": "malformed"}))
+    assert "ticket_id" not in run(ticketing.create_ticket({"serial_number": "SN1"}))
+
+
 @pytest.mark.parametrize("failure", ["timeout", "unavailable"])
 def test_systems_that_fail_may_be_asked_again(failure: str, scenario: Scenario) -> None:
     warranty = MockWarrantyAPIClient(with_mocks(scenario, warranty_api={"error": failure}))
@@ -130,6 +146,7 @@ def test_a_scenario_gets_four_clients(scenario: Scenario) -> None:
 def test_a_connection_that_fails_says_so(client: str, service: str, scenario: Scenario) -> None:
     clients = create_mock_clients(with_mocks(scenario, **{service: {"error": "unavailable"}}))
     assert error_of(clients[client].test_connection()).code == f"{service}_unavailable"
+    assert run(create_mock_clients(scenario())[client].test_connection()) is True
 
 
 def test_the_model_keeps_what_it_was_asked(scenario: Scenario) -> None:

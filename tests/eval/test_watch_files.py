@@ -88,6 +88,14 @@ def test_rights_and_the_file_that_a_link_leads_to_are_changes(find: Callable[[],
     assert list(changed_files(now, find())) == [str(scenario)]
 
 
+def test_a_configuration_that_comes_later_is_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = EvalOptions(directory=tmp_path / "scenarios", threshold=99.0)
+    before = find_files(Config(), options)
+    (tmp_path / "config.yaml").write_text("{}")
+    assert list(changed_files(before, find_files(Config(), options))) == [str(tmp_path / "config.yaml")]
+
+
 @pytest.mark.parametrize(
     ("versions", "step_s", "found", "pauses"),
     [

@@ -52,6 +52,14 @@ def test_nothing_of_the_person_stands_in_the_file_or_the_output(tmp_path: Path) 
     assert "Replaced: 1 address, 2 names, 1 number\n" in printed
 
 
+def test_the_same_mail_gives_the_same_file(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        capture(QUESTION, tmp_path / name)
+    one, two = ((tmp_path / name / "valid_warranty_001.yaml").read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     capture(QUESTION, tmp_path, scenario_id="valid_warranty_083")
     with pytest.raises(ConfigurationError, match=r"valid_warranty_083\.yaml is there already, and stays"):
