@@ -306,3 +306,16 @@ def test_a_list_is_as_old_as_the_question_for_it(location: str, monkeypatch: pyt
     with closing(open_ledger(location, key=KEY, now=lambda: now)) as ledger:
         assert Inbox(ledger, "first").drain()
     assert listed_at == [asked_at]
+
+
+def test_one_whose_inbox_gives_no_answer_gets_later_and_later(ledger: Ledger) -> None:
+    """So that a loop that hangs can be told from one that waits."""
+    inbox = Inbox(ledger)
+    inbox.mailbox.hangs.clear()
+
+    async def late() -> None:
+        while inbox.daemon._watchdog.overdue_s < 0.05:
+            await asyncio.sleep(0.01)
+        inbox.mailbox.hangs.set()
+
+    inbox.run_until(late())

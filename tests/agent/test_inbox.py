@@ -13,7 +13,6 @@ from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.ledger.ledger import Claim
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.services.ports import ANY_MAIL, InboxFilter
-from guarantee_email_agent.utils.errors import ConfigurationError
 
 FIRST_START = 1_800_000_000.0
 
@@ -41,16 +40,6 @@ def mailbox_with(*received: float) -> MailboxInMemory:
     mailbox = MailboxInMemory(*(f"mail-{number}" for number in range(len(received))))
     mailbox.received = {f"mail-{number}": each for number, each in enumerate(received)}
     return mailbox
-
-
-def test_mail_from_the_future_says_that_the_clock_is_behind() -> None:
-    mailbox = mailbox_with(1_769_817_600.0, 1_790_380_800.0, 0.0)
-    with pytest.raises(ConfigurationError) as caught:
-        asyncio.run(require_clock(mailbox, 1_577_836_800.0))
-    assert caught.value.message == (
-        "The clock says 2020-01-01, but the inbox has mail of 2026-09-26. Set the clock, or agent.answer_since to the "
-        "date from which on mails are answered"
-    )
 
 
 @pytest.mark.parametrize(

@@ -16,24 +16,18 @@ def test_a_draft_is_stored_once_and_the_mail_bears_its_mark(agent: AgentInMemory
     assert agent.mailbox.marks == {"first": "drafted"}
 
 
-def test_a_draft_that_may_be_stored_is_looked_for_after_a_crash(agent: AgentInMemory) -> None:
+@pytest.mark.parametrize("mode", ["drafts", "answer"])
+def test_a_draft_that_may_be_stored_is_looked_for_after_a_crash_and_not_sent_as_well(
+    agent: AgentInMemory, mode: Mode
+) -> None:
     agent.configure_policy(mode="drafts")
     agent.mailbox.lost_answers = 1
     agent.mailbox.errors["save_draft"] = [integration_error("mail_timeout", uncertain=True)]
     assert agent.work().disposition == "failed"
     agent.now += 2000
+    agent.configure_policy(mode)
     assert outcome(agent.work()) == ("drafted", "proved")
-    assert len(agent.mailbox.drafts) == 1
-
-
-def test_a_draft_begun_before_a_change_of_the_mode_is_not_sent_as_well(agent: AgentInMemory) -> None:
-    agent.configure_policy(mode="drafts")
-    agent.mailbox.lost_answers = 1
-    agent.mailbox.errors["save_draft"] = [integration_error("mail_timeout", uncertain=True)]
-    agent.work()
-    agent.now += 2000
-    agent.configure_policy(mode="answer")
-    assert (agent.work().disposition, agent.mailbox.sent) == ("drafted", [])
+    assert (len(agent.mailbox.drafts), agent.mailbox.sent) == (1, [])
 
 
 def test_observing_writes_to_the_ledger_alone(agent: AgentInMemory) -> None:

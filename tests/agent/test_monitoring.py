@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +18,6 @@ from virtual_time import VirtualClock, run_in_virtual_time
 from guarantee_email_agent.agent.health import HealthLimits
 from guarantee_email_agent.agent.monitoring import (
     Monitoring,
-    check_place,
     notify_systemd,
     open_monitoring,
     require_packages,
@@ -34,12 +33,6 @@ Result = TypeVar("Result")
 @pytest.fixture
 def config() -> Config:
     return listening(f"127.0.0.1:{free_port()}")
-
-
-@pytest.fixture
-def taken_port() -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield listener.getsockname()[1]
 
 
 def listening(place: str) -> Config:
@@ -83,24 +76,6 @@ class TestPlace:
         assert config.metrics.place is not None
         with socket.create_server(config.metrics.place):
             pass
-
-    def test_one_that_is_taken_keeps_the_agent_from_starting(self, taken_port: int) -> None:
-        async def start() -> None:
-            async with opened(listening(f"127.0.0.1:{taken_port}")):
-                pass
-
-        with pytest.raises(
-            ConfigurationError, match=rf"metrics\.listen: port {taken_port} of 127.0.0.1 .*another prog"
-        ):
-            run(start())
-        check_place("127.0.0.1", taken_port)  # an agent that runs is not in the way of `check`
-
-    def test_a_run_that_is_over_soon_takes_none(self, taken_port: int) -> None:
-        async def start() -> None:
-            async with opened(listening(f"127.0.0.1:{taken_port}"), listens=False):
-                pass
-
-        run(start())
 
     def test_whoever_opens_it_to_others_is_told(self, caplog: pytest.LogCaptureFixture) -> None:
         async def start() -> None:

@@ -13,7 +13,6 @@ from contextlib import closing
 
 import pytest
 from company import ADDRESS, Company
-from mail_servers import MailServers
 
 pytestmark = pytest.mark.slow
 YEAR_2200 = 7_258_118_400.0
@@ -88,17 +87,6 @@ class TestAtTheStart:
         line = refusal(company, 3)
         assert "127.0.0.1" in line
         assert "hush" not in line
-
-    def test_a_password_that_is_wrong(
-        self, company: Company, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("IMAP_PASSWORD", "not it")
-        imap = {"host": "localhost", "port": mail_servers.imaps_port, "ca_file": str(mail_servers.ca_file)}
-        smtp = {"host": "localhost", "port": mail_servers.smtps_port}
-        company.configure(mailbox={"from_address": ADDRESS, "imap": imap, "smtp": smtp}, agent={})
-        line = refusal(company, 3)
-        assert "IMAP_PASSWORD" in line
-        assert "not it" not in line
 
     def test_all_problems_are_reported_at_once(self, company: Company) -> None:
         (company.folder / "warranties.csv").unlink()
@@ -191,16 +179,6 @@ class TestAtTheStart:
 
 
 class TestWhileItRuns:
-    def test_what_a_server_of_ours_has_to_say_is_a_warning(self, company: Company) -> None:
-        company.receive("good")
-        (company.folder / "mailbox" / "new" / os.fsdecode(b"na\xffme")).write_text("never listed")
-        done = company.run("run", "--once")
-        assert done.returncode == 0
-        (line,) = done.stderr.splitlines()
-        assert "WARNING mail: " in line
-        assert "file names are not in UTF-8. Rename them" in line
-        assert company.inbox_counts()["answered"] == 1
-
     def test_a_locked_ledger_holds_mail_up_and_loses_none(self, company: Company) -> None:
         company.start()
         company.receive("first")

@@ -90,6 +90,7 @@ with desk.ledger() as ledger:
         told = capsys.readouterr()
         assert "was killed: mode answer" in told.err
         assert f"    works on {desk.location('busy')[:12]}\n" in told.err
+        assert ", which runs no more, for another " in told.err
         assert "    2 mails in its inbox without an outcome, the oldest of 2026-01-18 09:43:45\n" in told.err
         line = rf"    {failed[:12]}  quarantined \d+ s ago, tries: 1, llm_timeout, first seen \d+ s ago\n"
         assert re.search(line, told.err)
@@ -195,14 +196,3 @@ class TestLog:
         desk.ended("first", "quarantined", raw=MAIL.replace(b"From: ada@example.com\r\n", b""))
         assert run(["log", "--subjects"]) == 0
         assert "    (no sender): Dryer\n" in capsys.readouterr().out
-
-
-def test_a_claim_of_a_process_that_was_killed_is_named_so(
-    desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
-) -> None:
-    desk.receive("first")
-    name, _, started = process_name().rpartition(":")
-    with desk.ledger() as ledger:
-        desk.claim(ledger, "first", f"{name}:{int(started) + 1}")
-    run(["status"])
-    assert ", which runs no more, for another " in capsys.readouterr().out

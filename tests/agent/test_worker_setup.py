@@ -24,12 +24,6 @@ def checked(folder: Path) -> CheckedInstructions:
     return CheckedInstructions(InstructionFiles(folder / "main.md", folder / "scenarios"))
 
 
-def test_an_edit_is_in_use_at_once(folder: Path) -> None:
-    instructions = checked(folder)
-    _add_line(folder / "main.md")
-    assert instructions.load().main_body.endswith("Be kind.")
-
-
 def test_a_mistake_is_told_once_with_file_and_line_and_the_old_set_stays(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -51,7 +45,3 @@ def test_there_is_no_old_set_at_the_start(folder: Path) -> None:
     (folder / "main.md").write_text("no frontmatter")
     with pytest.raises(InstructionError):
         checked(folder)
-
-
-def _add_line(main: Path) -> None:
-    main.write_text(main.read_text() + "\nBe kind.\n")
