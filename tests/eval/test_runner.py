@@ -107,11 +107,6 @@ def test_a_call_that_failed_is_captured_as_often_as_it_was_tried(config: Config,
     assert len(result.actual_output["calls"]) == 3
 
 
-def test_a_service_that_fails_unexpectedly_is_a_failure_with_its_step(config: Config, timing_out: EvalTestCase) -> None:
-    failures = run(config, timing_out).failures
-    assert any("stopped in step check_warranty" in failure for failure in failures)
-
-
 def test_what_one_scenario_skips_does_not_count_for_one_that_runs_beside_it(
     config: Config, good: EvalTestCase, timing_out: EvalTestCase
 ) -> None:
@@ -244,11 +239,6 @@ def test_a_check_that_raises_fails_its_scenario_with_the_misses_of_the_others(
         "crash: check_single raised ValueError: no number",
     ]
     assert "crash: check_single" in result.format_for_display()
-
-
-def test_the_sender_may_stand_in_brackets_and_in_another_case(config: Config, good: EvalTestCase) -> None:
-    email = replace(EMAIL, from_address="Jane <JANE@example.com>")
-    assert run(config, replace(good, input=EvalInput(email, {"warranty_api": VALID}))).passed
 
 
 class TwiceSending(EmailProcessor):
