@@ -149,15 +149,6 @@ class TestThreads:
 
 
 class TestLimits:
-    def test_replies_to_one_address_are_limited(self, ledger: Ledger) -> None:
-        assert [admit(ledger, number) for number in range(4)] == [None, None, None, "address"]
-        assert admit(ledger, 4, BOB) is None
-
-    def test_the_same_words_are_answered_three_times_whoever_writes_them(self, ledger: Ledger) -> None:
-        words = {"text_key": "7e" * 16}
-        assert [admit(ledger, number, mail(number), **words) for number in range(4)] == [None, None, None, "text"]
-        assert admit(ledger, 4, mail(4)) is None
-
     @pytest.mark.parametrize("outcome", ["answered", "handed_over", "quarantined", None])
     def test_one_of_all_altered_copies_is_answered_however_late_they_come(
         self, ledger: Ledger, ledger_sql: Any, outcome: Outcome | None

@@ -71,13 +71,6 @@ def test_what_is_no_ledger_is_left_as_it_is(tmp_path: Path, content: bytes) -> N
     assert file.read_bytes() == content
 
 
-def test_a_server_that_is_down_is_one_line_without_the_password() -> None:
-    with pytest.raises(LedgerError, match="cannot be reached") as raised:
-        LedgerReader("postgresql://agent:secret-word@127.0.0.1:1/ledger")
-    assert raised.value.code == "ledger_unreachable"
-    assert "secret-word" not in raised.value.message
-
-
 def ended(ledger: Ledger, mail: str, outcome: Any, reason: str = "") -> None:
     ledger.finish(claimed(ledger, mail=mail, location=mail), outcome, reason)
 

@@ -82,13 +82,6 @@ def input_of(message: Message) -> Any:
     return block.input
 
 
-def test_what_was_answered_is_given_back(book: Book) -> None:
-    book.record([book.triage, book.choice])
-    triaged, chosen = book.play(book.triage, book.choice)
-    assert input_of(triaged) == {"topic": "warranty", "serial_numbers": [], "language": "en"}
-    assert input_of(chosen) == {"ids": ["sorry-it-fails"]}
-
-
 def test_a_file_holds_request_and_answer_for_people_to_read(book: Book, instructions: Instructions) -> None:
     book.record([book.triage])
 
@@ -222,13 +215,6 @@ def test_what_no_file_can_hold_is_told_and_changes_nothing(book: Book) -> None:
         book.record([book.triage], model=ScriptedModel(half))
 
     assert input_of(book.play(book.triage)[0])["topic"] == "warranty"
-
-
-def test_a_folder_that_cannot_be_written_to_is_told(book: Book) -> None:
-    book.folder.parent.mkdir()
-    book.folder.write_text("a file stands in the way")
-    with pytest.raises(LLMError, match="cannot be written"):
-        book.record([book.triage])
 
 
 @pytest.fixture
