@@ -10,11 +10,9 @@ import os
 import re
 import secrets
 import signal
-import sqlite3
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from mail_servers import MailServers
 
 PARENT = "guarantee-email-agent"
-ANGRY = mail("angry").replace(b"\r\n\r\n", b"\r\n\r\nI want to speak to a human being, now. ", 1)
 
 
 class ExchangeDesk:
@@ -127,34 +124,3 @@ def test_killed_at_every_step_of_a_move(open_desk: Callable[..., ExchangeDesk], 
     counts = desk.company.inbox_counts()
     assert (counts["answered"], counts["to answer"]) == (2, 0)
     assert len(desk.folder("Answered")) == 2
-
-
-def test_what_was_handed_over_is_steered_by_folders(
-    open_desk: Callable[..., ExchangeDesk], mail_servers: MailServers
-) -> None:
-    desk = open_desk()
-    company = desk.company
-    checked = company.run("check")
-    assert checked.returncode == 0, checked.stdout
-    mail_servers.deliver(ANGRY)
-    company.run("run", "--once")
-    assert (len(desk.folder("Handed over")), mail_servers.folder()) == (1, [])
-    logged = company.run("log", "--subjects").stdout
-    assert "handed over" in logged
-    assert "customer@example.org: Dryer angry" in logged
-    mail_id = logged.splitlines()[1].split()[2]
-
-    released = company.run("release", mail_id)
-    assert released.returncode == 0, released.stderr
-    assert (len(desk.folder("Handed over")), len(mail_servers.folder())) == (0, 1)
-    company.run("hand-over", mail_id)
-    company.run("run", "--once")
-    assert (len(desk.folder("Handed over")), mail_servers.folder()) == (1, [])
-    assert company.inbox_counts()["handed over"] == 1
-
-    with closing(sqlite3.connect(company.folder / "ledger.db")) as ledger, ledger:
-        ledger.execute("UPDATE ledger_places SET marked_at = marked_at - 100")  # as if a minute had passed
-    mail_servers.move(f"{PARENT}.Handed over", "INBOX")
-    assert "is processed again: its mark was removed" in company.run("run", "--once").stdout
-    assert (len(desk.folder("Handed over")), mail_servers.folder()) == (1, [])
-    assert not desk.replies()

@@ -55,13 +55,6 @@ def test_nothing_can_be_written_through_it(ledger: Ledger, ledger_location: str)
         reader._rows(change)
 
 
-def test_a_missing_ledger_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"There is no ledger at .* yet\. 'run' makes it") as raised:
-        LedgerReader(str(tmp_path / "ledger.db"))
-    assert raised.value.code == "ledger_missing"
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("content", [b"", b"no database at all\n" * 500])
 def test_what_is_no_ledger_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "ledger.db"
