@@ -37,6 +37,11 @@ def test_record_of_a_finished_task_has_everything(bench: Any, make_task: MakeTas
     }  # fmt: skip
 
 
+def called(tool: str, arguments: str, content: str = "") -> dict[str, Any]:
+    call = {"id": f"id_{tool}", "type": "function", "function": {"name": tool, "arguments": arguments}}
+    return {"role": "assistant", "content": content, "tool_calls": [call]}
+
+
 def test_trace_and_conversation_have_the_shapes_that_judges_know(bench: Any, make_task: MakeTask) -> None:
     record = bench.run(make_task(), Step("Look.", (shell("echo hello"),)), Step(calls=(complete(),)))
     for step in record["execution_trace"]:
@@ -47,29 +52,9 @@ def test_trace_and_conversation_have_the_shapes_that_judges_know(bench: Any, mak
     ]
     assert record["conversation"] == [
         {"role": "user", "content": "Add 40 and 2."},
-        {
-            "role": "assistant",
-            "content": "Look.",
-            "tool_calls": [
-                {
-                    "id": "id_shell_execute",
-                    "type": "function",
-                    "function": {"name": "shell_execute", "arguments": '{"command": "echo hello"}'},
-                }
-            ],
-        },
+        called("shell_execute", '{"command": "echo hello"}', "Look."),
         {"role": "tool", "tool_call_id": "id_shell_execute", "name": "shell_execute", "content": "hello"},
-        {
-            "role": "assistant",
-            "content": "",
-            "tool_calls": [
-                {
-                    "id": "id_task_complete",
-                    "type": "function",
-                    "function": {"name": "task_complete", "arguments": '{"result": "42"}'},
-                }
-            ],
-        },
+        called("task_complete", '{"result": "42"}'),
         {"role": "tool", "tool_call_id": "id_task_complete", "name": "task_complete", "content": "42"},
     ]
 
