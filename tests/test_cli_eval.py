@@ -38,6 +38,9 @@ def test_the_shipped_suite_passes_from_an_empty_folder_without_network_or_client
     done = run("eval", program=[sys.executable, "-c", NO_NETWORK + LIST_MODULES])
     assert done.returncode == 0, done.stdout + done.stderr
     assert "🎉 Eval passed! (≥99% threshold)" in done.stdout
+    for name in ("valid-warranty", "invalid-warranty", "missing-info", "graceful-degradation", "out-of-scope"):
+        assert f"    {name} " in done.stdout
+    assert "    no-reply " in done.stdout
     assert set(done.stderr.splitlines()[-1].split()) & NEVER_OFFLINE == set()
 
 

@@ -191,8 +191,8 @@ class TestFolder:
     def test_records_of_any_kind(self, task: Path, results: Path, tmp_path: Path, record: bytes, code: int) -> None:
         (results / "six.json").write_bytes(record)
         done = grade(task.parent, "--results", results, "--json", tmp_path / "r.json")
-        assert done.returncode == code
-        assert all("judged" in line for line in done.stderr.splitlines())  # progress, where the machine is busy
+        told = [line for line in done.stderr.splitlines() if " judged, " not in line]  # no progress
+        assert (done.returncode, told) == (code, [])
         assert json.loads((tmp_path / "r.json").read_bytes())["totals"]["total"] == 1
 
     @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(path)])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from shipped_instructions import InstructionFolder
 
-from guarantee_email_agent.instructions.file_checks import phishing_problems
+from guarantee_email_agent.instructions.reply_checks import phishing_problems
 from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.utils.errors import InstructionError
 

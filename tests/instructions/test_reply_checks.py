@@ -202,8 +202,8 @@ def test_who_asks_about_something_else_is_told_of_no_warranty(text: str) -> None
 
 def test_without_the_topic_of_warranties_a_reply_may_send_people_to_whoever_deals_with_them() -> None:
     text = fold("For your warranty, please write to the manufacturer.")
-    assert find_false_claim(text, Situation(False, "other"), None, None, (ORDERS,)) is None
-    assert find_false_claim(text, Situation(False, "other"), None, None, (WARRANTY, ORDERS))
+    assert find_false_claim(text, Situation(False, "other"), None, (ORDERS,)) is None
+    assert find_false_claim(text, Situation(False, "other"), None, (WARRANTY, ORDERS))
 
 
 @pytest.mark.parametrize(
@@ -219,9 +219,7 @@ def test_without_the_topic_of_warranties_a_reply_may_send_people_to_whoever_deal
     ],
 )
 def test_a_status_that_another_look_up_did_not_give_is_false(status: str | None, text: str, words: str) -> None:
-    found = find_false_claim(
-        fold(text), Situation(False, "order-status", "one", status), None, None, (WARRANTY, ORDERS)
-    )
+    found = find_false_claim(fold(text), Situation(False, "order-status", "one", status), None, (WARRANTY, ORDERS))
     assert found is not None
     assert " ".join(found[0].split()) == words
 
@@ -239,4 +237,4 @@ def test_a_status_that_another_look_up_did_not_give_is_false(status: str | None,
 )
 def test_what_another_look_up_says_may_be_told(status: str, text: str) -> None:
     situation = Situation(False, "order-status", "one", status)
-    assert find_false_claim(fold(text), situation, None, None, (WARRANTY, ORDERS)) is None
+    assert find_false_claim(fold(text), situation, None, (WARRANTY, ORDERS)) is None

@@ -16,7 +16,6 @@ from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.fact_checks import fact_problems, ticket_problems
 from guarantee_email_agent.instructions.file_checks import (
     check_required_rules,
-    phishing_problems,
     routing_problems,
     trigger_problems,
 )
@@ -31,6 +30,7 @@ from guarantee_email_agent.instructions.lexicon import (
 )
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements, without_elements
+from guarantee_email_agent.instructions.reply_checks import phishing_problems
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, UNTRANSLATED, parse_templates
 from guarantee_email_agent.instructions.router import OTHER_TOPIC, TOPIC_ELEMENT, UNCLEAR, Topic, parse_topics
 from guarantee_email_agent.instructions.template import Placeholder, ReplyTemplate

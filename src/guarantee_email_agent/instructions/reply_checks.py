@@ -1,12 +1,18 @@
-"""What the replies of an instruction file would say in each situation that leads to it, checked before any mail is."""
+"""What the replies of an instruction file would say in each situation that leads to it, checked before any mail is.
+
+The words that may be false, and those that phishing uses, stand in `reply_words.yaml`.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Final, cast
 
+from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.look_up import NOT_FOUND, WARRANTY, WITHHELD_STATUS, Fact, LookUp, look_up_of
 from guarantee_email_agent.instructions.phrases import fold
 from guarantee_email_agent.instructions.router import OTHER_TOPIC, Condition, Situation, all_situations, is_triggered
@@ -71,36 +77,17 @@ def _problems_in(
             yield None, f"has no <reply>{status}", "Add one"
             continue
         yield from _gaps(template, facts, look_up, has_ticket=has_ticket)
-        suspects = _suspect_claims(template, facts, situation, look_ups)
-        has_own_statuses = look_up is not None and not look_up.is_of_warranties
         for chosen in _selections(template, facts):
             pieces = template.pieces(facts, chosen)
             try:
-                texts = [piece.value(facts) for piece in pieces]
+                texts = [fold(piece.value(facts)) for piece in pieces]
             except MissingFactError as error:
                 yield error.line, str(error), f'Put it inside <if {error.name}="known">…</if>'
                 continue
-            is_joined = _share_a_word(texts)
-            if not suspects and not is_joined and not has_own_statuses:
-                continue
-            texts = [fold(text) for text in texts]
-            coverage = facts.get("coverage")
-            known = None if is_joined else suspects
-            if claim := find_false_claim("".join(texts), situation, coverage, known, look_ups):
+            if claim := find_false_claim("".join(texts), situation, facts.get("coverage"), look_ups):
                 words = " ".join(claim[0].split())
                 line = _line_at(claim.start(), texts, pieces, template)
                 yield line, f"the reply says '{words}', which is not so", "Change it, or add a condition"
-
-
-def _suspect_claims(
-    template: ReplyTemplate, facts: Facts, situation: Situation, look_ups: Sequence[LookUp]
-) -> Sequence[str]:
-    """What the words of all its sentences together could claim and is false; few replies are looked at closer."""
-    parts = list(template.all_parts())
-    names = dict.fromkeys(part.name for part in parts if isinstance(part, Placeholder))
-    words = [part.text for part in parts if isinstance(part, Text)]
-    text = fold(" ".join((*words, *(value for name in names if (value := facts.get(name))))))
-    return false_claims_in(text, situation, facts.get("coverage"), look_ups)
 
 
 def _possible_facts(
@@ -193,11 +180,6 @@ def _selections(template: ReplyTemplate, facts: Facts) -> Iterator[frozenset[str
             yield optional | {each.sentence.id}
 
 
-def _share_a_word(texts: Sequence[str]) -> bool:
-    """Whether a part ends within a word that the next one goes on with."""
-    return any(before[-1:].isalnum() and after[:1].isalnum() for before, after in itertools.pairwise(texts))
-
-
 def _line_at(position: int, texts: Sequence[str], pieces: Sequence[Piece], template: ReplyTemplate) -> int:
     """The line of a position in the joined texts of the pieces."""
     for text, piece in zip(texts, pieces, strict=True):
@@ -207,161 +189,69 @@ def _line_at(position: int, texts: Sequence[str], pieces: Sequence[Piece], templ
     return template.line
 
 
-# As the text is folded: lower case, without accents. A `*` stands for any letters. Replies in every language
-# are checked for the words of all, since a sentence may have been left untranslated.
-_NOT_VALID = (
-    *("invalid", "no longer valid", "not valid"),
-    *("ungultig*", "nicht gultig", "nicht mehr gultig", "gilt nicht"),
-    *("niewazn*", "nie jest wazna", "nie jest juz wazna", "utracila waznosc", "stracila waznosc"),
-    *("pas valable", "plus valable", "pas valide", "plus valide", "pas en cours"),
-    *("no es valid*", "no esta vigente", "ya no es valida"),
-    *("non e valida", "non e piu valida", "niet geldig", "ongeldig*"),
-)
-_ENDED = tuple(map(" ".join, product(("has", "have"), ("ended", "lapsed", "run out"))))
-_EXPIRED = (
-    *("expired", *_ENDED, "ran out", "is over"),
-    *("abgelaufen*", "ausgelaufen*", "erloschen*", "garantie endete", "lief ab", "ist vorbei"),
-    *("wygasl*", "uplynal", "uplynela", "skonczyl* sie", "dobiegl* konca", "po gwarancji"),
-    *("expiree*", "expire", "est echue", "est arrivee a echeance", "est terminee", "a pris fin", "hors garantie"),
-    *("caducad*", "caduco", "vencid*", "vencio", "ha expirado", "expirada", "ha terminado", "fuera de garantia"),
-    *("scadut*", "verlopen", "afgelopen"),
-)
-_NOT_KNOWN = (
-    *("not in our records", "not in our system", "not in our database", "not found"),
-    *("nicht in unser*", "nicht verzeichnet", "nicht gefunden", "nicht bekannt"),
-    *("nie ma w nasz*", "nie figuruje", "nie znalezlismy", "nie znaleziono", "nie widnieje"),
-    *("ne figure pas", "n'avons pas trouve", "est introuvable", "est inconnu*"),
-    *("no figura", "no consta", "no hemos encontrado", "no aparece"),
-    *("non risulta", "niet in onze"),
-)
-_COVERED = (
-    *("is covered", "are covered", "still covered", "fully covered"),
-    *("abgedeckt*", "gedeckt", "vollen garantieschutz", "garantieschutz besteht"),
-    *("objet* gwarancj*", "objet* jest", "objet* ochron*", "w pelni objet*", "pelna ochrona"),
-    *("est couvert*", "entierement couvert*", "couvert* par", "pris en charge"),
-    *("esta cubiert*", "totalmente cubiert*", "cubiert* por"),
-    *("e coperto", "e coperta", "gedekt"),
-)
-_IN_FORCE = (
-    *map(
-        " ".join,
-        product(
-            ("is", "are", "still"),
-            ("active", "in force", "under warranty", "under guarantee", "in warranty", "in guarantee"),
-        ),
-    ),
-    *("noch garantie", "garantie lauft", "garantie gilt", "garantie besteht", "besteht garantie", "in der garantie"),
-    *("na gwarancji", "gwarancja trwa", "gwarancja obowiazuje", "gwarancja jest aktywna"),
-    *("sous garantie", "garantie est en cours", "garantie court", "encore garanti"),
-    *("en garantia", "bajo garantia", "garantia esta activa", "garantia sigue"),
-    *("in garanzia", "onder garantie", "binnen de garantie"),
-)
-_VALID = (
-    *_IN_FORCE,
-    *("gultig*", "jest wazna", "jest nadal wazna", "jest wciaz wazna", "vigente*", "vigor", "geldig*"),
-    *("valable*", "valida", "valido", "valide", "valides", "validite", "validez"),
-)
-_UNKNOWN = ("is valid", "is still valid", *_NOT_VALID, *_EXPIRED, *_VALID, *_COVERED, *_NOT_KNOWN)
-_FALSE_WORDS: Mapping[str | None, Sequence[str]] = {
-    "valid": (*_NOT_VALID, *_EXPIRED, *_NOT_KNOWN),
-    # The letters "valid" may not stand there in any word: who reads in a hurry reads no "in" before it.
-    "expired": ("*valid*", *_VALID, *_COVERED, *_NOT_KNOWN),
-    "not_found": ("*valid*", *_NOT_VALID, *_VALID, *_COVERED, *_EXPIRED),
+_UNKNOWN: Final = ("is_valid", "not_valid", "expired", "valid", "covered", "not_known")
+_FALSE: Final[Mapping[str | None, Sequence[str]]] = {
+    "valid": ("not_valid", "expired", "not_known"),
+    "expired": ("valid_letters", "valid", "covered", "not_known"),
+    "not_found": ("valid_letters", "not_valid", "valid", "covered", "expired"),
 }
-_FULLY_COVERED = (
-    *(
-        "fully covered",
-        "vollstandig abgedeckt",
-        "voll abgedeckt",
-        "in vollem umfang",
-        "w pelni objet*",
-        "w pelnym zakresie",
-    ),
-    *("entierement couvert*", "integralement couvert*", "totalmente cubiert*", "cobertura completa", "cobertura total"),
-)
-_ABOUT_WARRANTY = ("*warrant*", "*guarantee*", "*garanti*", "*gwaranc*", "*gewahrleist*", "*rekojmi*")
-_OPEN_SENTENCE = re.compile(
+"""The kinds of `reply_words.yaml` that are false with a status of a warranty; with any other, those of `_UNKNOWN`."""
+_OPEN_SENTENCE: Final = re.compile(
     r"\b(?:as soon as|once|when|whenever|until|unless|before|after|if|whether|that|which|who|no|not|never|cannot)\b"
 )
-_SENTENCE_END = re.compile(r"[.!?;:]\s|\n\s*\n")
-
-_ABOUT_OTHER = (*_ABOUT_WARRANTY, *_UNKNOWN)
-_ALL_WORDS = tuple(dict.fromkeys((*_ABOUT_OTHER, *_FULLY_COVERED, "*valid*")))
-_WORD = re.compile(r"\w+")
-_NEEDED = [
-    (
-        claim,
-        frozenset(_WORD.findall(re.sub(r"\S*\*\S*", "", claim))),
-        [part.strip("*") for part in claim.split() if "*" in part],
-    )
-    for claim in _ALL_WORDS
-]
-"""Each claim with its whole words, and the beginnings or letters of its other ones."""
+_SENTENCE_END: Final = re.compile(r"[.!?;:]\s|\n\s*\n")
 
 
-def claim_words_in(text: str) -> frozenset[str]:
-    """The claims of which every word stands somewhere in a folded text; no part of it can hold another claim."""
-    words = frozenset(_WORD.findall(text))
-    return frozenset(
-        [claim for claim, whole, parts in _NEEDED if whole <= words and all(map(text.__contains__, parts))]
-    )
+@cache
+def _words_of(*kinds: str) -> tuple[str, ...]:
+    """What `reply_words.yaml` holds of some kinds, in all languages."""
+    (languages,) = load_documents(Path(__file__).with_name("reply_words.yaml").read_text(encoding="utf-8"))
+    by_language = cast("Mapping[str, Mapping[str, list[str]]]", languages).values()
+    return tuple(word for kind in kinds for words in by_language for word in words.get(kind, ()))
 
 
-def false_claims_in(
-    text: str, situation: Situation, coverage: str | None, look_ups: Sequence[LookUp] = (WARRANTY,)
-) -> Sequence[str]:
-    """Those of `claim_words_in` that are false in this situation; arguments as for `find_false_claim`."""
-    possible = claim_words_in(text)
-    return [claim for claim in _false_claims(situation, coverage, look_ups) if claim in possible] if possible else ()
-
-
-# A check for the author of a reply, who means well: of a warranty it knows the usual words in English, German, Polish,
-# French and Spanish, a few in Italian and Dutch, and no paraphrase; of another look-up the words of its own statuses,
-# in English. It is no protection against text that a model or a customer wrote.
+# It is no protection against text that a model or a customer wrote.
 def find_false_claim(
-    text: str,
-    situation: Situation,
-    coverage: str | None,
-    suspects: Sequence[str] | None = None,
-    look_ups: Sequence[LookUp] = (WARRANTY,),
+    text: str, situation: Situation, coverage: str | None, look_ups: Sequence[LookUp] = (WARRANTY,)
 ) -> re.Match[str] | None:
     """The first of the words that are false in this situation, where a reply holds any.
 
-    text: folded (`phrases.fold`). coverage: as in the facts. suspects: `false_claims_in` a text that holds all of it.
-    look_ups: of the declared topics; without the warranty's, a reply on any topic may speak of warranties.
+    text: folded (`phrases.fold`). coverage: as in the facts. look_ups: of the declared topics; without the warranty's,
+    a reply on any topic may speak of warranties. Of another look-up it knows the words of its statuses, in English.
     """
     look_up = look_up_of(situation.topic, look_ups)
-    own_status = _find_own_status(text, look_up, situation.status) if look_up is not None else None
-    if own_status:
+    if look_up is not None and (own_status := _find_own_status(text, look_up, situation.status)):
         return own_status
-    if suspects is None:
-        suspects = false_claims_in(text, situation, coverage, look_ups)
-    # Nearly no reply holds one of them even inside a word, and a pattern takes longer to compile than all of this.
-    on_one_line = " ".join(text.split())
-    found = [claim for claim in suspects if claim.strip("*") in on_one_line]
+    # Nearly no reply holds any, and a pattern takes longer to compile than to ask for all of them.
+    possible = _possible_claims(" ".join(text.split()))
+    false = _false_claims(situation, coverage, look_ups) if possible else ()
+    found = [claim for claim in possible if claim in false]
     return re.search("|".join(map(_pattern, found)), text) if found else None
+
+
+@lru_cache(maxsize=1024)  # most replies say the same in several situations
+def _possible_claims(text: str) -> tuple[str, ...]:
+    """Those of which all letters stand in a text."""
+    claims = dict.fromkeys(_words_of(*_UNKNOWN, "fully_covered", "valid_letters", "warranty"))
+    return tuple(claim for claim in claims if all(part in text for part in claim.split("*")))
 
 
 def _false_claims(situation: Situation, coverage: str | None, look_ups: Sequence[LookUp]) -> Sequence[str]:
     if situation.topic == OTHER_TOPIC and any(each.is_of_warranties for each in look_ups):
-        return _ABOUT_OTHER
+        return _words_of("warranty", *_UNKNOWN)
     look_up = look_up_of(situation.topic, look_ups)
     if look_up is not None and not look_up.is_of_warranties:
-        return _false_words_beside(look_up, situation.status)
-    words = _FALSE_WORDS.get(situation.warranty_status, _UNKNOWN)
-    return words if coverage == "full" else (*_FULLY_COVERED, *words)
+        # Its own words are another matter than what nobody may be told of a warranty.
+        own = [fold(each).replace("_", " ") for each in look_up.statuses]
+        own += _words_of("not_known") if situation.status == NOT_FOUND else ()
+        return [word for word in _words_of(*_UNKNOWN, "fully_covered") if not any(each in word for each in own)]
+    words = _words_of(*_FALSE.get(situation.warranty_status, _UNKNOWN))
+    return words if coverage == "full" else (*_words_of("fully_covered"), *words)
 
 
 def _pattern(word: str) -> str:
     pattern = word.replace("*", r"\w*").replace(" ", r"\s+")
     return rf"\b{pattern}\b"
-
-
-def _false_words_beside(look_up: LookUp, status: str | None) -> list[str]:
-    """What nobody may be told of a warranty, who is told of something else: its own words are another matter."""
-    own = [fold(each).replace("_", " ") for each in look_up.statuses]
-    words = [word for word in (*_UNKNOWN, *_FULLY_COVERED) if status != NOT_FOUND or word not in _NOT_KNOWN]
-    return [word for word in words if not any(each in word for each in own)]
 
 
 def _find_own_status(text: str, look_up: LookUp, status: str | None) -> re.Match[str] | None:
@@ -377,3 +267,57 @@ def _find_own_status(text: str, look_up: LookUp, status: str | None) -> re.Match
         if not _OPEN_SENTENCE.search(text, start, match.start()):
             return match
     return None
+
+
+_END_OF_REQUEST: Final = r"[.!?](?=\s|$)|\n\s*\n"
+_TOP_LEVEL: Final = (
+    "com|org|net|io|info|biz|eu|de|at|ch|pl|fr|es|it|nl|be|uk|us|ru|cn|co|me|app|dev|shop|online|site|xyz|top|example"
+)
+_HOST: Final = (
+    r"(?:[a-z][a-z0-9+.-]{1,20}://|www\.|@)(?P<address>[^\s/?#:<>()\"',;]+)"
+    rf"|(?<![\w.@-])(?P<bare>(?:[a-z0-9-]+\.)+(?:{_TOP_LEVEL}))(?![\w-])"
+)
+
+
+def phishing_problems(templates: Iterable[ReplyTemplate], link_hosts: Collection[str]) -> Iterator[tuple[int, str]]:
+    """What makes an approved reply look like phishing: it asks for a secret, or leads somewhere that nobody listed.
+
+    An approved sentence leaves unattended, so a slip in one, or a line that somebody smuggled into the files, reaches
+    every customer. This knows the usual words in the languages of the built-in files, and no paraphrase.
+    Gives (line, problem) pairs; lines count from the start of the body.
+    link_hosts: hosts that replies may name in links and mail addresses, with those below them.
+    """
+    for template in templates:
+        for part in template.all_parts():
+            if isinstance(part, Text):
+                text = fold(part.text)
+                for position, problem in (*_secrets_asked_for(text), *_foreign_hosts(text, link_hosts)):
+                    yield part.line + text.count("\n", 0, position), problem
+
+
+@cache
+def _any_of(kind: str) -> str:
+    return rf"\b(?:{'|'.join(_words_of(kind))})\b"
+
+
+def _secrets_asked_for(text: str) -> Iterator[tuple[int, str]]:
+    for found in re.finditer(_any_of("secrets"), text.replace("\n", " ")):
+        ends = [end.end() for end in re.finditer(_END_OF_REQUEST, text[: found.start()])]
+        following = re.search(_END_OF_REQUEST, text[found.end() :])
+        sentence = text[ends[-1] if ends else 0 : found.end() + (following.start() if following else len(text))]
+        if not re.search(_any_of("never"), sentence):
+            problem = f"the reply speaks of '{found[0]}', as phishing does"
+            yield found.start(), f"{problem}. Remove it; only 'we never ask for …' may stand"
+
+
+def _foreign_hosts(text: str, link_hosts: Collection[str]) -> Iterator[tuple[int, str]]:
+    behind_dots = text.split(".")[1:]
+    if "@" not in text and "://" not in text and not any(rest and not rest[0].isspace() for rest in behind_dots):
+        return  # the pattern takes ten times as long
+    allowed = [host.lower() for host in link_hosts]
+    for found in re.finditer(_HOST, text):
+        host = (found["address"] or found["bare"]).rpartition("@")[2].rstrip(".")
+        if not any(host == each or host.endswith(f".{each}") for each in allowed):
+            problem = f"the reply leads to '{host}', which is no host of yours"
+            remedy = "Remove it, or add the host to link_hosts in the frontmatter of the main file"
+            yield found.start(), f"{problem}. {remedy}"

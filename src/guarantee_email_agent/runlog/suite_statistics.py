@@ -264,11 +264,7 @@ class MailCounter:
 
     def __init__(self) -> None:
         self._passed: dict[bytes, bool] = {}
-        self._counted: DistinctMails | None = None
-
-    def take(self, counted: DistinctMails) -> None:
-        """The count of somebody who saw mails that these cases do not tell any more, as those of a sealed suite."""
-        self._counted = counted
+        self.told: DistinctMails | None = None  # by a run whose cases, as those of a sealed suite, do not tell it
 
     def add(self, case: Case) -> None:
         """A case whose mail nobody has looked at, such as a file that cannot be used, is a copy of none."""
@@ -279,4 +275,4 @@ class MailCounter:
         self._passed[mail] = case.passed and self._passed.get(mail, True)
 
     def count(self) -> DistinctMails:
-        return self._counted or DistinctMails(len(self._passed), sum(self._passed.values()))
+        return self.told or DistinctMails(len(self._passed), sum(self._passed.values()))

@@ -42,7 +42,7 @@ def suite_report(
         if not case.passed:
             causes.add(case)
     if run.mails is not None and run.mails_passed is not None:
-        statistics.mails.take(DistinctMails(run.mails, run.mails_passed))
+        statistics.mails.told = DistinctMails(run.mails, run.mails_passed)
     if "usage" in run.facts:  # what scenarios took that came to no result is paid for, too
         usage = Usage(**run.facts["usage"])
     interrupted = run.outcome in (None, "interrupted", "crashed")
