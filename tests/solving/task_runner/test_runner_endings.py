@@ -31,12 +31,13 @@ WORK = (shell("true"),)
     ids=["steps", "tokens", "cost"],
 )
 def test_limit_ends_a_run(
-    bench: Any, make_task: MakeTask, step: Step, limits: Mapping[str, Any], code: str, message: str
+    bench: Any, make_task: MakeTask, caplog: Any, step: Step, limits: Mapping[str, Any], code: str, message: str
 ) -> None:
     record = bench.run(make_task(), step, step, step, limits=RunLimits(**limits))
     assert (record["status"], record["iterations"], record["finished"]) == ("failed", 2, True)
     assert record["reason"] == {"code": code, "message": message}
     assert len(record["execution_trace"]) == len(step.calls)
+    assert f"sum: the agent failed: {message}" in caplog.text
     assert record["eval"]["verdict"] == "failed"
 
 
