@@ -81,17 +81,9 @@ class TestOnce:
         assert done.stderr == ""
         assert len(company.replies()) == 2
         assert company.tickets() == 1
-        assert company.inbox_counts() == {
-            "to answer": 0,
-            "too old": 0,
-            "left to people": 0,
-            "answered": 2,
-            "drafted": 0,
-            "handed over": 0,
-            "not answered": 1,
-            "quarantined": 0,
-            "unknown": 0,
-        }
+        counts = company.inbox_counts()
+        assert len(counts) == 9
+        assert {name: count for name, count in counts.items() if count} == {"answered": 2, "not answered": 1}
 
 
 @pytest.mark.slow

@@ -108,16 +108,6 @@ class TestThreads:
         ledger.finish(automatic, "not_answered", "no_reply")
         assert found_thread(ledger, 3, reply_to(1)).follow_ups == 0
 
-    def test_a_follow_up_counts_for_the_next_one_wherever_it_waits(self, ledger: Ledger) -> None:
-        answer(ledger, 1)
-        outcomes: tuple[Outcome, ...] = ("handed_over", "observed", "quarantined")
-        for number, outcome in enumerate(outcomes, 2):
-            claim = claim_mail(ledger, number)
-            found = ledger.find_thread(claim, [reply_to(1)])
-            assert found is not None
-            assert found.follow_ups == number - 2
-            ledger.finish(claim, outcome)
-
     def test_a_follow_up_that_is_tried_again_does_not_count_itself(self, ledger: Ledger) -> None:
         answer(ledger, 1)
         claim = claim_mail(ledger, 2)
@@ -149,6 +139,15 @@ class TestThreads:
 
 
 class TestLimits:
+    def test_replies_to_one_address_are_limited(self, ledger: Ledger) -> None:
+        assert [admit(ledger, number) for number in range(4)] == [None, None, None, "address"]
+        assert admit(ledger, 4, BOB) is None
+
+    def test_the_same_words_are_answered_three_times_whoever_writes_them(self, ledger: Ledger) -> None:
+        words = {"text_key": "7e" * 16}
+        assert [admit(ledger, number, mail(number), **words) for number in range(4)] == [None, None, None, "text"]
+        assert admit(ledger, 4, mail(4)) is None
+
     @pytest.mark.parametrize("outcome", ["answered", "handed_over", "quarantined", None])
     def test_one_of_all_altered_copies_is_answered_however_late_they_come(
         self, ledger: Ledger, ledger_sql: Any, outcome: Outcome | None

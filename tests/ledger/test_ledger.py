@@ -101,10 +101,11 @@ def test_the_next_claim_sees_how_far_the_last_one_got(ledger: Ledger, ledger_sql
     ]
 
 
-def test_what_was_not_sent_goes_back_to_its_ticket(ledger: Ledger) -> None:
+def test_what_was_not_sent_goes_back_to_its_ticket(ledger: Ledger, ledger_sql: Any) -> None:
     claim = ticketed(ledger)
     ledger.intend_send(claim, REPLY)
     ledger.not_sent(claim)
+    assert ledger_sql.rows("SELECT replied_at FROM ledger_mails") == [(None,)]
     ledger.release(claim, count_attempt=True, retry_after_s=0)
     assert claimed(ledger).previous == "ticketed"
 
