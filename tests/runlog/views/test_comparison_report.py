@@ -101,3 +101,9 @@ def test_json_holds_all_of_it(runs: StoredRuns) -> None:
     assert (report["newly_failing"], report["removed"]) == (["valid_warranty_002"], ["valid_warranty_001"])
     assert (report["baseline"]["passed"], report["run"]["passed"]) == (2, 0)
     assert report["same_suite"] is True
+
+
+def test_tokens_that_are_not_known_are_no_zero(runs: StoredRuns) -> None:
+    unknown = result(1, usage=Usage(calls=1, cost_usd=None))
+    report = json_comparison(compare(runs, [result(1)], [unknown]))
+    assert [report[run]["tokens"] for run in ("baseline", "run")] == [0, None]
