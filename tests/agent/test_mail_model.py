@@ -206,21 +206,6 @@ class CountingModel(ModelClient):
         return await self.model.messages.create(**request)
 
 
-class DownUntil(MailboxInMemory):
-    """A mailbox that takes no reply for a while."""
-
-    def __init__(self, *names: str) -> None:
-        super().__init__(*names)
-        self.is_down = True
-
-    async def send(self, reply: Any) -> Any:
-        if self.is_down:
-            error = integration_error("mail_unavailable")
-            error.outage = True
-            raise error
-        return await super().send(reply)
-
-
 def live_worker(mailbox: MailboxInMemory, tmp_path: Path) -> tuple[MailWorker, CountingModel, closing[Any]]:
     ledger = open_ledger(str(tmp_path / "ledger.db"), key=KEY)
     worker = worker_on(mailbox, ledger, Warranties(), Tickets())
@@ -233,12 +218,12 @@ def work(worker: MailWorker, name: str = "first") -> WorkResult:
 
 
 def test_a_mail_that_waits_for_the_mail_server_is_paid_for_once(tmp_path: Path) -> None:
-    mailbox = DownUntil("first")
+    mailbox = MailboxInMemory("first")
+    mailbox.errors["send"] = [integration_error("mail_unavailable", outage=True) for _ in range(5)]
     worker, model, ledger = live_worker(mailbox, tmp_path)
     with ledger:
         tries = [work(worker) for _ in range(5)]
         paid = model.calls
-        mailbox.is_down = False
         answered = work(worker)
     assert [each.disposition for each in tries] == ["outage"] * 5
     assert (answered.disposition, len(mailbox.sent)) == ("answered", 1)

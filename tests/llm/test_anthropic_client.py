@@ -63,25 +63,17 @@ def failure(config: Config, clock: SkippingClock | None = None, **changes: Any) 
     return caught.value
 
 
-def test_tool_call_arrives_with_its_tokens(server: MessagesServer) -> None:
+def test_a_request_goes_out_with_key_and_temperature_and_a_tool_call_arrives_with_its_tokens(
+    server: MessagesServer,
+) -> None:
     server.replies = [answer(note(1))]
-    message = ask(anthropic_config(server.url))
+    message = ask(anthropic_config(server.url), temperature=0.0)
     assert [(block.name, block.input) for block in message.content] == [("note", {"number": 1})]
     assert (message.usage.input_tokens, message.usage.output_tokens) == (12, 5)
     assert message.usage.cache_read_input_tokens == 7
-
-
-def test_key_is_sent_to_the_configured_address(server: MessagesServer) -> None:
-    server.replies = [answer()]
-    ask(anthropic_config(server.url))
     assert server.headers[0]["authorization"] == "Bearer test-key"
-
-
-def test_temperature_is_sent_with_the_api_version_that_takes_one(server: MessagesServer) -> None:
-    server.replies = [answer()]
-    ask(anthropic_config(server.url), temperature=0.0)
+    assert server.headers[0]["anthropic-version"] == "2023-06-01"  # which takes a temperature
     assert server.requests[0]["temperature"] == 0.0
-    assert server.headers[0]["anthropic-version"] == "2023-06-01"
 
 
 def test_what_the_model_refuses_is_left_out_from_then_on(server: MessagesServer) -> None:
