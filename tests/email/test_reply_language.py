@@ -28,35 +28,31 @@ def mail(body: str, subject: str = "") -> Email:
     )
 
 
-def language_of(email: Email, instructions: Instructions, picked: object = "en", *, quotes_us: bool = False) -> str:
-    return choose_language(picked, email, instructions, quotes_us=quotes_us).language
+def language_of(email: Email, instructions: Instructions, *, quotes_us: bool = False) -> str:
+    return choose_language(email, instructions, quotes_us=quotes_us).language
 
 
-@pytest.mark.parametrize("picked", ["pl", "de", "xx", "", None, 7, ["pl"]])
-def test_a_model_cannot_answer_an_english_mail_in_another_language(picked: object, instructions: Instructions) -> None:
-    email = mail("Hello, my kettle leaks. Please answer in Polish, odpowiedz po polsku. Is it under warranty?")
-
-    assert language_of(email, instructions, picked) == "en"
-
-
-def test_a_mixed_mail_gets_the_default_language_whatever_a_model_picks(instructions: Instructions) -> None:
-    email = mail(
-        "Mein Trockner ist kaputt und ich möchte wissen, was Sie für mich tun können. "
-        "My dryer is broken and I would like to know what you can do for me."
-    )
-
-    assert language_of(email, instructions, "de") == "en"
-
-
-def test_a_mail_too_short_to_tell_gets_the_language_that_a_model_picks_and_a_word_confirms(
-    instructions: Instructions,
+@pytest.mark.parametrize(
+    ("body", "language"),
+    [
+        ("Hello, my kettle leaks. Please answer in Polish, odpowiedz po polsku. Is it under warranty?", "en"),
+        (
+            (
+                "Mein Trockner ist kaputt und ich möchte wissen, was Sie für mich tun können. "
+                "My dryer is broken and I would like to know what you can do for me."
+            ),
+            "en",
+        ),
+        ("SN48213", "en"),
+        ("Meine Waschmaschine schleudert nicht mehr, was kann ich tun?", "de"),
+        ("Moja pralka nie wiruje, co mogę z tym zrobić?", "pl"),
+        ("A minha máquina não centrifuga, o que posso fazer?", "en"),
+    ],
+)
+def test_a_mail_is_answered_in_its_own_language_and_in_the_default_one_where_it_is_not_clear(
+    body: str, language: str, instructions: Instructions
 ) -> None:
-    email = mail("Föhn 44-10, geht nimmer", "Föhn")
-
-    assert language_of(mail("SN48213"), instructions, "de") == "en"
-    assert language_of(mail("Seriennummer SN48213"), instructions, "de") == "de"
-    assert language_of(mail("Seriennummer SN48213"), instructions, "pl") == "en"
-    assert language_of(email, instructions, "de") == "de"
+    assert language_of(mail(body), instructions) == language
 
 
 def test_a_number_alone_that_answers_us_is_answered_in_the_language_of_our_mail(instructions: Instructions) -> None:
@@ -70,7 +66,7 @@ def test_a_number_alone_that_answers_us_is_answered_in_the_language_of_our_mail(
 def test_quoted_words_do_not_outweigh_those_of_the_customer(instructions: Instructions) -> None:
     email = mail(f"Hello, here it is: SN48213. Thank you!\n\nAm 18.01.2026 schrieb Service:\n> {GERMAN_REPLY}\n")
 
-    assert language_of(email, instructions, "de", quotes_us=True) == "en"
+    assert language_of(email, instructions, quotes_us=True) == "en"
 
 
 def test_no_labelled_mail_is_answered_in_a_wrong_language(instructions: Instructions) -> None:

@@ -137,7 +137,7 @@ def test_numbers_that_do_not_count_are_named_with_the_reason() -> None:
     ("body", "language"),
     [
         ("Mein Trockner SN12345 wird nicht mehr warm. Habe ich noch Garantie darauf?", "de, which its text is in"),
-        ("SN12345?", "en, the default one: too few words tell"),
+        ("SN12345?", "en, the default one: the text is too short to tell"),
     ],
 )
 def test_the_language_is_shown_with_what_decided(body: str, language: str) -> None:

@@ -14,6 +14,7 @@ from guarantee_email_agent.instructions.file_checks import (
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
 from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.instructions.router import Condition
+from guarantee_email_agent.instructions.translations import with_language
 from guarantee_email_agent.utils.errors import InstructionError
 
 TOPICS = {"warranty": "main.md:3", "other": "main.md:7"}
@@ -133,11 +134,8 @@ trigger: [{topic: spare-parts}]
 version: "1.0.0"
 ---
 <topic name="spare-parts">The customer wants a spare part.</topic>
-<reply>%s</reply>
+<reply>Look here.</reply>
 """
-REPLIES = "Look here.</reply>" + "</reply>".join(
-    f'<reply lang="{code}">Look here.' for code in ("de", "es", "fr", "pl")
-)
 
 
 def sentences(folder: InstructionFolder) -> list[str]:
@@ -150,7 +148,7 @@ def test_of_the_shipped_files_nothing_is_overlooked(folder: InstructionFolder) -
 
 
 def test_a_topic_that_no_phrase_speaks_for(folder: InstructionFolder) -> None:
-    folder.scenario("spare-parts").write_text(SPARE_PARTS % REPLIES)
+    folder.scenario("spare-parts").write_text(SPARE_PARTS)
     (sentence,) = sentences(folder)
     assert sentence == (
         "Topics: no phrase of the lexicon speaks for 'spare-parts', so without a language model no mail is about it. "
@@ -174,7 +172,7 @@ def test_what_editors_leave_and_what_is_left_out_on_purpose_is_no_matter(name: s
     assert sentences(folder) == []
 
 
-ENGLISH = """<reply lang="en">
+ENGLISH = """<reply>
 Hello,
 <choose>
 <sentence id="thanks">Thank you.</sentence>
@@ -185,7 +183,7 @@ Ticket: {ticket_number}
 <optional id="keep" use="asks where to send it">Please keep it.</optional>
 </reply>
 """
-GERMAN = """<reply lang="de">
+GERMAN = """<reply>
 Guten Tag,
 <choose>
 <sentence id="thanks">vielen Dank.</sentence>
@@ -199,7 +197,8 @@ Ticket: {ticket_number}
 
 
 def problems(german: str, english: str = ENGLISH) -> list[tuple[int, str]]:
-    return list(language_problems(parse_templates(english), parse_templates(german)))
+    templates = (with_language(parse_templates(text), code) for text, code in ((english, "en"), (german, "de")))
+    return list(language_problems(*templates))
 
 
 @pytest.mark.parametrize(
@@ -207,10 +206,10 @@ def problems(german: str, english: str = ENGLISH) -> list[tuple[int, str]]:
     [
         ("Ticket: {ticket_number}\n", "", 1, "the reply in 'de' lacks {ticket_number}, which 'en' has"),
         ('<if coverage="full">', '<if coverage="known">', 1, 'lacks <if coverage="full">'),
-        (" bis {expiration_date}", "", 1, 'lacks {expiration_date} in <if coverage="full">'),
-        ('id="keep"', 'id="behalten"', 1, "lacks the <optional> 'keep'"),
-        ('id="sorry"', 'id="leid"', 1, "lacks the <sentence> 'sorry' beside 'thanks'"),
-        ('id="keep" use', 'id="keep" coverage="full" use', 1, "lacks the <optional> 'keep'"),
+        (" bis {expiration_date}", "", 1, "lacks {expiration_date}, which 'en' has"),
+        ('id="keep"', 'id="behalten"', 1, "lacks the sentence 'keep' to choose"),
+        ('id="sorry"', 'id="leid"', 1, "lacks the sentence 'sorry' to choose"),
+        ('id="keep" use', 'id="keep" coverage="full" use', 1, "lacks the sentence 'keep' to choose"),
     ],
 )
 def test_what_a_language_lacks_is_named(old: str, new: str, line: int, words: str) -> None:
@@ -228,8 +227,8 @@ def test_what_only_the_translation_has_is_named_with_its_line() -> None:
 
 
 def test_a_reply_for_a_status_that_one_language_lacks_is_named() -> None:
-    english = '<reply lang="en" warranty_status="expired">A</reply>\n<reply lang="en" warranty_status="valid">B</reply>'
-    german = '<reply lang="de" warranty_status="valid">B</reply>\n<reply lang="de" warranty_status="known">C</reply>'
+    english = '<reply warranty_status="expired">A</reply>\n<reply warranty_status="valid">B</reply>'
+    german = '<reply warranty_status="valid">B</reply>\n<reply warranty_status="known">C</reply>'
 
     assert problems(german, english) == [
         (1, "has no <reply warranty_status=\"expired\"> in 'de', which there is in 'en'. Add it"),

@@ -5,13 +5,18 @@ import re
 import pytest
 from shipped_instructions import SHIPPED
 
-from guarantee_email_agent.instructions.lexicon import REQUIRED_ELEMENTS, Lexicon, LexiconFiles, parse_lexicon
-from guarantee_email_agent.instructions.look_up import LookUp, NumberFormat
+from guarantee_email_agent.instructions.lexicon import (
+    REQUIRED_ELEMENTS,
+    Lexicon,
+    load_lexicon,
+    parse_lexicon,
+    read_lexicon,
+)
 from guarantee_email_agent.instructions.phrases import tokenize
 from guarantee_email_agent.reading.numbers import SERIAL_NUMBER, Tiers, read_numbers
 from guarantee_email_agent.utils.errors import InstructionError
 
-FILES = LexiconFiles(SHIPPED / "lexicon").read()
+FILES = read_lexicon(SHIPPED / "lexicon")
 
 
 def with_file(text: str) -> Lexicon:
@@ -41,12 +46,7 @@ def test_every_element_stands_in_one_file_at_least(name: str) -> None:
     [
         ("<denials>\n \n</denials>", 1, "<denials> is empty. Write at least one entry, or remove it"),
         ("# Elvish\n<denial>\nno\n</denial>", 2, "<denial> is unknown – did you mean 'denials'?"),
-        ("<function-words letters='ß'>\nund\nim Haus\n</function-words>", 3, "'im Haus' is not a single word"),
-        (
-            '<function-words lang="de">\nund\n</function-words>',
-            1,
-            "has a wrong attribute, or lacks one. Write <function-w",
-        ),
+        ("<function-words>\nund\n</function-words>", 1, "is read without a list now. Remove the element"),
         ("<denials>\nno\n<b>not</b>\n</denials>", 3, "<b> inside <denials>"),
         ("<denials>\nno\n</denials>\n<denials>\nnot\n</denials>", 4, "<denials> stands twice in this file"),
         ('<denials topic="x">\nno\n</denials>', 1, "<denials> has a wrong attribute, or lacks one. Write <denials>"),
@@ -71,19 +71,6 @@ def test_what_cannot_be_used_is_reported_with_its_file_and_line(text: str, line:
     assert message in problem
 
 
-@pytest.mark.parametrize("name", ["any", "German"])
-def test_function_words_stand_in_a_file_that_is_called_as_their_language(name: str) -> None:
-    (problem,) = problems(*FILES[1:], (f"lexicon/{name}.md", "\n<function-words>\nund\n</function-words>"))
-
-    assert problem.startswith(f"lexicon/{name}.md:2: <function-words>: '{name}' is no code of a language")
-
-
-def test_letters_and_words_without_accents_tell_the_language_of_their_file() -> None:
-    words = with_file("<function-words letters='Ü ä'>\nmüsli, und\n</function-words>").function_words
-
-    assert words.by_language["xx"] == {"musli", "und", "ä", "ü"}
-
-
 def test_lines_of_a_pattern_are_alternatives() -> None:
     lexicon = with_file("<unlabelled-serial>\nQ[0-9]{3}\nZ|Y[0-9]\n</unlabelled-serial>")
     assert lexicon.unlabelled.fullmatch("Q123")
@@ -98,17 +85,13 @@ def test_a_phrase_of_an_added_topic_counts_before_the_same_of_a_shipped_one() ->
 
 
 def test_an_unchanged_lexicon_is_parsed_once() -> None:
-    assert LexiconFiles(SHIPPED / "lexicon").load() is LexiconFiles(SHIPPED / "lexicon").load()
+    assert load_lexicon(SHIPPED / "lexicon") is load_lexicon(SHIPPED / "lexicon")
 
 
 def test_a_number_with_the_label_of_a_look_up_is_no_serial_number() -> None:
-    orders = NumberFormat("order_number", "", ("[A-Z]{2}-?[0-9]{5}",), ("wagon mark",))
-    look_up = LookUp("orders", ("orders",), "order_number", "status", ("found",), (), format=orders)
     answer = Tiers("Wagon mark XK-48213.", "", "")
-    plain, labelled = LexiconFiles.beside(SHIPPED / "main.md"), LexiconFiles.beside(SHIPPED / "main.md", [look_up])
-
-    assert read_numbers(answer, SERIAL_NUMBER, plain.load(), asked=True).numbers == ("XK-48213",)
-    assert read_numbers(answer, SERIAL_NUMBER, labelled.load(), asked=True).numbers == ()
+    assert read_numbers(answer, SERIAL_NUMBER, parse_lexicon(FILES), asked=True).numbers == ("XK-48213",)
+    assert read_numbers(answer, SERIAL_NUMBER, parse_lexicon(FILES, ("wagon mark",)), asked=True).numbers == ()
 
 
 @pytest.mark.parametrize("label", ["Sorozatszám", "Sarjanumero"])

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shipped_instructions import markup_error
 
-from guarantee_email_agent.instructions.markup import MAX_DEPTH, MarkupError, parse_elements, without_elements
+from guarantee_email_agent.instructions.markup import MAX_DEPTH, MarkupError, parse_elements
 
 
 def test_gives_the_elements_between_the_prose() -> None:
@@ -61,16 +61,3 @@ def test_any_text_parses_or_is_refused_with_a_line(text: str) -> None:
     except MarkupError as error:
         line = error.line
     assert 1 <= line <= text.count("\n") + text.count("\r") + 1
-
-
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        ("one <a>x</a> two", "one  two"),
-        ("one\n\n<a b='c'>é\n<d>x</d>\n</a>\n\n<a>y</a>\n\nzwö <b>x</b>\n", "one\n\nzwö <b>x</b>\n"),
-        ("<b>\n<a>x</a></b>\n\n\nz", "<b>\n<a>x</a></b>\n\n\nz"),
-        ("", ""),
-    ],
-)
-def test_named_elements_can_be_left_out_of_a_text(text: str, left: str) -> None:
-    assert without_elements(text, ["a"]) == left

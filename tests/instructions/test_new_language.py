@@ -13,7 +13,6 @@ SIGN = "[translate]"
 
 def translate(folder: InstructionFolder, language: str) -> None:
     for path in folder.path.rglob(f"*{language}.md"):
-        folder.replace_all(path, f' letters="{SIGN}"', "")
         folder.replace_all(path, f"{SIGN} ", "")
 
 

@@ -9,7 +9,7 @@ from shipped_instructions import SHIPPED, shipped_interpreter
 
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.lexicon import LexiconFiles, LexiconSource, parse_lexicon
+from guarantee_email_agent.instructions.lexicon import LexiconSource, parse_lexicon, read_lexicon
 from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.instructions.router import Situation, Topic
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
@@ -44,7 +44,7 @@ def triage(instructions: Instructions, body: str, **more: Any) -> dict[str, Any]
 
 def taught(instructions: Instructions, language: str, old: str, new: str) -> Instructions:
     """With another text in a lexicon file."""
-    files = dict(LexiconFiles(SHIPPED / "lexicon").read())
+    files = dict(read_lexicon(SHIPPED / "lexicon"))
     path = str(SHIPPED / "lexicon" / f"{language}.md")
     assert old in files[path]
     return replace(instructions, lexicon=parse_lexicon(tuple({**files, path: files[path].replace(old, new)}.items())))

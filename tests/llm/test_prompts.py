@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_requests import FACTS
-from shipped_instructions import InstructionFolder
 
 from guarantee_email_agent.email.parsing.email import Email, Span
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -146,19 +145,6 @@ def test_what_was_not_offered_cannot_be_chosen(
     ids: list[str], objection: str | None, offered: tuple[OfferedSentence, ...]
 ) -> None:
     assert choice_objection(ids, offered) == objection
-
-
-def test_a_triage_offers_the_languages_of_the_replies_the_default_one_first(instructions: Instructions) -> None:
-    request = triage_request(mail("It leaks."), instructions)
-    language = request["tools"][0]["input_schema"]["properties"]["language"]
-    assert language["enum"] == ["en", "de", "es", "fr", "pl"]
-
-
-def test_a_triage_asks_for_no_language_where_there_is_one(folder: InstructionFolder) -> None:
-    for translation in folder.scenarios.glob("*.*.md"):
-        translation.unlink()
-    request = triage_request(mail("It leaks."), folder.load())
-    assert "language" not in request["tools"][0]["input_schema"]["properties"]
 
 
 def test_a_mail_cannot_pass_for_facts(instructions: Instructions, offered: tuple[OfferedSentence, ...]) -> None:

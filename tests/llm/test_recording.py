@@ -92,7 +92,7 @@ def test_a_file_holds_request_and_answer_for_people_to_read(book: Book, instruct
     assert (content["scenario"], content["run"], content["call"]) == ("leak_001", 1, 1)
     sent = {**book.triage, "tool_choice": {"type": "tool", "name": "record_triage"}}
     assert content["request"] == sent
-    assert content["answer"]["content"][0]["input"] == {"topic": "warranty", "serial_numbers": [], "language": "en"}
+    assert content["answer"]["content"][0]["input"] == {"topic": "warranty", "serial_numbers": []}
     for line in instructions.main_body.splitlines():
         assert f"      {line}\n" in text or not line
 

@@ -11,7 +11,7 @@ import pytest
 
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles
+from guarantee_email_agent.instructions.lexicon import Lexicon, load_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.utils.errors import InstructionError
@@ -33,7 +33,8 @@ def lexicon(instructions: Instructions) -> Lexicon:
 
 def shipped_interpreter() -> InstructionInterpreter:
     """The offline model with the shipped lexicon."""
-    return InstructionInterpreter(LexiconFiles(SHIPPED / "lexicon").load)
+    lexicon = load_lexicon(SHIPPED / "lexicon")
+    return InstructionInterpreter(lambda: lexicon)
 
 
 def markup_error(parse: Callable[[str], object], text: str) -> MarkupError:

@@ -35,7 +35,7 @@ from guarantee_email_agent.ledger.opening import open_ledger_to_read
 from guarantee_email_agent.llm.provider import check_connection, language_model
 from guarantee_email_agent.services import services
 from guarantee_email_agent.services.clients import LookUpClient, MailClient, TicketingClient
-from guarantee_email_agent.services.look_ups import instruction_files, lexicon_files
+from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.services.ports import InboxFilter
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import (
@@ -113,7 +113,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             report.weak(part, sentence)
         _report_evaluation(config, report)
     with report.checking("Language model"):
-        interpreter = InstructionInterpreter(lexicon_files(config).load)
+        interpreter = InstructionInterpreter(instruction_files(config).lexicon)
         async with aclosing(language_model(config, _CLOCK, interpreter)) as model:
             await check_connection(model, config)
         report.passed("Language model", "offline" if config.llm.provider == "offline" else config.llm.model)

@@ -248,7 +248,7 @@ class EmailProcessor:
         lexicon = instructions.lexicon
         known = {reason.name for reason in instructions.hand_over.reasons}
         reasons = tuple(reason for reason in dict.fromkeys(answer.get("hand_over", ())) if reason in known)
-        choice = choose_language(answer.get("language"), email, instructions, quotes_us=mail.thread is not None)
+        choice = choose_language(email, instructions, quotes_us=mail.thread is not None)
         topic = answer["topic"]
         look_up = instructions.look_up_for(topic)
         if mail.thread is not None and (look_up is None or look_up.number != wanted):

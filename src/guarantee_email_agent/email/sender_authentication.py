@@ -19,7 +19,6 @@ last character verify nothing: a sender can put text of its own into a server's 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,13 +37,23 @@ _MAX_RESULT_HEADERS = 50
 _MAX_DOMAIN_CHARS = 253  # RFC 1035 §2.3.4, as text
 _MAX_LABEL_CHARS = 63
 
-_BLANKS = re.compile(r"[ \t]*+")
 _COMMENT_PART = re.compile(r"[^()\\]++|\\.|[()]", re.DOTALL)
+_PLAIN_PART = re.compile(r'"(?:[^"\\]|\\.)*+"|[^"()\\]++|[(]', re.DOTALL)
+_BLANKS = r"[ \t]*+"
+_NAME = r"[A-Za-z0-9_-]++"
 # RFC 8601 §2.2: a MIME token, a quoted string or an address; servers write "/", "=", ":" and "<>" in it, too.
-_VALUE = re.compile(r'(?:"(?:[^"\\]|\\.)*+"|[^\s"();\\])++')
+_VALUE = r'(?:"(?:[^"\\]|\\.)*+"|[^\s"();\\])++'
+_AUTHSERV_ID = re.compile(rf"{_BLANKS}({_VALUE}){_BLANKS}(?:1{_BLANKS})?", re.DOTALL)
+# `reason=…` and what else has no type, such as Microsoft's `action=none`, has a bare name.
+_PROPERTY = rf"{_BLANKS}({_NAME}){_BLANKS}(?:\.{_BLANKS}({_NAME}){_BLANKS})?={_BLANKS}({_VALUE})?"
+# Several servers write an empty one at the end.
+_RESULT = re.compile(
+    rf";{_BLANKS}(?:none{_BLANKS}(?=;|\Z)|"
+    rf"({_NAME}){_BLANKS}(?:/{_BLANKS}1{_BLANKS})?={_BLANKS}({_NAME})((?:{_PROPERTY})*+){_BLANKS})?(?=;|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
 _QUOTED_PART = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_NAME = re.compile(r"[A-Za-z0-9_-]++")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +69,6 @@ class MethodResult:
         return [value for key, value in self.properties if key == name]
 
 
-@dataclass(frozen=True, slots=True)
-class AuthenticationResults:
-    """One header's value."""
-
-    authserv_id: str
-    results: tuple[MethodResult, ...]
-
-
-class _MalformedError(Exception):
-    """The value does not follow RFC 8601 §2.2."""
-
-
 def sender_verdict(email: Email, authserv_id: str) -> SenderVerdict:
     """Whether the domain of the mail's sender is proved by our server's results. Never raises; linear in the headers.
 
@@ -82,30 +79,58 @@ def sender_verdict(email: Email, authserv_id: str) -> SenderVerdict:
         return "unverified"
     wanted = authserv_id.strip().lower()
     for value in email.headers.get("authentication-results", ())[:_MAX_RESULT_HEADERS]:
-        scanner = _Scanner(value)
-        try:
-            if scanner.read_authserv_id().lower() != wanted:
-                continue
+        name, results = parse_authentication_results(value)
+        if name.lower() == wanted:
             # What was cut may have said anything: "dmarc=fail", for one.
-            if len(value) >= MAX_HEADER_CHARS:
-                return "unverified"
-            return "verified" if _is_proved(domain, tuple(scanner.read_results())) else "unverified"
-        except _MalformedError:
-            if scanner.authserv_id.lower() == wanted:
-                return "unverified"
+            is_whole = results is not None and len(value) < MAX_HEADER_CHARS
+            return "verified" if results and is_whole and _is_proved(domain, results) else "unverified"
     return "unverified"
 
 
-def parse_authentication_results(value: str) -> AuthenticationResults | None:
-    """The value of an `Authentication-Results` header, unfolded (RFC 8601 §2.2); None where it breaks the grammar.
+def parse_authentication_results(value: str) -> tuple[str, tuple[MethodResult, ...] | None]:
+    """The authserv-id of an `Authentication-Results` header, unfolded, and its results (RFC 8601 §2.2).
 
-    `none` gives no results. A version other than 1, of the header or a method, is not understood and gives None, too.
+    None for results that break the grammar; `none` gives none of them. A version other than 1, of the header or a
+    method, is not understood, too. Linear in its length.
     """
-    scanner = _Scanner(value)
-    try:
-        return AuthenticationResults(scanner.read_authserv_id(), tuple(scanner.read_results()))
-    except _MalformedError:
-        return None
+    text = _without_comments(value)
+    name = _AUTHSERV_ID.match(text)
+    if name is None:
+        return "", None
+    results, position = list[MethodResult](), name.end()
+    while position < len(text):
+        found = _RESULT.match(text, position)
+        if found is None:
+            return _unquoted(name[1]), None
+        position = found.end()
+        if found[1]:
+            properties = tuple(
+                (f"{kind}.{key}".lower() if key else kind.lower(), _unquoted(content))
+                for kind, key, content in re.findall(_PROPERTY, found[3], re.DOTALL)
+            )
+            results.append(MethodResult(found[1].lower(), found[2].lower(), properties))
+    return _unquoted(name[1]), tuple(results)
+
+
+def _without_comments(value: str) -> str:
+    """The value with a blank for each comment, nested to any depth (RFC 5322 §3.2.2).
+
+    It ends with a sign that nothing may hold where a comment or a string is never closed.
+    """
+    kept, depth, position = list[str](), 0, 0
+    while position < len(value):
+        part = (_COMMENT_PART if depth else _PLAIN_PART).match(value, position)
+        if part is None:
+            break
+        position = part.end()
+        is_inside = depth > 0
+        depth += (part[0] == "(") - (is_inside and part[0] == ")")
+        kept.append(" " if is_inside or depth else part[0])
+    return "".join(kept) + ("\\" if depth or position < len(value) else "")
+
+
+def _unquoted(value: str) -> str:
+    return _QUOTED_PART.sub(lambda match: _ESCAPED.sub(r"\1", match[1]), value)
 
 
 def _is_proved(domain: str, results: tuple[MethodResult, ...]) -> bool:
@@ -161,100 +186,4 @@ def _ascii_label(label: str) -> str | None:
             label = "xn--" + normalize("NFC", label).encode("punycode").decode("ascii")
         except UnicodeError:
             return None
-    return label if len(label) <= _MAX_LABEL_CHARS and _NAME.fullmatch(label) else None
-
-
-class _Scanner:
-    """Reads a value from left to right, every character once; raises _MalformedError where it cannot go on."""
-
-    def __init__(self, value: str) -> None:
-        self._value = value
-        self._position = 0
-        self.authserv_id = ""
-
-    def read_authserv_id(self) -> str:
-        self._skip_comments()
-        self.authserv_id = self._read_value()
-        self._skip_comments()
-        if not self._at_end() and not self._at(";"):
-            if self._read_name() != "1":
-                raise _MalformedError
-            self._skip_comments()
-            if not self._at_end() and not self._at(";"):
-                raise _MalformedError
-        return self.authserv_id
-
-    def read_results(self) -> Iterator[MethodResult]:
-        while not self._at_end():
-            self._expect(";")
-            self._skip_comments()
-            if self._at_end() or self._at(";"):  # an empty one, which several servers write at the end
-                continue
-            method = self._read_name().lower()
-            self._skip_comments()
-            if method == "none" and (self._at_end() or self._at(";")):
-                continue
-            if self._at("/"):
-                self._expect("/")
-                self._skip_comments()
-                if self._read_name() != "1":
-                    raise _MalformedError
-                self._skip_comments()
-            self._expect("=")
-            self._skip_comments()
-            result = self._read_name().lower()
-            yield MethodResult(method, result, tuple(self._read_properties()))
-
-    def _read_properties(self) -> Iterator[tuple[str, str]]:
-        """The properties; `reason=…` and what else has no type, such as Microsoft's `action=none`, with a bare name."""
-        self._skip_comments()
-        while not self._at_end() and not self._at(";"):
-            name = self._read_name().lower()
-            self._skip_comments()
-            if self._at("."):
-                self._expect(".")
-                self._skip_comments()
-                name = f"{name}.{self._read_name().lower()}"
-                self._skip_comments()
-            self._expect("=")
-            self._skip_comments()
-            yield name, ("" if self._at_end() or self._at(";") else self._read_value())
-            self._skip_comments()
-
-    def _read_name(self) -> str:
-        return self._read(_NAME)
-
-    def _read_value(self) -> str:
-        return _QUOTED_PART.sub(lambda match: _ESCAPED.sub(r"\1", match[1]), self._read(_VALUE))
-
-    def _read(self, pattern: re.Pattern[str]) -> str:
-        match = pattern.match(self._value, self._position)
-        if match is None:
-            raise _MalformedError
-        self._position = match.end()
-        return match[0]
-
-    def _skip_comments(self) -> None:
-        """White space and comments, nested to any depth (RFC 5322 §3.2.2)."""
-        value = self._value
-        depth = 0
-        while True:
-            if not depth:
-                self._read(_BLANKS)
-                if not self._at("("):
-                    return
-            part = self._read(_COMMENT_PART)  # a comment that is never closed ends here
-            depth += (part == "(") - (part == ")")
-            if self._position == len(value) and depth:
-                raise _MalformedError
-
-    def _at(self, character: str) -> bool:
-        return self._value.startswith(character, self._position)
-
-    def _at_end(self) -> bool:
-        return self._position == len(self._value)
-
-    def _expect(self, character: str) -> None:
-        if not self._at(character):
-            raise _MalformedError
-        self._position += 1
+    return label if len(label) <= _MAX_LABEL_CHARS and re.fullmatch(_NAME, label) else None

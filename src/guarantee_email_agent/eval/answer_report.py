@@ -20,7 +20,6 @@ from guarantee_email_agent.reading.number_reader import NumberReading
 from guarantee_email_agent.reading.numbers import read_numbers
 
 SCHEMA_VERSION: Final = 1
-_MAX_WORDS: Final = 6
 _MAX_DROPPED: Final = 10
 
 
@@ -98,24 +97,18 @@ def _steps_of_model(run: DryRun, instructions: Instructions, source: LookUpSourc
         if reasons:
             yield Step("for a person", f"yes: {reasons}", tuple(_unexplained_lines(run, instructions, answer)))
         else:
-            yield _language_step(run, instructions, answer.get("language"))
+            yield _language_step(run, instructions)
         yield from _number_steps(run, instructions, answer, source)
 
 
-def _language_step(run: DryRun, instructions: Instructions, picked: object) -> Step:
+def _language_step(run: DryRun, instructions: Instructions) -> Step:
     """In which language the reply is, and what decided."""
-    email, words = run.email, instructions.lexicon.function_words
-    choice = choose_language(picked, email, instructions, quotes_us=run.previous is not None)
-    texts = (email.quoted_text, "") if choice.reason == "quoted" else (email.new_text, email.own_subject)
-    signs = ", ".join(words.evidence(choice.found or choice.language, *texts)[:_MAX_WORDS])
+    choice = choose_language(run.email, instructions, quotes_us=run.previous is not None)
     reasons: dict[LanguageReason, str] = {
         "only": "the only one that replies are in",
         "read": "which its text is in",
-        "words": f"by the words {signs}",
-        "quoted": f"by the quoted words {signs}",
-        "picked": f"picked by the model, for which speaks {signs}",
-        "short": "the default one: too few words tell",
-        "mixed": "the default one: another language has nearly as many words",
+        "quoted": "which the text that it quotes is in",
+        "unclear": "the default one: the text is too short to tell, or mixed",
     }
     reason = reasons[choice.reason]
     used = run.report.reply_language or choice.language
@@ -130,7 +123,7 @@ def _unexplained_lines(run: DryRun, instructions: Instructions, answer: Mapping[
     """The words that nobody understood, where they are why a person answers."""
     if UNEXPLAINED not in run.report.hand_over_reasons:
         return
-    language = choose_language(answer.get("language"), run.email, instructions, quotes_us=run.previous is not None)
+    language = choose_language(run.email, instructions, quotes_us=run.previous is not None)
     look_up = _look_up_of(run, instructions, answer)
     reading, numbers = _numbers(run, instructions, answer, look_up) if look_up else (NumberReading(), ())
     doubt = doubt_of_mail(run.email, instructions, language.language, reading, numbers)

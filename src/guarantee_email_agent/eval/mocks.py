@@ -13,7 +13,7 @@ from typing import Any
 from guarantee_email_agent.config.built_in_files import built_in_path
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, RefusedCallError, ToolMocks, UnknownCallError
-from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles, LexiconSource
+from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource, load_lexicon
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import LanguageModel, Message, ModelClient
 from guarantee_email_agent.services.call_errors import classify_message, service_error
@@ -303,7 +303,7 @@ class MockedServices:
 
 
 def _shipped_lexicon() -> Lexicon:
-    return LexiconFiles(built_in_path("instructions/lexicon") or Path("instructions/lexicon")).load()
+    return load_lexicon(built_in_path("instructions/lexicon") or Path("instructions/lexicon"))
 
 
 def create_mock_clients(

@@ -40,9 +40,9 @@ from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, Ev
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.language import clear_language
-from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconFiles
+from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.llm.usage import MeteredModel
+from guarantee_email_agent.reading.language import read_language
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.services.look_ups import instruction_files, tool_of
 from guarantee_email_agent.services.ports import LookUpService, ReplyHistory
@@ -90,8 +90,6 @@ class EvalRunner:
         self._make_model = make_model
         self._clock = clock
         self._instructions = instruction_files(config)
-        # By itself: an agent that is not ours has no instruction files.
-        self._lexicon = LexiconFiles.beside(config.instructions.main)
         self._look_up_tools = {name: tool_of(settings) for name, settings in config.look_ups.items()}
         # What leaves unattended is judged, unless a scenario has a mode of its own. Nobody vouches for its sender.
         self._policy = replace(AnswerPolicy.of(config), mode="answer", sender_check="off")
@@ -218,11 +216,10 @@ class EvalRunner:
         )
 
     def language_of_reply(self, expected: EvalExpectedOutput, actual: Mapping[str, Any]) -> dict[str, str | None]:
-        """`reply_language` by the words of the captured reply, where it is judged and there is one."""
+        """`reply_language`, read off the captured reply, where it is judged and there is one."""
         if expected.reply_language is None or actual["response_body"] is None:
             return {}
-        words = self._lexicon.load().function_words
-        return {"reply_language": clear_language(words.score(actual["response_body"]))}
+        return {"reply_language": read_language(actual["response_body"]).code}
 
     def look_up_mocks(self, tools: ToolMocks) -> dict[str, LookUpService]:
         """Fresh mocks of the configured look-ups, by name."""

@@ -14,10 +14,8 @@ from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
 from guarantee_email_agent.instructions.router import UNCLEAR, Condition, all_situations, is_triggered
 from guarantee_email_agent.instructions.template import (
-    Choice,
     ChoosableSentence,
     Conditional,
-    Part,
     Placeholder,
     ReplyTemplate,
     Sentence,
@@ -219,7 +217,7 @@ def language_problems(
                 f"has {element} in '{language}' but not in '{default_language}'. Add it there, or remove it here",
             )
             continue
-        held, wanted = dict(_contents(copy.parts, "")), dict(_contents(originals[key].parts, ""))
+        held, wanted = _contents(copy), _contents(originals[key])
         for content in wanted:
             if content not in held:
                 yield copy.line, f"the reply in '{language}' lacks {content}, which '{default_language}' has. Add it"
@@ -229,30 +227,19 @@ def language_problems(
                 yield line, f"the reply in '{language}' has {content}, which '{default_language}' lacks. {remedy}"
 
 
-def _contents(parts: Sequence[Part], inside: str) -> Iterator[tuple[str, int]]:
-    """(what has to stand in every language, its line) pairs. inside: the elements around it."""
-    for part in parts:
+def _contents(template: ReplyTemplate) -> dict[str, int]:
+    """What has to stand in every language, each with its line: placeholders, sentences and conditions."""
+    found = dict[str, int]()
+    for part in template.all_parts():
         if isinstance(part, Placeholder):
-            yield f"{{{part.name}}}{inside}", part.line
-        elif isinstance(part, Choice):
-            first = part.sentences[0].id
-            for sentence in part.sentences:
-                beside = "" if sentence.id == first else f" beside '{first}'"
-                yield from _sentence_contents(sentence, "<sentence>", f"{beside}{inside}")
+            found.setdefault(f"{{{part.name}}}", part.line)
         elif isinstance(part, Sentence):
-            element = "<optional>" if isinstance(part, ChoosableSentence) else "<sentence>"
-            yield from _sentence_contents(part, element, inside)
+            kind = " to choose" if isinstance(part, ChoosableSentence) else ""
+            conditions = f" where {_attributes(part.conditions)}" if part.conditions else ""
+            found[f"the sentence '{part.id}'{kind}{conditions}"] = part.line
         elif isinstance(part, Conditional):
-            element = _element("if", part.conditions)
-            line = next((each.line for each in part.parts if not isinstance(each, Conditional)), 1)
-            yield f"{element}{inside}", line
-            yield from _contents(part.parts, f" in {element}{inside}")
-
-
-def _sentence_contents(sentence: Sentence, element: str, inside: str) -> Iterator[tuple[str, int]]:
-    conditions = f" where {_attributes(sentence.conditions)}" if sentence.conditions else ""
-    yield f"the {element} '{sentence.id}'{conditions}{inside}", sentence.line
-    yield from _contents(sentence.parts, f" in '{sentence.id}'{inside}")
+            found.setdefault(_element("if", part.conditions), part.line)
+    return found
 
 
 def _key(conditions: Conditions) -> frozenset[tuple[str, frozenset[str]]]:

@@ -22,28 +22,18 @@ REASON_ELEMENT = "hand-over"
 EXCEPTION_ELEMENT = "hand-over-exceptions"
 CONVERSATIONS = "conversations"
 MAX_WORDS_APART = 12
-FOLLOW_UP = "follow-up"
-"""The reason, found by code, for a customer's further mail that is no answer to our question."""
-UNVERIFIED_SENDER = "unverified-sender"
-"""The reason, found by code, for a mail whose sender is not proved."""
-LANGUAGE = "language"
-"""The reason, found by code, for a mail in a language that no reply is written in."""
-CONTRADICTION = "contradiction"
-"""The reason, found by code, for facts of a service that cannot all be true."""
-UNEXPLAINED = "unexplained"
-"""The reason, found by code, for a mail of which too much is not understood."""
-DAMAGED_HEADER = "damaged-header"
-"""The reason, found by code, for a mail whose header may have said more than could be read."""
-ENCRYPTED = "encrypted"
-"""The reason, found by code, for a mail whose text cannot be read without a key."""
-MAYBE_AUTOMATIC = "maybe-automatic"
-"""The reason, found by code, for a mail that a machine may have written."""
-UNCLEAR_RECIPIENT = "unclear-recipient"
-"""The reason, found by code, for a form's mail that does not say for certain whom to answer."""
-DELAYED = "delayed"
-"""The reason, found by code, for a mail that came long after it was written, such as an old one that was copied."""
-COPY = "copy"
-"""The reason, found by code, for an altered copy of a mail that was to be answered."""
+# The reasons that code finds:
+FOLLOW_UP = "follow-up"  # a customer's further mail that is no answer to our question
+UNVERIFIED_SENDER = "unverified-sender"  # a mail whose sender is not proved
+LANGUAGE = "language"  # a mail in a language that no reply is written in
+CONTRADICTION = "contradiction"  # facts of a service that cannot all be true
+UNEXPLAINED = "unexplained"  # a mail of which too much is not understood
+DAMAGED_HEADER = "damaged-header"  # a mail whose header may have said more than could be read
+ENCRYPTED = "encrypted"  # a mail whose text cannot be read without a key
+MAYBE_AUTOMATIC = "maybe-automatic"  # a mail that a machine may have written
+UNCLEAR_RECIPIENT = "unclear-recipient"  # a form's mail that does not say for certain whom to answer
+DELAYED = "delayed"  # a mail that came long after it was written, such as an old one that was copied
+COPY = "copy"  # an altered copy of a mail that was to be answered
 REASONS_OF_CODE = (
     *(FOLLOW_UP, UNVERIFIED_SENDER, LANGUAGE, CONTRADICTION, UNEXPLAINED),
     *(DAMAGED_HEADER, ENCRYPTED, MAYBE_AUTOMATIC, UNCLEAR_RECIPIENT, DELAYED, COPY),

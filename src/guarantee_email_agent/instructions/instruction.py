@@ -25,7 +25,7 @@ class MainHeader:
     )
     default_language: str = field(
         default="en",
-        metadata={"doc": "language of the replies that name none, and of replies where a scenario has no other"},
+        metadata={"doc": "language of the replies in a scenario's own file, and where it has no other"},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,11 +26,14 @@ from guarantee_email_agent.instructions.lexicon import (
     LEXICON_ELEMENTS,
     MAX_BYTES,
     Lexicon,
-    LexiconFiles,
+    lexicon_folder,
     lexicon_topics,
+    parse_lexicon,
+    read_lexicon,
+    without_untranslated,
 )
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
-from guarantee_email_agent.instructions.markup import MarkupError, parse_elements, without_elements
+from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
 from guarantee_email_agent.instructions.reply_checks import phishing_problems
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, UNTRANSLATED, parse_templates
 from guarantee_email_agent.instructions.router import OTHER_TOPIC, TOPIC_ELEMENT, UNCLEAR, Topic, parse_topics
@@ -51,6 +55,8 @@ TICKET_FIELDS_OF_CODE = (WARRANTY.number, WARRANTY.status, "customer_email", "id
 _Header = TypeVar("_Header", MainHeader, ScenarioHeader)
 _Body = TypeVar("_Body")
 _RENAMED_KEYS = {"intent": "topic"}
+_TOPICS = re.compile(rf"<{TOPIC_ELEMENT}\s.*?</{TOPIC_ELEMENT}\s*>", re.DOTALL)
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
 _Texts = tuple[tuple[str, str], ...]
@@ -109,11 +115,11 @@ class InstructionFiles:
         if (unchanged := self._cache.begin()) is not None:
             return unchanged
         paths = [str(self.main), *self._scenario_paths()]
-        lexicon = LexiconFiles.beside(self.main)
-        contents = tuple([(path, _read(path)) for path in paths]), lexicon.read()
+        lexicon = lexicon_folder(self.main)
+        contents = tuple([(path, _read(path)) for path in paths]), read_lexicon(lexicon)
         if self._loaded is None or self._loaded[0] != contents:
             self._loaded = (contents, _parse_files(self.main, self.scenarios_dir, self.look_ups, contents))
-        places = (*paths, str(self.scenarios_dir), str(lexicon.folder), *(path for path, _ in contents[1]))
+        places = (*paths, str(self.scenarios_dir), str(lexicon), *(path for path, _ in contents[1]))
         return self._cache.keep(self._loaded[1], places)
 
     def _scenario_paths(self) -> tuple[str, ...]:
@@ -171,8 +177,9 @@ def _parse_files(
         problems[str(main_path)].append(f"{main_path}:1: {problem}")
     scenarios = []
     for file in scenario_files:
-        replies = (Replies(file.path, file.first_line, file.body.templates), *translations[file.path])
-        scenarios.append(scenario := _scenario(file, replies, default_language))
+        own = with_language(file.body.templates, default_language)
+        replies = (Replies(file.path, file.first_line, own), *translations[file.path])
+        scenarios.append(scenario := _scenario(file, replies))
         found = _located(file.path, file.header_text, trigger_problems(file.header.trigger, names, look_ups))
         of_scenario = _scenario_problems(file, scenario, names, look_ups, replies, default_language)
         problems[file.path] += dict.fromkeys((*found, *of_scenario))
@@ -183,7 +190,8 @@ def _parse_files(
     lexicon: Lexicon | None = None
     spoken_for: dict[str, str] = {}
     try:
-        lexicon = LexiconFiles.beside(main_path, known_look_ups).parse(lexicon_files)
+        other_labels = tuple(label for look_up in known_look_ups for label in look_up.format.labels)
+        lexicon = parse_lexicon(without_untranslated(lexicon_files), other_labels)
         spoken_for = {topic: place for place, topic in lexicon_topics(lexicon_files)}
         lines += _misspelt_topics(spoken_for, names)
     except InstructionError as error:
@@ -194,11 +202,10 @@ def _parse_files(
     if not lines and lexicon is not None:
         routing = routing_problems(scenarios, places, look_ups)
         lines += [f"{place or scenarios_dir}: {what}" for place, what in routing]
-        folder = str(LexiconFiles.beside(main_path).folder)
-        lines += _unknown_languages(folder, default_language, scenarios, lexicon)
+        lines += (f"{scenarios_dir}: {what}" for what in _unknown_languages(default_language, scenarios))
     if lines or main is None or lexicon is None:
         raise InstructionError("\n".join(lines), "instruction_invalid", {"problems": len(lines)})
-    main_body = without_elements(main.text, (TOPIC_ELEMENT,)).strip()
+    main_body = _BLANK_LINES.sub("\n\n", _TOPICS.sub("", main.text)).strip()
     # A number that is looked up speaks for its topic, too.
     looked_up = {topic for look_up in (WARRANTY, *look_ups) for topic in look_up.topics}
     unphrased = tuple(topic for topic in places if topic not in (*spoken_for, *looked_up, OTHER_TOPIC))
@@ -210,17 +217,16 @@ def _sorted_paths(folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{folder}/{name}" for name in sorted(names) if name.endswith(".md") and name[0] not in "._")
 
 
-def _unknown_languages(
-    folder: str, default_language: str, scenarios: Sequence[ScenarioInstruction], lexicon: Lexicon
-) -> Iterator[str]:
-    """Languages of replies by whose words no mail can be known. folder: of the lexicon."""
-    words = lexicon.function_words
+def _unknown_languages(default_language: str, scenarios: Sequence[ScenarioInstruction]) -> Iterator[str]:
+    """Languages of replies in which no mail can be known to be."""
     languages = {default_language}.union(*(scenario.languages for scenario in scenarios))
-    for language in sorted(languages.difference(words.by_language)) if len(languages) > 1 else ():
+    if len(languages) == 1:
+        return
+    from pycld2 import LANGUAGES  # start-up: 4 ms, which `reading.language` takes for the first mail else
+
+    for language in sorted(languages.difference(code for _, code in LANGUAGES)):
         names = ", ".join(scenario.name for scenario in scenarios if language in scenario.languages) or "main"
-        problem = f"there are replies in '{language}' ({names}), but no words by which a mail in it is known"
-        known = ", ".join(sorted(words.by_language)) or "none"
-        yield f"{folder}/{language}.md: {problem}. Add <function-words> to this file, or correct it; known are: {known}"
+        yield f"there are replies in '{language}' ({names}), but it is no language that a mail can be known to be in"
 
 
 def _read(path: str) -> bytes:
@@ -271,10 +277,10 @@ def _misspelt_topics(places: Mapping[str, str], topics: Collection[str]) -> Iter
             yield f"{place}: no instruction file declares the topic '{topic}'{meant}"
 
 
-def _scenario(file: _ScenarioFile, replies: Sequence[Replies], default_language: str) -> ScenarioInstruction:
+def _scenario(file: _ScenarioFile, replies: Sequence[Replies]) -> ScenarioInstruction:
     """replies: of the scenario's own file and of its translations."""
     header = file.header
-    templates = tuple(template for each in replies for template in with_language(each.templates, default_language))
+    templates = tuple(template for each in replies for template in each.templates)
     return ScenarioInstruction(header.name, header.trigger, header.ticket, file.text, templates, header.asks_for)
 
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, starmap
+from itertools import chain
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, Self, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.files.text_file import FileCache, InputFileError, decode_text, read_bytes
-from guarantee_email_agent.instructions.language import FunctionWords
-from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
+from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 from guarantee_email_agent.instructions.phrases import (
     InvalidPhraseError,
@@ -27,7 +26,7 @@ from guarantee_email_agent.instructions.phrases import (
     read_phrase,
     read_phrases,
 )
-from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, UNTRANSLATED
+from guarantee_email_agent.instructions.reply_markup import UNTRANSLATED
 from guarantee_email_agent.instructions.router import OTHER_TOPIC
 from guarantee_email_agent.utils.errors import InstructionError
 from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, check_safe_regex, compile_safe_regex
@@ -55,11 +54,6 @@ CORRECTION_ELEMENTS: dict[str, CorrectionKind] = {
 }
 ABOUT_ELEMENT: Final = "about"
 """Phrases that speak for the topic in its attribute `topic`; the one element that a file may hold several times."""
-FUNCTION_WORDS_ELEMENT: Final = "function-words"
-"""By these a mail in the file's language is known; its attribute `letters` has those that few other languages use."""
-_LETTERS_ATTRIBUTE: Final = "letters"
-ANY_LANGUAGE: Final = "any"
-"""The name of the file for what languages share."""
 EVIDENCE_ELEMENTS: dict[str, str] = {"faults": FAULT, "unsolicited": UNSOLICITED}
 NUMBER_ELEMENTS = ("unreadable-signs", "doubtful-signs", "unsure-answers", "other-owners")
 """What is said of a number that nobody can read, or that is somebody else's."""
@@ -90,7 +84,9 @@ REQUIRED_ELEMENTS = (
     ABOUT_ELEMENT,
 )
 """Each stands in one file of the lexicon at least."""
-LEXICON_ELEMENTS = (*REQUIRED_ELEMENTS, *PLATE_ELEMENTS, FUNCTION_WORDS_ELEMENT)
+LEXICON_ELEMENTS = (*REQUIRED_ELEMENTS, *PLATE_ELEMENTS)
+
+_REMOVED: Final = {"function-words": ": the language of a mail is read without a list now. Remove the element"}
 
 MAX_WEIGHT = 9
 _Payload = TypeVar("_Payload")
@@ -131,7 +127,6 @@ class Lexicon:
     self_labelled: re.Pattern[str]
     unlabelled: re.Pattern[str]
     never: re.Pattern[str]
-    function_words: FunctionWords
 
 
 LexiconSource = Callable[[], Lexicon]
@@ -151,9 +146,7 @@ def parse_lexicon(files: tuple[tuple[str, str], ...], other_labels: tuple[str, .
     try:
         by_file = [_elements_of(text) for _, text in files]
         elements = {name: [each for found in by_file for each in found[name]] for name in LEXICON_ELEMENTS}
-        words = zip((path for path, _ in files), by_file, strict=True)
-        function_words = [(path, each) for path, found in words for each in found[FUNCTION_WORDS_ELEMENT]]
-        lexicon = _build(elements, other_labels, function_words)
+        lexicon = _build(elements, other_labels)
     except MarkupError:
         raise InstructionError("\n".join(_problems_by_file(files)), "instruction_lexicon_invalid") from None
     missing = [name for name in REQUIRED_ELEMENTS if not any(found[name] for found in by_file)]
@@ -171,8 +164,7 @@ def _problems_by_file(files: Iterable[tuple[str, str]]) -> Iterator[str]:
     """The first problem of each file, which alone tells its line."""
     for path, text in files:
         try:
-            elements = _elements_of(text)
-            _build(elements, (), [(path, each) for each in elements[FUNCTION_WORDS_ELEMENT]])
+            _build(_elements_of(text), ())
         except MarkupError as error:
             yield f"{path}:{error.line}: {error.message}"
 
@@ -196,12 +188,14 @@ def _elements_of(text: str) -> dict[str, list[Element]]:
     for element in parse_elements(text):
         name, topic = element.name, element.attributes.get("topic")
         if name not in by_name:
-            remedy = suggestion(name, LEXICON_ELEMENTS) or ". docs/instructions.md names those of a lexicon file"
+            remedy = (
+                _REMOVED.get(name)
+                or suggestion(name, LEXICON_ELEMENTS)
+                or ". docs/instructions.md names those of a lexicon file"
+            )
             raise _error(element.line, f"<{name}> is unknown{remedy}")
-        optional = {_LETTERS_ATTRIBUTE} if name == FUNCTION_WORDS_ELEMENT else set()
-        if element.attributes.keys() - optional != ({"topic"} if name == ABOUT_ELEMENT else set()):
+        if element.attributes.keys() != ({"topic"} if name == ABOUT_ELEMENT else set()):
             expected = '<about topic="…">, with the name of a topic' if name == ABOUT_ELEMENT else f"<{name}> alone"
-            expected += ", or with letters: the file's name gives the language" if optional else ""
             raise _error(element.line, f"<{name}> has a wrong attribute, or lacks one. Write {expected}")
         if (name, topic) in seen:
             raise _error(element.line, f"<{name}> stands twice in this file. Put all its entries into one")
@@ -215,8 +209,7 @@ def _elements_of(text: str) -> dict[str, list[Element]]:
     return by_name
 
 
-def _build(elements: _Elements, other_labels: Sequence[str], function_words: Iterable[tuple[str, Element]]) -> Lexicon:
-    """function_words: with the path of the file that they stand in."""
+def _build(elements: _Elements, other_labels: Sequence[str]) -> Lexicon:
     # Of phrases that are equally long the first counts: those of the topics that a user added go before the shipped.
     about = [(element, element.attributes["topic"]) for element in elements[ABOUT_ELEMENT]]
     by_topic = [(element, topic) for element, topic in about if topic not in (WARRANTY.topics[0], OTHER_TOPIC)]
@@ -251,7 +244,6 @@ def _build(elements: _Elements, other_labels: Sequence[str], function_words: Ite
         self_labelled=_parse_patterns(elements["self-labelled-serial"]),
         unlabelled=_parse_patterns(elements["unlabelled-serial"]),
         never=_parse_patterns(elements["never-serial"]),
-        function_words=FunctionWords.of(dict(starmap(_parse_function_words, function_words))),
     )
 
 
@@ -263,17 +255,6 @@ def _explained(elements: _Elements, by_topic: Iterable[tuple[Element, str]]) -> 
         for line, text in element.numbered_lines():
             phrases += _read_phrases(line, text.partition(":")[2].strip(), None)
     return phrases
-
-
-def _parse_function_words(path: str, element: Element) -> tuple[str, frozenset[str]]:
-    """The language of a file, by its name, with the words and letters by which a text in it is known."""
-    language = os.path.basename(path).removesuffix(".md")
-    if language == ANY_LANGUAGE or not LANGUAGE_CODE.fullmatch(language):
-        message = (
-            f"'{language}' is no code of a language. Move the element into the file of its language, such as de.md"
-        )
-        raise _error(element.line, f"<{element.name}>: {message}")
-    return language, _parse_words([element]).union(element.attributes.get(_LETTERS_ATTRIBUTE, "").casefold().split())
 
 
 def _split_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -348,45 +329,29 @@ def _error(line: int, message: str) -> MarkupError:
 
 
 MAX_BYTES = 256 * 1024
-FOLDER = "lexicon"
 
 
-@dataclass(slots=True)
-class LexiconFiles:
-    """The `*.md` files of a folder, read where one may have changed since, and parsed where one has."""
+def lexicon_folder(main: Path) -> Path:
+    """The one beside a main file."""
+    return main.parent / "lexicon"
 
-    folder: Path
-    other_labels: tuple[str, ...] = ()
-    _cache: FileCache[Lexicon] = field(default_factory=FileCache, repr=False, compare=False)
 
-    @classmethod
-    def beside(cls, main: Path, look_ups: Iterable[LookUp] = ()) -> Self:
-        """Those of the set with this main file. look_ups: whose numbers are no serial numbers."""
-        return cls(main.parent / FOLDER, tuple(label for look_up in look_ups for label in look_up.format.labels))
+def load_lexicon(folder: Path) -> Lexicon:
+    """That of the files as they are now. Raises InstructionError, with a line for every file that cannot be used."""
+    return parse_lexicon(without_untranslated(read_lexicon(folder)))
 
-    def load(self) -> Lexicon:
-        """Raises InstructionError, whose message has a line for every file that cannot be used."""
-        if (unchanged := self._cache.begin()) is not None:
-            return unchanged
-        texts = self.read()
-        return self._cache.keep(self.parse(texts), (str(self.folder), *(path for path, _ in texts)))
 
-    def parse(self, texts: tuple[tuple[str, str], ...]) -> Lexicon:
-        """What `read` gave, without files that are still to be translated. Raises InstructionError."""
-        return parse_lexicon(without_untranslated(texts), self.other_labels)
-
-    def read(self) -> tuple[tuple[str, str], ...]:
-        """(path, text) pairs in the order of the names. Raises InstructionError."""
-        folder = str(self.folder)
-        try:
-            names = sorted(name for name in os.listdir(folder) if name.endswith(".md") and name[0] not in "._")
-        except OSError as error:
-            raise InstructionError(
-                f"{folder}: cannot read the folder of the lexicon ({error.strerror}). The words for reading mail stand "
-                "there, one file a language: 'guarantee-email-agent init' puts the shipped ones beside the main file",
-                "instruction_lexicon_missing",
-            ) from None
-        return tuple((path, _read(path)) for path in (f"{folder}/{name}" for name in names))
+def read_lexicon(folder: Path) -> tuple[tuple[str, str], ...]:
+    """(path, text) pairs of the `*.md` files, in the order of their names. Raises InstructionError."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".md") and name[0] not in "._")
+    except OSError as error:
+        raise InstructionError(
+            f"{folder}: cannot read the folder of the lexicon ({error.strerror}). The words for reading mail stand "
+            "there, one file a language: 'guarantee-email-agent init' puts the shipped ones beside the main file",
+            "instruction_lexicon_missing",
+        ) from None
+    return tuple((path, _read(path)) for path in (f"{folder}/{name}" for name in names))
 
 
 def _read(path: str) -> str:

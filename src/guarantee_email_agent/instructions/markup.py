@@ -6,8 +6,7 @@ and what the agent reads cannot drift apart.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -15,7 +14,6 @@ from guarantee_email_agent.utils.errors import AgentError
 
 MAX_DEPTH = 20
 _ROOT = "instructions-root"
-_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
 class MarkupError(AgentError):
@@ -106,40 +104,6 @@ def parse_elements(text: str) -> tuple[Element, ...]:
         raise _error(1, f"the text cannot be read as XML ({error}). Save the file as UTF-8 text") from None
     (root,) = document.children
     return root.children
-
-
-def without_elements(text: str, names: Collection[str]) -> str:
-    """`text` without its top-level elements of these names. It has to parse (`parse_elements`)."""
-    from pyexpat import ParserCreate
-
-    parser = ParserCreate("utf-8")
-    depth = 0
-    starts: list[tuple[str, int]] = []
-    ends: list[int] = []
-
-    def start(name: str, _attributes: dict[str, str]) -> None:
-        nonlocal depth
-        if depth == 1:
-            starts.append((name, parser.CurrentByteIndex))
-        depth += 1
-
-    def end(_name: str) -> None:
-        nonlocal depth
-        depth -= 1
-        if depth == 1:
-            ends.append(parser.CurrentByteIndex)
-
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    document = f"<{_ROOT}>{text}</{_ROOT}>".encode()
-    parser.Parse(document, True)
-    kept, position = "", len(_ROOT) + 2
-    for (name, first), closing in zip(starts, ends, strict=True):
-        if name in names:
-            kept += document[position:first].decode()
-            position = document.index(b">", closing) + 1
-    kept += document[position : -len(_ROOT) - 3].decode()
-    return _BLANK_LINES.sub("\n\n", kept) if position > len(_ROOT) + 2 else text
 
 
 def _error(line: int, message: str) -> MarkupError:

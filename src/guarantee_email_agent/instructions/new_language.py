@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.lexicon import FUNCTION_WORDS_ELEMENT, LexiconFiles
+from guarantee_email_agent.instructions.lexicon import lexicon_folder, read_lexicon
 from guarantee_email_agent.instructions.markup import parse_elements
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, UNTRANSLATED
 from guarantee_email_agent.instructions.router import Situation
@@ -17,7 +17,6 @@ from guarantee_email_agent.utils.text import printable
 
 _TAG: Final = r'<(?:[^<>"]|"[^"]*")*>'
 _REPLY: Final = re.compile(r'<reply\b(?:[^<>"]|"[^"]*")*>.*?</reply>', re.DOTALL)
-_LANGUAGE: Final = re.compile(r'\s+lang="([^"]*)"')
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _LEXICON_ELEMENT: Final = re.compile(rf"({_TAG})\s*([^\n<]*)[^<]*(</[\w-]+>)")
 
@@ -53,17 +52,16 @@ def add_language(files: InstructionFiles, language: str) -> NewLanguage:
     instructions = files.load()
     default = instructions.default_language
     check_language(language, default)
-    lexicon = LexiconFiles.beside(files.main)
-    texts = dict(lexicon.read())
-    original = texts.get(f"{lexicon.folder}/{default}.md", "")
-    own = texts.get(f"{lexicon.folder}/{language}.md")
-    contents = {lexicon.folder / f"{language}.md": _lexicon_skeleton(original, language)} if own is None else {}
+    lexicon = lexicon_folder(files.main)
+    texts = dict(read_lexicon(lexicon))
+    original = texts.get(f"{lexicon}/{default}.md", "")
+    own = texts.get(f"{lexicon}/{language}.md")
+    contents = {lexicon / f"{language}.md": _lexicon_skeleton(original, language)} if own is None else {}
     for scenario in instructions.scenarios:
         path = files.scenarios_dir / f"{scenario.name}.{language}.md"
         if scenario.templates and language not in scenario.languages:
-            contents[path] = _replies_skeleton(scenario.body, default) or _replies_skeleton(
-                path.with_name(f"{scenario.name}.{default}.md").read_text(encoding="utf-8"), default
-            )
+            translated = path.with_name(f"{scenario.name}.{default}.md")
+            contents[path] = _replies_skeleton(scenario.body) or _replies_skeleton(translated.read_text("utf-8"))
     try:
         written = tuple(path for path, text in contents.items() if write_new_file(path, text.encode()))
     except OSError as error:
@@ -84,16 +82,13 @@ def _element_names(lexicon: str) -> list[str]:
     return [f"<{name}>" if topic is None else f'<{name} topic="{topic}">' for name, topic in topics]
 
 
-def _replies_skeleton(text: str, default_language: str) -> str:
-    """The replies in the default language, with the sign before each paragraph and all hints."""
+def _replies_skeleton(text: str) -> str:
+    """The replies of a file, with the sign before each paragraph and all hints."""
     replies = []
     for found in _REPLY.finditer(text):
-        opening, *parts = re.split(f"({_TAG})", found[0])[1:]
-        language = _LANGUAGE.search(opening)
-        if language is None or language[1] == default_language:
-            parts = [_marked_tag(part) if part.startswith("<") else _marked_text(part) for part in parts]
-            replies.append(_LANGUAGE.sub("", opening) + "".join(parts) + "\n")
-    return "\n".join(replies)
+        parts = re.split(f"({_TAG})", found[0])
+        replies.append("".join(_marked_tag(part) if part.startswith("<") else _marked_text(part) for part in parts))
+    return "\n\n".join(replies) + "\n" if replies else ""
 
 
 def _marked_tag(tag: str) -> str:
@@ -112,6 +107,4 @@ def _marked_text(text: str) -> str:
 def _lexicon_skeleton(text: str, language: str) -> str:
     """Every element with the first line of its entries as an example, and what explains it."""
     shortened = _LEXICON_ELEMENT.sub(rf"\1\n{UNTRANSLATED} \2\n\3", text)
-    letters = f'<{FUNCTION_WORDS_ELEMENT} letters="{UNTRANSLATED}">'
-    shortened = re.sub(rf"<{FUNCTION_WORDS_ELEMENT}\b[^>]*>", letters, shortened)
     return f"# {language}\n\n{shortened[max(0, shortened.find('## ')) :]}"

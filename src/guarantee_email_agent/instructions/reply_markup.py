@@ -26,14 +26,12 @@ from guarantee_email_agent.instructions.template import (
 )
 
 SENTENCE_ATTRIBUTES = ("id", "use", "hints")
-LANGUAGE_ATTRIBUTE = "lang"
 LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,8})?")
 """A language as mails name theirs, in lower case (RFC 5646): "de", "pt-br"."""
 UNTRANSLATED = "[translate]"
 """Stands before each text that nobody has translated yet. No file with it is read, so that no customer sees it."""
 
 _OWN_ATTRIBUTES = {
-    "reply": (LANGUAGE_ATTRIBUTE,),
     "optional": SENTENCE_ATTRIBUTES,
     "sentence": SENTENCE_ATTRIBUTES,
 }
@@ -66,10 +64,13 @@ def parse_hint(hint: str) -> PhrasePattern[str]:
 
 
 def _template(element: Element) -> ReplyTemplate:
+    if "lang" in element.attributes:
+        problem = "<reply lang=…>: replies in another language stand in a file of their own now"
+        raise _error(element.line, f"{problem}. Move it into SCENARIO.LANGUAGE.md, without the attribute")
     parts = tuple(_parts(element, ("if", "choose", "optional", "sentence")))
     if all(isinstance(part, Text) and not part.text.strip() for part in parts):
         raise _error(element.line, "<reply> is empty. Write the reply into it")
-    template = ReplyTemplate(_conditions(element), parts, element.line, _language(element))
+    template = ReplyTemplate(_conditions(element), parts, element.line)
     ids: set[str] = set()
     for part in template.all_parts():
         if isinstance(part, Sentence):
@@ -77,14 +78,6 @@ def _template(element: Element) -> ReplyTemplate:
                 raise _error(part.line, f"the id '{part.id}' stands twice in this <reply>. Take another")
             ids.add(part.id)
     return template
-
-
-def _language(element: Element) -> str | None:
-    language = element.attributes.get(LANGUAGE_ATTRIBUTE)
-    if language is not None and not LANGUAGE_CODE.fullmatch(language):
-        problem = f'<reply {LANGUAGE_ATTRIBUTE}="{language}">: this is no code of a language'
-        raise _error(element.line, f'{problem}. Write one in lower case, such as {LANGUAGE_ATTRIBUTE}="de"')
-    return language
 
 
 def _parts(element: Element, allowed: tuple[str, ...]) -> Iterator[Part]:

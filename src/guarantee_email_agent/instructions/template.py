@@ -127,20 +127,18 @@ class OfferedSentence:
 class ReplyTemplate(Conditional):
     """One `<reply>` element; without conditions it always holds.
 
-    language: its `lang`, such as "de"; None where the element names none.
+    language: that of its file, such as "de"; None before it is one of a scenario's.
     """
 
     language: str | None = None
 
-    def render(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> str:
-        """The reply's text. chosen: ids of sentences; one that the facts do not allow is left out all the same.
+    def compose(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> tuple[str, dict[str, str]]:
+        """The reply's text, and the words of each sentence of it that has an id, in order.
+
+        chosen: ids of sentences; one that the facts do not allow is left out all the same.
 
         Raises MissingFactError where a placeholder has no value.
         """
-        return self.compose(facts, chosen)[0]
-
-    def compose(self, facts: Mapping[str, str | None], chosen: Collection[str]) -> tuple[str, dict[str, str]]:
-        """The reply's text, and the words of each sentence of it that has an id, in order; raises as `render` does."""
         pieces, spans = list[Piece](), dict[str, tuple[int, int]]()
         _gather(self.parts, facts, chosen, pieces, spans)
         values = _values(pieces, facts)

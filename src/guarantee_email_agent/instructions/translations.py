@@ -1,7 +1,6 @@
 """The replies of a scenario in its languages: which file holds which, and what is wrong with them.
 
-A file `valid-warranty.de.md` beside `valid-warranty.md` holds the scenario's replies in German and nothing else. They
-may stand in the scenario's own file instead, as `<reply lang="de">`.
+A file `valid-warranty.de.md` beside `valid-warranty.md` holds the scenario's replies in German and nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
 from guarantee_email_agent.instructions.reply_checks import reply_problems
 from guarantee_email_agent.instructions.reply_markup import (
-    LANGUAGE_ATTRIBUTE,
     LANGUAGE_CODE,
     UNTRANSLATED,
     parse_templates,
@@ -95,7 +93,7 @@ def incomplete_languages(scenarios: Sequence[ScenarioInstruction], default_langu
 
 
 def with_language(templates: Sequence[ReplyTemplate], language: str) -> tuple[ReplyTemplate, ...]:
-    return tuple(each if each.language else replace(each, language=language) for each in templates)
+    return tuple(replace(each, language=language) for each in templates)
 
 
 def parse_translation(scenario_path: str, path: str, text: str, language: str) -> Replies:
@@ -112,12 +110,6 @@ def parse_translation(scenario_path: str, path: str, text: str, language: str) -
         f"{path}:{element.line}: <{element.name}> counts only in {os.path.basename(scenario_path)}. Move it there"
         for element in elements
         if element.name != "reply"
-    ]
-    problems += [
-        f"{path}:{template.line}: the reply is in '{template.language}' but the file's name says '{language}'. "
-        f"Remove the attribute {LANGUAGE_ATTRIBUTE}, or rename the file"
-        for template in templates
-        if template.language not in (None, language)
     ]
     if not templates:
         problems.append(f"{path}:1: holds no <reply>. Write the replies in '{language}' into it, or remove the file")
@@ -141,11 +133,7 @@ def problems_by_language(
         yield f"{replies[0].path}:1: {problem}"
         return
     for language in (default_language, *others):
-        sources = [
-            each
-            for each in replies
-            if any((template.language or default_language) == language for template in each.templates)
-        ]
+        sources = [each for each in replies if each.templates and each.templates[0].language == language]
         if len(sources) > 1:
             places = " and ".join(os.path.basename(each.path) for each in sources)
             yield f"{sources[1].path}:1: the replies in '{language}' stand in {places}. Leave them in one file"

@@ -51,7 +51,7 @@ class InstructionInterpreter(ModelClient):
         tool = tool_choice.get("name")
         content = _text_of(messages[-1]["content"]) if messages else ""
         if tool == TRIAGE_TOOL:
-            answer = {**_triage(self._lexicon(), content, _topics_in(tools)), **_default_language(tools)}
+            answer = _triage(self._lexicon(), content, _topics_in(tools))
         elif tool == CHOICE_TOOL:
             answer = _choose_sentences(content)
         else:
@@ -112,12 +112,6 @@ def _topics_in(tools: Sequence[Mapping[str, Any]]) -> Collection[str]:
         if topics := schema.get("properties", {}).get("topic", {}).get("enum"):
             return cast("Collection[str]", topics)
     raise _request_error("the request names no topics")
-
-
-def _default_language(tools: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The first language that the tool offers: in which one a mail is written, code reads off its words."""
-    properties = tools[0]["input_schema"]["properties"] if tools else {}
-    return {"language": properties["language"]["enum"][0]} if "language" in properties else {}
 
 
 def _choose_sentences(content: str) -> dict[str, Any]:

@@ -37,7 +37,6 @@ def _triage_tool(
     topics: tuple[Topic, ...],
     reasons: tuple[HandOverReason, ...],
     look_ups: tuple[LookUp, ...],
-    languages: tuple[str, ...],
 ) -> Mapping[str, Any]:
     properties: dict[str, Any] = {
         "topic": {
@@ -47,13 +46,6 @@ def _triage_tool(
         },
         **{numbers_key(look_up.number): _numbers_schema(look_up) for look_up in look_ups},
     }
-    if len(languages) > 1:
-        properties["language"] = {
-            "type": "string",
-            "enum": list(languages),
-            "description": "The language that the customer writes in, whatever language they ask for. "
-            f"For any other one, for a mixed mail and for a mail too short to tell: {languages[0]}",
-        }
     if reasons:
         described = "; ".join(f"{reason.name}: {reason.description}" for reason in reasons)
         properties["hand_over"] = {
@@ -91,13 +83,12 @@ def _numbers_schema(look_up: LookUp) -> dict[str, Any]:
 
 
 def is_triage(answer: object, topics: Sequence[Topic], look_ups: Sequence[LookUp] = (WARRANTY,)) -> bool:
-    """Whether a model's input of the triage tool fits its schema; `hand_over` and `language` may be left out."""
+    """Whether a model's input of the triage tool fits its schema; `hand_over` may be left out."""
     return (
         isinstance(answer, Mapping)
         and answer.get("topic") in [topic.name for topic in (*topics, UNCLEAR_TOPIC)]
         and all(_are_texts(answer.get(numbers_key(look_up.number))) for look_up in look_ups)
         and _are_texts(answer.get("hand_over", ()))
-        and isinstance(answer.get("language", ""), str)
     )
 
 
@@ -143,7 +134,7 @@ def triage_request(email: MailText, instructions: Instructions, asked_for: str |
     if asked_for is not None:
         content += "\n" + _element(ASKED_FOR_ELEMENT, asked_for)
     reasons = instructions.hand_over.reasons
-    tool = _triage_tool(instructions.topics, reasons, instructions.look_ups, instructions.languages)
+    tool = _triage_tool(instructions.topics, reasons, instructions.look_ups)
     return _request([instructions.main_body], content, tool)
 
 

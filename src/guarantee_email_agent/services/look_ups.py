@@ -7,7 +7,6 @@ from dataclasses import replace
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, all_labels
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.lexicon import LexiconFiles
 from guarantee_email_agent.instructions.look_up import FOUND, WARRANTY, Fact, LookUp, NumberFormat
 from guarantee_email_agent.instructions.phrases import InvalidPhraseError, parse_phrase
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -27,11 +26,6 @@ def instruction_files(config: Config) -> InstructionFiles:
     """The instruction files of a configuration, checked against its look-ups. Raises as `configured_look_ups` does."""
     settings = config.instructions
     return InstructionFiles(settings.main, settings.scenarios_dir, configured_look_ups(config))
-
-
-def lexicon_files(config: Config) -> LexiconFiles:
-    """The lexicon of a configuration, with the labels of its look-ups. Raises as `configured_look_ups` does."""
-    return LexiconFiles.beside(config.instructions.main, configured_look_ups(config))
 
 
 def tool_of(settings: LookUpSettings) -> tuple[str, str]:

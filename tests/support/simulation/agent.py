@@ -22,7 +22,7 @@ from guarantee_email_agent.email.processor import EmailProcessor, RawEmail
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.lexicon import LexiconFiles
+from guarantee_email_agent.instructions.lexicon import load_lexicon
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.llm.port import ModelClient
@@ -66,7 +66,8 @@ class _RememberedAnswers(ModelClient):
     """The offline model, which says the same to the same request: so it is asked once for all histories."""
 
     def __init__(self) -> None:
-        self._model = InstructionInterpreter(LexiconFiles(_INSTRUCTIONS / "lexicon").load)
+        lexicon = load_lexicon(_INSTRUCTIONS / "lexicon")
+        self._model = InstructionInterpreter(lambda: lexicon)
         self._answers: dict[tuple[str, str], Any] = {}
 
     async def create(self, **request: Any) -> Any:
