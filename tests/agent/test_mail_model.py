@@ -30,6 +30,7 @@ from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.llm.port import LanguageModel, ModelClient
 from guarantee_email_agent.services.ports import InboxEntry
+from guarantee_email_agent.utils.clock import count_wait
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
 MODEL = "claude-sonnet-4-6"
@@ -144,6 +145,17 @@ def test_an_answer_of_a_model_without_a_price_costs_what_the_requested_one_does(
     with pytest.raises(LLMError):
         ask(model, ledger)
     assert model.calls == 2
+
+
+def test_an_attempt_without_an_answer_costs_what_it_can_have_taken(ledger: Ledger) -> None:
+    class LostModel(PricedModel):
+        async def create(self, **_: Any) -> Any:
+            count_wait(0.0, lost=2)
+            raise LLMError("No answer", "llm_timeout")
+
+    with pytest.raises(LLMError, match="No answer"):
+        ask(LostModel(), ledger)
+    assert ledger.costs.today() == pytest.approx(3.0, rel=0.01)
 
 
 def test_two_agents_on_one_ledger_pass_the_limit_by_what_is_in_progress_at_most(ledger_location: str) -> None:

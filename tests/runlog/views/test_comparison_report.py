@@ -10,7 +10,7 @@ from stored_runs import StoredRuns, result
 from guarantee_email_agent.runlog.comparison import Comparison, compare_runs
 from guarantee_email_agent.runlog.records import CaseResult, Input, InputSet
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.views.comparison_report import print_comparison
+from guarantee_email_agent.runlog.views.comparison_report import json_comparison, print_comparison
 from guarantee_email_agent.utils.terminal import Terminal
 
 
@@ -87,3 +87,9 @@ def test_a_reply_of_megabytes_is_compared_up_to_a_limit(runs: StoredRuns) -> Non
     lines = printed(compare(runs, [long[0]], [long[1]]))
     assert max(map(len, lines)) < 3_000
     assert "      (compared up to 4,000 characters)" in lines
+
+
+def test_tokens_that_are_not_known_are_no_zero(runs: StoredRuns) -> None:
+    unknown = result(1, usage=Usage(calls=1, cost_usd=None))
+    report = json_comparison(compare(runs, [result(1)], [unknown]))
+    assert [report[run]["tokens"] for run in ("baseline", "run")] == [0, None]

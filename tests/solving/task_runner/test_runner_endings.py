@@ -89,7 +89,8 @@ def test_failure_of_the_agent_is_judged(bench: Any, make_task: MakeTask) -> None
 
 def test_what_is_not_the_agents_fault_is_an_error_and_repeated(bench: Any, make_task: MakeTask) -> None:
     task = make_task()
-    record = bench.run(task, AgentStepError("the model is away", "model_error", {"retryable": True}))
+    record = bench.run(task, AgentStepError("the model is away", "model_error", {"retryable": True, "lost": 1}))
+    assert (record["tokens"], record["cost_usd"]) == (None, None)  # what the lost answer took nobody knows
     assert (record["finished"], record["eval"]["verdict"]) == (False, "error")
     assert record["eval"]["error"] == "the model is away. The next call repeats this task"
     assert bench.runner().earlier_run(task) is None
