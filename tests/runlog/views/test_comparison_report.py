@@ -8,7 +8,7 @@ from typing import Any
 from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.runlog.comparison import Comparison, compare_runs
-from guarantee_email_agent.runlog.records import CaseResult, Input, InputSet
+from guarantee_email_agent.runlog.records import CaseResult, Input, InputSet, Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.views.comparison_report import json_comparison, print_comparison
 from guarantee_email_agent.utils.terminal import Terminal
