@@ -39,7 +39,8 @@ def test_a_run_that_was_interrupted_shows_no_regression_and_proves_none(run: Run
 
 def test_json_on_stdout_stands_alone(run: Run, runs: StoredRuns) -> None:
     runs.write(1, [result(1)])
-    done = run("compare", "last", "--json", "-")
+    runs.write(2, [result(1)])
+    done = run("compare", "green", "--json", "-")
     assert json.loads(done.stdout)["regressions"] == []
     assert "No regression" in done.stderr
 
@@ -50,6 +51,8 @@ def test_json_on_stdout_stands_alone(run: Run, runs: StoredRuns) -> None:
         ("../../etc/passwd", "'../../etc/passwd' is no id of a run"),
         ("20260118T10000", "is the beginning of several runs: 20260118T100002-00000002, 20260118T100001-00000001"),
         ("lst", "there is no run lst – did you mean 'last'?"),
+        ("last", "20260118T100002-00000002 cannot be compared with itself. Name an earlier run first"),
+        ("20260118T100002", "20260118T100002-00000002 cannot be compared with itself. Name an earlier run first"),
         ("green", "no run of evals/scenarios has passed its gate before 20260118T100002-00000002"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 from agent_in_memory import AgentInMemory
 from company import Company
 from mailbox_in_memory import KEY
+from steered_desk import SteeredDesk
 
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.opening import open_ledger
@@ -36,3 +37,9 @@ def agent(tmp_path: Path) -> Iterator[AgentInMemory]:
     agent = AgentInMemory(tmp_path)
     yield agent
     agent.ledger.close()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteeredDesk:
+    monkeypatch.chdir(tmp_path)
+    return SteeredDesk(tmp_path)

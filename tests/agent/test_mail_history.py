@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from steered_desk import SteeredDesk
@@ -11,12 +10,6 @@ from steered_desk import SteeredDesk
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.cli import run
 from guarantee_email_agent.ledger.agents import AgentReport, Work
-
-
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteeredDesk:
-    monkeypatch.chdir(tmp_path)
-    return SteeredDesk(tmp_path)
 
 
 def summary(capsys: pytest.CaptureFixture[str], *options: str) -> str:

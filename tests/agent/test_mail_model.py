@@ -30,6 +30,7 @@ from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader
 from guarantee_email_agent.ledger.opening import open_ledger
 from guarantee_email_agent.llm.port import LanguageModel, ModelClient
 from guarantee_email_agent.services.ports import InboxEntry
+from guarantee_email_agent.utils.clock import count_wait
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
 MODEL = "claude-sonnet-4-6"
@@ -146,6 +147,17 @@ def test_an_answer_of_a_model_without_a_price_costs_what_the_requested_one_does(
     assert model.calls == 2
 
 
+def test_an_attempt_without_an_answer_costs_what_it_can_have_taken(ledger: Ledger) -> None:
+    class LostModel(PricedModel):
+        async def create(self, **_: Any) -> Any:
+            count_wait(0.0, lost=2)
+            raise LLMError("No answer", "llm_timeout")
+
+    with pytest.raises(LLMError, match="No answer"):
+        ask(LostModel(), ledger)
+    assert ledger.costs.today() == pytest.approx(3.0, rel=0.01)
+
+
 def test_two_agents_on_one_ledger_pass_the_limit_by_what_is_in_progress_at_most(ledger_location: str) -> None:
     """Each works on one mail at a time, and each mail costs 1.50 USD of 12."""
     with (
@@ -194,21 +206,6 @@ class CountingModel(ModelClient):
         return await self.model.messages.create(**request)
 
 
-class DownUntil(MailboxInMemory):
-    """A mailbox that takes no reply for a while."""
-
-    def __init__(self, *names: str) -> None:
-        super().__init__(*names)
-        self.is_down = True
-
-    async def send(self, reply: Any) -> Any:
-        if self.is_down:
-            error = integration_error("mail_unavailable")
-            error.outage = True
-            raise error
-        return await super().send(reply)
-
-
 def live_worker(mailbox: MailboxInMemory, tmp_path: Path) -> tuple[MailWorker, CountingModel, closing[Any]]:
     ledger = open_ledger(str(tmp_path / "ledger.db"), key=KEY)
     worker = worker_on(mailbox, ledger, Warranties(), Tickets())
@@ -221,12 +218,12 @@ def work(worker: MailWorker, name: str = "first") -> WorkResult:
 
 
 def test_a_mail_that_waits_for_the_mail_server_is_paid_for_once(tmp_path: Path) -> None:
-    mailbox = DownUntil("first")
+    mailbox = MailboxInMemory("first")
+    mailbox.errors["send"] = [integration_error("mail_unavailable", outage=True) for _ in range(5)]
     worker, model, ledger = live_worker(mailbox, tmp_path)
     with ledger:
         tries = [work(worker) for _ in range(5)]
         paid = model.calls
-        mailbox.is_down = False
         answered = work(worker)
     assert [each.disposition for each in tries] == ["outage"] * 5
     assert (answered.disposition, len(mailbox.sent)) == ("answered", 1)

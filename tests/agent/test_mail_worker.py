@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from agent_in_memory import AgentInMemory, retry
@@ -13,8 +16,10 @@ from guarantee_email_agent.agent import mail_worker
 from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.email import processor
-from guarantee_email_agent.email.identity import content_identity
-from guarantee_email_agent.ledger.ledger import Claim
+from guarantee_email_agent.email.identity import content_identity, mail_identity
+from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.ledger import Claim, Ledger
 
 MINUTE = 60.0
 
@@ -267,3 +272,77 @@ class TestPeople:
         assert (agent.mailbox.sent, agent.mailbox.marks) == ([], {})
         assert "dealt with by somebody else meanwhile; its ticket TICKET-000001 is open" in caplog.text
         assert agent.rows() == [("ticketed", None, 0, "mail_not_waiting")]  # and no reply that may have left
+
+
+class TestNewIds:
+    """Mails by an id that another mail had before: in a mailbox that was restored, or where somebody names files."""
+
+    def work(self, agent: AgentInMemory) -> WorkResult:
+        entry = replace(agent.entry("first"), received=agent.now + 10.0)
+        agent.now += 6000
+        return asyncio.run(agent.worker.work(entry, agent.now))
+
+    def test_another_customers_mail_is_answered(self, agent: AgentInMemory) -> None:
+        assert self.work(agent).disposition == "answered"
+        agent.mailbox.marks.clear()
+        agent.mailbox.mails["first"] = mail("another")
+        assert self.work(agent).disposition == "answered"
+        assert (len(agent.mailbox.sent), len(agent.tickets.created)) == (2, 2)
+
+    def test_another_customers_mail_does_not_go_on_where_the_one_before_was_left(self, agent: AgentInMemory) -> None:
+        agent.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)]
+        assert self.work(agent).disposition == "outage"
+        agent.mailbox.mails["first"] = raw = mail("another")
+        result = self.work(agent)
+        assert (result.disposition, result.mail_key) == ("answered", mail_identity(parse_email(raw), KEY))
+
+    def test_the_same_mail_is_not_answered_again(self, agent: AgentInMemory) -> None:
+        self.work(agent)
+        agent.mailbox.marks.clear()
+        assert self.work(agent).disposition == "answered"
+        assert (len(agent.mailbox.sent), agent.mailbox.marks) == (1, {"first": "answered"})
+
+
+AFTER_THE_CLAIM = ("intend_ticket", "release", "finish")
+
+
+@contextmanager
+def without(ledger: Ledger, *writes: str) -> Iterator[None]:
+    """While these writes find no database."""
+
+    def away(*_: object, **__: object) -> None:
+        raise LedgerError("gone", "ledger_unreachable", outage=True)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for write in writes:
+            patch.setattr(ledger, write, away)
+        yield
+
+
+class TestLedgerOutage:
+    def test_nothing_is_sent_that_is_not_written_down_before(self, agent: AgentInMemory) -> None:
+        with without(agent.ledger, "intend_send", "release"):
+            assert agent.work().disposition == "outage"
+        assert agent.mailbox.sent == []
+        agent.now += 101
+        assert agent.work().disposition == "answered"
+        assert len(agent.tickets.created) == len(agent.mailbox.sent) == 1
+
+    def test_it_uses_up_no_try_and_no_time(self, agent: AgentInMemory) -> None:
+        """The claim that could not be given back then is given back as soon as that can be written."""
+        for _ in range(4):
+            with without(agent.ledger, *AFTER_THE_CLAIM):
+                assert agent.work().disposition == "outage"
+        assert agent.work().disposition == "answered"
+        assert agent.worker.memory.unreleased == {}
+
+    def test_two_copies_of_a_mail_find_it_over_at_once(self, agent: AgentInMemory) -> None:
+        with without(agent.ledger, *AFTER_THE_CLAIM):
+            agent.work()
+        (claim,) = agent.worker.memory.unreleased.values()
+
+        async def at_once() -> None:
+            await asyncio.gather(*(agent.worker._release_late(claim) for _ in range(2)))
+
+        asyncio.run(at_once())
+        assert agent.worker.memory.unreleased == {}

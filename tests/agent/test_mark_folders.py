@@ -1,4 +1,4 @@
-"""The agent on a mailbox that keeps no keywords: killed around its moves, in company, and with people in between.
+"""The agent on a mailbox that keeps no keywords, killed around its moves.
 
 Dovecot behind a proxy that behaves as Exchange does, and Postfix; what reached the customers' mailbox counts.
 """
@@ -10,11 +10,8 @@ import os
 import re
 import secrets
 import signal
-import sqlite3
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,22 +26,15 @@ pytestmark = pytest.mark.slow
 if TYPE_CHECKING:
     from mail_servers import MailServers
 
-PARENT = "guarantee-email-agent"
-ANGRY = mail("angry").replace(b"\r\n\r\n", b"\r\n\r\nI want to speak to a human being, now. ", 1)
-
 
 class ExchangeDesk:
-    """A company whose mailbox is behind the proxy. kill_at: a command at which the agent dies with its servers.
+    """A company whose mailbox is behind the proxy."""
 
-    answer: whether the mail server carries the fatal command out before.
-    """
-
-    def __init__(self, company: Company, servers: MailServers, rewrite: Mapping[bytes, bytes]) -> None:
-        self.company, self.servers = company, servers
-        self.kill_at = b""
-        self.carries_out = False
-        self.agent: subprocess.Popen[str] | None = None
-        self.proxy = TcpProxy(servers.imap_port, self._passes, rewrite, self._answer)
+    def __init__(self, company: Company, servers: MailServers) -> None:
+        self.company = company
+        self._is_killing = self._carries_out = False
+        self._agent: subprocess.Popen[str] | None = None
+        self.proxy = TcpProxy(servers.imap_port, self._passes, AS_EXCHANGE, self._answer)
         company.configure(
             mailbox={
                 "from_address": ADDRESS,
@@ -56,105 +46,45 @@ class ExchangeDesk:
         )
 
     def _answer(self, request: bytes) -> bytes | None:
-        if self._is_fatal(request) and not self.carries_out:
-            self._kill()
-            return b""
-        return refuse_keywords(request)
+        return b"" if not self._carries_out and self._kills(request) else refuse_keywords(request)
 
     def _passes(self, request: bytes) -> bool:
-        if self._is_fatal(request):
-            self._kill()
-            return False
-        return True
+        return not self._kills(request)
 
-    def _is_fatal(self, request: bytes) -> bool:
-        is_step = request.split()[1:2] == [b"UID"] and self.kill_at in request
-        return bool(self.kill_at) and is_step and self.agent is not None
+    def _kills(self, request: bytes) -> bool:
+        """Whether it is the command to move a mail, at which the agent dies."""
+        is_fatal = self._is_killing and request.split()[1:2] == [b"UID"] and b"Answered" in request
+        if is_fatal and self._agent is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._agent.pid, signal.SIGKILL)
+        return is_fatal
 
-    def _kill(self) -> None:
-        assert self.agent is not None
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.agent.pid, signal.SIGKILL)
-
-    def die_at(self, command: bytes, *, carries_out: bool) -> None:
-        self.carries_out = carries_out
-        self.agent = self.company.start()
-        self.kill_at = command
-        _, err = self.agent.communicate(timeout=90)
-        assert self.agent.returncode == -signal.SIGKILL, err
-        self.kill_at = b""
-
-    def finish(self) -> None:
-        wait_until(lambda: self.company.run("run", "--once").returncode == 0, 60)
-
-    def folder(self, name: str) -> list[bytes]:
-        try:
-            return self.servers.folder(f"{PARENT}.{name}")
-        except LookupError:
-            return []
-
-    def replies(self) -> Counter[str]:
-        self.servers.wait_until_sent()
-        raws = "\n".join(raw.decode() for raw in self.servers.sent_to_customers())
-        return Counter(re.findall(r"^In-Reply-To: (<[^>]*>)\r?$", raws, re.MULTILINE))
+    def die_at_a_move(self, *, carries_out: bool) -> None:
+        """carries_out: whether the mail server does so before."""
+        self._carries_out = carries_out
+        self._agent = self.company.start()
+        self._is_killing = True
+        _, err = self._agent.communicate(timeout=90)
+        assert self._agent.returncode == -signal.SIGKILL, err
+        self._is_killing = False
 
 
-@pytest.fixture
-def open_desk(
+def test_killed_at_every_step_of_a_move(
     company: Company, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., ExchangeDesk]]:
+) -> None:
     monkeypatch.setenv("IMAP_PASSWORD", mail_servers.password)
     monkeypatch.setenv("LEDGER_KEY", secrets.token_hex())
     monkeypatch.setenv("SSL_CERT_FILE", str(mail_servers.ca_file))
-    with contextlib.ExitStack() as stack:
-
-        def make(rewrite: Mapping[bytes, bytes] = AS_EXCHANGE) -> ExchangeDesk:
-            desk = ExchangeDesk(company, mail_servers, rewrite)
-            stack.enter_context(desk.proxy)
-            return desk
-
-        yield make
-
-
-def test_killed_at_every_step_of_a_move(open_desk: Callable[..., ExchangeDesk], mail_servers: MailServers) -> None:
-    desk = open_desk()
-    for number, carries_out in enumerate((False, True)):
-        mail_servers.put("INBOX", mail(f"mail{number}"))
-        desk.die_at(b"Answered", carries_out=carries_out)
-    desk.finish()
-    assert (len(desk.replies()), set(desk.replies().values())) == (2, {1})
-    assert desk.company.tickets() == 2
-    counts = desk.company.inbox_counts()
+    desk = ExchangeDesk(company, mail_servers)
+    with desk.proxy:
+        for number, carries_out in enumerate((False, True)):
+            mail_servers.put("INBOX", mail(f"mail{number}"))
+            desk.die_at_a_move(carries_out=carries_out)
+        wait_until(lambda: company.run("run", "--once").returncode == 0, 60)
+        counts = company.inbox_counts()
+    mail_servers.wait_until_sent()
+    sent = "\n".join(raw.decode() for raw in mail_servers.sent_to_customers())
+    replies = Counter(re.findall(r"^In-Reply-To: (<[^>]*>)\r?$", sent, re.MULTILINE))
+    assert (len(replies), set(replies.values()), company.tickets()) == (2, {1}, 2)
     assert (counts["answered"], counts["to answer"]) == (2, 0)
-    assert len(desk.folder("Answered")) == 2
-
-
-def test_what_was_handed_over_is_steered_by_folders(
-    open_desk: Callable[..., ExchangeDesk], mail_servers: MailServers
-) -> None:
-    desk = open_desk()
-    company = desk.company
-    checked = company.run("check")
-    assert checked.returncode == 0, checked.stdout
-    mail_servers.deliver(ANGRY)
-    company.run("run", "--once")
-    assert (len(desk.folder("Handed over")), mail_servers.folder()) == (1, [])
-    logged = company.run("log", "--subjects").stdout
-    assert "handed over" in logged
-    assert "customer@example.org: Dryer angry" in logged
-    mail_id = logged.splitlines()[1].split()[2]
-
-    released = company.run("release", mail_id)
-    assert released.returncode == 0, released.stderr
-    assert (len(desk.folder("Handed over")), len(mail_servers.folder())) == (0, 1)
-    company.run("hand-over", mail_id)
-    company.run("run", "--once")
-    assert (len(desk.folder("Handed over")), mail_servers.folder()) == (1, [])
-    assert company.inbox_counts()["handed over"] == 1
-
-    with closing(sqlite3.connect(company.folder / "ledger.db")) as ledger, ledger:
-        ledger.execute("UPDATE ledger_places SET marked_at = marked_at - 100")  # as if a minute had passed
-    mail_servers.move(f"{PARENT}.Handed over", "INBOX")
-    assert "is processed again: its mark was removed" in company.run("run", "--once").stdout
-    assert (len(desk.folder("Handed over")), mail_servers.folder()) == (1, [])
-    assert not desk.replies()
+    assert len(mail_servers.folder("guarantee-email-agent.Answered")) == 2

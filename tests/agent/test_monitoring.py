@@ -123,20 +123,18 @@ class TestSystemd:
             run_in_virtual_time(live())
         return told
 
-    def test_it_is_put_off_twice_in_its_time(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert self.told_in(595, tmp_path, monkeypatch, "60000000") == 20
-
-    def test_it_is_not_put_off_once_the_main_loop_is_stuck(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        ("seconds", "watchdog_usec", "told"),
+        [
+            (595, "60000000", 20),
+            (3600, "60000000", (600 + HealthLimits.of(Config()).stuck_s) // 30),  # then the main loop is stuck
+            *((60, unset, 0) for unset in ("", "0", "soon")),
+        ],
+    )
+    def test_it_is_put_off_twice_in_its_time_while_the_main_loop_gets_round(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, watchdog_usec: str, told: int
     ) -> None:
-        stuck_s = HealthLimits.of(Config()).stuck_s
-        assert self.told_in(3600, tmp_path, monkeypatch, "60000000") == (600 + stuck_s) // 30
-
-    @pytest.mark.parametrize("watchdog_usec", ["", "0", "soon"])
-    def test_nobody_is_told_where_systemd_does_not_watch(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watchdog_usec: str
-    ) -> None:
-        assert self.told_in(60, tmp_path, monkeypatch, watchdog_usec) == 0
+        assert self.told_in(seconds, tmp_path, monkeypatch, watchdog_usec) == told
 
     def test_an_abstract_socket(self, monkeypatch: pytest.MonkeyPatch) -> None:
         name = f"guarantee-email-agent-test-{os.getpid()}"

@@ -81,27 +81,9 @@ class TestOnce:
         assert done.stderr == ""
         assert len(company.replies()) == 2
         assert company.tickets() == 1
-        assert company.inbox_counts() == {
-            "to answer": 0,
-            "too old": 0,
-            "left to people": 0,
-            "answered": 2,
-            "drafted": 0,
-            "handed over": 0,
-            "not answered": 1,
-            "quarantined": 0,
-            "unknown": 0,
-        }
-
-    @pytest.mark.slow
-    def test_a_mail_that_fails_makes_the_exit_code_1(self, company: Company) -> None:
-        company.receive_raw("nobody")
-        company.receive("valid")
-        done = company.run("run", "--once")
-        assert done.returncode == 1
-        assert "(try 1 of 3)" in done.stderr
-        assert len(company.replies()) == 1
-        assert company.inbox_counts()["to answer"] == 1
+        counts = company.inbox_counts()
+        assert len(counts) == 9
+        assert {name: count for name, count in counts.items() if count} == {"answered": 2, "not answered": 1}
 
 
 @pytest.mark.slow
@@ -120,6 +102,7 @@ class TestWatching:
         agent = company.start()
         company.receive("first")
         company.wait_for_replies(1)
+        assert company.server_processes(agent) == {}  # it is one process
         company.stop(agent, by=signal.SIGINT, code=130)
 
     @pytest.mark.parametrize("shared", ["sqlite", "postgresql"])
@@ -155,9 +138,3 @@ class TestWatching:
         company.stop(agent, by=signal.SIGHUP)
 
         assert "second" not in (company.folder / "agent.log.1").read_text()
-
-    def test_is_one_process(self, company: Company) -> None:
-        agent = company.start()
-        company.receive("first")
-        company.wait_for_replies(1)
-        assert company.server_processes(agent) == {}

@@ -12,7 +12,6 @@ from company import Company
 
 pytestmark = pytest.mark.slow
 
-SCRIPTED_TOOLS = Path(__file__).parents[1] / "services" / "mcp" / "scripted_tools.py"
 PROGRAM = Path(__file__).parent / "programs" / "foreign_service.py"
 GOOD = {"status": "valid", "expiration_date": "2099-12-31", "coverage": "full"}
 GOOD_TICKET = {"ticket_id": "T-{number}", "status": "created"}
@@ -57,16 +56,8 @@ def desk(company: Company) -> Desk:
     return Desk(company)
 
 
-BAD_WARRANTIES: dict[str, object] = {
-    "a number for a word": {**GOOD, "coverage": 2},
-    "a list": [GOOD],
-    "a huge text": {**GOOD, "expiration_date": "2099-12-31 " * 500_000},
-}
-
-
-@pytest.mark.parametrize("bad", BAD_WARRANTIES.values(), ids=BAD_WARRANTIES.keys())
-def test_mails_wait_while_a_warranty_system_answers_in_another_form(desk: Desk, bad: object) -> None:
-    desk.answer(warranty=bad)
+def test_mails_wait_while_a_warranty_system_answers_in_another_form(desk: Desk) -> None:
+    desk.answer(warranty={**GOOD, "expiration_date": "2099-12-31 " * 500_000})
     desk.receive(8)
     done = desk.company.run("run", "--once")
     assert done.returncode == 1
@@ -98,39 +89,3 @@ def test_an_odd_record_is_the_fault_of_the_one_mail_that_asks_for_it(desk: Desk)
     done = desk.company.run("run", "--once")
     assert "mail00 failed 1 times (warranty_api_malformed); it is left for a person" in done.stderr
     assert desk.counts() == {"answered": 5, "quarantined": 1}
-
-
-def test_mails_wait_while_the_tools_of_a_mapping_are_others(company: Company) -> None:
-    script = company.folder / "script.json"
-
-    def offers(argument: str) -> dict[str, object]:
-        tool = {"name": "find", "inputSchema": {"type": "object", "properties": {argument: {"type": "string"}}}}
-        content = [{"type": "text", "text": json.dumps({"state": "active", "ends": "2099-12-31"})}]
-        return {"tools": [tool], "answers": {"find": {"content": content}} if argument == "serial" else {}}
-
-    mapping = {
-        "tool": "find",
-        "arguments": {"serial_number": "serial"},
-        "result": {"status": {"from": "state", "values": {"active": "valid"}}, "expiration_date": "ends"},
-    }
-    server = {
-        "command": sys.executable,
-        "args": [str(SCRIPTED_TOOLS), str(script)],
-        "tools": {"check_warranty": mapping},
-    }
-    company.configure(mcp={"warranty_api": server}, agent={"max_attempts": 1, "concurrency": 1})
-    for number in range(3):
-        company.receive(f"mail{number}", f"Is SN{20_000 + number} under warranty?")
-
-    script.write_text(json.dumps({**offers("serial"), "later": offers("number")}))
-    done = company.run("run", "--once")
-    assert done.returncode == 1
-    field = "mcp.warranty_api.tools any more: check_warranty.arguments.serial_number: find has no argument serial"
-    assert field in done.stderr
-    assert "warranty_api_tools_changed (no fault of the mail)" in done.stderr
-    assert "it is left for a person" not in done.stderr
-    assert len(company.replies()) == 1
-
-    script.write_text(json.dumps(offers("serial")))
-    assert company.run("run", "--once").returncode == 0
-    assert len(company.replies()) == 3

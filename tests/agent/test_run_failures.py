@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from contextlib import closing
 
@@ -18,26 +15,6 @@ pytestmark = pytest.mark.slow
 YEAR_2200 = 7_258_118_400.0
 NOBODY = 65_534
 DAY_S = 86_400
-
-OURS = ["-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", "warranties.csv"]
-
-
-class StoppableWarranties:
-    """The warranty server of a company, which can be kept from starting."""
-
-    def __init__(self, company: Company) -> None:
-        self._company, self._up = company, company.folder / "up"
-        script = f"test -e up && exec {sys.executable} {' '.join(OURS)}"
-        self.settings = {"warranty_api": {"command": "sh", "args": ["-c", script]}}
-        self.start()
-
-    def start(self) -> None:
-        self._up.touch()
-
-    def stop(self, agent: subprocess.Popen[str]) -> None:
-        self._up.unlink()
-        (server,) = [pid for pid, command in self._company.server_processes(agent).items() if "warranty" in command]
-        os.kill(server, signal.SIGKILL)
 
 
 def refusal(company: Company, code: int) -> str:
@@ -190,28 +167,6 @@ class TestWhileItRuns:
             assert len(company.replies()) == 1
             others.execute("COMMIT")
         company.wait_for_replies(2)
-
-    def test_mail_waits_while_the_warranty_system_is_down(self, company: Company) -> None:
-        warranties = StoppableWarranties(company)
-        company.configure(
-            mcp=warranties.settings,
-            agent={"poll_interval_s": 0.2, "mail_budget_s": 30, "max_attempts": 1},
-            logging={"file": "agent.log"},
-        )
-        agent = company.start()
-        company.receive("first")
-        company.wait_for_replies(1)
-        warranties.stop(agent)
-        company.receive("second")
-        company.receive("about nothing", "An application as a driver.")
-        company.wait_for_replies(2)
-        company.wait_for_log("(no fault of the mail)")
-        warranties.start()
-        company.wait_for_replies(3)
-        company.wait_for_log("INFO warranty_api is back again, after ")
-        company.stop(agent)
-
-        assert company.tickets() == 2
 
 
 class TestARestoredLedger:

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from company import ADDRESS, Company
-from mailbox_in_memory import mail
 
 if TYPE_CHECKING:
-    from mail_servers import MailServers
-
-IN_DRAFTS = {"mode": "drafts"}
+    pass
 
 
 def files(folder: Path) -> dict[str, tuple[int, int]]:
@@ -38,31 +35,6 @@ class TestObserve:
         assert files(company.folder / "mailbox") == before
         made = {path.name for path in company.folder.iterdir()} - {"mailbox", "config.yaml", "warranties.csv"}
         assert made == {"ledger.db", "ledger.db.key"}
-
-    @pytest.mark.slow
-    def test_on_imap_no_folder_is_made_and_no_smtp_server_is_needed(
-        self, company: Company, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("IMAP_PASSWORD", mail_servers.password)
-        imap = {"host": "localhost", "port": mail_servers.imaps_port, "ca_file": str(mail_servers.ca_file)}
-        company.configure(
-            mailbox={
-                "from_address": ADDRESS,
-                "imap": {**imap, "sent_folder": "Sent-for-nobody"},
-                "smtp": {"host": "localhost", "port": 1},
-            },
-            agent={"mode": "observe"},
-        )
-        mail_servers.deliver(mail("first"))
-        checked = company.run("check")
-        observed = company.run("run", "--once")
-
-        assert (checked.returncode, observed.returncode) == (0, 0), checked.stdout + observed.stderr
-        assert "observed: 1" in observed.stdout
-        (keywords,) = mail_servers.keywords()
-        assert keywords <= {"\\Recent"}
-        with pytest.raises(LookupError):
-            mail_servers.folder("Sent-for-nobody")
 
 
 class TestAnotherLedger:

@@ -37,14 +37,7 @@ class Desk:
         self.standing = Standing(("orders",), templates=templates, now=lambda: self.now)
         self._caplog = caplog
 
-    def fail(
-        self,
-        code: str,
-        at: float = 0.0,
-        *,
-        sending: bool = False,
-        listing: bool = False,
-    ) -> None:
+    def fail(self, code: str, at: float = 0.0, *, sending: bool = False, listing: bool = False) -> None:
         error = integration_error(code)
         error.sending = sending
         self.now = self.began + at if at else self.now

@@ -50,12 +50,11 @@ def remembered_after(days: int, folder: Path) -> bool:
     raise AssertionError("It ended by itself")
 
 
-def test_an_agent_that_is_never_restarted_remembers_mails_for_a_year(tmp_path: Path) -> None:
-    assert remembered_after(KEPT_DAYS, tmp_path)
-
-
-def test_an_agent_that_is_never_restarted_forgets_mails_after_a_year(tmp_path: Path) -> None:
-    assert not remembered_after(KEPT_DAYS + 1, tmp_path)
+@pytest.mark.parametrize(("days", "remembers"), [(KEPT_DAYS, True), (KEPT_DAYS + 1, False)])
+def test_an_agent_that_is_never_restarted_remembers_mails_for_a_year(
+    tmp_path: Path, days: int, remembers: bool
+) -> None:
+    assert remembered_after(days, tmp_path) is remembers
 
 
 def test_edited_instructions_are_told_of_between_mails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

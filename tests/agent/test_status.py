@@ -21,12 +21,6 @@ from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, Wor
 DOWN = ReportedOutage("warranty_api", "warranty_api_timeout", 1_768_729_425.0)
 
 
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteeredDesk:
-    monkeypatch.chdir(tmp_path)
-    return SteeredDesk(tmp_path)
-
-
 class TestStatus:
     def test_all_is_well(self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:
         with desk.ledger() as ledger:

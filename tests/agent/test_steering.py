@@ -23,12 +23,6 @@ from guarantee_email_agent.services.mail.local_mailbox import LocalMailbox
 from guarantee_email_agent.utils.errors import IntegrationError
 
 
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteeredDesk:
-    monkeypatch.chdir(tmp_path)
-    return SteeredDesk(tmp_path)
-
-
 def test_a_released_mail_bears_no_mark_and_can_be_claimed(
     desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.config.built_in_files import built_in_path, fill_starter_folder
+from guarantee_email_agent.config.built_in_files import fill_starter_folder
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 ROOT = Path(__file__).parents[2]
@@ -57,18 +57,13 @@ def test_whatever_stands_in_a_files_place_stays(tmp_path: Path) -> None:
     assert (tmp_path / "config.yaml").is_symlink()
 
 
-def test_a_link_to_a_folder_is_filled(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    fill_starter_folder(tmp_path / "link")
-    assert (tmp_path / "real" / "config.yaml").is_file()
-
-
 def test_a_folder_that_cannot_be_written_to_is_told() -> None:
     with pytest.raises(ConfigurationError, match=r"config.yaml cannot be written \([^)]+\)"):
         fill_starter_folder(Path("/proc"))
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "instructions", "evals/scenarios"])
-def test_what_a_user_edits_is_shipped(name: str) -> None:
-    assert built_in_path(name) == Path(__file__).parents[2] / name
+def test_a_link_to_a_folder_is_filled(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    fill_starter_folder(tmp_path / "link")
+    assert (tmp_path / "real" / "config.yaml").is_file()

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from messages_server import MessagesServer, running_messages_server
+from scenario_folder import BUILT_IN
 
+from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.models import (
     EvalEmail,
     EvalExpectedOutput,
@@ -23,6 +25,12 @@ def server() -> Iterator[MessagesServer]:
     """Speaks `/v1/messages` on loopback; gives honest answers unless it is told others."""
     with running_messages_server() as server:
         yield server
+
+
+@pytest.fixture
+def config() -> Config:
+    """The built-in defaults, with the shipped instructions."""
+    return BUILT_IN
 
 
 def mail_with_body(body: str) -> EvalInput:

@@ -19,14 +19,6 @@ def read(content: bytes, folder: Path) -> str:
     return read_mail_file(str(folder / "mail.eml"), no_stdin)[1].new_text
 
 
-def test_a_file_is_read_and_parsed(tmp_path: Path) -> None:
-    assert read(MAIL, tmp_path) == "Is SN12345 covered?"
-
-
-def test_a_hyphen_is_stdin() -> None:
-    assert read_mail_file("-", lambda size: MAIL[:size])[0] == MAIL
-
-
 def test_the_first_line_of_an_mbox_file_is_passed_over(tmp_path: Path) -> None:
     assert read(b"From ada@example.com Sat Jan 17 10:00:00 2026\n" + MAIL, tmp_path) == "Is SN12345 covered?"
 

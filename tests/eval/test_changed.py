@@ -147,13 +147,6 @@ def test_a_mail_beside_a_scenario_counts(suite: KeptSuite) -> None:
     assert origins(suite) == [None, "run-2", "run-2", "run-2"]
 
 
-def test_a_scenario_that_waits_for_review_is_counted(suite: KeptSuite) -> None:
-    suite.write(3, lambda text: text.replace("created: 2026", "review: true\ncreated: 2026"))
-    suite.run()
-    _, text = suite.run_and_print(changed=True)
-    assert "1 scenario needs review" in text
-
-
 def test_an_invalid_file_is_read_again(suite: KeptSuite) -> None:
     suite.write(3, lambda text: text.replace("scenario_id:", "scenario_id: ["))
     suite.run()

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.checks import (
     AtMost,
-    check_agent_report,
     check_at_most,
     check_completed,
     check_recipients,
@@ -304,14 +303,6 @@ class TestWhatHoldsForEveryScenario:
         assert list(check_recipients("email_sent", None, ["anybody@example.net"])) == []
         found = check_recipients("email_sent", "jane@example.com", ["a@example.net"] * 2)
         assert [check.reason for check in found] == ["2 mails were sent", *["a mail went to somebody else"] * 2]
-
-    def test_a_report_that_differs(self) -> None:
-        report = ProcessingResult(True, "m", email_sent=True, response_body="Hello")
-        actual = {"email_sent": True, "draft_stored": False, "response_body": "Hello", "ticket_created": False}
-        assert list(check_agent_report(report, actual)) == []
-        assert [str(check) for check in check_agent_report(report, {**actual, "email_sent": False})] == [
-            "agent_report: the agent reports another email_sent\n  expected: False\n  actual:   True"
-        ]
 
     @pytest.mark.parametrize(
         ("code", "others_failed", "check"),

@@ -4,7 +4,7 @@ import pytest
 
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.eval.dry_run import MADE_UP_ID, UNKNOWN_SCENARIO, reply_of_thread, with_previous_reply
+from guarantee_email_agent.eval.dry_run import UNKNOWN_SCENARIO, reply_of_thread, with_previous_reply
 from guarantee_email_agent.eval.models import PreviousReply
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.services.ports import Thread
@@ -20,12 +20,6 @@ def test_the_reply_is_the_nearest_mail_that_this_one_answers(instructions: Instr
     reply, same = with_previous_reply("missing-info:WEB-00017", email, instructions.scenarios)
     assert reply == PreviousReply("<ours@b.example>", "missing-info", "WEB-00017")
     assert same == email
-
-
-def test_a_mail_that_answers_none_by_its_headers_gets_one(instructions: Instructions) -> None:
-    reply, email = with_previous_reply("missing-info", answer(), instructions.scenarios)
-    assert reply == PreviousReply(MADE_UP_ID, "missing-info")
-    assert email.headers["in-reply-to"] == (MADE_UP_ID,)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from scenario_folder import BUILT_IN, SHIPPED, ScenarioFolder, broken, failing
 
 from guarantee_email_agent.eval import EvalLoader, EvalReporter, EvalRunner
-from guarantee_email_agent.eval.execution import MAX_CHUNK
 
 
 @pytest.fixture
@@ -64,21 +63,6 @@ def test_a_duplicate_id_is_found_across_all_files(
     assert code == 4
     assert "Pass rate: 30/31" in printed
     assert any("Duplicate scenario_id: valid_warranty_001" in message for message in caplog.messages)
-
-
-def test_invalid_files_are_logged_from_every_process(suite: ScenarioFolder, caplog: pytest.LogCaptureFixture) -> None:
-    for number in range(1, 9):
-        suite.write(number, broken)
-    suite.evaluate(jobs=3)
-    assert sum(message.startswith("Invalid eval file: ") for message in caplog.messages) == 8
-
-
-def test_more_scenarios_than_a_chunk_keep_their_order(suite: ScenarioFolder) -> None:
-    count = 2 * MAX_CHUNK + 3
-    for number in range(1, count + 1):
-        suite.write(number)
-    ids = [result["scenario_id"] for result in suite.timeless_report(jobs=2)["results"]]
-    assert ids == [f"valid_warranty_{number:03}" for number in range(1, count + 1)]
 
 
 def test_an_answer_to_a_machine_or_to_the_wrong_person_closes_the_gate_alone() -> None:

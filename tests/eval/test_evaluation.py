@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from mcp_by_hand import post
-from scenario_folder import BUILT_IN, ScenarioFolder, broken, failing
+from scenario_folder import ScenarioFolder, broken, failing
 
 import guarantee_email_agent
 from guarantee_email_agent import EvalTestCase, Evaluation, evaluate, evaluate_async
@@ -21,11 +21,6 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError, InstructionError
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def config() -> Config:
-    return BUILT_IN
 
 
 @pytest.fixture
@@ -191,12 +186,6 @@ class TestEventLoop:
 
         main_loop = asyncio.run(main())
         assert loops == [main_loop, main_loop]
-
-    def test_our_own_agent(self, suite: ScenarioFolder) -> None:
-        assert checks(asyncio.run(evaluate_async(suite.folder, config=suite.config))) == [
-            [],
-            ["response_body_contains"],
-        ]
 
     def test_evaluate_works_while_a_loop_runs(self, suite: ScenarioFolder) -> None:
         async def agent(_: object) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from messages_server import INTERPRETED, MessagesServer, Reply, answer, error_reply, text, tool_call
+from messages_server import INTERPRETED, MessagesServer, answer, error_reply, text, tool_call
 from scenario_folder import TEMPLATES, ScenarioFolder
 from shipped_instructions import InstructionFolder
 
@@ -93,13 +93,6 @@ def test_summary_and_report_tell_who_answered_and_what_it_cost(suite: LiveSuite)
     assert report["cost_usd"] == pytest.approx((24 * 3 + 10 * 15 + 14 * 0.3 + 6 * 3.75) / 1_000_000, abs=1e-6)
 
 
-def test_the_cost_of_an_unknown_model_is_not_made_up(suite: LiveSuite) -> None:
-    suite.configure(model="local-model")
-    suite.server.replies = [answer(tool_call("record_triage", {"topic": "other", "serial_numbers": []}), model="x")]
-    assert suite.report(llm="live")["cost_usd"] is None
-    assert suite.evaluate()[1].splitlines()[-1].endswith("received, cost not known")
-
-
 def test_tokens_are_no_figure_where_an_answer_does_not_say_them(suite: LiveSuite) -> None:
     suite.take("valid_warranty_002")
     suite.server.replies = [
@@ -132,15 +125,6 @@ def test_the_api_failing_is_a_failed_scenario_with_its_reason_alone(suite: LiveS
         "    agent: stopped in step triage: The model API answered HTTP 500: It went wrong. Try again later",
     ]
     assert "✓ valid_warranty_002" in printed
-
-
-def test_the_api_failing_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -> None:
-    suite.take(FAILING_WARRANTY_SYSTEM)
-    suite.server.replies = [error_reply(503)]
-    (result,) = suite.results("live", only=(FAILING_WARRANTY_SYSTEM,))
-    assert not result["passed"]
-    assert len(result["failures"]) == 1
-    assert "HTTP 503" in result["failures"][0]
 
 
 def test_an_api_that_is_down_is_not_asked_for_every_scenario(suite: LiveSuite) -> None:
@@ -243,11 +227,6 @@ def test_what_a_scenario_may_take_of_the_model_also_from_a_recording(
         assert [failure.partition(":")[0] for failure in result["failures"]] == failed
 
 
-def test_what_an_agent_from_outside_costs_cannot_be_limited(suite: LiveSuite) -> None:
-    with pytest.raises(ConfigurationError, match="what --agent costs nobody sees"):
-        suite.evaluate("offline", agent="command:true", max_cost_usd=1.0)
-
-
 # Record --------------------------------------------------------------------------------------------------------------
 
 
@@ -307,19 +286,6 @@ def test_recordings_that_cannot_be_written_are_told_before_the_api_is_asked(suit
     with pytest.raises(ConfigurationError, match=r"the folder for recordings cannot be written to \(it is no folder\)"):
         suite.evaluate("record")
     assert suite.server.requests == []
-
-
-@pytest.mark.parametrize("depth", [400, 100_000])
-def test_a_scenario_whose_answer_is_nested_too_deeply_keeps_what_was_recorded_before(
-    suite: LiveSuite, depth: int
-) -> None:
-    suite.evaluate("record")
-    first = suite.recorded()
-    suite.configure(max_tokens=999)
-    body = answer(tool_call("choose_sentences", "deep")).body.replace(b'"deep"', b'{"a":' * depth + b"1" + b"}" * depth)
-    suite.server.replies = [INTERPRETED, Reply(body)]
-    assert suite.evaluate("record")[0] == 4
-    assert suite.recorded() == first
 
 
 def test_a_recording_that_cannot_be_written_fails_its_scenario(suite: LiveSuite) -> None:
@@ -414,27 +380,18 @@ def test_an_edited_instruction_is_a_miss_that_is_named(suite: LiveSuite, folder:
     assert failure.endswith(f". Record it anew: eval --llm record --eval-dir {suite.folder} --only missing_info_001")
 
 
-def test_a_miss_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -> None:
+def test_no_answer_of_the_model_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -> None:
     suite.take(FAILING_WARRANTY_SYSTEM)
     suite.evaluate("record")
     shutil.rmtree(suite.recordings / FAILING_WARRANTY_SYSTEM)
     (result,) = suite.results("replay", only=(FAILING_WARRANTY_SYSTEM,))
     assert not result["passed"]
     assert "nor is any other of this kind" in result["failures"][0]
-
-
-def test_a_damaged_recording_is_one_failure_that_names_the_file(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_002")
-    suite.evaluate("record")
-    name = sorted(suite.recorded())[1]
-    file = suite.recordings / name
-    file.write_bytes(file.read_bytes()[:-200])
-
-    first, second = suite.results("replay")
-
-    assert len(first["failures"]) == 1
-    assert f"The recording {name} cannot be used: " in first["failures"][0]
-    assert second["passed"]
+    suite.server.replies = [error_reply(503)]
+    (result,) = suite.results("live", only=(FAILING_WARRANTY_SYSTEM,))
+    assert not result["passed"]
+    assert len(result["failures"]) == 1
+    assert "HTTP 503" in result["failures"][0]
 
 
 class TestFromPython:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenario_folder import TEMPLATE
 
-from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader, EvalSuite, InvalidScenario
+from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader, InvalidScenario
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.utils.errors import EvalError
 
@@ -358,10 +358,6 @@ class TestFields:
     def test_control_characters_in_a_message_are_written_out(self) -> None:
         assert "\\x1b[31m" in problem_with(changed("\x1b[31mred", 1)).message
 
-    @pytest.mark.parametrize("data", [None, [], "text", 5])
-    def test_data_that_is_no_mapping(self, data: object) -> None:
-        assert problem_with(data).code == "eval_wrong_type"
-
     def test_a_judge_must_stand_beside_the_file(self, write: Write, tmp_path: Path) -> None:
         file = write(json.dumps(changed("test", "judge.py")))
         assert refused(file).code == "eval_test_not_found"
@@ -432,14 +428,6 @@ class TestFiles:
 
 
 class TestDiscovery:
-    def test_the_byte_order_of_the_names(self, write: Write, tmp_path: Path) -> None:
-        names = ["b_10.yaml", "b_9.yaml", "a_2.yaml", "B_1.yaml"]
-        for name in names:
-            category = name.partition("_")[0]
-            write(json.dumps(plain() | {"scenario_id": Path(name).stem, "category": category}), name)
-        suite = EvalLoader().discover_test_cases(tmp_path)
-        assert [Path(case.file or "").name for case in suite] == ["B_1.yaml", "a_2.yaml", "b_10.yaml", "b_9.yaml"]
-
     def test_other_files_and_hidden_folders_do_not_count(self, write: Write, tmp_path: Path) -> None:
         write(TWO_DOCUMENTS)
         for name in ("README.md", "schema.json", "judge.py", "_template.yaml", ".hidden.yaml", "a.yaml~", "a.yaml.bak"):
@@ -451,14 +439,14 @@ class TestDiscovery:
         suite = EvalLoader().discover_test_cases(tmp_path)
         assert (len(suite), len(suite.entries)) == (1, 1)
 
-    def test_folders_below_are_searched(self, write: Write, tmp_path: Path) -> None:
-        names = ["valid_warranty_001.yaml", "loops/again/valid_warranty_003.yaml", "loops/valid_warranty_002.yaml"]
+    def test_folders_below_are_searched_in_the_byte_order_of_the_names(self, write: Write, tmp_path: Path) -> None:
+        names = [f"{place}.yaml" for place in ("v_9", "v_10", "B/a/v_3", "b/v_2")]
         for name in names:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            write(TWO_DOCUMENTS.replace("valid_warranty_001", Path(name).stem), name)
+            write(json.dumps(plain() | {"scenario_id": Path(name).stem, "category": "v"}), name)
         files = EvalLoader().scenario_files(tmp_path)
         assert [os.path.relpath(file, tmp_path) for file in files] == sorted(names)
-        assert len(EvalLoader().discover_test_cases(tmp_path)) == 3
+        assert len(EvalLoader().discover_test_cases(tmp_path)) == 4
 
     def test_in_a_folder_of_declared_servers_only_scenarios_count(self, write: Write, tmp_path: Path) -> None:
         (tmp_path / "servers" / "more").mkdir(parents=True)
@@ -468,15 +456,6 @@ class TestDiscovery:
         found = EvalLoader().scenario_files(tmp_path)
         names = ["servers/more/anything.yaml", "servers/valid_warranty_001.yaml"]
         assert [Path(each).relative_to(tmp_path).as_posix() for each in found] == names
-
-    def test_an_id_that_stands_in_two_folders_makes_both_invalid(self, write: Write, tmp_path: Path) -> None:
-        (tmp_path / "more").mkdir()
-        for name in ("valid_warranty_001.yaml", "more/valid_warranty_001.yaml"):
-            write(TWO_DOCUMENTS, name)
-        write(TWO_DOCUMENTS.replace("_001", "_002"), "valid_warranty_002.yaml")
-        suite = EvalLoader().discover_test_cases(tmp_path)
-        assert (len(suite), len(suite.entries)) == (1, 3)
-        assert all("Duplicate scenario_id" in entry.message for entry in suite.entries if entry not in suite)
 
     def test_invalid_files_stay_among_the_entries(
         self, write: Write, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -491,7 +470,6 @@ class TestDiscovery:
         with caplog.at_level(logging.ERROR):
             suite = EvalLoader().discover_test_cases(tmp_path)
 
-        assert isinstance(suite, EvalSuite)
         assert [case.scenario_id for case in suite] == ["valid_warranty_001", "valid_warranty_003"]
         invalid = [entry for entry in suite.entries if isinstance(entry, InvalidScenario)]
         assert [entry.code for entry in invalid] == [
@@ -503,7 +481,6 @@ class TestDiscovery:
         kinds = [isinstance(entry, EvalTestCase) for entry in suite.entries]
         assert kinds == [True, False, True, False, False, False]
         assert [record.getMessage() for record in caplog.records] == [entry.message for entry in invalid]
-        assert {record.levelname for record in caplog.records} == {"ERROR"}
         missing = "Invalid eval file: valid_warranty_002.yaml - Missing field: expected_output.email_sent"
         assert invalid[0].message == missing
 
@@ -529,14 +506,11 @@ class TestDiscovery:
 
 
 class TestAnyInput:
-    @settings(max_examples=150)
-    @given(st.binary(max_size=400))
-    def test_any_bytes_give_a_scenario_or_one_clear_line(self, write: Write, content: bytes) -> None:
-        self._check(write(content))
-
-    @settings(max_examples=150)
-    @given(st.text("abc:-[]{}#&*!|>'\"%@`,? \n\t1.~", max_size=200))
-    def test_anything_that_looks_like_yaml(self, write: Write, content: str) -> None:
+    @settings(max_examples=300)
+    @given(st.binary(max_size=400) | st.text("abc:-[]{}#&*!|>'\"%@`,? \n\t1.~", max_size=200))
+    def test_any_bytes_and_what_looks_like_yaml_give_a_scenario_or_one_clear_line(
+        self, write: Write, content: bytes | str
+    ) -> None:
         self._check(write(content))
 
     @settings(max_examples=150)

@@ -6,7 +6,6 @@ from typing import Any, TextIO
 
 import pytest
 
-from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.reporter import EvalReporter
 
@@ -87,10 +86,6 @@ class TestOutput:
         assert "✗ missing_info_003" in stream.getvalue()
         assert "Pass rate: 34/35 (97.1%)\n✓ Passed: 34\n✗ Failed: 1\nDuration: 0.1s\n" in stream.getvalue()
 
-    @pytest.mark.parametrize(("threshold", "written"), [(99.5, "99.5"), ("90.0", "90"), (100, "100"), (0, "0")])
-    def test_the_threshold_has_no_needless_zeros(self, outcome: Outcome, threshold: float | str, written: str) -> None:
-        assert f"(≥{written}% threshold)" in summary([outcome()], threshold=threshold)
-
     def test_no_scenario_is_a_failed_gate(self) -> None:
         assert summary([]) == (
             "Pass rate: 0/0 (0.0%)\n"
@@ -109,17 +104,6 @@ class TestOutput:
             "✗ a_1: invalid scenario file - FAILED\n    Invalid eval file: a_1.yaml - Missing field: created\n"
         ) in text
         assert "✗ Failed: 2\n  of which invalid files: 1\nDuration" in text
-
-    def test_an_interrupted_run_has_counts_and_no_verdict(self, outcome: Outcome) -> None:
-        stream = io.StringIO()
-        reporter = EvalReporter(stream)
-        reporter.add(as_case(outcome(MISS)))
-        reporter.add(as_case(outcome()))
-        reporter.finish(0.1, planned=5)
-        text = stream.getvalue()
-        assert "- FAILED" in text
-        assert text.endswith("Interrupted: 2 of 5 scenarios ran, the gate is not decided\n")
-        assert "threshold" not in text
 
     def test_without_a_stream_it_is_stdout(self, outcome: Outcome, capsys: pytest.CaptureFixture[str]) -> None:
         EvalReporter().print_scenario_results([outcome()])
@@ -167,16 +151,6 @@ class TestWarnings:
         ]
 
 
-@pytest.mark.parametrize(
-    ("reviews", "line"),
-    [
-        ([True, False], "1 scenario needs review: look at what is expected, then remove 'review: true'.\n"),
-        ([True, True], "2 scenarios need review: look at what is expected, then remove 'review: true'.\n"),
-    ],
-)
-def test_the_summary_counts_scenarios_that_nobody_has_looked_at(
-    reviews: list[bool], line: str, outcome: Outcome
-) -> None:
-    stream = io.StringIO()
-    print_all([outcome(review=review) for review in reviews], stream)
-    assert line in stream.getvalue()
+def test_the_summary_counts_scenarios_that_nobody_has_looked_at(outcome: Outcome) -> None:
+    for count, line in (1, "1 scenario needs review: look at what"), (2, "2 scenarios need review: look at what"):
+        assert line in summary([outcome(review=number < count) for number in range(2)])

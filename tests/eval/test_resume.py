@@ -1,14 +1,9 @@
 from __future__ import annotations
 
 import json
-import random
-import signal
-import sqlite3
-import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import MODULE, environment
 from kept_suite import KeptSuite
 from scenario_folder import failing
 
@@ -109,36 +104,3 @@ def test_a_run_of_another_suite_is_refused(suite: KeptSuite) -> None:
 def test_without_a_store_nothing_can_be_resumed(suite: KeptSuite) -> None:
     with pytest.raises(ConfigurationError, match="--resume needs the run store"):
         suite.evaluate(resume="")
-
-
-@pytest.mark.slow
-def test_a_kill_at_any_moment_leaves_a_sound_store_and_a_run_that_can_go_on(tmp_path: Path) -> None:
-    suite = KeptSuite(tmp_path / "scenarios")
-    for number in range(1, 61):
-        suite.write(number)
-    (tmp_path / "config.yaml").write_text("store: {file: runs.db}\n", encoding="utf-8")
-    command = [*MODULE, "eval", "--eval-dir", str(suite.folder), "--repeat", "20", "--json", "report.json", "--resume"]
-    moments = random.Random(7)
-    kills = 0
-    for _ in range(50):
-        process = subprocess.Popen(
-            command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        try:
-            process.wait(moments.uniform(0.05, 1.2))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
-        if suite.file.exists():
-            with sqlite3.connect(suite.file) as connection:
-                assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert kills > 10
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    report = json.loads((tmp_path / "report.json").read_bytes())
-    assert (report["totals"]["passed"], report["interrupted"]) == (60, False)
-    with RunStore(suite.file) as store:
-        run = store.find_run("last")
-        assert len(list(store.results(run))) == 60 * 20
-        assert (run.outcome, run.total) == ("passed", 60)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenario_folder import BUILT_IN
 from shipped_instructions import InstructionFolder
 
 from guarantee_email_agent.config.settings import Config, InstructionSettings
@@ -35,7 +34,6 @@ from guarantee_email_agent.eval.models import (
 )
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.utils.clock import SkippingClock
-from guarantee_email_agent.utils.errors import InstructionError
 
 Scenario = Callable[..., EvalTestCase]
 VALID = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
@@ -51,12 +49,6 @@ ANSWERED = EvalExpectedOutput(
     ticket_fields={"serial_number": "SN12345", "priority": "normal"},
 )
 NOT_ANSWERED = EvalExpectedOutput(False, False, "valid-warranty")
-
-
-@pytest.fixture
-def config() -> Config:
-    """The built-in defaults, with the shipped instructions."""
-    return BUILT_IN
 
 
 @pytest.fixture
@@ -102,21 +94,6 @@ def test_actual_output_is_what_the_mocks_captured(config: Config, good: EvalTest
     assert actual["scenario_used"] == "valid-warranty"
 
 
-def test_calls_are_captured_under_the_names_of_the_mcp_servers_and_their_tools(
-    config: Config, good: EvalTestCase
-) -> None:
-    calls = asyncio.run(EvalRunner(config).run_test_case(good)).actual_output["calls"]
-    assert [(call["server"], call["tool"]) for call in calls] == [
-        ("warranty", "check_warranty"),
-        ("ticketing", "create_ticket"),
-        ("mail", "send_reply"),
-    ]
-    assert calls[0]["arguments"] == {"serial_number": "SN12345"}
-    assert set(calls[2]["arguments"]) == {
-        *("to", "subject", "body", "message_id", "in_reply_to", "references", "headers")
-    }
-
-
 def test_a_call_that_failed_is_captured_as_often_as_it_was_tried(config: Config, timing_out: EvalTestCase) -> None:
     expected = EvalExpectedOutput(
         False,
@@ -128,21 +105,6 @@ def test_a_call_that_failed_is_captured_as_often_as_it_was_tried(config: Config,
     result = asyncio.run(EvalRunner(config).run_test_case(replace(timing_out, expected_output=expected)))
     assert not any("called" in failure for failure in result.failures)
     assert len(result.actual_output["calls"]) == 3
-
-
-def test_a_service_that_fails_is_no_failure_where_it_is_expected(config: Config, timing_out: EvalTestCase) -> None:
-    result = run(config, replace(timing_out, expected_output=EvalExpectedOutput(False, False, "none")))
-    assert result.passed
-    assert result.actual_output["failed_step"] == "check_warranty"
-
-
-def test_a_service_that_fails_unexpectedly_is_a_failure_with_its_step(config: Config, timing_out: EvalTestCase) -> None:
-    failures = run(config, timing_out).failures
-    assert any("stopped in step check_warranty" in failure for failure in failures)
-
-
-def test_waiting_between_retries_takes_no_time_but_counts(config: Config, timing_out: EvalTestCase) -> None:
-    assert run(config, timing_out).processing_time_ms >= 3_000
 
 
 def test_what_one_scenario_skips_does_not_count_for_one_that_runs_beside_it(
@@ -279,11 +241,6 @@ def test_a_check_that_raises_fails_its_scenario_with_the_misses_of_the_others(
     assert "crash: check_single" in result.format_for_display()
 
 
-def test_the_sender_may_stand_in_brackets_and_in_another_case(config: Config, good: EvalTestCase) -> None:
-    email = replace(EMAIL, from_address="Jane <JANE@example.com>")
-    assert run(config, replace(good, input=EvalInput(email, {"warranty_api": VALID}))).passed
-
-
 class TwiceSending(EmailProcessor):
     """An agent that answers everything twice."""
 
@@ -353,18 +310,6 @@ def test_an_agent_is_judged_by_what_happened_even_where_nothing_was_to_happen(
 # Instructions --------------------------------------------------------------------------------------------------------
 
 
-def test_an_edited_instruction_changes_the_reply_of_the_next_scenario(
-    own_instructions: Config, good: EvalTestCase, folder: InstructionFolder
-) -> None:
-    runner = EvalRunner(own_instructions)
-    before = asyncio.run(runner.run_test_case(good))
-    folder.replace_all(folder.scenario("valid-warranty"), "your warranty is valid", "your cover holds")
-    for after in (asyncio.run(runner.run_test_case(good)), run(own_instructions, good)):
-        assert "your cover holds" in after.actual_output["response_body"]
-        assert after.failures[0].startswith("response_body_contains: missing phrase 'warranty is valid'")
-    assert before.passed
-
-
 def test_an_instruction_that_breaks_during_the_run_fails_the_scenario(
     own_instructions: Config, good: EvalTestCase, folder: InstructionFolder
 ) -> None:
@@ -375,14 +320,6 @@ def test_an_instruction_that_breaks_during_the_run_fails_the_scenario(
     assert any("stopped in step instructions" in failure for failure in result.failures)
 
 
-def test_bad_instructions_are_an_error_before_a_scenario_runs(
-    own_instructions: Config, folder: InstructionFolder
-) -> None:
-    folder.replace_all(folder.scenario("valid-warranty"), "</reply>", "")
-    with pytest.raises(InstructionError, match=r"valid-warranty\.md:\d+: <.*> is never closed"):
-        EvalRunner(own_instructions).check_instructions()
-
-
 def test_our_own_addresses_come_from_the_configuration(config: Config, good: EvalTestCase) -> None:
     own = replace(config, agent=replace(config.agent, own_addresses=("jane@example.com",)))
     result = run(own, replace(good, expected_output=EvalExpectedOutput(False, False, "no-reply")))
@@ -390,13 +327,6 @@ def test_our_own_addresses_come_from_the_configuration(config: Config, good: Eva
 
 
 # Suites --------------------------------------------------------------------------------------------------------------
-
-
-def test_nothing_reaches_from_one_scenario_to_the_next(config: Config, good: EvalTestCase) -> None:
-    bad = replace(good, input=EvalInput(EMAIL, {"ticketing": {"error": "malformed"}, "warranty_api": VALID}))
-    results = asyncio.run(EvalRunner(config).run_suite([good, bad, good]))
-    assert [result.passed for result in results] == [True, False, True]
-    assert results[0].actual_output["ticket_fields"] == results[2].actual_output["ticket_fields"]
 
 
 def test_a_repeated_scenario_fails_with_the_number_of_the_run(
@@ -452,21 +382,12 @@ def test_a_judge_that_passes(run_judged: RunJudged, body: str) -> None:
     assert result.actual_output["email_sent"] is True
 
 
-def test_a_judge_that_says_no_fails_the_scenario_with_its_feedback(run_judged: RunJudged) -> None:
-    result = run_judged("return {'passed': False, 'feedback': 'too curt'}")
-    assert result.failures == ["test: judge.py says no: too curt"]
-
-
 @pytest.mark.parametrize(
     "source",
     [
-        "def test(result):\n    raise KeyError('x')\n",
-        "def test(result):\n    import sys; sys.exit(0)\n",
         "def test(result):\n    import os; os._exit(0)\n",
         "def test(result):\n    return True\n",
         "def test(result:\n",
-        "import no_such_module\n",
-        "",
     ],
 )
 def test_a_judge_without_a_verdict_fails_the_scenario(source: str, run_judged: RunJudged) -> None:

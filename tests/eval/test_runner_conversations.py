@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from scenario_folder import BUILT_IN
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.mocks import MockTicketingClient
@@ -30,13 +29,9 @@ THANKS = EvalEmail(
     "2026-01-18T10:00:00Z",
     headers={"In-Reply-To": REPLY.message_id},
 )
+ASKED = replace(THANKS, subject="Dryer", body="My dryer with serial number SN12345 is broken.", headers={})
 NOTED = EvalExpectedOutput(False, False, "hand-over", note_added=True, hand_over_reason="follow-up")
 VALID = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
-
-
-@pytest.fixture
-def config() -> Config:
-    return BUILT_IN
 
 
 @pytest.fixture
@@ -105,18 +100,16 @@ def test_a_note_on_another_ticket_fails(
 
 
 def test_a_mail_that_is_answered_was_not_handed_over(config: Config, scenario: Callable[..., EvalTestCase]) -> None:
-    email = replace(THANKS, subject="Dryer", body="My dryer with serial number SN12345 is broken.", headers={})
     expected = EvalExpectedOutput(True, True, "valid-warranty", hand_over_reason="fire")
-    case = scenario(input=EvalInput(email, {"warranty_api": VALID}), expected_output=expected)
+    case = scenario(input=EvalInput(ASKED, {"warranty_api": VALID}), expected_output=expected)
     assert failures(config, case) == ["hand_over_reason: it was not handed over"]
 
 
 def test_modes_and_the_sender_check_of_the_configuration_do_not_count(
     config: Config, scenario: Callable[..., EvalTestCase]
 ) -> None:
-    email = replace(THANKS, subject="Dryer", body="My dryer with serial number SN12345 is broken.", headers={})
     answered = EvalExpectedOutput(True, True, "valid-warranty")
-    case = scenario(input=EvalInput(email, {"warranty_api": VALID}), expected_output=answered)
+    case = scenario(input=EvalInput(ASKED, {"warranty_api": VALID}), expected_output=answered)
     agent = replace(config.agent, mode="observe", sender_check="hold", authserv_id="mx.example.com")
     assert failures(replace(config, agent=agent), case) == []
     held = ScenarioSettings(sender_check="hold", authserv_id="mx.example.com")
@@ -147,7 +140,9 @@ def test_the_reply_goes_to_the_sender_unless_the_scenario_names_another(
     sent_to: str | None,
     found: list[str],
 ) -> None:
-    email = replace(THANKS, subject="Dryer", body="My dryer with serial number SN12345 is broken.", headers=headers)
     expected = EvalExpectedOutput(True, True, "valid-warranty", sent_to=sent_to)
-    case = scenario(input=EvalInput(email, {"warranty_api": VALID}, agent=settings), expected_output=expected)
+    case = scenario(
+        input=EvalInput(replace(ASKED, headers=headers), {"warranty_api": VALID}, agent=settings),
+        expected_output=expected,
+    )
     assert failures(config, case) == found

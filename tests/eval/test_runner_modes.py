@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from scenario_folder import BUILT_IN
 
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.processor import EmailProcessor
@@ -28,11 +27,6 @@ EMAIL = EvalEmail("Dryer", "My dryer with serial number SN12345 is broken.", "ja
 VALID = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
 NOTHING = EvalExpectedOutput(False, False, "valid-warranty", draft_stored=False)
 DRAFTED = replace(NOTHING, draft_stored=True, response_body_contains=("2031-02-03",), reply_language="en")
-
-
-@pytest.fixture
-def config() -> Config:
-    return BUILT_IN
 
 
 @pytest.fixture

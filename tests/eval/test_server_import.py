@@ -92,6 +92,7 @@ def test_the_order_of_plain_values_is_no_change(shop: Shop) -> None:
             [tool("a") | {"inputSchema": {"type": "object", "properties": {"b": {"type": "no"}}}}],
             "a: input_schema is no JSON schema",
         ),
+        ("shop", [GET, tool("get_order")], "it offers two different tools called get_order"),
         ("shop", [tool("a b")], "a b: name is no name of a tool"),
         ("shop", [tool("endless")], "its list of tools has more than 100 pages"),
         ("mail", [GET], "mail is a server of ours"),

@@ -1,22 +1,16 @@
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scenario_folder import BUILT_IN, ScenarioFolder, broken, failing
+from scenario_folder import ScenarioFolder, broken, failing
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
-
-
-@pytest.fixture
-def config() -> Config:
-    return BUILT_IN
+from guarantee_email_agent.utils.errors import ConfigurationError
 
 
 @pytest.fixture
@@ -25,19 +19,6 @@ def suite(tmp_path: Path, config: Config) -> ScenarioFolder:
 
 
 # The gate ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_suite_just_at_the_threshold_passes(suite: ScenarioFolder) -> None:
-    suite.write(1)
-    suite.write(2, failing)
-    assert suite.evaluate(threshold=50.0)[0] == 0
-    assert suite.evaluate(threshold=50.1)[0] == 4
-
-
-def test_an_empty_folder_is_a_pass_rate_of_0(suite: ScenarioFolder) -> None:
-    code, printed = suite.evaluate()
-    assert code == 4
-    assert "Pass rate: 0/0 (0.0%)" in printed
 
 
 # What is printed -----------------------------------------------------------------------------------------------------
@@ -58,25 +39,11 @@ def test_harm_and_how_selective_the_agent_was_are_told(suite: ScenarioFolder) ->
 # Options -------------------------------------------------------------------------------------------------------------
 
 
-def test_only_runs_what_its_glob_matches(suite: ScenarioFolder) -> None:
-    for number in (1, 2, 12):
-        suite.write(number)
-    _, printed = suite.evaluate(only=("*_01?",))
-    assert "(1 scenario)" in printed
-    assert "valid_warranty_012" in printed
-
-
 def test_only_counts_an_invalid_file_that_matches(suite: ScenarioFolder) -> None:
     suite.write(1, broken)
     suite.write(2)
     assert suite.evaluate(only=("*_001",))[0] == 4
     assert suite.evaluate(only=("*_002",))[0] == 0
-
-
-def test_only_that_matches_nothing_is_an_error(suite: ScenarioFolder) -> None:
-    suite.write(1)
-    with pytest.raises(EvalError, match="--only nothing_"):
-        suite.evaluate(only=("*_001", "nothing_*"))
 
 
 # What it shows -------------------------------------------------------------------------------------------------------
@@ -89,14 +56,6 @@ def test_copies_of_a_mail_are_told_from_distinct_ones(suite: ScenarioFolder) -> 
     assert code == 0
     assert "Pass rate: 3/3 (100%)" in printed
     assert "Distinct mails: 1/1 (a copy shows nothing new).\n" in printed
-
-
-def test_a_required_proof_is_never_there(suite: ScenarioFolder) -> None:
-    suite.write(1)
-    code, printed = suite.evaluate(require_proof=True)
-    assert code == 4
-    assert "⚠️  Eval inconclusive (a suite that the agent was built on proves no rate on new mail)" in printed
-    assert suite.report(require_proof=True)["gate"] == "inconclusive"
 
 
 def test_a_caution_curve_is_printed_alone_and_decides_nothing(suite: ScenarioFolder) -> None:
@@ -148,13 +107,3 @@ def test_a_caution_curve_of_half_a_run_is_none(suite: ScenarioFolder, monkeypatc
     code, printed = suite.evaluate(caution_curve=True)
     assert code == 130
     assert printed.endswith("Interrupted: 0 of 1 scenarios ran, the gate is not decided")
-
-
-def test_repeat_runs_each_scenario_as_often_and_counts_it_once(
-    suite: ScenarioFolder, caplog: pytest.LogCaptureFixture
-) -> None:
-    suite.write(1)
-    with caplog.at_level(logging.INFO):
-        _, printed = suite.evaluate(repeat=3)
-    assert caplog.messages.count("Executing eval: valid_warranty_001") == 3
-    assert "Pass rate: 1/1 (100%)" in printed

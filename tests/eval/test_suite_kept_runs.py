@@ -74,17 +74,6 @@ def test_the_inputs_of_a_verdict_are_named(suite: KeptSuite) -> None:
     assert {kind for kind, _ in inputs} == kinds
 
 
-def test_ctrl_c_leaves_what_ran(suite: KeptSuite) -> None:
-    for number in (1, 2, 3):
-        suite.write(number)
-    assert suite.run_until(1) == 130
-    assert [each.name for each in suite.results()] == ["valid_warranty_001"]
-    with RunStore(suite.file) as store:
-        run = store.find_run("last")
-        assert (run.outcome, run.exit_code, run.total, run.planned) == ("interrupted", 130, 1, 3)
-        assert store.last_interrupted(run.key) == run
-
-
 def test_a_store_that_cannot_be_used_is_a_warning_and_no_verdict(
     suite: KeptSuite, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -44,7 +44,7 @@ Run = Callable[..., tuple[EvalResult, dict[str, Any]]]
 
 
 class TestRecord:
-    def test_what_was_done_and_answered(self, run: Run) -> None:
+    def test_what_was_done_what_came_back_and_what_was_answered(self, run: Run) -> None:
         result, record = run(VALID)
         assert (record["task_name"], record["instruction"]) == ("valid_warranty_001", "SN12345")
         assert (record["status"], record["iterations"], record["sandbox"]) == ("success", 2, {})
@@ -55,9 +55,6 @@ class TestRecord:
         assert actions[0]["serial_number"] == "SN12345"
         assert actions[1]["customer_email"] == "customer@example.com"
         assert (actions[2]["to"], actions[2]["body"]) == ("customer@example.com", record["task_result"])
-
-    def test_what_came_back(self, run: Run) -> None:
-        _, record = run(VALID)
         feedback = [step["feedback"] for step in record["execution_trace"]]
         assert [each["done"] for each in feedback] == [False, False, True]
         assert json.loads(feedback[0]["message"]) == VALID["warranty_api"]

@@ -17,7 +17,6 @@ from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.watch import SETTLE_S, print_difference, refuse_unwatchable, watch_suite
 from guarantee_email_agent.runlog.records import KeptRun
-from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.terminal import Terminal
 
@@ -191,14 +190,6 @@ def test_what_is_saved_while_the_first_run_goes_on_runs_again(
     assert "Newly failing:\n✗ valid_warranty_001" in text
 
 
-def test_only_the_first_run_is_kept(project: WatchedProject) -> None:
-    kept = KeptRun(project.root / "runs.db", None, lambda: "2026-01-18T10:00:01Z")
-    project.watch(lambda: project.write(1, failing), kept=kept, run_id="run-1", started="2026-01-18T10:00:00Z")
-    with RunStore(kept.file) as store:
-        (run,) = store.runs()
-    assert (run.id, run.outcome, run.passed, run.total) == ("run-1", "passed", 2, 2)
-
-
 def test_what_failed_last_time_is_watched_alone(project: WatchedProject) -> None:
     kept = KeptRun(project.root / "runs.db", None, lambda: "2026-01-18T10:00:01Z")
     project.write(1, failing)
@@ -270,13 +261,6 @@ def test_of_many_failures_the_first_are_explained_and_all_are_counted(outcome: O
 def test_a_failure_makes_the_line_bad_even_above_the_threshold(outcome: Outcome) -> None:
     text = difference([(outcome(), outcome("email_sent: no mail was sent")), (same := outcome(), same)], 50.0)
     assert text.endswith("✗ 1 newly failing. Pass rate: 1/2 (50.0%); 1 scenario ran in 0.50s\n")
-
-
-def test_control_characters_of_a_reply_are_written_out(outcome: Outcome) -> None:
-    before, after = (replace(outcome(), actual_output={"response_body": text}) for text in ("Hello", "\x1b[2J Hello"))
-    text = difference([(before, after)])
-    assert "\x1b" not in text
-    assert "Changed replies: 1" in text
 
 
 def test_a_reply_of_an_invalid_file_did_not_change(outcome: Outcome, invalid: EvalResult) -> None:

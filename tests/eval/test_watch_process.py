@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from command_line import MODULE, TIMEOUT_S, Run, WriteSuite, environment
+from command_line import MODULE, TIMEOUT_S, WriteSuite, environment
 from scenario_folder import failing
 
 from guarantee_email_agent.runlog.run_reader import RunStore
@@ -99,9 +99,3 @@ def test_an_agent_of_ones_own_runs_again_when_its_file_is_saved(
     assert "2 scenarios ran" in block
     started.process.send_signal(signal.SIGINT)
     assert started.process.wait(TIMEOUT_S) == 130
-
-
-def test_what_makes_no_sense_with_it_is_one_line_and_ends_in_2(run: Run, suite: WriteSuite) -> None:
-    done = run("eval", "--watch", "--eval-dir", suite(1), "--llm", "live")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "--llm live would be paid for at every save" in done.stderr

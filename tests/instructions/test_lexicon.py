@@ -92,3 +92,10 @@ def test_a_number_with_the_label_of_a_look_up_is_no_serial_number() -> None:
     answer = Tiers("Wagon mark XK-48213.", "", "")
     assert read_numbers(answer, SERIAL_NUMBER, parse_lexicon(FILES), asked=True).numbers == ("XK-48213",)
     assert read_numbers(answer, SERIAL_NUMBER, parse_lexicon(FILES, ("wagon mark",)), asked=True).numbers == ()
+
+
+@pytest.mark.parametrize("label", ["Sorozatszám", "Sarjanumero"])
+def test_a_label_of_a_language_without_a_file_needs_no_file_of_another(label: str) -> None:
+    english = parse_lexicon(tuple(each for each in FILES if each[0].endswith(("/any.md", "/en.md"))))
+
+    assert read_numbers(Tiers(f"{label} 4711-A.", "", ""), SERIAL_NUMBER, english).numbers == ("4711-A",)

@@ -23,6 +23,7 @@ from guarantee_email_agent.services.ports import Admission, Thread
 HOUR_S, DAY_S = 3600, 86_400
 LIMITS = ReplyLimits(per_address=2, per_thread=3, per_hour=4)
 MAILS = range(12)
+ENDS = ("answered", "answered", "handed_over", "observed", "quarantined")
 AGENTS = 4
 
 
@@ -129,7 +130,7 @@ def write(ledger: Ledger, event: str, number: int, expected: Expected) -> None:
 
 
 @settings(max_examples=50)
-@given(mails=st.lists(st.tuples(st.sets(st.integers(0, 9)), st.sampled_from(["answered", "handed_over"])), max_size=10))
+@given(mails=st.lists(st.tuples(st.sets(st.integers(0, 9)), st.sampled_from(ENDS)), max_size=10))
 def test_a_thread_is_what_answers_its_replies(
     ledger: Ledger, ledger_sql: Any, mails: list[tuple[set[int], Any]]
 ) -> None:

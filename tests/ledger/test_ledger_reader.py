@@ -7,18 +7,15 @@ from typing import Any
 
 import pytest
 from ledgers import LOCATION, MAIL, WRITES, claimed
-from postgresql import LedgerSql
 from sqlalchemy import update
 
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, NoSuchMailError
 from guarantee_email_agent.ledger.tables import mails
-from guarantee_email_agent.services.ports import OUTCOMES
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 OTHER = "c3" * 16
-DAY_S = 86_400.0
 
 
 def test_mails_are_listed_the_newest_first_with_what_became_of_them(ledger: Ledger, ledger_location: str) -> None:
@@ -55,13 +52,6 @@ def test_nothing_can_be_written_through_it(ledger: Ledger, ledger_location: str)
         reader._rows(change)
 
 
-def test_a_missing_ledger_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"There is no ledger at .* yet\. 'run' makes it") as raised:
-        LedgerReader(str(tmp_path / "ledger.db"))
-    assert raised.value.code == "ledger_missing"
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("content", [b"", b"no database at all\n" * 500])
 def test_what_is_no_ledger_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "ledger.db"
@@ -71,34 +61,8 @@ def test_what_is_no_ledger_is_left_as_it_is(tmp_path: Path, content: bytes) -> N
     assert file.read_bytes() == content
 
 
-def test_a_server_that_is_down_is_one_line_without_the_password() -> None:
-    with pytest.raises(LedgerError, match="cannot be reached") as raised:
-        LedgerReader("postgresql://agent:secret-word@127.0.0.1:1/ledger")
-    assert raised.value.code == "ledger_unreachable"
-    assert "secret-word" not in raised.value.message
-
-
 def ended(ledger: Ledger, mail: str, outcome: Any, reason: str = "") -> None:
     ledger.finish(claimed(ledger, mail=mail, location=mail), outcome, reason)
-
-
-def test_outcomes_of_a_time_are_listed_and_counted_the_newest_last(
-    ledger: Ledger, ledger_location: str, ledger_sql: LedgerSql
-) -> None:
-    ended(ledger, "a0" * 16, "handed_over", "anger")
-    ledger_sql.pass_time(DAY_S)
-    for number, outcome in enumerate(("quarantined", "handed_over", "not_answered")):
-        ended(ledger, f"{number:032x}", outcome, "anger")
-    with LedgerReader(ledger_location) as reader:
-        since = reader.now() - DAY_S / 2
-        assert [row.outcome for row in reader.outcomes(OUTCOMES, since=since, limit=2)] == [
-            "handed_over",
-            "not_answered",
-        ]
-        assert [row.mail_key for row in reader.outcomes(["handed_over"], until=since, limit=9)] == ["a0" * 16]
-        assert reader.counts(since, reader.now() + 1) == [
-            LedgerCount(outcome, "anger", 1) for outcome in ("handed_over", "not_answered", "quarantined")
-        ]
 
 
 def test_a_mail_is_found_by_the_beginning_of_its_key(ledger: Ledger, ledger_location: str) -> None:

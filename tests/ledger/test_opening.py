@@ -5,17 +5,9 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from ledgers import KEY, LOCATION, claimed
+from ledgers import KEY, claimed
 
-from guarantee_email_agent.ledger.mail_state import Busy
 from guarantee_email_agent.ledger.opening import open_ledger
-
-
-def test_a_closed_ledger_is_found_again(ledger_location: str) -> None:
-    with closing(open_ledger(ledger_location, key=KEY)) as first:
-        claimed(first)
-    with closing(open_ledger(ledger_location, key=KEY)) as second:
-        assert isinstance(second.state(LOCATION), Busy)
 
 
 def test_the_ledger_file_is_for_its_owner_alone(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from guarantee_email_agent.config.settings import Config, Llm, Secrets
 from guarantee_email_agent.llm.anthropic_client import AnthropicModel
 from guarantee_email_agent.llm.api_client import MAX_WAIT_S
 from guarantee_email_agent.llm.rate_limit import RateLimiter
-from guarantee_email_agent.utils.clock import SkippingClock
+from guarantee_email_agent.utils.clock import SkippingClock, counted_waits
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
 REQUEST: dict[str, Any] = {
@@ -63,25 +63,17 @@ def failure(config: Config, clock: SkippingClock | None = None, **changes: Any) 
     return caught.value
 
 
-def test_tool_call_arrives_with_its_tokens(server: MessagesServer) -> None:
+def test_a_request_goes_out_with_key_and_temperature_and_a_tool_call_arrives_with_its_tokens(
+    server: MessagesServer,
+) -> None:
     server.replies = [answer(note(1))]
-    message = ask(anthropic_config(server.url))
+    message = ask(anthropic_config(server.url), temperature=0.0)
     assert [(block.name, block.input) for block in message.content] == [("note", {"number": 1})]
     assert (message.usage.input_tokens, message.usage.output_tokens) == (12, 5)
     assert message.usage.cache_read_input_tokens == 7
-
-
-def test_key_is_sent_to_the_configured_address(server: MessagesServer) -> None:
-    server.replies = [answer()]
-    ask(anthropic_config(server.url))
     assert server.headers[0]["authorization"] == "Bearer test-key"
-
-
-def test_temperature_is_sent_with_the_api_version_that_takes_one(server: MessagesServer) -> None:
-    server.replies = [answer()]
-    ask(anthropic_config(server.url), temperature=0.0)
+    assert server.headers[0]["anthropic-version"] == "2023-06-01"  # which takes a temperature
     assert server.requests[0]["temperature"] == 0.0
-    assert server.headers[0]["anthropic-version"] == "2023-06-01"
 
 
 def test_what_the_model_refuses_is_left_out_from_then_on(server: MessagesServer) -> None:
@@ -121,8 +113,10 @@ def test_what_the_model_refuses_is_left_out_from_then_on(server: MessagesServer)
 )
 def test_what_can_heal_is_tried_again(server: MessagesServer, reply: Reply) -> None:
     server.replies = [reply, answer(note(1))]
-    assert ask(anthropic_config(server.url)).content[0].id == "toolu_1"
+    with counted_waits() as attempts:
+        assert ask(anthropic_config(server.url)).content[0].id == "toolu_1"
     assert len(server.requests) == 2
+    assert attempts.lost == (reply.status == 200)  # what the API refused is free; of what was lost nobody knows
 
 
 def test_waits_as_long_as_the_server_asks(server: MessagesServer) -> None:
@@ -223,7 +217,9 @@ def test_what_was_not_sent_is_not_to_blame(server: MessagesServer, said: str) ->
 
 def test_an_answer_that_trickles_ends_at_the_timeout(server: MessagesServer) -> None:
     server.replies = [Reply(b"{}", length=1_000_000, trickles=True)]
-    error = failure(anthropic_config(server.url, timeout_s=0.3))
+    with counted_waits() as attempts:
+        error = failure(anthropic_config(server.url, timeout_s=0.3))
+    assert attempts.lost == len(server.requests)
     assert error.code == "llm_timeout"
     assert error.message == "The model API gave no answer within 0.3 s"
 
@@ -238,14 +234,18 @@ def test_a_call_that_is_cancelled_ends_at_once_and_leaves_the_client_usable(serv
                     await model.messages.create(**REQUEST)
             return await model.messages.create(**REQUEST)
 
-    assert asyncio.run(scene()).content[0].id == "toolu_1"
+    with counted_waits() as attempts:
+        assert asyncio.run(scene()).content[0].id == "toolu_1"
+    assert attempts.lost == 1
     assert len(server.requests) == 2  # no attempt was made after the budget was used up
 
 
 def test_nobody_at_the_address_is_an_error_that_names_it() -> None:
     with socket.socket() as taken:  # bound but not listening, so that nobody else can
         taken.bind(("127.0.0.1", 0))
-        error = failure(anthropic_config(f"http://127.0.0.1:{taken.getsockname()[1]}"))
+        with counted_waits() as attempts:
+            error = failure(anthropic_config(f"http://127.0.0.1:{taken.getsockname()[1]}"))
+    assert attempts.lost == 0
     assert error.code == "llm_unreachable"
     assert "Check the network and ANTHROPIC_BASE_URL" in error.message
 

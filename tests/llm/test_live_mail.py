@@ -119,19 +119,6 @@ FAILURES: dict[str, tuple[Reply, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("reply", [FAILURES["500"][0], FAILURES["slow"][0]])
-@pytest.mark.parametrize("position", [0, 1], ids=["triage", "choice"])
-def test_one_failure_is_healed_without_a_trace(desk: LiveDesk, reply: Reply, position: int) -> None:
-    desk.server.replies = [*[INTERPRETED] * position, reply, INTERPRETED]
-
-    result = desk.process()
-
-    assert result.success
-    assert (len(desk.sent), len(desk.tickets)) == (1, 1)
-    assert len(desk.server.requests) == 3
-    assert desk.server.requests[position] == desk.server.requests[position + 1]
-
-
 @pytest.mark.parametrize(
     ("wrong", "objection"),
     [

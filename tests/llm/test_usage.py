@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from scripted_model import ScriptedModel
 
 from guarantee_email_agent.llm.port import Message, TokenUsage
 from guarantee_email_agent.llm.usage import MeteredModel, cost_usd, model_of, price_of, usage_of
+from guarantee_email_agent.utils.clock import count_wait
 from guarantee_email_agent.utils.errors import LLMError
 
 USAGE = TokenUsage(1000, 100, 5000, 2000)
@@ -45,7 +48,23 @@ def test_another_model_than_was_asked_for_does_not_cost_what_that_one_does() -> 
     assert metered(said_by("claude-opus-4-6")).cost_usd == pytest.approx((5000 + 2500 + 2500 + 12_500) / 1_000_000)
 
 
-def test_a_call_that_failed_counts_nothing() -> None:
+class LosingModel(ScriptedModel):
+    """Answers at the second attempt, if at all."""
+
+    async def create(self, **request: Any) -> Any:
+        count_wait(0.0, lost=1)
+        return await super().create(**request)
+
+
+@pytest.mark.parametrize("answer", [said_by("claude-sonnet-4-6"), LLMError("No answer", "llm_timeout")])
+def test_what_an_attempt_without_an_answer_took_is_not_known(answer: Message | LLMError) -> None:
+    meter = MeteredModel(LosingModel(answer))
+    with suppress(LLMError):
+        asyncio.run(meter.create(model="claude-sonnet-4-6"))
+    assert (meter.usage.uncounted, meter.cost_usd) == (1, None)
+
+
+def test_a_call_that_was_refused_counts_nothing() -> None:
     meter = metered(LLMError("Overloaded", "llm_overloaded"), said_by("claude-sonnet-4-6"))
     assert meter.calls == 1
     assert meter.usage == TokenUsage(1000, 100, 5000, 2000)

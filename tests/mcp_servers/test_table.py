@@ -13,12 +13,9 @@ pytestmark = pytest.mark.anyio
 
 async def test_finds_the_filled_columns_of_a_row(tmp_path: Path) -> None:
     file = tmp_path / "orders.csv"
-    file.write_text("Order_Number,status,carrier\nAB-10001,shipped,Parcel Post\nAB-10002, ,\n")
+    file.write_text("Order_Number,status,carrier\nAB-10001,,Parcel Post\n")
     table = open_table(file, table_layout("table", "orders", "order_number"))
     async with in_memory("table", TableTools(table).tools()) as client:
-        answers = [await call(client, "find_row", number=number) for number in ("ab 10001", "AB-10002", "AB-10003")]
-    assert answers == [
-        {"order_number": "AB-10001", "status": "shipped", "carrier": "Parcel Post"},
-        {"order_number": "AB-10002", "status": "found"},
-        {"status": "not_found"},
-    ]
+        found = await call(client, "find_row", number="ab 10001")
+        assert found == {"order_number": "AB-10001", "status": "found", "carrier": "Parcel Post"}
+        assert await call(client, "find_row", number="AB-10003") == {"status": "not_found"}

@@ -45,23 +45,10 @@ def test_each_case_stands_where_it_belongs(runs: StoredRuns) -> None:
     assert names(found.added) == ["valid_warranty_006"]
 
 
-def test_what_passed_and_fails_and_what_is_gone_are_regressions(runs: StoredRuns) -> None:
-    found = compare(runs, [result(1), result(2, "failed")], [result(1, "error"), result(3, "failed")])
-    assert found.regressions == ["valid_warranty_001", "valid_warranty_002"]
-
-
 def test_a_case_that_passes_in_some_repetitions_alone_does_not_pass(runs: StoredRuns) -> None:
     found = compare(runs, [result(1)], [result(1), result(1, "failed", repetition=2), result(1, repetition=3)])
     (change,) = found.newly_failing
     assert (change.after.passed, change.after.runs) == (2, 3)
-
-
-def test_a_part_of_the_suite_has_removed_nothing(runs: StoredRuns) -> None:
-    runs.write(1, [result(1), result(2)])
-    runs.write(2, [result(1)], selection=("valid_warranty_001",))
-    with RunStore(runs.file) as store:
-        found = compare_runs(store, store.runs()[1], store.runs()[0])
-    assert (found.removed, names(found.not_selected), found.regressions) == ((), ["valid_warranty_002"], [])
 
 
 @pytest.mark.parametrize(("outcome", "state"), [("interrupted", "interrupted"), (None, "going on")])

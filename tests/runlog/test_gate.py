@@ -40,8 +40,3 @@ def decide(passed: int, failed: int = 0, **rules: Any) -> GateDecision:
 def test_the_gate_and_why(decision: GateDecision, expected: tuple[str, str]) -> None:
     assert decision == expected
     assert decision.passes == (expected[0] == "passed")
-
-
-def test_invalid_files_count_as_failed() -> None:
-    totals = Totals.of(["passed", "failed", "invalid", "error"])
-    assert (totals.total, totals.passed, totals.failed, totals.invalid, totals.error) == (4, 1, 2, 1, 1)

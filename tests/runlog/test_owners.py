@@ -10,34 +10,10 @@ import pytest
 
 from guarantee_email_agent.runlog.owners import RunOwners
 
-CLAIM = """
-import sys
-from pathlib import Path
-from guarantee_email_agent.runlog.owners import RunOwners
-
-owners = RunOwners.beside(Path(sys.argv[1]))
-owners.claim(1)
-print("claimed", flush=True)
-sys.stdin.read()
-"""
-
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "runs.db"
-
-
-def test_an_owner_is_seen_by_others_until_it_is_killed(file: Path) -> None:
-    owners = RunOwners.beside(file)
-    assert not owners.is_alive(1)
-    command = [sys.executable, "-c", CLAIM, file]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
-        assert owner.stdout is not None
-        assert owner.stdout.readline() == b"claimed\n"
-        assert owners.is_alive(1)
-        assert not owners.is_alive(2)
-        owner.kill()
-    assert not owners.is_alive(1)
 
 
 def test_to_look_makes_no_file_and_releases_nothing_of_ours(file: Path) -> None:

@@ -80,12 +80,7 @@ class TestDeadline:
             await calls.open()
             error = await failure(calls.call("work", Service.work))
             assert (error.code, error.message) == ("tickets_timeout", "tickets: work: no answer within 30 s")
-            assert (error.retryable, error.uncertain, error.outage, error.details) == (
-                True,
-                True,
-                False,
-                {"tool": "work"},
-            )
+            assert (error.retryable, error.uncertain, error.outage) == (True, True, False)
             assert "could not be begun" in (await failure(calls.call("work", Service.work))).message
             service.may_end.set()
             assert await happened(service.ended)
@@ -100,12 +95,7 @@ class TestDeadline:
                 failure(calls.call("work", Service.work)), failure(calls.call("find", begun.append))
             )
             assert error.message == "tickets: find: it could not be begun within 30 s"
-            assert (error.retryable, error.uncertain, error.outage, error.details) == (
-                True,
-                False,
-                True,
-                {"tool": "find"},
-            )
+            assert (error.retryable, error.uncertain, error.outage) == (True, False, True)
             service.may_end.set()
             assert await happened(service.ended)
             await calls.close()

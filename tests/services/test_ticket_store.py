@@ -50,12 +50,6 @@ def test_the_same_key_gives_the_same_ticket_as_it_was(store: TicketStore) -> Non
     assert (tickets[0]["priority"], total) == ("normal", 1)
 
 
-def test_a_ticket_is_found_by_its_key(store: TicketStore) -> None:
-    created, _ = store.create(ticket("a"), NOW)
-    assert store.find("a") == created
-    assert store.find("b") is None
-
-
 def test_the_latest_come_first(store: TicketStore) -> None:
     for key in "abcd":
         store.create(ticket(key), NOW)

@@ -55,6 +55,10 @@ PROGRAM = {"language": "python", "code": "…"}
 ENDED = {"stdout": "out\n", "stderr": "err\n", "exit_code": 1, "traceback": None}
 STOPPED = {"output": "so far", "status": "hard_timeout", "exit_code": None}
 EDIT = {"file": "/f", "old_str": "a", "new_str": "b"}
+FILES = {"files": [{"path": "/d/a", "is_directory": False}, {"path": "/d/b", "is_directory": True}]}
+SEARCH = {"file": "/f", "regex": "a+"}
+REPLACE, EDITOR = "replace_in_file", "str_replace_editor"
+VIEW = {"command": "view", "path": "/f"}
 
 
 @pytest.mark.parametrize(
@@ -63,45 +67,15 @@ EDIT = {"file": "/f", "old_str": "a", "new_str": "b"}
         ("shell_execute", SLEEP, "shell/exec", STOPPED, "so far\n[stopped after 2 s]"),
         ("shell_execute", SLEEP, "shell/exec", {"output": "", "status": "running"}, "[not ended: running]"),
         ("code_execute", PROGRAM, "code/execute", ENDED, "out\nerr\n[exit code 1]"),
-        (
-            "file_list",
-            {"path": "/d"},
-            "file/list",
-            {"files": [{"path": "/d/a", "is_directory": False}, {"path": "/d/b", "is_directory": True}]},
-            "/d/a\n/d/b/",
-        ),
+        ("file_list", {"path": "/d"}, "file/list", FILES, "/d/a\n/d/b/"),
         ("file_list", {"path": "/d"}, "file/list", {"files": None}, "(empty)"),
-        ("replace_in_file", EDIT, "file/replace", {"replaced_count": 2}, "Replaced 2 in /f"),
-        (
-            "replace_in_file",
-            EDIT,
-            "file/replace",
-            {"replaced_count": 0},
-            "replace_in_file: old_str does not occur in /f",
-        ),
-        (
-            "search_in_file",
-            {"file": "/f", "regex": "a+"},
-            "file/search",
-            {"line_numbers": [3, 9], "matches": ["aa", "a"]},
-            "3: aa\n9: a",
-        ),
-        ("search_in_file", {"file": "/f", "regex": "a+"}, "file/search", {"matches": []}, "(no match)"),
+        (REPLACE, EDIT, "file/replace", {"replaced_count": 2}, "Replaced 2 in /f"),
+        (REPLACE, EDIT, "file/replace", {"replaced_count": 0}, f"{REPLACE}: old_str does not occur in /f"),
+        ("search_in_file", SEARCH, "file/search", {"line_numbers": [3, 9], "matches": ["aa", "a"]}, "3: aa\n9: a"),
+        ("search_in_file", SEARCH, "file/search", {"matches": []}, "(no match)"),
         ("find_files", {"path": "/", "glob": "*.py"}, "file/find", {"files": ["/a.py", "/b.py"]}, "/a.py\n/b.py"),
-        (
-            "str_replace_editor",
-            {"command": "view", "path": "/f"},
-            "file/str_replace_editor",
-            {"output": "1 a", "error": None},
-            "1 a",
-        ),
-        (
-            "str_replace_editor",
-            {"command": "str_replace", "path": "/f", "old_str": "a"},
-            "file/str_replace_editor",
-            {"output": "", "error": "a occurs twice"},
-            "str_replace_editor: a occurs twice",
-        ),
+        (EDITOR, VIEW, f"file/{EDITOR}", {"output": "1 a", "error": None}, "1 a"),
+        (EDITOR, VIEW, f"file/{EDITOR}", {"output": "", "error": "a occurs twice"}, f"{EDITOR}: a occurs twice"),
         ("browser_navigate", {"url": "http://127.0.0.1"}, "browser/page/navigate", None, "Done."),
         ("browser_click", {"x": 1, "y": 2.5}, "browser/page/click", None, "Done."),
         ("browser_type", {"text": "a"}, "browser/page/type", None, "Done."),

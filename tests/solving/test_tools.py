@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.solving.tools import MAX_MESSAGE_CHARACTERS, Tool, ToolCall, ToolParameter, Toolset
-from guarantee_email_agent.utils.errors import TaskError
 
 ECHO = Tool(
     "echo",
@@ -58,26 +57,12 @@ def test_wrong_arguments_are_named_all_at_once(arguments: Mapping[str, Any], pro
     assert message("echo", **arguments) == (True, f"echo: {problem}")
 
 
-def test_failure_of_the_sandbox_is_told() -> None:
-    def fail(*_: object) -> str:
-        raise TaskError("no such file", "sandbox_failed")
-
-    result = Toolset((Tool("read", "Read.", run=fail),), NO_SANDBOX).use(ToolCall("1", "read", {}), 1.0)
-    assert (result.error, result.message) == (True, "read: no such file")
-
-
 def test_long_message_keeps_beginning_and_end() -> None:
     _, text = message("echo", text="a" + "x" * MAX_MESSAGE_CHARACTERS + "z")
     assert len(text) < MAX_MESSAGE_CHARACTERS + 100
     assert text.startswith("ax")
     assert "[… 2 characters left out …]" in text
     assert text.endswith("xz")
-
-
-@pytest.mark.parametrize("arguments", [{}, {"result": 42}, {"result": None}, {"answer": "42"}])
-def test_task_complete_without_a_usable_result_is_not_done(arguments: Mapping[str, Any]) -> None:
-    result = TOOLS.use(ToolCall("1", "task_complete", arguments), 1.0)
-    assert (result.done, result.error) == (False, True)
 
 
 def test_action_has_the_type_that_the_trace_uses() -> None:

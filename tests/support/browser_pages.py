@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import os
 import shutil
 import subprocess
@@ -13,10 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from guarantee_email_agent.sandbox.embedded import BROWSERS
 from guarantee_email_agent.sandbox.inside.devtools import DevTools
 
 _DEADLINE_S = 60
+_AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
+_STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
 class Browser:
@@ -79,13 +82,18 @@ class Browser:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
-    def screenshot(self, *, whole: bool = False) -> bytes:
-        """PNG of what is seen, or of the whole page."""
-        return base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"])
-
 
 def _colors(scheme: str) -> dict[str, str]:
     return {"name": "prefers-color-scheme", "value": scheme}
+
+
+def accessibility_violations(browser: Browser) -> list[tuple[str, list[str]]]:
+    """Each rule of axe that the page breaks, with where. Skips where axe is missing."""
+    if not _AXE.is_file():
+        pytest.skip("axe-core is not installed: npm install --no-save axe-core")
+    browser.evaluate(f"{_AXE.read_text(encoding='utf-8')};0")
+    found = browser.evaluate(f"axe.run(document, {{runOnly: {_STANDARDS}}})")
+    return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]]
 
 
 def browser_program() -> str | None:

@@ -45,15 +45,11 @@ class Company:
         (self.folder / "config.yaml").write_text(json.dumps(settings))
 
     def receive(self, name: str, text: str = "My dryer SN12345 is broken.", headers: str = "") -> None:
-        self.receive_raw(
-            name,
-            f"From: customer@example.com\nTo: {ADDRESS}\nSubject: Dryer {name}\n"
-            f"Date: Sun, 18 Jan 2026 10:00:00 +0000\nMessage-ID: <{name}@example.com>\n{headers}\n{text}\n",
-        )
-
-    def receive_raw(self, name: str, mail: str = "Subject: no sender\n\nHello\n") -> None:
         draft = self.folder / "mailbox" / "tmp" / name
-        draft.write_text(mail)
+        draft.write_text(
+            f"From: customer@example.com\nTo: {ADDRESS}\nSubject: Dryer {name}\n"
+            f"Date: Sun, 18 Jan 2026 10:00:00 +0000\nMessage-ID: <{name}@example.com>\n{headers}\n{text}\n"
+        )
         draft.rename(self.folder / "mailbox" / "new" / name)
 
     def run(self, *arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import pytest
 from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.mail_store import INBOX_STATES, MailStore
+from guarantee_email_agent.services.mail.maildir import Maildir
 from guarantee_email_agent.services.ports import Reply
 from guarantee_email_agent.services.tool_error import ToolError
 
 Opener = Callable[..., ImapMailbox]
 Proxied = Callable[..., AbstractContextManager[tuple[ImapMailbox, TcpProxy]]]
 REPLY = Reply("customer@example.org", "Re: warranty", "It is valid.\n", "<reply-1@example.com>")
+
+
+def open_maildir(directory: Path) -> Maildir:
+    return Maildir(directory, "support@example.com", create=True)
 
 
 def ids(mailbox: MailStore, limit: int = 100) -> list[str]:

@@ -15,14 +15,12 @@ PORT = 8420
 OWN = f"http://127.0.0.1:{PORT}"
 
 
-class Page(HTMLParser):
-    """A page as it came: its elements with their attributes, and its text on one line."""
+class Markup(HTMLParser):
+    """The elements of a page with their attributes, and its text on one line."""
 
-    def __init__(self, response: Any) -> None:
+    def __init__(self, content: bytes) -> None:
         super().__init__()
-        self.status: int = response.status_code
-        self.headers = response.headers
-        self.content: str = response.content.decode()
+        self.content = content.decode()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self._words: list[str] = []
         self.feed(self.content)
@@ -36,6 +34,15 @@ class Page(HTMLParser):
 
     def all(self, name: str) -> list[dict[str, str | None]]:
         return [attributes for tag, attributes in self.elements if tag == name]
+
+
+class Page(Markup):
+    """As it came."""
+
+    def __init__(self, response: Any) -> None:
+        super().__init__(response.content)
+        self.status: int = response.status_code
+        self.headers = response.headers
 
     @property
     def links(self) -> list[str]:

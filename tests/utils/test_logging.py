@@ -24,21 +24,10 @@ def set_up(
     configure_logging(level, console_level, file, as_json)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("one\ntwo", "one\\ntwo"),
-        ("\x1b[2Jgone", "\\x1b[2Jgone"),
-        ("2026-01-18 10:00:00 INFO forged\r\n", "forged\\r\\n"),
-        ("\u202eevil", "\\u202eevil"),
-    ],
-)
-def test_control_characters_are_written_out(text: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_are_written_out(capsys: pytest.CaptureFixture[str]) -> None:
     set_up()
-    logger.warning("From a stranger: %s", text)
-    written = capsys.readouterr().err
-    assert shown in written
-    assert len(written.splitlines()) == 1
+    logger.warning("From a stranger: %s", "one\ntwo\r\x1b[2Jgone\u202eevil")
+    assert capsys.readouterr().err.endswith("From a stranger: one\\ntwo\\r\\x1b[2Jgone\\u202eevil\n")
 
 
 def test_a_traceback_keeps_its_lines(capsys: pytest.CaptureFixture[str]) -> None:

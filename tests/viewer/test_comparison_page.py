@@ -49,6 +49,7 @@ def test_without_a_green_run_it_takes_the_one_before(runs: StoredRuns, pages: Vi
     assert "That takes two runs" in pages.get("/compare").text
     runs.write(2, [result(1)])
     assert "Newly passing: 1" in pages.get("/compare").text
+    assert "Newly failing: 1" in pages.get("/compare?run=20260118T100001-00000001").text
 
 
 def test_many_changes_are_cut_and_it_says_so(runs: StoredRuns, pages: ViewedRuns) -> None:

@@ -12,7 +12,7 @@ from viewed_runs import ViewedRuns
 
 from guarantee_email_agent.judging.record_files import Extent, RecordPlace, SingleRecordFile
 from guarantee_email_agent.judging.record_reference import refer_to
-from guarantee_email_agent.runlog.records import Check, Usage
+from guarantee_email_agent.runlog.records import Check
 
 MAIL = {"from": "jane@example.com", "subject": "Kettle", "body": "Is SN12345 under warranty?"}
 RESPONSE = {
@@ -104,12 +104,6 @@ def test_each_repetition_and_how_many_passed(runs: StoredRuns, pages: ViewedRuns
     page = pages.get(PAGE)
     assert "1 of 2 runs passed" in page.text
     assert [each["id"] for each in page.all("article")] == ["repetition-1", "repetition-2"]
-
-
-def test_what_a_paid_model_took(runs: StoredRuns, pages: ViewedRuns) -> None:
-    runs.write(1, [scenario(usage=Usage(2, 3_000, 200, 0, 0, 0.012, 900))])
-    spent = "2 answers of the model after 900 ms, 3,000 tokens sent, 200 received, $0.0120"
-    assert spent in pages.get(PAGE).text
 
 
 def test_the_history_of_a_case_leads_to_its_other_runs(runs: StoredRuns, pages: ViewedRuns) -> None:

@@ -74,6 +74,7 @@ def test_runs_are_filtered(runs: StoredRuns, pages: ViewedRuns) -> None:
     assert run_links(pages.get("/?suite=other&command=")) == ["20260118T100002-00000002"]
     assert run_links(pages.get("/?outcome=failed")) == ["20260118T100002-00000002"]
     assert run_links(pages.get("/?outcome=going+on")) == []
+    assert {"evals/scenarios", "other", "tasks"} <= {each.get("value") for each in pages.get("/").all("option")}
 
 
 def test_runs_are_paged_in_both_directions(runs: StoredRuns, pages: ViewedRuns) -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_pages import Browser, browser_program, running_browser
+from browser_pages import Browser, accessibility_violations, browser_program, running_browser
 from running_view import RunningView, running_view
 from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.runlog.records import Check, Input, InputSet
 
-ROOT = Path(__file__).parents[2]
-AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
-STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 HOSTILE = "<script>document.title = 'owned'</script><img src=x onerror=\"document.title='owned'\">" + "x" * 500
 PAGES = (
     "",
@@ -131,12 +126,8 @@ def test_each_page_loads_only_its_own_files_and_nobody_complains(page: Any, view
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("path", PAGES)
 def test_each_page_is_accessible(page: Any, path: str, width: int, dark: bool) -> None:
-    if not AXE.is_file():
-        pytest.skip("axe-core is not installed: npm install --no-save axe-core")
     browser = page(path, width=width, dark=dark)
-    browser.evaluate(f"{AXE.read_text(encoding='utf-8')};0")
-    found = browser.evaluate(f"axe.run(document, {{runOnly: {json.dumps(STANDARDS)}}})")
-    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == []
+    assert accessibility_violations(browser) == []
 
 
 @pytest.mark.parametrize("path", PAGES)

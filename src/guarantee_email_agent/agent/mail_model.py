@@ -21,6 +21,7 @@ from guarantee_email_agent.llm.port import (
     request_digest,
 )
 from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
+from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
 OVER_COST_LIMIT: Final = "llm_cost_limit"
@@ -50,16 +51,24 @@ class CostLimitedModel(ModelClient):
                 message = f"llm.max_cost_per_day is reached: {spent:.2f} USD since 0:00 UTC"
                 raise LLMError(message, OVER_COST_LIMIT, outage=True)
             self._begun = True
-        answer = await self._model.messages.create(**request)
+        with counted_waits() as attempts:
+            try:
+                answer = await self._model.messages.create(**request)
+            finally:
+                if attempts.lost:
+                    await self._pay(attempts.lost * (cost_usd(request["model"], _most_tokens(request)) or 0.0))
         name = model_of(answer, request["model"])
         if name != OFFLINE_MODEL:
             # A server may put another model in its place, and what that costs nobody knows: it is not for nothing.
             priced = name if price_of(name) is not None else request["model"]
             usage = usage_of(answer)
-            if cost := cost_usd(priced, _most_tokens(request) if usage.uncounted else usage):
-                with suppress(LedgerError):  # or the answer would be paid for once more
-                    await self._save(cost)
+            await self._pay(cost_usd(priced, _most_tokens(request) if usage.uncounted else usage) or 0.0)
         return answer
+
+    async def _pay(self, cost: float) -> None:
+        if cost:
+            with suppress(LedgerError):  # or the answer would be paid for once more
+                await self._save(cost)
 
     async def _save(self, cost: float) -> None:
         due, self._memory.unsaved_usd = self._memory.unsaved_usd + cost, 0.0
@@ -71,7 +80,7 @@ class CostLimitedModel(ModelClient):
 
 
 def _most_tokens(request: Mapping[str, Any]) -> TokenUsage:
-    """What an answer that does not say so can have taken: no token is shorter than a byte."""
+    """What an answer that does not come or say so can have taken: no token is shorter than a byte."""
     sent = len(canonical_json(all_parts(request)).encode(errors="surrogatepass"))
     return TokenUsage(output_tokens=request.get("max_tokens", 0), cache_creation_input_tokens=sent)
 

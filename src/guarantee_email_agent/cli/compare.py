@@ -11,7 +11,7 @@ from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_SUCCESS
 _EXIT_CODES = """\
   0    the runs were compared
   1    general failure
-  2    configuration error: no run store, no such run, bad configuration, bad usage
+  2    configuration error: no run store, no such run, one run twice, bad configuration, bad usage
   4    with --no-regressions: what passed in the first run fails in the second, or is gone; or the second is not whole
 """
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, Self
 from guarantee_email_agent.config.settings import Config, Llm
 from guarantee_email_agent.llm.port import ModelClient
 from guarantee_email_agent.llm.rate_limit import MAX_PAUSE_S, RateLimiter, retry_after_s
-from guarantee_email_agent.utils.clock import Clock, SystemClock
+from guarantee_email_agent.utils.clock import Clock, SystemClock, count_wait
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.retry import Backoff
@@ -38,6 +38,10 @@ _FORCES: Final = ("any", "tool")
 _LONG_WAIT_S: Final = 10.0
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 429})
 _REFUSED_STATUSES: Final = frozenset({429, 529})  # for now, whatever the request is
+NOT_SENT: Final = frozenset(
+    {"ConnectError", "ConnectTimeout", "InvalidURL", "PoolTimeout", "ProxyError", "UnsupportedProtocol"}
+)
+"""Errors of the HTTP client after which nothing can be charged."""
 _REFUSED_PROMPT: Final = frozenset({"content_filter", "content_policy_violation"})
 _NO_CREDIT: Final = frozenset(
     {"contract_spend_limit_reached", "enforced_spend_limit_reached", "linked_organization_billing_unavailable"}
@@ -204,25 +208,32 @@ class ApiModel(ModelClient, ABC):
                 return answer
 
     async def _attempt(self, request: Mapping[str, Any]) -> Any:
-        sdk = self.sdk()
+        sdk, is_free = self.sdk(), False  # what was sent and brought no answer may be charged all the same
         try:
             # The SDK's own timeout starts anew with every byte that trickles in.
             async with asyncio.timeout(self.timeout_s):
                 answer = await self._send(request)
-            if answer is not None:
+            if is_free := answer is not None:  # it says itself what it took
                 return answer
-        except (TimeoutError, sdk.APITimeoutError):
+        except (TimeoutError, sdk.APITimeoutError) as error:
+            is_free = type(error.__cause__).__name__ in NOT_SENT
             raise api_error("llm_timeout", f"gave no answer within {self.timeout_s:g} s", retryable=True) from None
         except sdk.APIConnectionError as error:
             reason = type(error.__cause__ or error).__name__
+            is_free = reason in NOT_SENT
             what = f"cannot be reached, or broke off its answer ({reason}). Check the network and "
             raise api_error("llm_unreachable", what + self._address_setting(self.llm), retryable=True) from None
         except sdk.APIStatusError as error:
+            is_free = True
             raise self._status_error(error, request) from None
         except (sdk.APIResponseValidationError, json.JSONDecodeError, UnicodeDecodeError, RecursionError):
             pass
         except (sdk.APIError, ValueError, TypeError) as error:
+            is_free = True
             raise api_error("llm_bad_request", f"cannot be asked this way: {error}") from None
+        finally:
+            if not is_free:
+                count_wait(0.0, lost=1)
         # A proxy's own page, or a body cut off: another attempt may get through.
         raise api_error("llm_bad_answer", "gave an answer that is no message", retryable=True)
 

@@ -141,7 +141,8 @@ class UsageMeter:
 class MeteredModel(UsageMeter, ModelClient):
     """A LanguageModel in front of another one. Give each mail one of its own; they may share the model behind.
 
-    An attempt that failed counts nothing: there is no answer that says what it took, and the API charges for none.
+    An attempt that the API refused counts nothing, since it charges for none; what one took that was sent and brought
+    no answer is not known.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -160,6 +161,8 @@ class MeteredModel(UsageMeter, ModelClient):
                 answer = await self._model.messages.create(**request)
             finally:
                 self._waited_s += max(0.0, time.perf_counter() - asked - held_back.seconds)
+                if held_back.lost:
+                    self.add(ModelUsage(0, TokenUsage(uncounted=held_back.lost), None, 0))
         if (name := model_of(answer, request["model"])) == OFFLINE_MODEL:  # the templates cost nothing
             self.calls += 1
             self.offline_calls += 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import Input
 from guarantee_email_agent.runlog.run_reader import GREEN, RunStore
 from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
@@ -283,10 +284,14 @@ def _changed_settings(baseline: StoredRun, run: StoredRun) -> Iterator[tuple[str
 def find_pair(store: RunStore, first: str, second: str) -> tuple[StoredRun, StoredRun]:
     """Two runs by name; `green` is the newest of the other one's suite that passed before it.
 
-    Raises StoreError as `RunStore.find_run` does.
+    Raises StoreError as `RunStore.find_run` does, and for one and the same run.
     """
     if first == GREEN:
         run = store.find_run(second)
         return store.find_green_before(run), run
     baseline = store.find_run(first)
-    return baseline, store.find_green_before(baseline) if second == GREEN else store.find_run(second)
+    run = store.find_green_before(baseline) if second == GREEN else store.find_run(second)
+    if run.number == baseline.number:
+        problem = f"{run.id} cannot be compared with itself. Name an earlier run first, by its id or as {GREEN}"
+        raise StoreError(problem, "store_same_run")
+    return baseline, run

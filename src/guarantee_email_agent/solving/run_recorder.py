@@ -71,10 +71,7 @@ class RunRecorder:
     def add_step(self, step: Step) -> None:
         """One step of the agent, before any of its calls is carried out."""
         self.record["iterations"] += 1
-        self.tokens += step.usage
-        self.cost_usd = None if self.cost_usd is None or step.cost_usd is None else self.cost_usd + step.cost_usd
-        self.record["tokens"] = _tokens_as_json(self.tokens)
-        self.record["cost_usd"] = None if self.cost_usd is None else round(self.cost_usd, 6)
+        self.add_usage(step.usage, step.cost_usd)
         if step.model is not None:
             self.record["model"] = step.model
         calls = {"tool_calls": [_call_as_json(call) for call in step.calls]} if step.calls else {}
@@ -82,6 +79,13 @@ class RunRecorder:
             self.record["conversation"].append({"role": "assistant", "content": step.text, **calls})
         self._merge_report(step.record)
         self.write()
+
+    def add_usage(self, usage: TokenUsage, cost_usd: float | None) -> None:
+        """What a model took."""
+        self.tokens += usage
+        self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
+        self.record["tokens"] = _tokens_as_json(self.tokens)
+        self.record["cost_usd"] = None if self.cost_usd is None else round(self.cost_usd, 6)
 
     def add_reply(self, text: str) -> None:
         """The message to the agent after a step without a call."""

@@ -16,6 +16,7 @@ from guarantee_email_agent.judging.record import RECORD_DIR, Record
 from guarantee_email_agent.judging.record_files import Extent, RecordPlace, SingleRecordFile
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.judging.verdict import Graded, Verdict
+from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.sandbox import Sandbox
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
@@ -228,6 +229,8 @@ class TaskRunner:
             try:
                 step = agent.next_step(results)
             except AgentStepError as error:
+                if lost := error.details.get("lost"):
+                    recorder.add_usage(TokenUsage(uncounted=lost), None)
                 return self._out_of_time(deadline) or error.reason
             finally:
                 recorder.add_time("agent_s", self.clock.monotonic() - began)

@@ -51,9 +51,13 @@ class SkippingClock:
 
 @dataclass(slots=True)
 class WaitCounter:
-    """Seconds that calls were held back before they were sent."""
+    """Seconds that calls were held back before they were sent.
+
+    lost: attempts that were sent and brought no answer, so that nobody knows what they took.
+    """
 
     seconds: float = 0.0
+    lost: int = 0
 
 
 _counters: ContextVar[tuple[WaitCounter, ...]] = ContextVar("wait_counters", default=())
@@ -70,7 +74,8 @@ def counted_waits() -> Iterator[WaitCounter]:
         _counters.reset(outer)
 
 
-def count_wait(seconds: float) -> None:
-    """Tell everybody who counts, in this task or around it, that a call was held back."""
+def count_wait(seconds: float, *, lost: int = 0) -> None:
+    """Tell everybody who counts, in this task or around it, that a call was held back, or what of it was lost."""
     for counter in _counters.get():
         counter.seconds += seconds
+        counter.lost += lost

@@ -75,7 +75,8 @@ def comparison_page(request: Request) -> Response:
         if first is None and len(choices) < 2:
             return site.page("compare_none.html.jinja")
         if first is None:
-            first = GREEN if _has_green_before(choices, second) else choices[1].id
+            others = (each.id for each in (*choices[1:], choices[0]) if each.id != second)
+            first = GREEN if _has_green_before(choices, second) else next(others)
         baseline, run = find_pair(store, first, second or LAST)
         baseline, run = store.with_counts(baseline), store.with_counts(run)
         comparison = compare_runs(store, baseline, run, max_details=_MAX_REPLIES, counts_all=False)

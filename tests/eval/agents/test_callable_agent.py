@@ -45,30 +45,18 @@ def test_a_function_gets_mail_and_servers(loop: asyncio.AbstractEventLoop) -> No
     ]
 
 
-def test_what_it_returns_is_its_record(loop: asyncio.AbstractEventLoop) -> None:
+def test_what_it_returns_is_its_record_if_it_is_one(loop: asyncio.AbstractEventLoop) -> None:
     assert run(lambda _: {"task_result": "done"}, loop).record == {"task_result": "done"}
-
-
-def test_what_is_no_record_counts_for_nothing(loop: asyncio.AbstractEventLoop) -> None:
     assert run(lambda _: "done", loop) == AgentRun()
 
 
-def test_a_coroutine_runs_in_the_given_loop(loop: asyncio.AbstractEventLoop) -> None:
-    async def agent(_: object) -> dict[str, Any]:
-        return {"task_result": asyncio.get_running_loop() is loop}
-
-    assert run(agent, loop).record == {"task_result": True}
+async def _raises(task: dict[str, Any]) -> None:
+    task["nothing"]
 
 
-def test_an_exception_is_the_failure(loop: asyncio.AbstractEventLoop) -> None:
-    assert run(lambda task: task["nothing"], loop).failure == "the function raised KeyError: 'nothing'"
-
-
-def test_an_exception_of_a_coroutine_is_the_failure(loop: asyncio.AbstractEventLoop) -> None:
-    async def agent(task: dict[str, Any]) -> None:
-        task["nothing"]
-
-    assert run(agent, loop).failure == "the function raised KeyError: 'nothing'"
+@pytest.mark.parametrize("function", [lambda task: task["nothing"], _raises], ids=["function", "coroutine"])
+def test_an_exception_is_the_failure(loop: asyncio.AbstractEventLoop, function: AgentFunction) -> None:
+    assert run(function, loop).failure == "the function raised KeyError: 'nothing'"
 
 
 def test_to_exit_ends_neither_process_nor_loop(loop: asyncio.AbstractEventLoop) -> None:

@@ -166,14 +166,6 @@ def test_a_mail_of_a_task_goes_to_whom_the_scenario_names(folder: ScenarioFolder
     assert failures(folder, "send('bob@example.com')") == ["email_sent: a mail went to somebody else"]
 
 
-def test_an_agent_that_does_as_expected_passes(folder: ScenarioFolder) -> None:
-    (result,) = judged(folder, HEALTHY)
-    assert (result["passed"], result["failures"]) == (True, [])
-    calls = result["actual_output"]["calls"]
-    assert [(call["server"], call["tool"]) for call in calls] == [("orders", "get_order"), ("mail", "send_reply")]
-    assert calls[0]["arguments"] == {"id": "A-1"}
-
-
 @pytest.mark.parametrize(
     ("program", "expected"),
     [
@@ -241,23 +233,6 @@ def test_what_is_called_after_the_end_reaches_nothing(folder: ScenarioFolder) ->
     """The scenario is judged by what was captured while the agent worked, and its servers are gone."""
     program = f"{HEALTHY}\nif os.fork() == 0:\n    time.sleep(0.5)\n    send(message_id='<late@example.com>')\n"
     assert failures(folder, program) == []
-
-
-def test_results_are_the_same_with_several_jobs(folder: ScenarioFolder) -> None:
-    for number in range(2, 6):
-        write(folder, number)
-    program = f"time.sleep(0.05 if '_1' in task['email']['message_id'] else 0)\n{HEALTHY}"
-    one, several = judged(folder, program), judged(folder, program, jobs=3)
-    for result in (*one, *several):
-        result["processing_time_ms"] = result["actual_output"]["processing_time_ms"] = 0
-    assert one == several
-
-
-def test_a_scenario_that_is_repeated_passes_if_every_run_does(folder: ScenarioFolder) -> None:
-    count = folder.folder.parent / "count"
-    program = f"open({str(count)!r}, 'a').write('x')\nif os.path.getsize({str(count)!r}) == 2: sys.exit(1)\n{HEALTHY}"
-    found = failures(folder, program, repeat=3)
-    assert found[0] == "run 2 of 3: agent: the program ended with exit code 1"
 
 
 def test_the_record_has_what_the_agent_reports_and_the_calls(folder: ScenarioFolder, tmp_path: Path) -> None:
@@ -332,16 +307,6 @@ def test_instructions_of_ours_are_not_judged(folder: ScenarioFolder) -> None:
     expected = {**SCENARIO["expected_output"], "scenario_instruction_used": "valid-warranty"}
     write(folder, 1, expected_output=expected)
     assert failures(folder, HEALTHY) == []
-
-
-def test_a_scenario_without_an_instruction_is_refused_for_our_own_agent(folder: ScenarioFolder) -> None:
-    (result,) = folder.report()["results"]
-    assert "Missing field: expected_output.scenario_instruction_used" in result["failures"][0]
-
-
-def test_an_invalid_file_is_counted(folder: ScenarioFolder) -> None:
-    (folder.folder / "orders_2.yaml").write_text("[")
-    assert [result["passed"] for result in judged(folder, HEALTHY)] == [True, False]
 
 
 @pytest.mark.parametrize("transport", ["http", "stdio"])

@@ -184,6 +184,7 @@ def test_what_an_answer_took_is_counted_or_not_known(
         ([Reply(SAID.body[:-9])], None, False),
         ([Reply(b"\xff\xfe", headers={"content-type": "audio/mpeg"})], None, False),
         ([Reply(b"", hangs=True)], None, False),
+        ([Reply(b"", headers={"no HTTP": ""})], None, False),
         ([error_reply(500)], 0, False),
         ([Reply(b"", 404)], 0, True),
         ([error_reply(500), SAID], 27, True),

@@ -148,6 +148,7 @@ def test_a_file_that_sample_did_not_write_so_is_refused(mails: Path, tmp_path: P
 def test_what_cannot_be_drawn_or_sealed_is_refused(mails: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="9 mails to draw 10 from"):
         draw(mails, tmp_path / "a", count=10)
+    assert not (tmp_path / "a").exists()
     with pytest.raises(ConfigurationError, match="not empty"):
         draw(mails, mails)
     draw(mails, tmp_path / "b", count=2)

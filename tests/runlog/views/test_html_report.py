@@ -5,38 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 import sample_reports
 from lxml import etree
+from viewed_runs import Markup
 
 from guarantee_email_agent.runlog.views.html_report import MAX_CASES_BYTES, as_html
 
 
-class Page(HTMLParser):
-    """The elements with their attributes, and the text of a page."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(content.decode())
-        self.text = " ".join(" ".join(self.words).split())
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    def all(self, name: str) -> list[dict[str, str | None]]:
-        return [attributes for tag, attributes in self.elements if tag == name]
-
-
-def page(*cases: Any, **changes: Any) -> Page:
-    return Page(as_html(sample_reports.report(*cases, **changes)))
+def page(*cases: Any, **changes: Any) -> Markup:
+    return Markup(as_html(sample_reports.report(*cases, **changes)))
 
 
 def test_the_headline_the_numbers_what_they_show_and_the_totals() -> None:
@@ -85,7 +65,7 @@ def test_the_chart_has_words() -> None:
 
 def test_nothing_runs_and_nothing_is_fetched_but_what_the_policy_names() -> None:
     content = as_html(sample_reports.report(sample_reports.hostile_case())).decode()
-    policy = next(each["content"] for each in Page(content.encode()).all("meta") if "http-equiv" in each)
+    policy = next(each["content"] for each in Markup(content.encode()).all("meta") if "http-equiv" in each)
     digests = [
         f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
         for tag in ("style", "script")

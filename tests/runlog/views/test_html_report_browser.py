@@ -11,14 +11,10 @@ from typing import Any
 
 import pytest
 import sample_reports
-from browser_pages import Browser, browser_program, running_browser
+from browser_pages import Browser, accessibility_violations, browser_program, running_browser
 
 from guarantee_email_agent.runlog.views.board_page import board_page
 from guarantee_email_agent.runlog.views.html_report import as_html
-
-ROOT = Path(__file__).parents[3]
-AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
-STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 pytestmark = pytest.mark.skipif(browser_program() is None, reason="this machine has no Chromium")
 
@@ -71,13 +67,9 @@ def test_it_is_as_wide_as_the_screen(page: Any, width: int) -> None:
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_it_is_accessible(page: Any, width: int, dark: bool) -> None:
-    if not AXE.is_file():
-        pytest.skip("axe-core is not installed: npm install --no-save axe-core")
     browser = page(width=width, dark=dark)
     browser.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-    browser.evaluate(f"{AXE.read_text(encoding='utf-8')};0")
-    found = browser.evaluate(f"axe.run(document, {{runOnly: {STANDARDS}}})")
-    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == []
+    assert accessibility_violations(browser) == []
 
 
 def test_cases_are_filtered(page: Any) -> None:
@@ -141,10 +133,3 @@ def test_the_page_for_the_board_is_two_printed_pages_and_as_wide_as_any_screen(
     assert (browser.requests[1:], browser.complaints) == ([], [])
     printed = base64.b64decode(browser.call("Page.printToPDF", preferCSSPageSize=True)["data"])
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 2
-
-
-@pytest.mark.slow
-def test_ten_thousand_cases_are_filtered(page: Any) -> None:
-    browser = page(sample_reports.large_report(10_000, failed=3))
-    choose(browser, "words", "warranty_009999")
-    assert shown(browser) == ["valid_warranty_009999"]

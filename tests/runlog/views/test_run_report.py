@@ -123,13 +123,6 @@ def test_of_many_that_did_not_pass_the_first_are_shown_and_all_are_counted(run: 
     assert sum(line.startswith("✗ ") for line in run.lines) == 1_002
 
 
-def test_the_gate_is_the_threshold(run: Run) -> None:
-    assert run("passed", "failed", threshold=50) == 0
-    assert run("passed", "failed", threshold=50.1) == 4
-    assert run("passed") == 0
-    assert run() == 4
-
-
 def test_ctrl_c_ends_in_a_summary_and_a_report_of_what_came(run: Run) -> None:
     assert run("passed", "failed", KeyboardInterrupt()) == 130
     assert run.lines[-1] == "Interrupted: 2 of 3 came"

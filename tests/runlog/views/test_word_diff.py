@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from guarantee_email_agent.runlog.views.word_diff import diff_lines, diff_text, diff_words, paint_changes, split_changes
+from guarantee_email_agent.runlog.views.word_diff import diff_lines, diff_text, diff_words, paint_changes
 from guarantee_email_agent.utils.terminal import Terminal
 
 
@@ -41,14 +41,3 @@ def test_a_file_of_very_many_lines_is_not_compared() -> None:
 def test_colours_tell_what_went_from_what_came() -> None:
     terminal = Terminal(io.StringIO(), color=True)
     assert paint_changes("[-old-] {+new+}", terminal) == "\x1b[31m[-old-]\x1b[0m \x1b[32m{+new+}\x1b[0m"
-
-
-def test_a_line_is_split_into_what_went_came_and_stayed() -> None:
-    assert list(split_changes("a [-b-] {+c d+} e")) == [
-        (" ", "a "),
-        ("-", "b"),
-        (" ", " "),
-        ("+", "c d"),
-        (" ", " e"),
-    ]
-    assert list(split_changes("[-open")) == [(" ", "[-open")]

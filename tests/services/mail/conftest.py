@@ -3,16 +3,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mail_stores import Opener, Proxied
+from mail_stores import Opener, Proxied, open_maildir
 from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.imap_replies import ImapSettings
 from guarantee_email_agent.services.mail.mail_server import MailServer
+from guarantee_email_agent.services.mail.maildir import Maildir
 from guarantee_email_agent.services.mail.smtp import SmtpSender
 
 if TYPE_CHECKING:
@@ -68,3 +70,14 @@ def proxied(open_mailbox: Opener, imap_server: MailServer) -> Proxied:
             yield open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port), **settings), proxy
 
     return start
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Of the Maildir."""
+    return tmp_path / "mailbox"
+
+
+@pytest.fixture
+def maildir(directory: Path) -> Maildir:
+    return open_maildir(directory)

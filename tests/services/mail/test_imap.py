@@ -182,15 +182,6 @@ def test_a_lost_connection_is_made_anew(proxied: Proxied, mail_servers: MailServ
         assert mailbox.count_by_outcome()["answered"] == 1
 
 
-def test_a_server_that_is_away_is_told_and_found_again(proxied: Proxied, mail_servers: MailServers) -> None:
-    mail_servers.deliver(mail())
-    with proxied() as (mailbox, _):
-        ids(mailbox)
-    with refused("mail_unavailable") as caught:
-        mailbox.count_by_outcome()
-    assert caught.value.retryable
-
-
 def test_several_threads_share_a_mailbox(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
     mail_servers.deliver(*map(mail, range(20)))
     with ThreadPoolExecutor(8) as threads:

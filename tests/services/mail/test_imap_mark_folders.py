@@ -171,35 +171,31 @@ def test_a_mail_that_cannot_be_moved_stays_in_the_inbox(
         assert ids(mailbox) == [mail_id]
 
 
-def test_folders_that_cannot_be_made_are_told_at_once(proxied: Proxied) -> None:
-    def answer(data: bytes) -> bytes | None:
-        return data.split()[0] + b" NO [NOPERM] Permission denied\r\n" if b"CREATE" in data else None
-
-    with proxied(rewrite=AS_EXCHANGE, answer=answer) as (mailbox, _), refused("mail_folder_missing") as caught:
-        mailbox.test_connection()
-    assert f"there is no folder {PARENT}.Answered to put mails into" in caught.value.message
-    assert caught.value.message.endswith("or name another parent with mailbox.imap.mark_folder")
-
-
 def test_the_connection_test_makes_the_folders_and_names_them(proxied: Proxied, mail_servers: MailServers) -> None:
     with proxied(rewrite=AS_EXCHANGE, answer=refuse_keywords) as (mailbox, _):
         assert mailbox.test_connection().endswith(f", marks in folders below {PARENT}")
     assert sum(name.startswith(f"{PARENT}.") for name in mail_servers.folders()) == len(KEYWORDS)
 
 
-def test_below_the_inbox_where_the_server_keeps_folders_there(proxied: Proxied, mail_servers: MailServers) -> None:
-    """As Cyrus and Courier do (RFC 2342)."""
-    sent: list[bytes] = []
+@pytest.mark.parametrize(
+    ("namespace", "prefix"),
+    [(None, ""), (b'* NAMESPACE (("INBOX." ".")) NIL NIL\r\n', "INBOX.")],
+    ids=["above", "below"],
+)
+def test_folders_that_cannot_be_made_are_told_by_their_place(
+    proxied: Proxied, namespace: bytes | None, prefix: str
+) -> None:
+    """Some servers, as Cyrus and Courier, keep folders below the inbox (RFC 2342)."""
 
     def answer(data: bytes) -> bytes | None:
-        sent.append(data)
-        if b"NAMESPACE" in data:
-            return b'* NAMESPACE (("INBOX." ".")) NIL NIL\r\n' + data.split()[0] + b" OK done\r\n"
-        return data.split()[0] + b" NO not here\r\n" if b"CREATE" in data else None
+        if namespace and b"NAMESPACE" in data:
+            return namespace + data.split()[0] + b" OK done\r\n"
+        return data.split()[0] + b" NO [NOPERM] Permission denied\r\n" if b"CREATE" in data else None
 
     with proxied(rewrite=AS_EXCHANGE, answer=answer) as (mailbox, _), refused("mail_folder_missing") as caught:
         mailbox.test_connection()
-    assert f"there is no folder INBOX.{PARENT}.Answered" in caught.value.message
+    assert f"there is no folder {prefix}{PARENT}.Answered to put mails into" in caught.value.message
+    assert caught.value.message.endswith("or name another parent with mailbox.imap.mark_folder")
 
 
 def test_a_folder_that_is_but_the_name_above_another_is_made_anew(proxied: Proxied, mail_servers: MailServers) -> None:

@@ -6,25 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
-from mail_stores import counts, ids, refused
+from mail_stores import counts, ids, open_maildir, refused
 
 from guarantee_email_agent.services.mail.maildir import Maildir
 
 FIRST, SECOND = b"From: one@example.org\n\nSN12345\n", b"From: two@example.org\n\nSN67890\n"
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    return tmp_path / "mailbox"
-
-
-@pytest.fixture
-def mailbox(directory: Path) -> Maildir:
-    return opened(directory)
-
-
-def opened(directory: Path) -> Maildir:
-    return Maildir(directory, "support@example.com", create=True)
 
 
 def put(path: Path, raw: bytes = FIRST) -> Path:
@@ -36,104 +22,104 @@ def contents(directory: Path) -> list[bytes]:
     return sorted(file.read_bytes() for part in ("new", "cur") for file in (directory / part).iterdir())
 
 
-def test_mails_that_a_mail_program_saved_by_their_subjects_keep_their_names(mailbox: Maildir, directory: Path) -> None:
+def test_mails_that_a_mail_program_saved_by_their_subjects_keep_their_names(maildir: Maildir, directory: Path) -> None:
     put(directory / "new" / "Re: 00.eml")
     put(directory / "new" / "Re: 01.eml", SECOND)
-    assert ids(mailbox) == ["Re: 00.eml", "Re: 01.eml"]
-    mailbox.mark("Re: 00.eml", "answered")
+    assert ids(maildir) == ["Re: 00.eml", "Re: 01.eml"]
+    maildir.mark("Re: 00.eml", "answered")
     assert [file.name for file in (directory / "cur").iterdir()] == ["Re: 00.eml:2,a"]
-    assert ids(mailbox) == ["Re: 01.eml"]
+    assert ids(maildir) == ["Re: 01.eml"]
 
 
 @pytest.mark.parametrize("place", ["new/mail.eml", "cur/mail.eml:2,", "cur/mail.eml:2,S"])
 def test_a_mail_with_the_name_of_one_that_was_answered_is_answered_too(
-    mailbox: Maildir, directory: Path, place: str
+    maildir: Maildir, directory: Path, place: str
 ) -> None:
     put(directory / "new/mail.eml")
-    mailbox.mark("mail.eml", "answered")
-    ids(mailbox)
+    maildir.mark("mail.eml", "answered")
+    ids(maildir)
     put(directory / place, SECOND)
-    (mail_id,) = ids(mailbox)
+    (mail_id,) = ids(maildir)
     assert mail_id != "mail.eml"
-    assert mailbox.read_raw(mail_id, 1000) == SECOND
-    assert mailbox.is_waiting(mail_id)
-    assert {(mail.id, mail.mark) for mail in mailbox.list_mails()} == {("mail.eml", "answered"), (mail_id, None)}
-    mailbox.mark(mail_id, "answered")
+    assert maildir.read_raw(mail_id, 1000) == SECOND
+    assert maildir.is_waiting(mail_id)
+    assert {(mail.id, mail.mark) for mail in maildir.list_mails()} == {("mail.eml", "answered"), (mail_id, None)}
+    maildir.mark(mail_id, "answered")
     assert contents(directory) == [FIRST, SECOND]
-    assert mailbox.count_by_outcome() == counts(answered=2)
-    assert {mail.id for mail in opened(directory).list_mails()} == {"mail.eml", mail_id}
+    assert maildir.count_by_outcome() == counts(answered=2)
+    assert {mail.id for mail in open_maildir(directory).list_mails()} == {"mail.eml", mail_id}
 
 
-def test_the_id_of_its_own_stays_as_the_mail_moves_and_the_agent_starts_anew(mailbox: Maildir, directory: Path) -> None:
+def test_the_id_of_its_own_stays_as_the_mail_moves_and_the_agent_starts_anew(maildir: Maildir, directory: Path) -> None:
     put(directory / "new/mail.eml")
-    mailbox.mark("mail.eml", "answered")
+    maildir.mark("mail.eml", "answered")
     second = put(directory / "new/mail.eml", SECOND)
-    first_ids = ids(mailbox)
+    first_ids = ids(maildir)
     moved = second.rename(directory / "cur/mail.eml:2,")
-    assert ids(mailbox) == first_ids
+    assert ids(maildir) == first_ids
     moved.rename(directory / "cur/mail.eml:2,S")
-    assert ids(opened(directory)) == first_ids
-    assert mailbox.read_raw(first_ids[0], 1000) == SECOND
+    assert ids(open_maildir(directory)) == first_ids
+    assert maildir.read_raw(first_ids[0], 1000) == SECOND
 
 
-def test_of_two_mails_without_a_mark_neither_takes_over_the_id_of_the_other(mailbox: Maildir, directory: Path) -> None:
+def test_of_two_mails_without_a_mark_neither_takes_over_the_id_of_the_other(maildir: Maildir, directory: Path) -> None:
     first = put(directory / "new/mail.eml").rename(directory / "cur/mail.eml:2,")
-    assert ids(mailbox) == ["mail.eml"]
+    assert ids(maildir) == ["mail.eml"]
     second = put(directory / "new/mail.eml", SECOND)
-    both = {mail_id: mailbox.read_raw(mail_id, 1000) for mail_id in ids(mailbox)}
+    both = {mail_id: maildir.read_raw(mail_id, 1000) for mail_id in ids(maildir)}
     assert sorted(both.values()) == [FIRST, SECOND]
     assert "mail.eml" not in both
     first.rename(directory / "cur/mail.eml:2,S")
     second.rename(directory / "cur/mail.eml:2,")
-    assert {mail_id: mailbox.read_raw(mail_id, 1000) for mail_id in ids(mailbox)} == both
+    assert {mail_id: maildir.read_raw(mail_id, 1000) for mail_id in ids(maildir)} == both
     for mail_id in both:
-        mailbox.mark(mail_id, "answered")
+        maildir.mark(mail_id, "answered")
     assert contents(directory) == [FIRST, SECOND]
-    assert mailbox.count_by_outcome() == counts(answered=2)
+    assert maildir.count_by_outcome() == counts(answered=2)
 
 
-def test_a_file_that_lies_under_two_names_is_one_mail(mailbox: Maildir, directory: Path) -> None:
+def test_a_file_that_lies_under_two_names_is_one_mail(maildir: Maildir, directory: Path) -> None:
     """Some mail programs make a link and remove the old name, and may be killed in between."""
     file = put(directory / "new/mail.eml")
     os.link(file, directory / "cur/mail.eml:2,S")
-    assert ids(mailbox) == ["mail.eml"]
-    mailbox.mark("mail.eml", "answered")
-    assert ids(mailbox) == []
+    assert ids(maildir) == ["mail.eml"]
+    maildir.mark("mail.eml", "answered")
+    assert ids(maildir) == []
 
 
-def test_a_mark_never_overwrites_a_mail(mailbox: Maildir, directory: Path) -> None:
+def test_a_mark_never_overwrites_a_mail(maildir: Maildir, directory: Path) -> None:
     put(directory / "new/mail.eml")
     put(directory / "new/other")
-    mailbox.mark("other", "answered")
-    assert ids(mailbox) == ["mail.eml"]
+    maildir.mark("other", "answered")
+    assert ids(maildir) == ["mail.eml"]
     there = put(directory / "cur/mail.eml:2,a", SECOND)
     with refused("mail_not_found") as caught:
-        mailbox.mark("mail.eml", "answered")
+        maildir.mark("mail.eml", "answered")
     assert str(there) in caught.value.message
     assert caught.value.message.endswith("that is another mail. List the mails anew")
     assert not caught.value.retryable
     assert contents(directory) == [FIRST, FIRST, SECOND]
-    (mail_id,) = ids(mailbox)
-    mailbox.mark(mail_id, "answered")
+    (mail_id,) = ids(maildir)
+    maildir.mark(mail_id, "answered")
     assert contents(directory) == [FIRST, FIRST, SECOND]
-    assert mailbox.count_by_outcome() == counts(answered=3)
+    assert maildir.count_by_outcome() == counts(answered=3)
 
 
 def test_a_name_without_room_for_a_mark_is_passed_over_and_told_once(
-    mailbox: Maildir, directory: Path, caplog: pytest.LogCaptureFixture
+    maildir: Maildir, directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("ü" * 127 + "x", "x" * 246, "1.host"):
         put(directory / "new" / name)
     for _ in range(2):
-        assert ids(mailbox) == ["1.host"]
+        assert ids(maildir) == ["1.host"]
     (told,) = caplog.messages
     assert ": such mails are passed over: their file names are too long for a mark to be added. Shorten them" in told
 
 
-def test_the_longest_name_is_marked_whatever_a_mail_program_adds(mailbox: Maildir, directory: Path) -> None:
+def test_the_longest_name_is_marked_whatever_a_mail_program_adds(maildir: Maildir, directory: Path) -> None:
     mail_id = "x" * 245
     file = put(directory / "new" / mail_id)
-    assert ids(mailbox) == [mail_id]
+    assert ids(maildir) == [mail_id]
     file.rename(directory / "cur" / f"{mail_id}:2,DFPRS")
-    mailbox.mark(mail_id, "answered")
-    assert mailbox.count_by_outcome() == counts(answered=1)
+    maildir.mark(mail_id, "answered")
+    assert maildir.count_by_outcome() == counts(answered=1)

@@ -11,27 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mail_stores import REPLY, refused
+from mail_stores import REPLY, open_maildir, refused
 
 from guarantee_email_agent.services.mail import maildir_proofs
 from guarantee_email_agent.services.mail.maildir import Maildir
 from guarantee_email_agent.services.mail.maildir_proofs import KEPT_MONTHS, MaildirProofs
 
 SHARED_MEMORY = Path("/dev/shm")
-
-
-def opened(directory: Path) -> Maildir:
-    return Maildir(directory, "support@example.com", create=True)
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    return tmp_path / "mailbox"
-
-
-@pytest.fixture
-def mailbox(directory: Path) -> Maildir:
-    return opened(directory)
 
 
 def take_all(folder: Path) -> int:
@@ -44,22 +30,22 @@ def take_all(folder: Path) -> int:
 
 @pytest.mark.parametrize("take", [take_all, lambda folder: folder.rename(folder.with_name(".Sent.2026"))])
 def test_a_reply_that_another_program_took_is_still_proved(
-    mailbox: Maildir, directory: Path, take: Callable[[Path], object]
+    maildir: Maildir, directory: Path, take: Callable[[Path], object]
 ) -> None:
-    mailbox.send(REPLY)
+    maildir.send(REPLY)
     take(directory / ".Sent")
-    for store in (mailbox, opened(directory)):
+    for store in (maildir, open_maildir(directory)):
         assert store.find_sent(REPLY.message_id) == "sent"
         assert store.send(REPLY) == "already_sent"
     assert list(directory.glob(".Sent/cur/*")) == []
 
 
-def test_a_draft_that_a_person_threw_away_is_not_stored_again(mailbox: Maildir, directory: Path) -> None:
-    mailbox.save_draft(REPLY)
+def test_a_draft_that_a_person_threw_away_is_not_stored_again(maildir: Maildir, directory: Path) -> None:
+    maildir.save_draft(REPLY)
     take_all(directory / ".Drafts")
-    assert opened(directory).find_draft(REPLY.message_id) == "saved"
-    assert mailbox.save_draft(REPLY) == "already_saved"
-    assert mailbox.find_sent(REPLY.message_id) == "not_sent"
+    assert open_maildir(directory).find_draft(REPLY.message_id) == "saved"
+    assert maildir.save_draft(REPLY) == "already_saved"
+    assert maildir.find_sent(REPLY.message_id) == "not_sent"
 
 
 class Killed(BaseException):
@@ -90,15 +76,15 @@ def test_killed_at_any_step_a_reply_is_sent_once(tmp_path: Path, monkeypatch: py
         with monkeypatch.context() as patch:
             patch.setattr(maildir_proofs, "os", KilledAt(step))
             try:
-                opened(directory).send(REPLY)
+                open_maildir(directory).send(REPLY)
             except Killed:
                 killed = True
             else:
                 killed = False
         taken = take_all(directory / ".Sent")
-        states.append(opened(directory).find_sent(REPLY.message_id))
+        states.append(open_maildir(directory).find_sent(REPLY.message_id))
         assert states[-1] == ("sent" if taken else "not_sent"), step
-        opened(directory).send(REPLY)
+        open_maildir(directory).send(REPLY)
         assert taken + take_all(directory / ".Sent") == 1, step
         if not killed:
             break
@@ -107,13 +93,13 @@ def test_killed_at_any_step_a_reply_is_sent_once(tmp_path: Path, monkeypatch: py
 
 
 def test_of_replies_with_one_id_at_once_one_is_sent_while_another_program_takes_them(directory: Path) -> None:
-    mailboxes = [opened(directory) for _ in range(8)]
+    mailboxes = [open_maildir(directory) for _ in range(8)]
     gate, done = threading.Barrier(8), threading.Event()
     mailboxes[0].test_connection()
 
-    def send(mailbox: Maildir) -> str:
+    def send(maildir: Maildir) -> str:
         gate.wait()
-        return mailbox.send(REPLY)
+        return maildir.send(REPLY)
 
     def take() -> int:
         taken = 0
@@ -141,17 +127,17 @@ def fail(*_: object) -> None:
 
 
 def test_a_full_disk_at_the_second_try_leaves_the_reply_not_sent(
-    mailbox: Maildir, directory: Path, monkeypatch: pytest.MonkeyPatch, full_disk: Callable[[], None]
+    maildir: Maildir, directory: Path, monkeypatch: pytest.MonkeyPatch, full_disk: Callable[[], None]
 ) -> None:
-    mailbox.test_connection()
+    maildir.test_connection()
     with monkeypatch.context() as patch:
         patch.setattr(maildir_proofs, "rename_without_replacing", fail)
         with refused("mail_unavailable"):
-            mailbox.send(REPLY)
+            maildir.send(REPLY)
     full_disk()
     with refused("mail_disk_full"):
-        mailbox.send(REPLY)
-    assert mailbox.find_sent(REPLY.message_id) == "not_sent"
+        maildir.send(REPLY)
+    assert maildir.find_sent(REPLY.message_id) == "not_sent"
     (waiting,) = (directory / "guarantee-email-agent/outgoing").iterdir()
     assert waiting.stat().st_size == 0
 
@@ -197,18 +183,18 @@ def test_a_try_of_last_month_is_finished_in_this_one(tmp_path: Path) -> None:
     reason="needs a second file system, such as /dev/shm",
 )
 def test_a_sent_folder_on_another_file_system_is_refused_with_the_reason(
-    mailbox: Maildir, directory: Path, tmp_path_factory: pytest.TempPathFactory
+    maildir: Maildir, directory: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     elsewhere = SHARED_MEMORY / tmp_path_factory.getbasetemp().name / directory.parent.name
     for part in ("cur", "new", "tmp"):
         (elsewhere / part).mkdir(parents=True)
     (directory / ".Sent").symlink_to(elsewhere)
     try:
-        for work in (lambda: mailbox.test_connection(), lambda: mailbox.send(REPLY)):
+        for work in (lambda: maildir.test_connection(), lambda: maildir.send(REPLY)):
             with refused("mail_unsupported") as caught:
                 work()
             assert caught.value.message.endswith("so that no proof of sending can be kept. Put both on one")
-        assert mailbox.find_sent(REPLY.message_id) == "not_sent"
+        assert maildir.find_sent(REPLY.message_id) == "not_sent"
     finally:
         for path in sorted(elsewhere.parent.rglob("*"), reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()

@@ -171,15 +171,6 @@ class TestSampleCalls:
         told = "find_device answered a sample call: valid, expiration_date"
         assert await warranty.test_answer() == told
 
-    async def test_answer_that_cannot_be_read_is_told(self, warranty: LookUpClient, script: Script) -> None:
-        script.write(
-            FIND_DEVICE | {"annotations": {"readOnlyHint": True}}, find_device=prose('{"condition": "active"}')
-        )
-        await warranty.test_connection()
-        error = await failure(warranty.test_answer())
-        assert "find_device" in error.message
-        assert "has no state, which is its status" in error.message
-
 
 class TestChangedServer:
     async def test_all_that_does_not_fit_is_told_at_the_start(self, warranty: LookUpClient, script: Script) -> None:

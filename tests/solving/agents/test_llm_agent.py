@@ -146,8 +146,23 @@ def test_failing_model_is_an_error_of_its_own(make_agent: MakeAgent, code: str, 
 
 
 def test_model_that_takes_too_long_is_left_at_the_deadline(make_agent: MakeAgent) -> None:
-    with pytest.raises(AgentStepError, match="time for the task was over"):
+    with pytest.raises(AgentStepError, match="time for the task was over") as caught:
         make_agent(Model(30.0), task_context(seconds=0.2)).next_step(())
+    assert caught.value.details["lost"] == 1
+
+
+def test_what_an_attempt_without_an_answer_took_is_not_known(make_agent: MakeAgent) -> None:
+    class LosingModel(Model):
+        async def create(self, **request: Any) -> Any:
+            count_wait(0.0, lost=1)
+            return await super().create(**request)
+
+    agent = make_agent(LosingModel(said(SHELL), LLMError("No answer", "llm_timeout")))
+    step = agent.next_step(())
+    assert (step.usage.uncounted, step.cost_usd) == (1, None)
+    with pytest.raises(AgentStepError) as caught:
+        agent.next_step((ToolResult(step.calls[0], "done"),))
+    assert caught.value.details["lost"] == 1
 
 
 def test_waiting_for_a_rate_limit_takes_none_of_the_tasks_time(make_agent: MakeAgent) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -35,12 +34,6 @@ def test_script_that_ends_without_task_complete_fails(tmp_path: Path) -> None:
     agent.next_step(())
     with pytest.raises(AgentStepError, match="the script ended after 1 steps without task_complete"):
         agent.next_step(())
-
-
-def test_record_of_a_run_is_a_script(tmp_path: Path) -> None:
-    action = {"action_type": "shell", "command": "ls"}
-    record = {"task_name": "sum", "execution_trace": [{"action": action, "feedback": {"done": False, "message": ""}}]}
-    assert load_script(written(tmp_path, json.dumps(record), "record.json")) == ((action,),)
 
 
 @pytest.mark.parametrize(

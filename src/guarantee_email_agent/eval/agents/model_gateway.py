@@ -26,7 +26,7 @@ from guarantee_email_agent.eval.cost_limit import CostLimit
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.scenario_model import SuiteRecordings
 from guarantee_email_agent.llm.anthropic_client import AnthropicModel
-from guarantee_email_agent.llm.api_client import ApiModel
+from guarantee_email_agent.llm.api_client import NOT_SENT, ApiModel
 from guarantee_email_agent.llm.openai_client import OpenAiModel, chat_usage
 from guarantee_email_agent.llm.port import TokenUsage, request_digest
 from guarantee_email_agent.llm.rate_limit import Permit, RateLimiter, retry_after_s
@@ -237,6 +237,8 @@ class GatewayRun:
             del self._under_way[request]
             self.unanswered.add(passing.digest)
             self._gateway.limiter.unanswered()
+            if isinstance(error, HTTPError) and type(error).__name__ not in NOT_SENT:
+                self._count(asked, 200, "", time.perf_counter() - passing.began)
             why = f"{type(error).__name__}; see {provider.upper()}_BASE_URL"
             return _problem(502, f"the model's API cannot be reached ({why})")
         back = {name: value for name, value in answer.headers.items() if name not in _OF_CONNECTION}

@@ -76,7 +76,6 @@ def rehearse(
     Raises as `sample_mails` does, and MCPConnectionError for a look-up's service that cannot be reached.
     """
     instructions = instruction_files(config).load()
-    make_new_folder(options.to)
     counts: Counter[str] = Counter()
     found = asyncio.run(_rehearse(options, config, instructions, find_thread, counts))
     mails, answered, both = counts.total() - counts["both"], counts["answered"], counts["both"]
@@ -106,6 +105,7 @@ async def _rehearse(
     async with past_mails(config, options.folder) as mails, dry_runs(config, policy, services) as run:
         found = await find_mails(mails, options.period)
         answers = answers_by_mail(await _sent_mails(options, config, mails))
+        make_new_folder(options.to)
         for number, mail_id in enumerate(found.ids, 1):
             if (read := await read_mail(mails, mail_id)) is None:
                 found = replace(found, unread=found.unread + 1)

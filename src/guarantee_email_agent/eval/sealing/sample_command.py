@@ -57,8 +57,8 @@ def sample_mails(
     drawn, InstructionError, and MCPConnectionError and IntegrationError where the mailbox fails.
     """
     instructions = instruction_files(config).load()
-    make_new_folder(options.to)
     found, drawn = asyncio.run(_draw(options, config))
+    make_new_folder(options.to)  # only now: what is refused leaves none behind
     own = AnswerPolicy.of(config).own_addresses
     try:
         for number, (raw, email) in enumerate(drawn, 1):

@@ -96,11 +96,12 @@ def json_comparison(comparison: Comparison) -> dict[str, Any]:
 
 
 def json_run(run: StoredRun) -> dict[str, Any]:
-    """A run as JSON holds it."""
+    """A run as JSON holds it; its tokens are null where they are not known."""
     names = ("id", "command", "suite", "selection", "agent", "llm", "model", "started", "ended", "outcome", "planned")
     counts = ("repeat", "threshold", "total", "passed", "failed", "error", "invalid", "tokens", "cost_usd")
     rest = ("exit_code", "duration_s", "package_version", "git_revision", "git_dirty")
-    return {name: getattr(run, name) for name in (*names, *counts, *rest)}
+    tokens = run.tokens or (None if run.cost_usd is None else 0)
+    return {name: getattr(run, name) for name in (*names, *counts, *rest)} | {"tokens": tokens}
 
 
 def _print_content(change: ContentChange, terminal: Terminal) -> None:

@@ -179,13 +179,15 @@ class McpConnection:
         from mcp import MCPError
 
         client = self._open_client()
-        tools: list[OfferedTool] = []
+        tools: dict[str, OfferedTool] = {}
         cursor: str | None = None
         self.tools_changed = False
         try:
             for _ in range(MAX_TOOL_PAGES):
                 page = await client.list_tools(cursor=cursor)
-                tools += map(OfferedTool.of, page.tools)
+                for tool in map(OfferedTool.of, page.tools):
+                    if tools.setdefault(tool.name, tool) != tool:
+                        raise ValueError(f"it offers two different tools called {tool.name}")
                 if (cursor := page.next_cursor) is None:
                     break
             else:
@@ -193,7 +195,7 @@ class McpConnection:
         except (MCPError, OSError, RuntimeError, ValueError) as error:
             self.tools_changed = True
             raise CallFailedError(getattr(error, "message", str(error)), ended=self.ended) from None
-        self.tools = {tool.name: tool for tool in tools}
+        self.tools = tools
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Sets no limit to the waiting. Raises CallFailedError where no answer of the tool comes, ValueError where it

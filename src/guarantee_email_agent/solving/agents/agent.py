@@ -15,7 +15,8 @@ from guarantee_email_agent.utils.errors import AgentError
 class AgentStepError(AgentError):
     """An agent that cannot go on.
 
-    `details["retryable"]` is true where it is not to blame (the model cannot be reached), so that the task is repeated.
+    `details["retryable"]` is true where it is not to blame (the model cannot be reached), so that the task is repeated;
+    `details["lost"]` counts the answers of a model that were asked for and did not come.
     """
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.llm.port import LanguageModel
+from guarantee_email_agent.llm.port import LanguageModel, TokenUsage
 from guarantee_email_agent.llm.provider import api_of
 from guarantee_email_agent.llm.rate_limit import RateLimiter
 from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
@@ -101,10 +101,10 @@ class LlmAgent(Agent):
         if len(self._messages) > 1:
             blocks = [_tool_result_block(result) for result in results]
             self._messages.append({"role": "user", "content": blocks or [_text_block(_REMINDER)]})
-        answer = self._loop.run(self._ask_until_deadline())
+        answer, lost = self._loop.run(self._ask_until_deadline())
         self._messages.append({"role": "assistant", "content": _as_parameters(answer.content)})
         text, calls = _parse_content(answer.content, is_cut_off=answer.stop_reason == "max_tokens")
-        usage, name = usage_of(answer), model_of(answer, self._model_name)
+        usage, name = usage_of(answer) + TokenUsage(uncounted=lost), model_of(answer, self._model_name)
         failure = self._failure(answer, calls)
         reply = None if failure or calls else _REMINDER
         return Step(text, () if failure else calls, usage, cost_usd(name, usage), name, reply, failure=failure)
@@ -128,8 +128,10 @@ class LlmAgent(Agent):
         *blocks, block = last["content"]
         return {**self._parameters, "messages": [*before, {**last, "content": [*blocks, _with_cache_control(block)]}]}
 
-    async def _ask_until_deadline(self) -> Any:
-        """The model's answer, unless the task is over before it comes; waiting for a rate limit takes none of it."""
+    async def _ask_until_deadline(self) -> tuple[Any, int]:
+        """The model's answer, and how many were lost before it, unless the task is over before it comes; waiting for a
+        rate limit takes none of it.
+        """
         deadline = self.context.deadline
         with counted_waits() as held_back:
             asking = asyncio.ensure_future(self._model.messages.create(**self._request()))
@@ -139,11 +141,12 @@ class LlmAgent(Agent):
                 deadline.extend(held_back.seconds - given_back_s)
                 given_back_s = held_back.seconds
                 if deadline.is_over():
-                    raise AgentStepError("the time for the task was over before the model answered", "time_limit")
+                    problem, lost = "the time for the task was over before the model answered", held_back.lost + 1
+                    raise AgentStepError(problem, "time_limit", {"lost": lost})
                 await asyncio.wait({asking}, timeout=min(_POLL_S, deadline.remaining_s()))
-            return asking.result()
+            return asking.result(), held_back.lost
         except LLMError as error:
-            details = {"retryable": error.code not in _NOT_RETRYABLE, "code": error.code}
+            details = {"retryable": error.code not in _NOT_RETRYABLE, "code": error.code, "lost": held_back.lost}
             raise AgentStepError(error.message, "model_error", details) from None
         finally:
             asking.cancel()
