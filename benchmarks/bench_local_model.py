@@ -34,7 +34,7 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.mocks import build_raw_email, create_mock_clients
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.lexicon import load_lexicon
+from guarantee_email_agent.instructions.lexicon import lexicon_folder, load_lexicon
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import ClosableModel
 from guarantee_email_agent.llm.provider import language_model
@@ -205,8 +205,8 @@ def _config(url: str) -> Config:
 async def _answer_all(
     config: Config, instructions: InstructionSource, cases: Sequence[EvalTestCase], show: bool
 ) -> Tally:
-    tally, lexicon = Tally(), LexiconFiles.beside(config.instructions.main)
-    model = language_model(config, SystemClock(), InstructionInterpreter(lexicon.load))
+    tally, lexicon = Tally(), load_lexicon(lexicon_folder(config.instructions.main))
+    model = language_model(config, SystemClock(), InstructionInterpreter(lambda: lexicon))
     for case in cases:
         await _answer(config, instructions, case, model, tally, show)
     await model.aclose()
