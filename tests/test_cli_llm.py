@@ -83,7 +83,10 @@ def test_without_a_key_nothing_runs_and_nothing_is_made(desk: LiveDesk, mode: st
     ("variables", "says"),
     [
         ({"ANTHROPIC_BASE_URL": "http://user:canary/word@h"}, "ANTHROPIC_BASE_URL is no address of a server. Set it"),
-        ({"SSL_CERT_FILE": "/canary"}, "The environment lets nobody connect. Correct SSL_CERT_FILE, SSL_CERT_DIR, or remove"),
+        (
+            {"SSL_CERT_FILE": "/canary"},
+            "The environment lets nobody connect. Correct SSL_CERT_FILE, SSL_CERT_DIR, or remove",
+        ),
     ],
 )
 def test_an_environment_without_a_way_out_is_one_line_that_names_the_variable(
