@@ -90,7 +90,7 @@ def test_without_the_package_of_the_extra(config: Config, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(
         ConfigurationError,
-        match="metrics.listen needs the package prometheus_client. Run: .*metrics",
+        match=r"metrics.listen needs the package prometheus_client. Run: .*metrics",
     ):
         require_packages(config.metrics)
     require_packages(MetricsSettings())
