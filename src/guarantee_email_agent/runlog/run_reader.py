@@ -171,6 +171,14 @@ class RunStore:
         counts = {"total": total, "passed": passed, "failed": failed, "error": error, "invalid": invalid}
         return replace(run, **counts, tokens=tokens, cost_usd=cost_usd)
 
+    def missing_cases(self, run: StoredRun) -> list[str]:
+        """The cases that were announced and have no result; none where nothing was announced."""
+        announced: list[str] = run.facts.get("announced", [])
+        if not announced:
+            return []
+        ran = {position for (position,) in self.rows("SELECT position FROM results WHERE run = ?", (run.number,))}
+        return [name for position, name in enumerate(announced, 1) if position not in ran]
+
     def _last(self, key: SuiteKey | None, *, passed: bool = False) -> StoredRun | None:
         conditions, values = _conditions(key)
         if passed:

@@ -18,7 +18,7 @@ from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
 from guarantee_email_agent.runlog.views.comparison_report import describe_run, json_run
 from guarantee_email_agent.runlog.views.transcript import Call, Section, sections
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.utils.text import and_more, printable, truncate
 
 _MAX_CASES: Final = 100
 _MAX_FAILED_CHECKS: Final = 3
@@ -57,6 +57,8 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
         terminal.line(f"Model: {printable(run.model)}, {tokens}, {cost}")
     for origin, count in store.taken_over(run):
         terminal.line(f"Taken over from {printable(origin)}: {pluralize(count, 'result')}")
+    if missing := store.missing_cases(run):
+        terminal.line(f"Did not run: {printable(and_more(missing, 10))}")
     for each in run.facts.get("accepted", ()):
         by = f"by {each['by']}, since {each['reason']}" if each["reason"] else f"by {each['by']}"
         where = pluralize(len(each["scenarios"]), "scenario")
@@ -81,6 +83,7 @@ def json_run_report(store: RunStore, run: StoredRun) -> Iterator[bytes]:
         for each in store.case_outcomes(run)
     )
     inputs = {"taken_over": dict(store.taken_over(run)), "incomplete": store.incomplete_inputs(run)}
+    inputs["missing"] = store.missing_cases(run)
     head = {"schema_version": 1, "run": json_run(run), "gate": run.state, **inputs}
     yield from as_json_with_rows(head, "results", outcomes)
 
