@@ -66,7 +66,7 @@ class Parser(argparse.ArgumentParser):
 def _did_you_mean(word: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # only for those who mistype
 
-    near = get_close_matches(word, list(known), 1)
+    near = get_close_matches(word, list(known), 1, 0.7)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
