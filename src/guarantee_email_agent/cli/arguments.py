@@ -107,11 +107,8 @@ def add_usual_options(parser: Parser) -> None:
     add_verbose_option(parser)
 
 
-def add_report_options(parser: Parser, result: str, *, but: str = "") -> None:
-    """but: a form that the command has in another way."""
+def add_report_options(parser: Parser, result: str) -> None:
     for name, form in REPORT_FORMS.items():
-        if name == but:
-            continue
         parser.add_argument(
             f"--{name}",
             dest=f"{name}_file",

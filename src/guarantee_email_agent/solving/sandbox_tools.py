@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any, Final
 
@@ -34,19 +35,21 @@ class ClientType(StrEnum):
     SHELL = "shell"
 
     @classmethod
-    def of(cls, task: Task) -> ClientType:
-        """Raises TaskError for another value."""
+    def of(cls, task: Task, *, has_browser: bool) -> ClientType:
+        """Raises TaskError for another value, and for the browser alone where the sandbox has none."""
         requested = task.settings.get("client_type", cls.UNIFIED.value)
-        try:
-            return cls(requested)
-        except ValueError:
+        problem = "client_type is browser, which a container has. Use --sandbox docker"
+        with suppress(ValueError):
+            if has_browser or cls(requested) is not cls.BROWSER:
+                return cls(requested)
+        if requested != cls.BROWSER:
             problem = f"client_type must be one of {', '.join(cls)}, not {requested!r:.60}"
-            raise TaskError(f"{task.directory / 'task.yaml'}: {problem}", "task_invalid_value") from None
+        raise TaskError(f"{task.directory / 'task.yaml'}: {problem}", "task_invalid_value")
 
 
-def tools_for(client_type: ClientType) -> tuple[Tool, ...]:
+def tools_for(client_type: ClientType, *, has_browser: bool) -> tuple[Tool, ...]:
     """The tools of a kind of client, `task_complete` the last."""
-    browser = () if client_type is ClientType.SHELL else BROWSER_TOOLS
+    browser = () if client_type is ClientType.SHELL or not has_browser else BROWSER_TOOLS
     others = () if client_type is ClientType.BROWSER else WORK_TOOLS
     return (*others, *browser, COMPLETE)
 

@@ -71,10 +71,9 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-@pytest.mark.parametrize("sandbox", ["embedded", "none"])
-def test_kill_costs_the_step_in_work(bench: Bench, make_task: MakeTask, sandbox: str) -> None:
+def test_kill_costs_the_step_in_work(bench: Bench, make_task: MakeTask) -> None:
     make_task("one")
-    with bench.start("echo first", bench.sleeping, options=("--sandbox", sandbox)) as solve:
+    with bench.start("echo first", bench.sleeping) as solve:
         bench.wait_for(2)
         solve.kill()
     bench.wait_for(0)
@@ -87,17 +86,14 @@ def test_kill_costs_the_step_in_work(bench: Bench, make_task: MakeTask, sandbox:
     assert [step["feedback"]["message"] for step in bench.record("one")["execution_trace"]] == ["again", "42"]
 
 
-@pytest.mark.parametrize(("jobs", "sandbox"), [(1, "embedded"), (2, "embedded"), (2, "none")])
-def test_ctrl_c_leaves_no_process_and_keeps_what_was_done(
-    bench: Bench, make_task: MakeTask, jobs: int, sandbox: str
-) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_leaves_no_process_and_keeps_what_was_done(bench: Bench, make_task: MakeTask, jobs: int) -> None:
     for name in ("one", "two", "zero"):
         make_task(name)
     bench.results.mkdir()
     former = {"task_name": "zero", "task_result": "from an earlier call"}
     (bench.results / "zero.json").write_text(json.dumps(former))
-    options = ("--jobs", str(jobs), "--sandbox", sandbox)
-    with bench.start("echo first", bench.sleeping, options=options) as solve:
+    with bench.start("echo first", bench.sleeping, options=("--jobs", str(jobs))) as solve:
         bench.wait_for(2 * jobs)
         solve.send_signal(signal.SIGINT)
         out, err = solve.communicate(timeout=PATIENCE_S)

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from guarantee_email_agent.files.report_files import as_json_with_rows
 from guarantee_email_agent.runlog.records import CaseResult
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
-from guarantee_email_agent.runlog.views.comparison_report import describe_run, json_run
+from guarantee_email_agent.runlog.views.comparison_report import describe_run
 from guarantee_email_agent.runlog.views.transcript import Call, Section, sections
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import and_more, printable, truncate
@@ -73,19 +72,6 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
     terminal.outcome(f"✓ Passed: {run.passed}")
     terminal.outcome(f"✗ Failed: {failed}", paint=failed > 0)
     terminal.flush()
-
-
-def json_run_report(store: RunStore, run: StoredRun) -> Iterator[bytes]:
-    """A run with the outcome of each of its cases, piece by piece."""
-    run = store.with_counts(run)
-    outcomes = (
-        {"name": each.name, "verdict": each.verdict, "passed": each.passed, "runs": each.runs}
-        for each in store.case_outcomes(run)
-    )
-    inputs = {"taken_over": dict(store.taken_over(run)), "incomplete": store.incomplete_inputs(run)}
-    inputs["missing"] = store.missing_cases(run)
-    head = {"schema_version": 1, "run": json_run(run), "gate": run.state, **inputs}
-    yield from as_json_with_rows(head, "results", outcomes)
 
 
 def _print_failed(store: RunStore, outcome: CaseOutcome, terminal: Terminal) -> None:

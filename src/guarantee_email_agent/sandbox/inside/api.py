@@ -24,7 +24,7 @@ _SEARCH_S: Final = 30.0
 _REPLY_BYTES: Final = 64 << 20
 
 _NOT_OFFERED: Final = (
-    "this sandbox does not offer that, but a shell, programs, files and a browser. "
+    "this sandbox does not offer that, but a shell, programs and files. "
     "With --sandbox docker there is all of AIO Sandbox"
 )
 
@@ -32,7 +32,7 @@ Handler = Callable[[Arguments], Awaitable[Reply]]
 
 
 class Api:
-    """Answers requests. config: from `ServedSandbox` outside."""
+    """Answers requests. config: from `EmbeddedSandbox` outside."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = config
@@ -41,17 +41,12 @@ class Api:
         )
         self._files = Files(config["home"])
         self.shell = Shell(self._starter, config["shell"], config["command_s"])
-        self._browser: Any = None
         interpreters = {"python": config["python"], "javascript": config["node"]}
         code = CodeRunner(self._starter, self._files, interpreters, config["command_s"])
         self._routes: dict[tuple[str, str], Handler] = {
             ("GET", "/v1/sandbox"): self._describe_sandbox,
             ("POST", "/v1/code/execute"): code.execute,
             ("POST", "/v1/shell/exec"): self.shell.execute,
-            ("POST", "/v1/shell/view"): self.shell.view,
-            ("POST", "/v1/shell/wait"): self.shell.wait,
-            ("POST", "/v1/shell/write"): self.shell.write,
-            ("POST", "/v1/shell/kill"): self.shell.kill,
             ("POST", "/v1/file/read"): _answers_with(self._files.read),
             ("POST", "/v1/file/write"): _answers_with(self._files.write),
             ("POST", "/v1/file/replace"): _answers_with(self._files.replace),
@@ -78,8 +73,6 @@ class Api:
         path = request.path.rstrip("/")
         if (request.method, path) == ("POST", "/v1/file/upload") and "path" in request.query:
             return success(*self._files.upload_entry(request.query, request.body))
-        if path.startswith("/v1/browser"):
-            return await self._browse(request)
         if (handler := self._routes.get((request.method, path))) is not None:
             return await handler(request.arguments())
         if taken := [method for method, known in self._routes if known == path]:
@@ -110,14 +103,6 @@ class Api:
 
     async def _download(self, arguments: Arguments) -> Reply:
         return Reply(200, 1, self._files.load(self._files.resolve(arguments.path("path")), DOWNLOAD_BYTES))
-
-    async def _browse(self, request: ApiRequest) -> Reply:
-        if self._browser is None:
-            from .browser_driver import BrowserProcess  # most sandboxes need none
-
-            self._browser = BrowserProcess(self._starter, self._config["browser"])
-        reply: Reply = await self._browser.reply(request)
-        return reply
 
     async def _describe_sandbox(self, _: Arguments) -> Reply:
         system = os.uname()
