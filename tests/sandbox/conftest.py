@@ -11,6 +11,7 @@ from running_sandbox import SMALL, Box, MakeBox
 
 from guarantee_email_agent.sandbox import SandboxSettings
 from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
+from guarantee_email_agent.sandbox.served_sandbox import ServedSandbox
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +25,8 @@ def make_box() -> Iterator[MakeBox]:
     """Starts sandboxes that end with the test."""
     with ExitStack() as boxes:
 
-        def make(settings: SandboxSettings | None = None) -> Box:
-            return boxes.enter_context(closing(Box(EmbeddedSandbox(settings or SandboxSettings()))))
+        def make(settings: SandboxSettings | None = None, kind: type[ServedSandbox] = EmbeddedSandbox) -> Box:
+            return boxes.enter_context(closing(Box(kind(settings or SandboxSettings()))))
 
         yield make
 

@@ -33,7 +33,7 @@ def test_nothing_is_left_running(make_box: MakeBox, token: str) -> None:
 
 def test_nothing_is_left_running_when_we_are_killed(token: str) -> None:
     command = f"setsid sleep {token} & sleep {token}"
-    with sandbox_of_another_process(command) as process:
+    with sandbox_of_another_process(EmbeddedSandbox, command) as process:
         wait_until(lambda: len(processes_with(token)) >= 2)
         process.kill()
     wait_until(lambda: processes_with(token) == [])

@@ -80,7 +80,7 @@ def test_what_the_operator_gives_may_be_asked_for(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match=r"there is no sandbox 'vm'\. Use one of: embedded, docker"):
+    with pytest.raises(TaskError, match=r"there is no sandbox 'vm'\. Use one of: embedded, docker, none"):
         open_sandbox(_task(tmp_path, {}), kind="vm")  # type: ignore[arg-type]
 
 
@@ -95,7 +95,8 @@ def test_it_is_open_within_the_block_and_gone_after(tmp_path: Path) -> None:
         client.call("GET", "/v1/sandbox", timeout_s=10)
 
 
-def test_another_system_than_linux_is_told_what_it_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["embedded", "none"])
+def test_another_system_than_linux_is_told_what_it_can_have(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    with pytest.raises(TaskError, match="--sandbox embedded needs Linux"):
-        require_sandbox("embedded")
+    with pytest.raises(TaskError, match=f"--sandbox {kind} needs Linux. Use --sandbox docker"):
+        require_sandbox(kind)

@@ -17,7 +17,7 @@ from agent_sandbox.core.api_error import ApiError
 
 from guarantee_email_agent.sandbox import SandboxLimits
 from guarantee_email_agent.sandbox.client import SandboxClient
-from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
+from guarantee_email_agent.sandbox.served_sandbox import ServedSandbox
 
 MIB = 1 << 20
 SMALL = SandboxLimits(
@@ -28,7 +28,7 @@ SMALL = SandboxLimits(
 class Box:
     """Starts a sandbox. real: the client that judges use; ours: our own."""
 
-    def __init__(self, sandbox: EmbeddedSandbox) -> None:
+    def __init__(self, sandbox: ServedSandbox) -> None:
         self.sandbox = sandbox
         sandbox.start()
         self._http = httpx.Client(timeout=30)
@@ -83,15 +83,17 @@ def processes_with(word: str) -> list[int]:
 
 
 @contextmanager
-def sandbox_of_another_process(command: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def sandbox_of_another_process(
+    kind: type[ServedSandbox], command: str, **environment: str
+) -> Iterator[subprocess.Popen[bytes]]:
     """The process that started a sandbox, for a test to kill; a command runs in it in the background."""
     background = f"({command}) > /dev/null 2>&1 &"
     program = (
         "import sys, time\n"
         "from guarantee_email_agent.sandbox import SandboxSettings\n"
         "from guarantee_email_agent.sandbox.client import SandboxClient\n"
-        "from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox\n"
-        "sandbox = EmbeddedSandbox(SandboxSettings())\n"
+        f"from {kind.__module__} import {kind.__name__}\n"
+        f"sandbox = {kind.__name__}(SandboxSettings())\n"
         "sandbox.start()\n"
         "SandboxClient(sandbox.base_url).call('POST', '/v1/shell/exec',\n"
         f"    {{'command': {background!r}}}, timeout_s=10)\n"

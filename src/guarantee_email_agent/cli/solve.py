@@ -37,9 +37,9 @@ def add_solve(commands: arguments.Commands) -> None:
     )
     parser.add_argument(
         "--sandbox",
-        choices=("embedded", "docker"),
+        choices=("embedded", "docker", "none"),
         default="embedded",
-        help="where the agent works (default: embedded)",
+        help="where the agent works (default: embedded); none isolates nothing",
     )
     parser.add_argument(
         "--output-dir", type=Path, default=Path("results"), metavar="DIR", help="for the records (default: results)"

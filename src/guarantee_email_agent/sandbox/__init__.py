@@ -44,6 +44,10 @@ def open_sandbox(
         from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
 
         return _running(EmbeddedSandbox(settings))
+    if kind == "none":
+        from guarantee_email_agent.sandbox.served_sandbox import HostSandbox
+
+        return _running(HostSandbox(settings))
     if kind == "docker":
         from guarantee_email_agent.sandbox.docker import DockerSandbox
 
@@ -62,7 +66,7 @@ def require_sandbox(kind: SandboxKind) -> None:
             f"--sandbox {kind} needs Linux. Use --sandbox docker, or a Linux machine, real or virtual",
             "sandbox_platform",
         )
-    else:
+    elif kind == "embedded":
         from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
 
         # Whether namespaces can be had shows in having them, and in no setting of the system alone.

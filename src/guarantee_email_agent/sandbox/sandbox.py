@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Protocol
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
 from guarantee_email_agent.utils.errors import TaskError
 
-SandboxKind = Literal["embedded", "docker"]
+SandboxKind = Literal["embedded", "docker", "none"]
 
 HOME: Final = "/home/gem"
 """Where an agent is at home, as in the AIO Sandbox image."""

@@ -67,14 +67,16 @@ if user is not None:
 else:
     try:
         import ctypes
-        # PR_SET_DUMPABLE 0: no process inside may trace this one.
-        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+        # PR_SET_DUMPABLE 0: no process inside may trace this one. Without a process namespace
+        # PR_SET_CHILD_SUBREAPER 1: what loses its parent becomes our child, so that it can be found and ended.
+        ctypes.CDLL(None).prctl(*((4, 0) if config["pid_namespace"] else (36, 1)), 0, 0, 0)
     except Exception:
         pass
-try:
-    os.close(config["lifeline_end"])
-except OSError:
-    pass
+if config["lifeline"] is not None:
+    try:
+        os.close(config["lifeline_end"])
+    except OSError:
+        pass
 os.write(channel, b"ready\\n")
 for name in packages:
     package = sys.modules[name] = type(sys)(name)
@@ -100,15 +102,17 @@ run(channel, config)
 class LaunchSpec:
     """How to start the process.
 
-    wrapper: bubblewrap's command, which comes before the interpreter. config: of `inside.main.run`. pass_fds: closed
-    once passed. confine: called with the process inside before that does anything.
+    wrapper: bubblewrap's command, which comes before the interpreter; empty for a process that nothing is wrapped
+    around. config: of `inside.main.run`. pass_fds: closed once passed. confine:
+    called with the process inside before that does anything.
     """
 
     wrapper: Sequence[str]
     config: Mapping[str, Any]
     python: str
-    pass_fds: tuple[int, ...]
-    confine: Callable[[int], None]
+    pass_fds: tuple[int, ...] = ()
+    folder: str | None = None
+    confine: Callable[[int], None] | None = None
 
 
 class SandboxProcess:
@@ -137,7 +141,8 @@ class SandboxProcess:
         if self._problem is not None:
             problem = self._problem
             self.close()
-            raise TaskError(f"the sandbox did not start: {problem.rstrip('.')}. Use --sandbox docker", "sandbox_start")
+            remedy = ". Use --sandbox docker, or --sandbox none, which isolates nothing" if self._spec.wrapper else ""
+            raise TaskError(f"the sandbox did not start: {problem.rstrip('.')}{remedy}", "sandbox_start")
 
     def request(
         self, method: str, target: str, content_type: str, body: bytes, timeout_s: float
@@ -183,7 +188,7 @@ class SandboxProcess:
     def _launch(self) -> None:
         spec = self._spec
         status_read, status_write = os.pipe()
-        wrapper = [*spec.wrapper[:1], "--json-status-fd", str(status_write), *spec.wrapper[1:]]
+        wrapper = [*spec.wrapper[:1], "--json-status-fd", str(status_write), *spec.wrapper[1:]] if spec.wrapper else []
         channel = self._theirs.fileno()
         try:
             self._process = subprocess.Popen(
@@ -191,7 +196,8 @@ class SandboxProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                pass_fds=(channel, status_read, status_write, *spec.pass_fds),
+                pass_fds=(channel, *((status_read, status_write) if wrapper else ()), *spec.pass_fds),
+                cwd=spec.folder,
                 env={},
             )
         finally:
@@ -202,9 +208,9 @@ class SandboxProcess:
         # inside learns of its end.
         self._inner_pid = _read_inner_pid(status_read)
         os.close(status_read)
-        if self._inner_pid is not None:
+        if spec.confine is not None and self._inner_pid is not None:
             spec.confine(self._inner_pid)
-        lifeline = {"lifeline": status_read, "lifeline_end": status_write}
+        lifeline = {"lifeline": status_read if wrapper else None, "lifeline_end": status_write}
         content = marshal.dumps(({**spec.config, **lifeline}, *_inside_modules()))
         self._ours.sendall(len(content).to_bytes(8, "big") + content)
         if read_exactly(self._ours.recv, len(READY)) != READY:

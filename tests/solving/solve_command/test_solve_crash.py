@@ -71,9 +71,10 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def test_kill_costs_the_step_in_work(bench: Bench, make_task: MakeTask) -> None:
+@pytest.mark.parametrize("sandbox", ["embedded", "none"])
+def test_kill_costs_the_step_in_work(bench: Bench, make_task: MakeTask, sandbox: str) -> None:
     make_task("one")
-    with bench.start("echo first", bench.sleeping) as solve:
+    with bench.start("echo first", bench.sleeping, options=("--sandbox", sandbox)) as solve:
         bench.wait_for(2)
         solve.kill()
     bench.wait_for(0)
@@ -86,14 +87,17 @@ def test_kill_costs_the_step_in_work(bench: Bench, make_task: MakeTask) -> None:
     assert [step["feedback"]["message"] for step in bench.record("one")["execution_trace"]] == ["again", "42"]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_ctrl_c_leaves_no_process_and_keeps_what_was_done(bench: Bench, make_task: MakeTask, jobs: int) -> None:
+@pytest.mark.parametrize(("jobs", "sandbox"), [(1, "embedded"), (2, "embedded"), (2, "none")])
+def test_ctrl_c_leaves_no_process_and_keeps_what_was_done(
+    bench: Bench, make_task: MakeTask, jobs: int, sandbox: str
+) -> None:
     for name in ("one", "two", "zero"):
         make_task(name)
     bench.results.mkdir()
     former = {"task_name": "zero", "task_result": "from an earlier call"}
     (bench.results / "zero.json").write_text(json.dumps(former))
-    with bench.start("echo first", bench.sleeping, options=("--jobs", str(jobs))) as solve:
+    options = ("--jobs", str(jobs), "--sandbox", sandbox)
+    with bench.start("echo first", bench.sleeping, options=options) as solve:
         bench.wait_for(2 * jobs)
         solve.send_signal(signal.SIGINT)
         out, err = solve.communicate(timeout=PATIENCE_S)

@@ -57,6 +57,16 @@ def test_recorded_run_can_be_repeated(bench: Bench, make_task: MakeTask) -> None
     assert messages[0] == messages[1] == ["42", "42"]
 
 
+def test_sandbox_that_isolates_nothing_says_so(
+    bench: Bench, make_task: MakeTask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = [{"action_type": "shell", "command": "echo hello"}, {"action_type": "task_complete", "result": "42"}]
+    assert bench.solve(make_task().directory, script, "--sandbox", "none") == 0
+    assert "nothing is isolated" in capsys.readouterr().err
+    assert bench.record("sum")["sandbox"]["kind"] == "none"
+    assert bench.record("sum")["execution_trace"][0]["feedback"]["message"] == "hello"
+
+
 def test_machine_that_has_no_sandbox_is_told_before_the_first_task(
     bench: Bench, make_task: MakeTask, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,7 +83,7 @@ def test_machine_that_has_no_sandbox_is_told_before_the_first_task(
     assert bench.solve(bench.folder / "tasks", script) == 2
     out, err = capsys.readouterr()
     assert (out, len(err.splitlines())) == ("", 1)
-    assert "No permissions to create new namespace. Use --sandbox docker" in err
+    assert "No permissions to create new namespace. Use --sandbox docker, or --sandbox none" in err
     assert [path.name for path in bench.results.iterdir()] == ["done.json"]
     assert bench.solve(bench.folder / "tasks" / "done", script) == 0  # there is nothing left to do
 

@@ -32,7 +32,7 @@ Handler = Callable[[Arguments], Awaitable[Reply]]
 
 
 class Api:
-    """Answers requests. config: from `EmbeddedSandbox` outside."""
+    """Answers requests. config: from `ServedSandbox` outside."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = config

@@ -8,12 +8,15 @@ import signal
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NoReturn
+
+from guarantee_email_agent.isolation.processes import end_children
 
 from .api import Api
 from .api_request import ApiRequest, pack_reply, receive_request
 from .memory_guard import MemoryGuard
 
+_KILL_S: Final = 2.0
 _BUFFER_BYTES: Final = 1 << 20
 
 
@@ -25,7 +28,7 @@ def run(channel: int, config: Mapping[str, Any]) -> None:
     try:
         asyncio.run(_serve(channel, config))
     finally:
-        os._exit(0)  # in a namespace of processes the kernel ends everything else with the first one
+        _end(config)
 
 
 async def _serve(channel: int, config: Mapping[str, Any]) -> None:
@@ -39,15 +42,27 @@ async def _serve(channel: int, config: Mapping[str, Any]) -> None:
     os.set_blocking(2, False)  # it is read at the end only
     api = Api(config)
     tasks = [asyncio.create_task(_answer_requests(channel, api))]
-    os.set_inheritable(config["lifeline"], False)
-    # Its other end is held by the process outside that started us, and closes when that is gone.
-    loop.add_reader(config["lifeline"], over.set)
-    tasks.append(asyncio.create_task(_guard_memory(MemoryGuard(api.shell.note_kill, end, **config["guard"]))))
+    if (lifeline := config["lifeline"]) is not None:
+        os.set_inheritable(lifeline, False)
+        # Its other end is held by the process outside that started us, and closes when that is gone.
+        loop.add_reader(lifeline, over.set)
+    if config["guard"] is not None:
+        tasks.append(asyncio.create_task(_guard_memory(MemoryGuard(api.shell.note_kill, end, **config["guard"]))))
     for task in tasks:
         task.add_done_callback(lambda _: over.set())
     loop.call_later(config["time_s"], end, f"its time of {config['time_s']:g} s was over")
     await over.wait()
-    os._exit(0)  # at once: nobody needs what the event loop would put in order first
+    _end(config)  # at once: nobody needs what the event loop would put in order first
+
+
+def _end(config: Mapping[str, Any]) -> NoReturn:
+    if not config["pid_namespace"]:
+        end_children(_KILL_S)
+        import shutil  # the other sandboxes never need it
+
+        # Whoever started us may be gone.
+        shutil.rmtree(config["home"], ignore_errors=True)
+    os._exit(0)  # in a namespace of processes the kernel ends everything else with the first one
 
 
 async def _guard_memory(guard: MemoryGuard) -> None:
