@@ -87,7 +87,6 @@ def sandbox_of_another_process(
     kind: type[ServedSandbox], command: str, **environment: str
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The process that started a sandbox, for a test to kill; a command runs in it in the background."""
-    background = f"({command}) > /dev/null 2>&1 &"
     program = (
         "import sys, time\n"
         "from guarantee_email_agent.sandbox import SandboxSettings\n"
@@ -96,7 +95,7 @@ def sandbox_of_another_process(
         f"sandbox = {kind.__name__}(SandboxSettings())\n"
         "sandbox.start()\n"
         "SandboxClient(sandbox.base_url).call('POST', '/v1/shell/exec',\n"
-        f"    {{'command': {background!r}}}, timeout_s=10)\n"
+        f"    {{'command': {command!r}, 'async_mode': True}}, timeout_s=10)\n"
         "print('up', flush=True)\n"
         "time.sleep(60)\n"
     )

@@ -47,7 +47,7 @@ class CodeRunner:
             self._files.store(script, encode(code))
             command = RunningCommand(self._starter, (interpreter, script), folder, {out: (1,), errors: (2,)})
             timeout_s = min((_DEFAULT_S if timeout is None else timeout) or self._max_s, self._max_s)
-            reason = await command.wait(timeout_s)
+            reason = await command.wait(hard_timeout_s=timeout_s)
             command.close()
         finally:
             self._remove(place, script)

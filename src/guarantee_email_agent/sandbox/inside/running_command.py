@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from .process_starter import ProcessStarter, kill_group
@@ -65,6 +66,7 @@ def _decoded(data: bytes | bytearray) -> str:
     return data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
+_MAX_INPUT: Final = 1 << 20
 _CHUNK: Final = 1 << 18
 _DRAIN_READS: Final = 256
 
@@ -85,17 +87,25 @@ class RunningCommand:
         outputs: Mapping[CapturedOutput, Sequence[int]],
         *,
         extra: Mapping[int, int] | None = None,
+        stdin: bool = False,
         on_exit: Callable[[], None] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
         self._on_exit = on_exit
+        self.last_output = self._loop.time()
         self.exit_code: int | None = None
         self.killed_for: str | None = None
+        self._input: int | None = None
+        self._unsent = bytearray()
         self._pipes: dict[int, CapturedOutput] = {}
         theirs: dict[int, int] = {}
         try:
-            theirs[0] = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+            if stdin:
+                theirs[0], self._input = os.pipe2(os.O_CLOEXEC)
+                os.set_blocking(self._input, False)
+            elif 0 not in (extra or {}):
+                theirs[0] = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
             for output, descriptors in outputs.items():
                 ours, write_end = os.pipe2(os.O_CLOEXEC)
                 theirs |= dict.fromkeys(descriptors, write_end)
@@ -114,15 +124,38 @@ class RunningCommand:
     def running(self) -> bool:
         return self.exit_code is None
 
-    async def wait(self, timeout_s: float) -> str:
-        """Until it has ended, or its time is over, which ends it: `completed` or `hard_timeout`."""
+    async def wait(
+        self, *, timeout_s: float | None = None, silence_s: float | None = None, hard_timeout_s: float | None = None
+    ) -> str:
+        """Until it has completed, went silent, or a deadline passed; the last one ends it.
+
+        Seconds; None for no such limit. Gives `completed`, `running`, `no_change_timeout` or `hard_timeout`.
+        """
+        began = self._loop.time()
         # It has to be gone before the wait ends, with its last output.
-        timer = self._loop.call_later(timeout_s, self.kill, "hard_timeout")
+        hard = None if hard_timeout_s is None else self._loop.call_later(hard_timeout_s, self.kill, "hard_timeout")
         try:
-            await self._ended.wait()
+            while self.running:
+                ends = [] if timeout_s is None else [(began + timeout_s, "running")]
+                ends += [] if silence_s is None else [(self.last_output + silence_s, "no_change_timeout")]
+                end, reason = min(ends, default=(None, ""))
+                if end is not None and end <= self._loop.time():
+                    return reason
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(end):
+                        await self._ended.wait()
         finally:
-            timer.cancel()
+            if hard is not None:
+                hard.cancel()
         return "hard_timeout" if self.killed_for == "hard_timeout" else "completed"
+
+    def write(self, data: bytes) -> bool:
+        """Give it input. False where it takes none, or has not taken what it got before."""
+        if self._input is None or not self.running or len(self._unsent) + len(data) > _MAX_INPUT:
+            return False
+        self._unsent += data
+        self._loop.add_writer(self._input, self._send)
+        return True
 
     def kill(self, reason: str) -> None:
         """End it with all that it started in the foreground."""
@@ -144,8 +177,21 @@ class RunningCommand:
             chunk = b""
         if chunk:
             self._pipes[descriptor].add(chunk)
+            self.last_output = self._loop.time()
         else:
             self._close_pipe(descriptor)
+
+    def _send(self) -> None:
+        assert self._input is not None
+        try:
+            del self._unsent[: os.write(self._input, self._unsent)]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._close_input()
+            return
+        if not self._unsent:
+            self._loop.remove_writer(self._input)
 
     def _handle_exit(self, status: int) -> None:
         code = os.waitstatus_to_exitcode(status)
@@ -157,6 +203,7 @@ class RunningCommand:
                 self._read(descriptor)
                 if output.total == before:
                     break
+        self._close_input()
         if self._on_exit is not None:
             self._on_exit()
         self._ended.set()
@@ -164,8 +211,15 @@ class RunningCommand:
     def _close_descriptors(self) -> None:
         for descriptor in tuple(self._pipes):
             self._close_pipe(descriptor)
+        self._close_input()
 
     def _close_pipe(self, descriptor: int) -> None:
         del self._pipes[descriptor]
         self._loop.remove_reader(descriptor)
         os.close(descriptor)
+
+    def _close_input(self) -> None:
+        if self._input is not None:
+            self._loop.remove_writer(self._input)
+            os.close(self._input)
+            self._input = None
