@@ -16,6 +16,7 @@ from time import perf_counter
 from guarantee_email_agent.sandbox import SandboxSettings
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
+from guarantee_email_agent.utils.errors import TaskError
 
 REQUESTS = {
     "context": ("GET", "/v1/sandbox", None),
@@ -57,6 +58,14 @@ def main() -> None:
         client = SandboxClient(sandbox.base_url)
         for name, (method, path, payload) in REQUESTS.items():
             _show(name, _times(lambda m=method, p=path, d=payload: client.call(m, p, d, timeout_s=60), runs))  # type: ignore[misc]
+        try:
+            began = perf_counter()
+            client.call("GET", "/v1/browser/info", timeout_s=60)
+        except TaskError as error:
+            print(f"browser: {error.message}")
+        else:
+            _show("browser: start", [perf_counter() - began])
+            _show("browser: screenshot", _times(lambda: client.download("/v1/browser/screenshot", timeout_s=60), runs))
     finally:
         sandbox.stop()
 

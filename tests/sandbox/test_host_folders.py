@@ -34,7 +34,7 @@ def _make_task(folder: Path) -> Path:
 
 
 def _covered(*hidden: Path) -> tuple[str, ...]:
-    return find_host_folders(hidden, network=False).covered
+    return find_host_folders(None, hidden, network=False).covered
 
 
 def test_a_judge_below_the_prefix_is_not_seen(prefix: Path, make_box: MakeBox) -> None:
@@ -76,14 +76,13 @@ def test_our_home_is_not_seen(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_where_programs_lie_in_what_must_not_be_seen_the_sandbox_is_refused(
-    prefix: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = prefix / "lib" / "service"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setattr(host_folders, "find_python", lambda: str(home / "python"))
-    with pytest.raises(TaskError, match=f"^an agent would see {home} in the sandbox, .* use --sandbox docker$"):
-        find_host_folders((), network=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    browser = tmp_path / "chrome"
+    browser.touch()
+    with pytest.raises(TaskError, match=f"^an agent would see {tmp_path} in the sandbox, .* use --sandbox docker$"):
+        find_host_folders(str(browser), (), network=False)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a folder once more")
@@ -104,7 +103,7 @@ def test_a_task_that_is_mounted_once_more_is_not_seen_there(tmp_path: Path, sour
         kernel.mount("{tmp_path / source}", "{elsewhere}", "none", kernel.MS_BIND)
         sys.base_prefix = "{tmp_path}/prefix"
         from guarantee_email_agent.sandbox.host_folders import find_host_folders
-        found = find_host_folders((Path("{task}"),), network=False)
+        found = find_host_folders(None, (Path("{task}"),), network=False)
         print(json.dumps([found.covered, sorted(found.parted)]))
     """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

@@ -19,7 +19,7 @@ Use = Callable[..., ToolResult]
 @pytest.fixture
 def use(stub_client: Any) -> Use:
     """Use a tool in the stub sandbox."""
-    tools = Toolset(tools_for(ClientType.UNIFIED, has_browser=True), stub_client)
+    tools = Toolset(tools_for(ClientType.UNIFIED), stub_client)
     return lambda name, **arguments: tools.use(ToolCall("1", name, arguments), 10.0)
 
 
@@ -130,26 +130,22 @@ def test_what_is_no_usable_picture_is_an_error(use: Use, stub_sandbox: Any, cont
     assert problem in result.message
 
 
-def names(client_type: ClientType, *, has_browser: bool = True) -> set[str]:
-    return {tool.name for tool in tools_for(client_type, has_browser=has_browser)}
+def names(client_type: ClientType) -> set[str]:
+    return {tool.name for tool in tools_for(client_type)}
 
 
 def test_browser_client_has_the_browser_alone_and_shell_client_all_but_it() -> None:
     browser = {name for name in names(ClientType.UNIFIED) if name.startswith(("browser_", "dom_"))}
     assert names(ClientType.BROWSER) == {*browser, "task_complete"}
     assert names(ClientType.SHELL) == names(ClientType.UNIFIED) - browser
-    assert names(ClientType.UNIFIED, has_browser=False) == names(ClientType.SHELL)
 
 
 def test_client_type_is_the_tasks_to_say(make_task: MakeTask) -> None:
-    web = make_task("web", settings="client_type: browser\n")
-    assert ClientType.of(make_task("plain"), has_browser=False) is ClientType.UNIFIED
-    assert ClientType.of(web, has_browser=True) is ClientType.BROWSER
-    with pytest.raises(TaskError, match="client_type is browser, which a container has"):
-        ClientType.of(web, has_browser=False)
+    assert ClientType.of(make_task("plain")) is ClientType.UNIFIED
+    assert ClientType.of(make_task("web", settings="client_type: browser\n")) is ClientType.BROWSER
 
 
 @pytest.mark.parametrize("value", ["wide", "[]", "7", "null"])
 def test_unknown_client_type_is_an_error(make_task: MakeTask, value: str) -> None:
     with pytest.raises(TaskError, match=r"client_type must be one of unified, browser, shell, not "):
-        ClientType.of(make_task(settings=f"client_type: {value}\n"), has_browser=False)
+        ClientType.of(make_task(settings=f"client_type: {value}\n"))

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devtools import DevTools
+
+from guarantee_email_agent.sandbox.embedded import BROWSERS
+from guarantee_email_agent.sandbox.inside.devtools import DevTools
 
 _DEADLINE_S = 60
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 _STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
@@ -97,7 +98,7 @@ def accessibility_violations(browser: Browser) -> list[tuple[str, list[str]]]:
 
 def browser_program() -> str | None:
     """The browser of this machine; None where there is none."""
-    return next(filter(None, map(shutil.which, _BROWSERS)), None)
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 @contextmanager

@@ -178,9 +178,7 @@ def task_context(
     """What an agent knows of a task with every tool, and of a sandbox that is not there."""
     deadline = Deadline(seconds, SystemClock(), interruption or Interruption())
     facts = {"docker_port": 8080, "client_type": "unified"}
-    return TaskContext(
-        "sum", instruction, tools_for(ClientType.UNIFIED, has_browser=True), facts, "http://127.0.0.1:8080", deadline
-    )
+    return TaskContext("sum", instruction, tools_for(ClientType.UNIFIED), facts, "http://127.0.0.1:8080", deadline)
 
 
 def tool_call(name: str, **arguments: Any) -> ToolCall:

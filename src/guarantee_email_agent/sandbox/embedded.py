@@ -122,6 +122,7 @@ def _folders_above(*paths: str) -> list[str]:
     return arguments
 
 
+BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -139,8 +140,8 @@ class EmbeddedSandbox(ServedSandbox):
         settings, limits = self._settings, self._settings.limits
         program = find_bubblewrap()
         user = FIRST_SANDBOX_USER + port if os.geteuid() == 0 else None
-        python = find_python()
-        folders = find_host_folders(settings.hidden, network=settings.network)
+        python, browser = find_python(), _find_browser()
+        folders = find_host_folders(browser, settings.hidden, network=settings.network)
         blocked = filter_program()
         separate = can_overlay(program, folders, as_root=user is not None)
         self._limitations = _find_limitations(
@@ -165,6 +166,7 @@ class EmbeddedSandbox(ServedSandbox):
             HOME,
             python,
             _PATH,
+            browser={"program": browser, "own_network": not settings.network},
             files_to_create=(
                 ("/etc/passwd", f"root:x:0:0::/:/bin/false\n{USER}:x:{number}:{number}::{HOME}:/bin/bash\n"),
                 ("/etc/group", f"root:x:0:\n{USER}:x:{number}:\n"),
@@ -207,6 +209,17 @@ class EmbeddedSandbox(ServedSandbox):
         if self._cgroup is not None:
             self._cgroup.remove()
             self._cgroup = None
+
+
+def _find_browser() -> str | None:
+    """The browser of this machine."""
+    for name in BROWSERS:
+        if (found := shutil.which(name)) is not None:
+            # /usr/bin/chromium may be a script that reads the machine's settings; what it starts is the browser.
+            started = Path("/usr/lib/chromium/chromium")
+            program = started if name.startswith("chromium") and started.is_file() else Path(found).resolve()
+            return str(program)
+    return None
 
 
 def _find_limitations(as_root: bool, filtered: bool, network: bool, locks_separate: bool) -> tuple[str, ...]:

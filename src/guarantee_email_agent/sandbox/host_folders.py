@@ -50,10 +50,10 @@ def find_python() -> str:
     return str(Path(getattr(sys, "_base_executable", sys.executable) or sys.executable).resolve())
 
 
-def find_host_folders(hidden: Iterable[Path], *, network: bool) -> HostFolders:
+def find_host_folders(browser: str | None, hidden: Iterable[Path], *, network: bool) -> HostFolders:
     """What to show of this machine to an agent.
 
-    hidden: folders that must not be seen, beside our home and our package.
+    browser: program that is to run inside. hidden: folders that must not be seen, beside our home and our package.
     Raises TaskError where one of them is a folder that programs inside need, too.
     """
     links: list[tuple[str, str]] = []
@@ -71,9 +71,11 @@ def find_host_folders(hidden: Iterable[Path], *, network: bool) -> HostFolders:
                 links.append((path, os.readlink(path)))
             elif os.path.isdir(path):
                 shown.append(path)
+    if browser is not None and not any(_is_in(browser, other) for other in shown):
+        shown.append(os.path.dirname(browser))
     names = (*_ETC, "resolv.conf") if network else _ETC
     shown += filter(os.path.exists, (*(f"/etc/{name}" for name in names), "/var/cache/fontconfig"))
-    programs = [find_python(), shutil.which("bash") or "/bin/bash"]
+    programs = [find_python(), shutil.which("bash") or "/bin/bash", *filter(None, [browser])]
     needed = [*map(os.path.realpath, (*programs, os.path.dirname(os.__file__))), *shown]
     mounts = list(list_mounts().values())
     views = _views(shown, mounts)

@@ -104,6 +104,7 @@ class ServedSandbox:
             "python": python,
             "shell": shutil.which("bash", path=path) or "/bin/bash",
             "node": shutil.which("node", path=path),
+            "browser": {"program": None, "own_network": False},
             "command_s": self._settings.limits.command_s,
             "time_s": self._settings.limits.time_s,
             "files_to_create": (),

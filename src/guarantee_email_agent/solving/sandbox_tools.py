@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from enum import StrEnum
 from typing import Any, Final
 
@@ -35,21 +34,19 @@ class ClientType(StrEnum):
     SHELL = "shell"
 
     @classmethod
-    def of(cls, task: Task, *, has_browser: bool) -> ClientType:
-        """Raises TaskError for another value, and for the browser alone where the sandbox has none."""
+    def of(cls, task: Task) -> ClientType:
+        """Raises TaskError for another value."""
         requested = task.settings.get("client_type", cls.UNIFIED.value)
-        problem = "client_type is browser, which a container has. Use --sandbox docker"
-        with suppress(ValueError):
-            if has_browser or cls(requested) is not cls.BROWSER:
-                return cls(requested)
-        if requested != cls.BROWSER:
+        try:
+            return cls(requested)
+        except ValueError:
             problem = f"client_type must be one of {', '.join(cls)}, not {requested!r:.60}"
-        raise TaskError(f"{task.directory / 'task.yaml'}: {problem}", "task_invalid_value")
+            raise TaskError(f"{task.directory / 'task.yaml'}: {problem}", "task_invalid_value") from None
 
 
-def tools_for(client_type: ClientType, *, has_browser: bool) -> tuple[Tool, ...]:
+def tools_for(client_type: ClientType) -> tuple[Tool, ...]:
     """The tools of a kind of client, `task_complete` the last."""
-    browser = () if client_type is ClientType.SHELL or not has_browser else BROWSER_TOOLS
+    browser = () if client_type is ClientType.SHELL else BROWSER_TOOLS
     others = () if client_type is ClientType.BROWSER else WORK_TOOLS
     return (*others, *browser, COMPLETE)
 

@@ -127,7 +127,7 @@ class TaskRunner:
     def _run(self, task: Task) -> Verdict:
         recorder = RunRecorder(self.record_file(task), task, self.agent_name, self.limits, self.started())
         try:
-            client_type = ClientType.of(task, has_browser=self.sandbox_kind == "docker")
+            client_type = ClientType.of(task)
         except TaskError as error:
             return Verdict("error", error=error.message)
         # Before an agent works for a verdict that cannot be had.
@@ -200,9 +200,7 @@ class TaskRunner:
         self, task: Task, sandbox: Sandbox, client_type: ClientType, recorder: RunRecorder
     ) -> FailureReason | None:
         """Why the agent did not finish the task; None where it did."""
-        tools = Toolset(
-            tools_for(client_type, has_browser=self.sandbox_kind == "docker"), self.connect(sandbox.base_url)
-        )
+        tools = Toolset(tools_for(client_type), self.connect(sandbox.base_url))
         facts = {
             "docker_port": sandbox.docker_port,
             "client_type": client_type.value,

@@ -45,6 +45,8 @@ def _works(section: str) -> set[str]:
 def test_every_method_works_or_is_refused_with_a_sentence(box: Box) -> None:
     for section, method in _methods():
         works = method in _works(section)
+        if section.startswith("browser") and works:
+            continue  # the browser's own tests try them
         box.write("/tmp/some-file", "x")
         special = SPECIAL.get(f"{section}.{method}", {})
         call, refusal = getattr(getattr(box.real, section), method), None
@@ -71,4 +73,4 @@ def test_the_tables_name_methods_that_the_client_has() -> None:
     sections = {section for section, _ in _methods()}
     named = {(section, method) for section in sections for method in _works(section)}
     assert named <= set(_methods())
-    assert len(named) > 10
+    assert len(named) > 30

@@ -24,7 +24,7 @@ _SEARCH_S: Final = 30.0
 _REPLY_BYTES: Final = 64 << 20
 
 _NOT_OFFERED: Final = (
-    "this sandbox does not offer that, but a shell, programs and files. "
+    "this sandbox does not offer that, but a shell, programs, files and a browser. "
     "With --sandbox docker there is all of AIO Sandbox"
 )
 
@@ -41,6 +41,7 @@ class Api:
         )
         self._files = Files(config["home"])
         self.shell = Shell(self._starter, config["shell"], config["command_s"])
+        self._browser: Any = None
         interpreters = {"python": config["python"], "javascript": config["node"]}
         code = CodeRunner(self._starter, self._files, interpreters, config["command_s"])
         self._routes: dict[tuple[str, str], Handler] = {
@@ -77,6 +78,8 @@ class Api:
         path = request.path.rstrip("/")
         if (request.method, path) == ("POST", "/v1/file/upload") and "path" in request.query:
             return success(*self._files.upload_entry(request.query, request.body))
+        if path.startswith("/v1/browser"):
+            return await self._browse(request)
         if (handler := self._routes.get((request.method, path))) is not None:
             return await handler(request.arguments())
         if taken := [method for method, known in self._routes if known == path]:
@@ -107,6 +110,14 @@ class Api:
 
     async def _download(self, arguments: Arguments) -> Reply:
         return Reply(200, 1, self._files.load(self._files.resolve(arguments.path("path")), DOWNLOAD_BYTES))
+
+    async def _browse(self, request: ApiRequest) -> Reply:
+        if self._browser is None:
+            from .browser_driver import BrowserProcess  # most sandboxes need none
+
+            self._browser = BrowserProcess(self._starter, self._config["browser"])
+        reply: Reply = await self._browser.reply(request)
+        return reply
 
     async def _describe_sandbox(self, _: Arguments) -> Reply:
         system = os.uname()

@@ -127,6 +127,14 @@ class Arguments:
         """Seconds; None where there is no limit, which 0 stands for as well."""
         return self.number(name) or None
 
+    def coordinate(self, name: str) -> float | None:
+        value = self._checked(name, lambda value: _is_number(value) and abs(value) < 1e6, "must be a number")
+        return None if value is None else float(value)
+
+    def mapping(self, name: str) -> Arguments | None:
+        value: dict[str, Any] | None = self._typed(name, dict, "must be an object")
+        return None if value is None else Arguments(value)
+
     def texts(self, name: str) -> list[str]:
         items = self._list(name, lambda item: isinstance(item, str), "must be a list of strings")
         return [_checked_text(name, item) for item in items]
@@ -185,7 +193,7 @@ REQUEST: Final = struct.Struct(">IIQ")
 REPLY: Final = struct.Struct(">IHHQ")
 """A reply is: number, HTTP status, kind of content, length of the content; then the content."""
 
-KINDS: Final = ("application/json", "application/octet-stream")
+KINDS: Final = ("application/json", "application/octet-stream", "image/png")
 """Kinds of content by number, so that nothing from inside can end up in a header."""
 
 
