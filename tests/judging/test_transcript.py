@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guarantee_email_agent.judging import record_from_langchain, record_from_openai
+from guarantee_email_agent.judging import record_from_inspect, record_from_langchain, record_from_openai
 from guarantee_email_agent.judging.record import Record, complete_record
 from guarantee_email_agent.judging.transcript import Call, Message, call_of, record_of_messages, text_of
 from guarantee_email_agent.utils.errors import TaskError
@@ -78,6 +78,12 @@ class TestAnswer:
             (record_from_openai({"output": [{**HALF_ITEM, "status": "completed", "content": [REFUSED]}]}), "refusal"),
             (record_from_langchain([{"type": "ai", "content": [REFUSED]}]), "refusal"),
             (record_from_langchain([{"type": "ai", "content": "", "additional_kwargs": REFUSED}]), "refusal"),
+            (
+                record_from_inspect(
+                    {"messages": [HALF], "output": {"completion": "5", "choices": [{"stop_reason": "model_length"}]}}
+                ),
+                "model_length",
+            ),
         ],
     )
     def test_what_a_provider_cut_off_is_no_answer(self, record: Record, why: str) -> None:

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from guarantee_email_agent.judging.grading import grade
+    from guarantee_email_agent.judging.inspect_log import record_from_inspect
     from guarantee_email_agent.judging.langchain_transcript import record_from_langchain
     from guarantee_email_agent.judging.openai_transcript import record_from_openai
     from guarantee_email_agent.judging.verdict import Verdict
 
-__all__ = ["Verdict", "grade", "record_from_langchain", "record_from_openai"]
+__all__ = ["Verdict", "grade", "record_from_inspect", "record_from_langchain", "record_from_openai"]
 
 _MODULES = {
     "Verdict": "verdict",
     "grade": "grading",
+    "record_from_inspect": "inspect_log",
     "record_from_langchain": "langchain_transcript",
     "record_from_openai": "openai_transcript",
 }

@@ -1,0 +1,77 @@
+"""The record of a run from a sample in a log of Inspect (https://inspect.aisi.org.uk)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from guarantee_email_agent.judging.openai_transcript import ROLES
+from guarantee_email_agent.judging.record import Record, cut_off_by
+from guarantee_email_agent.judging.transcript import (
+    Message,
+    call_of,
+    list_at,
+    mapping_at,
+    plain,
+    record_of_messages,
+    text_of,
+    transcript_error,
+)
+
+_ATTACHMENT: Final = "attachment://"
+
+
+def record_from_inspect(sample: object) -> Record:
+    """The record of one sample of an Inspect log: the object, or its JSON.
+
+    Its answer is the output's completion where the run was not cut off before it; a sample that ended in an error is
+    `failed`, and `reason` says why. Raises TaskError(code="task_transcript_invalid").
+    """
+    fields = mapping_at(sample, "the sample")
+    if "messages" not in fields:
+        raise transcript_error("the sample has no 'messages'. Pass a sample of the log, with its messages")
+    attachments = fields.get("attachments")
+    kept = attachments if isinstance(attachments, Mapping) else {}
+    messages = [
+        _read_message(mapping_at(entry, f"message {number}"), f"message {number}", kept)
+        for number, entry in enumerate(list_at(fields["messages"], "'messages'"), 1)
+    ]
+    output = plain(fields.get("output"))
+    completion, choices = (
+        (output.get("completion"), output.get("choices")) if isinstance(output, Mapping) else (None,) * 2
+    )
+    record = record_of_messages(messages, cut_off_by(*list_at(choices, "'choices'")[:1]))
+    is_cut_off = "reason" in record or messages[-1].role == "tool" or bool(messages[-1].calls)
+    if isinstance(completion, str) and completion.strip() and not is_cut_off:
+        record |= {"task_result": completion, "status": "success"}
+    for key, name in (("error", "message"), ("limit", "type")):
+        problem = plain(fields.get(key))
+        if problem is not None:
+            said = problem.get(name) if isinstance(problem, Mapping) else problem
+            record["reason"] = {"code": f"inspect_{key}", "message": str(said)}
+            record["status"] = "failed" if key == "error" or is_cut_off else record["status"]
+            break
+    return record
+
+
+def _read_message(entry: Mapping[str, Any], where: str, attachments: Mapping[str, Any]) -> Message:
+    role = entry.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        found = "no role" if role is None else f"the role {str(role)[:60]!r}"
+        raise transcript_error(f"{where} has {found}. A message has one of {', '.join(ROLES)}")
+    calls = []
+    for value in list_at(entry.get("tool_calls"), f"'tool_calls' of {where}"):
+        call = mapping_at(value, f"a tool call of {where}")
+        calls.append(call_of(call.get("function"), call.get("arguments"), call.get("id"), where))
+    text = text_of(entry.get("content"), where)
+    if text.startswith(_ATTACHMENT):
+        kept = attachments.get(text.removeprefix(_ATTACHMENT))
+        text = kept if isinstance(kept, str) else text
+    error = plain(entry.get("error"))
+    message = Message(ROLES[role], text, tuple(calls), is_error=error is not None)
+    if message.role != "tool":
+        return message
+    answered = entry.get("tool_call_id")
+    said = error.get("message") if isinstance(error, Mapping) else None
+    return replace(message, text=text or str(said or ""), answered_id=answered if isinstance(answered, str) else None)

@@ -1,0 +1,50 @@
+"""Samples as the logs of Inspect have them."""
+
+from __future__ import annotations
+
+import pytest
+
+from guarantee_email_agent.judging import record_from_inspect
+from guarantee_email_agent.utils.errors import TaskError
+
+SAMPLE = {"id": "größe", "epoch": 1, "messages": [{"role": "assistant", "content": "42"}], "output": None}
+
+
+class TestSample:
+    def test_an_error(self) -> None:
+        record = record_from_inspect({**SAMPLE, "error": {"message": "boom", "traceback": "…"}})
+        assert (record["status"], record["reason"]) == ("failed", {"code": "inspect_error", "message": "boom"})
+
+    def test_an_output_that_is_in_no_message_and_an_attachment(self) -> None:
+        sample = {
+            "messages": [{"role": "user", "content": "attachment://ab"}],
+            "output": {"completion": "42"},
+            "attachments": {"ab": "6 × 7?"},
+            "metadata": {"task_result": "43"},
+        }
+        record = record_from_inspect(sample)
+        assert (record["task_result"], record["status"]) == ("42", "success")
+        assert record["conversation"] == [{"role": "user", "content": "6 × 7?"}]
+
+    def test_a_tool_that_failed(self) -> None:
+        call = {"id": "1", "function": "look", "arguments": {"at": 1}, "type": "function"}
+        error = {"type": "timeout", "message": "too slow"}
+        messages = [
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "content": "", "tool_call_id": "1", "error": error},
+        ]
+        [entry] = record_from_inspect({"messages": messages})["execution_trace"]
+        assert entry["feedback"] == {"done": False, "message": "too slow", "error": True}
+
+    @pytest.mark.parametrize(
+        ("sample", "said"),
+        [
+            ({}, "the sample has no 'messages'"),
+            (None, "the sample is null"),
+            ({"messages": []}, "the transcript has no messages"),
+            ({"messages": [{"content": "x"}]}, "message 1 has no role"),
+        ],
+    )
+    def test_what_is_none(self, sample: object, said: str) -> None:
+        with pytest.raises(TaskError, match=said):
+            record_from_inspect(sample)
