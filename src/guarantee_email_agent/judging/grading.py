@@ -150,7 +150,7 @@ def _names(names: list[str], negative: list[str]) -> str:
 
 
 def _said(verdict: Verdict) -> str:
-    return repr((verdict.verdict, verdict.feedback, verdict.details))
+    return repr((verdict.verdict, verdict.feedback, verdict.details, verdict.score))
 
 
 def refused_timeout(task: Task, timeout_s: float | None, allowed: TaskAllowance) -> str | None:

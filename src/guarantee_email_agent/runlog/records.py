@@ -254,6 +254,11 @@ class CaseResult(NamedTuple):
         return tuple(check for check in self.checks if not check.passed)
 
     @property
+    def score(self) -> float | None:
+        """From 0 to 1, as the judge has it; None where it does not say."""
+        return (self.judgement or {}).get("score")
+
+    @property
     def reading(self) -> Mapping[str, Any] | None:
         """How our own agent read the mail; None of another one."""
         read = self.trace.get("read") if isinstance(self.trace, Mapping) else None

@@ -203,6 +203,7 @@ def _verdict_from_json(kept: Mapping[str, Any]) -> Verdict:
         error=None if kept.get("error") is None else str(kept["error"]),
         output=str(kept.get("output") or ""),
         duration_ms=kept["duration_ms"] if isinstance(kept.get("duration_ms"), (int, float)) else 0,
+        score=kept["score"] if isinstance(kept.get("score"), float) else None,
     )
 
 

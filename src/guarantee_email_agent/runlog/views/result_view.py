@@ -15,6 +15,7 @@ from guarantee_email_agent.runlog.records import CaseResult
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
+from guarantee_email_agent.runlog.suite_statistics import describe_score
 from guarantee_email_agent.runlog.views.comparison_report import describe_run, json_run
 from guarantee_email_agent.runlog.views.transcript import Call, Section, sections
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
@@ -55,6 +56,8 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
         tokens = f"{run.tokens:,} tokens" if run.tokens else "tokens not known"
         cost = "cost not known" if run.cost_usd is None else f"${run.cost_usd:.4f}"
         terminal.line(f"Model: {printable(run.model)}, {tokens}, {cost}")
+    if "score" in run.facts:
+        terminal.line(f"Mean score: {describe_score(run.facts['score'])}")
     for origin, count in store.taken_over(run):
         terminal.line(f"Taken over from {printable(origin)}: {pluralize(count, 'result')}")
     for each in run.facts.get("accepted", ()):
@@ -82,6 +85,7 @@ def json_run_report(store: RunStore, run: StoredRun) -> Iterator[bytes]:
     )
     inputs = {"taken_over": dict(store.taken_over(run)), "incomplete": store.incomplete_inputs(run)}
     head = {"schema_version": 1, "run": json_run(run), "gate": run.state, **inputs}
+    head |= {"score": run.facts["score"]} if "score" in run.facts else {}
     yield from as_json_with_rows(head, "results", outcomes)
 
 

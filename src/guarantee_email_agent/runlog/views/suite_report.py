@@ -171,6 +171,7 @@ def _json_case(case: Case) -> dict[str, Any]:
         **repeated,
         "failures": list(map(str, case.failed_checks)),
         "harmful": list(case.harm),
+        **({} if shown.score is None else {"score": shown.score}),
         "nearest": [each._asdict() for each in shown.nearest],
         **took_ms,
         "actual_output": {**shown.response, **took_ms} if shown.response else {},
