@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from guarantee_email_agent.judging.judge_process import CHANNEL_CLOSED, DEEPEST, IN_THE_WAY
 from guarantee_email_agent.judging.judge_protocol import NOT_STARTED, JudgeLimits
+from guarantee_email_agent.runlog.records import NO_USAGE, Usage
 
 if TYPE_CHECKING:
     from guarantee_email_agent.judging.record_files import RecordPlace
@@ -39,7 +40,8 @@ class Verdict:
 
     error: why it decided nothing, to follow the name of the judge's file; None where it did. output: what the judge
     printed, cut to its limit. duration_ms: wall time, from the start of its process until nothing of it was left.
-    score: how good the work is, from 0 to 1; None where the judge does not say.
+    score: how good the work is, from 0 to 1; None where the judge does not say. rubric: as `judging.rubric` answers
+    it, and usage: what that took.
     """
 
     verdict: Literal["passed", "failed", "error"]
@@ -49,6 +51,8 @@ class Verdict:
     output: str = ""
     duration_ms: float = 0.0
     score: float | None = None
+    rubric: Sequence[Mapping[str, Any]] = ()
+    usage: Usage = NO_USAGE
 
     @property
     def passed(self) -> bool:
@@ -60,7 +64,9 @@ class Verdict:
     def as_dict(self) -> dict[str, Any]:
         """What was said, without the time that it took."""
         said = {"feedback": self.feedback, "details": dict(self.details), "error": self.error, "output": self.output}
-        return {"verdict": self.verdict, **said, **({} if self.score is None else {"score": self.score})}
+        more: dict[str, Any] = {} if self.score is None else {"score": self.score}
+        more |= {"rubric": list(self.rubric)} if self.rubric else {}
+        return {"verdict": self.verdict, **said, **more}
 
 
 @dataclass(frozen=True, slots=True)

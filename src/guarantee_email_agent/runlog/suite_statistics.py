@@ -41,7 +41,7 @@ class SuiteStatistics:
         """
         self._deterministic, self._manifest, self._is_whole = deterministic, manifest, is_whole
         self.totals, self.groups, self.mails = Totals(), GroupCounter(), MailCounter()
-        self.selectivity = Selectivity()
+        self.selectivity, self.rubric = Selectivity(), RubricCounter()
         self.needing_review = 0
         self._repeat = 1
         self._runs = [0, 0]
@@ -58,6 +58,7 @@ class SuiteStatistics:
         self.groups.add(case)
         self.mails.add(case)
         self.selectivity.add(case)
+        self.rubric.add(case)
         shown, passed, count = case.shown, sum(run.passed for run in case.runs), len(case.runs)
         self.needing_review += shown.needs_review
         if shown.taken_over:
@@ -187,6 +188,7 @@ class SuiteStatistics:
         return {
             "must_failed": self._must_failed,
             **({"selective": selective} if selective else {}),
+            **({"rubric": rubric} if (rubric := self.rubric.as_dict()) else {}),
             **({"taken_over": dict(self._taken_over)} if self._taken_over else {}),
             "repeat": {
                 "repeat": self._repeat,
@@ -264,6 +266,29 @@ def _all_known(scores: Sequence[float | None]) -> list[float]:
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
+
+
+class RubricCounter:
+    """Counts the answers to rubrics, as cases come."""
+
+    def __init__(self) -> None:
+        self._answers: Counter[str] = Counter()
+
+    def add(self, case: Case) -> None:
+        for run in case.runs:
+            self._answers.update(row["answer"] for row in run.rubric)
+            self._answers["gates"] += sum(row["gates"] for row in run.rubric)
+
+    def as_dict(self) -> dict[str, int]:
+        """How many answers are of each kind, and how many gate; empty where nothing was to be asked."""
+        counts = {name: self._answers[name] for name in ("pass", "fail", "unknown", "gates")}
+        return counts if any(counts.values()) else {}
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """For people; none where nothing was to be asked."""
+        if counts := self.as_dict():
+            gating = f"{counts.pop('gates') or 'none'} of them gate"
+            yield "Rubric", f"{', '.join(f'{count} {name}' for name, count in counts.items())}; {gating}"
 
 
 class SharedCauses:

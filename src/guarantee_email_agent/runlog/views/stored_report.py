@@ -15,7 +15,7 @@ from guarantee_email_agent.runlog.records import COUNTED, PARTS, Case, CaseResul
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.stored_records import StoredRun
-from guarantee_email_agent.runlog.suite_statistics import GroupCounter, ScoreCounter
+from guarantee_email_agent.runlog.suite_statistics import GroupCounter, RubricCounter, ScoreCounter
 from guarantee_email_agent.runlog.views.report import Report, relative_to
 from guarantee_email_agent.runlog.views.run_report import RunOptions
 from guarantee_email_agent.runlog.views.suite_report import suite_report
@@ -133,11 +133,13 @@ def write_report_files(options: RunOptions, error_code: str, report: Report) -> 
 
 def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[StoredRun] = ()) -> Report:
     """run: of `grade` or `solve`. A run of `grade --validate` says nothing of an agent, so that no rate is due."""
-    totals, groups, scores, by_task = Totals(), GroupCounter(), ScoreCounter(), dict[str, list[int]]()
+    totals, groups, by_task = Totals(), GroupCounter(), dict[str, list[int]]()
+    scores, rubric = ScoreCounter(), RubricCounter()
     for case in cases:
         totals.add(case.verdict)
         groups.add(case)
         scores.add(case)
+        rubric.add(case)
         counts = by_task.setdefault(case.shown.name, [0, 0])
         counts[0] += case.passed
         counts[1] += 1
@@ -158,17 +160,16 @@ def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[StoredR
         planned=run.planned,
         cases=cases,
         rate=format_percentage(totals.passed, totals.total, WANTED_PERCENT) if measures_agent else "",
-        facts=[*scores.facts(), ("Version", run.package_version)],
+        facts=[*scores.facts(), *rubric.facts(), ("Version", run.package_version)],
         groups=groups.rows(),
         history=history,
-        summary=_summary(run, totals, by_task, scores, interrupted=interrupted),
+        summary=_summary(run, totals, by_task, interrupted=interrupted)
+        | {name: said for name, each in (("score", scores), ("rubric", rubric)) if (said := each.as_dict())},
         json_case=_json_case,
     )
 
 
-def _summary(
-    run: StoredRun, totals: Totals, by_task: dict[str, list[int]], scores: ScoreCounter, *, interrupted: bool
-) -> dict[str, Any]:
+def _summary(run: StoredRun, totals: Totals, by_task: dict[str, list[int]], *, interrupted: bool) -> dict[str, Any]:
     """Where a task has several records, `tasks` sums them up: it passed where every one of them did."""
     tasks = [
         {"task_name": name, "passed": passed == total, "records_passed": passed, "records": total}
@@ -179,7 +180,6 @@ def _summary(
         "planned": run.planned,
         "totals": {"total": totals.total, "passed": totals.passed, "failed": totals.failed, "error": totals.error},
         "interrupted": interrupted,
-        **({"score": score} if (score := scores.as_dict()) else {}),
         **({"tasks": tasks} if len(tasks) < totals.total else {}),
     }
 
@@ -189,7 +189,7 @@ def _json_case(case: Case) -> dict[str, Any]:
     shown = case.shown
     said = shown.judgement or {}
     returned = {"passed": case.passed, "feedback": said["feedback"], "details": said["details"]}
-    returned |= {} if shown.score is None else {"score": shown.score}
+    returned |= {name: said[name] for name in ("score", "rubric") if name in said}
     return {
         "task_name": shown.name,
         **({"index": shown.repetition} if shown.of > 1 else {}),
