@@ -36,6 +36,7 @@ REPORT_FORMS = {
     "html": "the whole run as one page for a browser",
     "markdown": "a summary for a pull request, with what did not pass",
 }
+LLM_MODES = ("offline", "live", "record", "replay")
 MODES = ("answer", "drafts", "observe")
 
 EXIT_CODES = """\

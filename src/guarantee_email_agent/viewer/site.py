@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from guarantee_email_agent.runlog.run_search import RunSearch
 from guarantee_email_agent.runlog.statistics import format_percentage
+from guarantee_email_agent.runlog.suite_statistics import describe_score
 from guarantee_email_agent.runlog.views.html_report import template_environment, template_source
 from guarantee_email_agent.runlog.views.word_diff import split_changes
 from guarantee_email_agent.utils.errors import AgentError
@@ -60,6 +61,7 @@ class Site:
         object.__setattr__(self, "environment", environment)
         object.__setattr__(self, "static", _static_files(environment))
         environment.filters |= {"number": _number, "moment": _moment, "duration": _duration, "changes": _changes}
+        environment.filters["describe_score"] = describe_score
         environment.globals |= {
             "labels": self.labels,
             "asset": lambda name: f"/static/{self.static[name].digest}/{name}",

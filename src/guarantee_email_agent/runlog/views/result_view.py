@@ -14,6 +14,7 @@ from guarantee_email_agent.runlog.records import CaseResult
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
+from guarantee_email_agent.runlog.suite_statistics import describe_score
 from guarantee_email_agent.runlog.views.comparison_report import describe_run
 from guarantee_email_agent.runlog.views.transcript import Call, Section, sections
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
@@ -54,6 +55,8 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
         tokens = f"{run.tokens:,} tokens" if run.tokens else "tokens not known"
         cost = "cost not known" if run.cost_usd is None else f"${run.cost_usd:.4f}"
         terminal.line(f"Model: {printable(run.model)}, {tokens}, {cost}")
+    if "score" in run.facts:
+        terminal.line(f"Mean score: {describe_score(run.facts['score'])}")
     for origin, count in store.taken_over(run):
         terminal.line(f"Taken over from {printable(origin)}: {pluralize(count, 'result')}")
     if missing := store.missing_cases(run):
