@@ -16,9 +16,18 @@ if TYPE_CHECKING:
     from guarantee_email_agent.judging.langchain_transcript import record_from_langchain
     from guarantee_email_agent.judging.openai_transcript import record_from_openai
     from guarantee_email_agent.judging.otel_transcript import record_from_otel
+    from guarantee_email_agent.judging.pydantic_ai_transcript import record_from_pydantic_ai
     from guarantee_email_agent.judging.verdict import Verdict
 
-__all__ = ["Verdict", "grade", "record_from_inspect", "record_from_langchain", "record_from_openai", "record_from_otel"]
+__all__ = [
+    "Verdict",
+    "grade",
+    "record_from_inspect",
+    "record_from_langchain",
+    "record_from_openai",
+    "record_from_otel",
+    "record_from_pydantic_ai",
+]
 
 _MODULES = {
     "Verdict": "verdict",
@@ -27,6 +36,7 @@ _MODULES = {
     "record_from_langchain": "langchain_transcript",
     "record_from_openai": "openai_transcript",
     "record_from_otel": "otel_transcript",
+    "record_from_pydantic_ai": "pydantic_ai_transcript",
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, Final
 
 from guarantee_email_agent.judging.record import Record, cut_off_reason
@@ -86,7 +86,7 @@ def plain(value: object) -> object:
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         return dump(mode="json")
-    return value
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def mapping_at(value: object, where: str) -> Mapping[str, Any]:
