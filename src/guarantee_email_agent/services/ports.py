@@ -62,10 +62,14 @@ ANY_MAIL: Final = InboxFilter()
 
 @dataclass(frozen=True, slots=True)
 class MarkedMail:
-    """A mail of the inbox, whatever became of it. mark: None where it bears none."""
+    """A mail of the inbox, whatever became of it. mark: None where it bears none.
+
+    is_wrong: whether a person gave it the keyword `wrong`; None where nobody can tell.
+    """
 
     id: str
     mark: MailMark | None
+    is_wrong: bool | None = None
 
 
 class WrittenReply(NamedTuple):

@@ -10,7 +10,7 @@ import pytest
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.sealing.past_mails import ANY_TIME
+from guarantee_email_agent.eval.past_mails import ANY_TIME
 from guarantee_email_agent.eval.sealing.rehearse_command import PairLabels, RehearseOptions, rehearse
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.services.mail.maildir import Maildir

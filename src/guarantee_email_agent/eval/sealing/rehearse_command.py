@@ -27,8 +27,7 @@ from guarantee_email_agent.eval.capture.capture_command import NOT_FOUND
 from guarantee_email_agent.eval.capture.scenario_file import anonymizer_for, anonymous_mail
 from guarantee_email_agent.eval.dry_run import DryRun, reply_of_thread
 from guarantee_email_agent.eval.look_up_source import LookUpSource
-from guarantee_email_agent.eval.sealing.mail_labels import label_error, read_item
-from guarantee_email_agent.eval.sealing.past_mails import (
+from guarantee_email_agent.eval.past_mails import (
     FoundMails,
     Inbox,
     PastMails,
@@ -37,6 +36,7 @@ from guarantee_email_agent.eval.sealing.past_mails import (
     past_mails,
     read_mail,
 )
+from guarantee_email_agent.eval.sealing.mail_labels import label_error, read_item
 from guarantee_email_agent.eval.sealing.sample_command import make_new_folder
 from guarantee_email_agent.files.report_files import write_whole
 from guarantee_email_agent.files.text_file import write_new_file
