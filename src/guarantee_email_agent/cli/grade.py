@@ -33,7 +33,8 @@ def add_grade(commands: arguments.Commands) -> None:
         "--from",
         dest="transcript",
         choices=("openai", "langchain", "pydantic-ai", "inspect", "otel"),
-        help="the results are transcripts: messages of OpenAI's APIs or of a framework, samples of Inspect's logs, or spans (OTLP JSON)",
+        help="the results are transcripts: messages of OpenAI's APIs or of a framework, samples of Inspect's logs, or "
+        "spans (OTLP JSON)",
     )
     what.add_argument(
         "--validate",
