@@ -32,8 +32,9 @@ def add_grade(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--from",
         dest="transcript",
-        choices=("openai", "langchain"),
-        help="the results are no records but transcripts: messages of OpenAI's APIs or of LangChain",
+        choices=("openai", "langchain", "pydantic-ai", "inspect", "otel"),
+        help="the results are transcripts: messages of OpenAI's APIs or of a framework, samples of Inspect's logs, or "
+        "spans (OTLP JSON)",
     )
     what.add_argument(
         "--validate",

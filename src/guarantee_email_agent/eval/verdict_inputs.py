@@ -125,7 +125,7 @@ def _recordings(suite: Path, agent: str | None) -> Input:
     from guarantee_email_agent.eval.scenario_model import recordings_folder
 
     try:
-        return Input("recording", "all", digest_of_folder(recordings_folder(suite, agent)))
+        return Input("recording", "all", digest_of_folder(recordings_folder(suite, is_foreign=agent is not None)))
     except OSError as error:
         return incomplete(f"the recordings cannot be read ({error.strerror})")
 

@@ -27,10 +27,10 @@ from guarantee_email_agent.judging.record_files import (
     Extent,
     RecordIndex,
     RecordPlace,
-    SingleRecordFile,
     converted,
     find_records,
     no_such_task,
+    record_file,
 )
 from guarantee_email_agent.judging.record_reference import converter
 from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, load_task, load_tasks
@@ -62,7 +62,7 @@ class GradeOptions(RunOptions):
     directory: a task, or with `results` a folder of tasks. Exactly one of `answer`, `result_file`, `results` and
     `validate` is given; "-" for the first two is stdin. results: a folder of records, or a file of JSON lines.
     timeout_s: seconds for each judge. allowed: the most that a task may ask for.
-    transcript: whose the results are, `openai` or `langchain`; None: they are records.
+    transcript: whose the results are, as `--from` has it; None: they are records.
     llm: who answers rubrics, as `eval --llm` has it: the model of `config`, which is there where one is asked.
     kept: where the run is kept; None for nowhere.
     """
@@ -229,7 +229,7 @@ def _read_single_record(options: GradeOptions, read_stdin: ReadStdin) -> tuple[R
         data = parse_json(_text_of_stdin(read_stdin), "stdin")
         return converted(data, converter(options.transcript), "stdin"), None
     file = Path(options.result_file or "")
-    place = RecordPlace(SingleRecordFile(file, "", converter(options.transcript)), Extent())
+    place = RecordPlace(record_file(file, None, converter(options.transcript)), Extent())
     return place.read(), place
 
 

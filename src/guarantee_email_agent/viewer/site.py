@@ -67,8 +67,6 @@ class Site:
             "asset": lambda name: f"/static/{self.static[name].digest}/{name}",
             "run_url": run_url,
             "result_url": result_url,
-            "text_url": text_url,
-            "history_url": history_url,
             "with_query": with_query,
             "rate": format_percentage,
         }
@@ -92,15 +90,6 @@ def run_url(run: str) -> str:
 def result_url(run: str, name: str, repetition: int = 1) -> str:
     """repetition: where the page is to begin."""
     return f"{run_url(run)}/results/{_in_path(name)}{f'#repetition-{repetition}' if repetition > 1 else ''}"
-
-
-def text_url(run: str, part: str, name: str, repetition: int = 1) -> str:
-    """The whole of a text, as such."""
-    return f"{run_url(run)}/texts/{part}/{_in_path(name)}?repetition={repetition}"
-
-
-def history_url(name: str) -> str:
-    return f"/history/{_in_path(name)}"
 
 
 def with_query(path: str, **values: object) -> str:

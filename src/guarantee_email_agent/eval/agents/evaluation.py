@@ -247,12 +247,12 @@ class AgentEvaluation:
 
 def find_agent(options: AgentOptions) -> AgentUnderTest:
     """Raises ConfigurationError for what names no agent, or none that the transport reaches."""
+    kind, colon, place = options.agent.partition(":") if isinstance(options.agent, str) else ("http", "", "")
+    if options.transport == "stdio" and kind == "http":
+        problem = "--agent-mcp stdio is for command: and python: agents; others reach their servers over HTTP. "
+        raise ConfigurationError(f"{problem}Leave --agent-mcp out", "eval_bad_agent")
     if not isinstance(options.agent, str):
         return options.agent
-    kind, colon, place = options.agent.partition(":")
-    if options.transport == "stdio" and kind == "http":
-        problem = "--agent-mcp stdio is for command: and python: agents; http reaches its servers over HTTP. "
-        raise ConfigurationError(f"{problem}Leave --agent-mcp out", "eval_bad_agent")
     if kind == "command" and colon:
         return CommandAgent(place, options.transport)
     if kind == "python" and colon:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,7 +59,9 @@ def stored_report(store: RunStore, run: StoredRun, read_record: ReadRecord = lam
     if (baseline := run.facts.get("baseline")) and run.total:
         with suppress(StoreError):  # it may have been deleted since
             comparison = compare_runs(store, store.find_run(baseline), run)
-    return suite_report(run, held, history, comparison, counted)
+    report = suite_report(run, held, history, comparison, counted)
+    missing = store.missing_cases(run)
+    return replace(report, summary={**report.summary, "missing": missing}) if missing else report
 
 
 def write_stored_reports(
