@@ -287,8 +287,8 @@ class RubricCounter:
     def facts(self) -> Iterator[tuple[str, str]]:
         """For people; none where nothing was to be asked."""
         if counts := self.as_dict():
-            gating = f"{counts.pop('gates') or 'none'} of them gate"
-            yield "Rubric", f"{', '.join(f'{count} {name}' for name, count in counts.items())}; {gating}"
+            gating = counts.pop("gates") or "none"
+            yield "Rubric", f"{', '.join(f'{count} {name}' for name, count in counts.items())}; gating: {gating}"
 
 
 class SharedCauses:
