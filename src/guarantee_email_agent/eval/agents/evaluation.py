@@ -19,9 +19,9 @@ from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUn
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.model_gateway import GatewayRun, ModelGateway
-from guarantee_email_agent.eval.checks import check_answer, check_at_most, check_verdict
+from guarantee_email_agent.eval.checks import check_at_most, check_verdict, run_checks
 from guarantee_email_agent.eval.mock_stores import mail_as_json, raw_mail
-from guarantee_email_agent.eval.mocks import Mocks
+from guarantee_email_agent.eval.mocks import Captured
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import (
     EvalRunner,
@@ -29,14 +29,15 @@ from guarantee_email_agent.eval.runner import (
     check_captured,
     judge_output,
     judgement_of,
+    language_of_reply,
     observed_output,
 )
 from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
+from guarantee_email_agent.eval.turns import checks_of_turn, next_mail, reply_text, unreached
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.judging.record import Record
-from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
@@ -191,23 +192,22 @@ class AgentEvaluation:
         try:
             environment = model.environment(gateway)
             task = AgentTask(mail, urls, self._options.timeout_s, stopped_by, case.input.task, environment)
-            run, said, turn_checks = self._converse(case, task, served.tools)
+            run, captured, said, turn_checks = self._converse(case, task, served)
         finally:
             self._server.withdraw({**urls, "": gateway})
             model.end(is_whole=run.failure is None)
         elapsed_ms = round((time.monotonic() - started) * 1000)
         failure = served.stopped_by or model.failure or run.failure
-        actual = observed_output(served.mocks, None) | {"error": failure, "processing_time_ms": elapsed_ms}
-        actual["answer"] = said[0]["answer"]
+        actual = _output(case, captured, served, said[0].pop("output")) | {"error": failure}
+        actual["processing_time_ms"] = elapsed_ms
         if case.turns:
             actual["turns"] = said
-        if case.input.world:
-            actual["world"] = served.world.as_dict()
         if others := model.spans.other_calls(served.tools.calls):
             actual["other_calls"] = [step["action"] for step in others]
-        actual |= runner.language_of_reply(case.expected_output, actual)
-        checks = _checks(case, served.mocks, actual, failure, model.meter.total)
-        checks += turn_checks
+        checks = [] if failure is None else [Check("agent", failure)]  # first: what is missing may follow from it
+        checks += [*_checks(case, captured, actual), *turn_checks]
+        took = {"calls": served.tools.calls, "processing_time_ms": elapsed_ms}
+        checks += run_checks(partial(check_at_most, case.at_most, took, model.meter.total))
         trace = _trace_of(run, served.tools, model.spans.record(), others)
         record = build_record(case, trace, actual, mail)
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
@@ -229,23 +229,44 @@ class AgentEvaluation:
         )
 
     def _converse(
-        self, case: EvalTestCase, task: AgentTask, tools: ToolMocks
-    ) -> tuple[AgentRun, list[dict[str, Any]], list[Check]]:
-        """The last run, what was said and answered in each turn, and what was judged of the turns after the first."""
+        self, case: EvalTestCase, task: AgentTask, served: ServedMocks
+    ) -> tuple[AgentRun, Captured, list[dict[str, Any]], list[Check]]:
+        """The last run; what the mocks captured of the first turn, and where a task goes on of all; what was said and
+        answered in each turn; and what was judged of those after the first.
+        """
+        is_mail, mocks, turn_case = case.input.task is None, served.mocks, case
         run = self._agent.run(task)
-        said, checks = [{"says": task.task, "answer": _answer_of(run)}], list[Check]()
+        first, checks = mocks.captured, list[Check]()
+        answer = _answer_of(run)
+        goes_on = reply_text(first) if is_mail else answer
+        said = [{"says": case.input.email.body if is_mail else task.task, "answer": goes_on, "output": answer}]
         for number, turn in enumerate(case.turns, 2):
-            unmet = [check for check in check_answer(turn.condition, said[-1]) if not check.passed]
-            if (why := run.failure or (f"the answer before it: {unmet[0].reason}" if unmet else None)) is not None:
-                checks.append(Check("turns", f"turn {number} was never reached: {why}"))
+            failure = served.stopped_by or run.failure
+            if (missed := unreached(turn, number, said[-1]["answer"], failure)) is not None:
+                checks.append(missed)
                 break
-            made = len(tools.calls)
-            run = self._agent.run(replace(task, email=None, task=turn.says, said=tuple(said)))
-            said.append({"says": turn.says, "answer": _answer_of(run)})
-            actual = {"answer": said[-1]["answer"], "calls": [call.as_dict() for call in tools.calls[made:]]}
-            judged = turn.expected_output.checks(actual)
-            checks += [check._replace(name=f"turn {number}: {check.name}") for check in judged]
-        return run, said, checks
+            if is_mail:
+                turn_case = next_mail(turn_case, turn, number, mocks, None)
+                served.mailbox.deliver(turn_case)
+                task = replace(task, email=mail_as_json(turn_case))
+            else:
+                turn_case = replace(case, expected_output=turn.expected_output)
+                task = replace(task, email=None, task=turn.says)
+            mocks, began = mocks.next_turn(), time.monotonic()
+            run = self._agent.run(replace(task, said=tuple(said)))
+            actual = _output(turn_case, captured := mocks.captured, served, answer := _answer_of(run))
+            took = {"processing_time_ms": round((time.monotonic() - began) * 1000)}
+            checks += checks_of_turn(number, _checks(turn_case, captured, actual | took))
+            said.append({"says": turn.says, "answer": reply_text(captured) if is_mail else answer, "output": actual})
+        return run, first if is_mail else served.mocks.captured, said, checks
+
+
+def _output(case: EvalTestCase, captured: Captured, served: ServedMocks, answer: object) -> dict[str, Any]:
+    """What came of a turn."""
+    actual = observed_output(captured, None) | {"answer": answer}
+    if case.input.world:
+        actual["world"] = served.world.as_dict()
+    return actual | language_of_reply(case.expected_output, actual)
 
 
 def find_agent(options: AgentOptions) -> AgentUnderTest:
@@ -267,21 +288,11 @@ def find_agent(options: AgentOptions) -> AgentUnderTest:
     raise ConfigurationError(problem, "eval_bad_agent")
 
 
-def _checks(
-    case: EvalTestCase, mocks: Mocks, actual: Mapping[str, Any], failure: str | None, used: ModelUsage
-) -> list[Check]:
-    """What an agent that is not ours can be judged by: what the mocks captured, and whether it ended well.
-
-    used: what its model took.
-    """
-    checks = [] if failure is None else [Check("agent", failure)]  # first, since what is missing may follow from it
+def _checks(case: EvalTestCase, captured: Captured, actual: Mapping[str, Any]) -> list[Check]:
+    """What an agent that is not ours can be judged by: what the mocks captured."""
     expected = replace(case.expected_output, scenario_instruction_used=None, hand_over_reason=None)
-    captured = partial(check_captured, case, mocks)
-    thread = partial(check_thread, case, mocks.mail.sent_emails)
-    checks += judge_output(
-        expected, actual, case.recipient, thread, captured, partial(check_at_most, case.at_most, actual, used)
-    )
-    return checks
+    more = partial(check_captured, case, captured)
+    return judge_output(expected, actual, case.recipient, partial(check_thread, case, captured.sent), more)
 
 
 def check_thread(case: EvalTestCase, sent: Iterable[Mapping[str, Any]]) -> Iterator[Check]:
