@@ -163,6 +163,7 @@ class EvalRunner:
     async def _run(self, test_case: EvalTestCase, llm: LanguageModel | None) -> EvalResult:
         mocks = Mocks.of(test_case)
         services = MockedServices.in_process(mocks, self.lexicon)
+        llm = None if test_case.input.triage else llm  # what it says is a part of the scenario
         clock = self._clock or SkippingClock()  # what one scenario skips must not count for another
         started = clock.monotonic()
         previous = test_case.input.previous_reply

@@ -212,6 +212,9 @@ class EvalInput:
         None, "What we wrote to the customer before, for a mail that answers it."
     )
     agent: ScenarioSettings | None = setting(None, "Settings that this scenario needs.")
+    triage: Mapping[str, object] = setting(
+        {}, "What a language model says of the mail, in the place of ours: topic, serial_numbers, hand_over."
+    )
     task: object = setting(None, "What an agent of --agent is to do: a text, or any JSON.", check_task)
     world: Mapping[str, tuple[Mapping[str, object], ...]] = setting(
         {}, "Tables that mocked tools read and change, each a list of rows."
