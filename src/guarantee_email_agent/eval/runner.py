@@ -247,13 +247,14 @@ class EvalRunner:
         """The configuration's, with the scenario's own settings."""
         if (settings := test_case.input.agent) is None:
             return self._policy
-        trusted = settings.trusted_forms
+        trusted, own = settings.trusted_forms, settings.own_addresses
         return replace(
             self._policy,
             mode=settings.mode or self._policy.mode,
             sender_check=settings.sender_check or self._policy.sender_check,
             authserv_id=settings.authserv_id or self._policy.authserv_id,
             trusted_forms=self._policy.trusted_forms if trusted is None else frozenset(map(str.lower, trusted)),
+            own_addresses=self._policy.own_addresses if own is None else frozenset(own),
         )
 
     def validate_output(

@@ -198,6 +198,7 @@ class ScenarioSettings:
     sender_check: SenderCheck | None = setting(None, "As `agent.sender_check`.")
     authserv_id: str | None = setting(None, "As `agent.authserv_id`.", not_blank)
     trusted_forms: tuple[str, ...] | None = setting(None, "As `agent.trusted_forms`.")
+    own_addresses: tuple[str, ...] | None = setting(None, "As `agent.own_addresses`.")
 
 
 @dataclass(frozen=True, slots=True)
