@@ -164,12 +164,12 @@ class MailboxTools:
             *(own if isinstance(self._store, OwnMailStore) else ()),
             ServerTool(self.is_waiting, read_only=True),
             ServerTool(self.send_reply, idempotent=True),
-            ServerTool(self.find_sent, read_only=True, interruptible=True),
+            ServerTool(self.find_sent, read_only=True),
             ServerTool(self.save_draft, idempotent=True),
             ServerTool(self.find_draft, read_only=True),
             ServerTool(self.mark, idempotent=True),
             ServerTool(self.tally, read_only=True),
-            ServerTool(self.wait_for_mail, read_only=True, interruptible=True),
+            ServerTool(self.wait_for_mail, read_only=True),
             ServerTool(self.test_connection, read_only=True),
         ]
 
