@@ -164,6 +164,7 @@ class EvalRunner:
     async def _run(self, test_case: EvalTestCase, llm: LanguageModel | None) -> EvalResult:
         mocks = Mocks.of(test_case)
         services = MockedServices.in_process(mocks, self.lexicon)
+        llm = None if test_case.input.triage else llm  # what it says is a part of the scenario
         clock = self._clock or SkippingClock()  # what one scenario skips must not count for another
         model = services.llm if llm is None else llm
         limits = test_case.at_most
@@ -292,13 +293,14 @@ class EvalRunner:
         """The configuration's, with the scenario's own settings."""
         if (settings := test_case.input.agent) is None:
             return self._policy
-        trusted = settings.trusted_forms
+        trusted, own = settings.trusted_forms, settings.own_addresses
         return replace(
             self._policy,
             mode=settings.mode or self._policy.mode,
             sender_check=settings.sender_check or self._policy.sender_check,
             authserv_id=settings.authserv_id or self._policy.authserv_id,
             trusted_forms=self._policy.trusted_forms if trusted is None else frozenset(map(str.lower, trusted)),
+            own_addresses=self._policy.own_addresses if own is None else frozenset(own),
         )
 
     def validate_output(
