@@ -6,23 +6,17 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Mapping
 from contextlib import closing
 
 import pytest
 from mailbox_in_memory import integration_error
 
 from guarantee_email_agent.agent.heartbeat import Heartbeat
-from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.agent.standing import Standing
-from guarantee_email_agent.ledger.agents import AgentReport, RunningAgent, RunningAgents, Work
+from guarantee_email_agent.ledger.agents import AgentReport, RunningAgent, RunningAgents
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader
-from guarantee_email_agent.services.ports import InboxEntry
-
-MAIL = "a1" * 16
-ENTRY = InboxEntry("first", 1)
 
 
 def listed(location: str) -> list[RunningAgent]:
@@ -60,30 +54,6 @@ def test_a_main_loop_that_stands_still_is_told(ledger: Ledger, location: str, si
     assert [outage.code for outage in agent.outages] == ([] if silent_s is None else ["not_listed"])
 
 
-@pytest.mark.parametrize(("lost_usd", "all_usd"), [(0.25, 0.75), (None, None)])
-def test_what_mails_took_is_written_at_the_end_at_the_latest(
-    ledger: Ledger, location: str, lost_usd: float | None, all_usd: float | None
-) -> None:
-    ledger.claim(MAIL, location_key=MAIL, owner="one:1", lease_s=1)
-
-    async def live() -> None:
-        heartbeat = Heartbeat(ledger.agents, "one:1", "answer", Standing())
-        async with heartbeat.beating():
-            for result in (
-                WorkResult("failed", mail_key=MAIL, duration_ms=1500, tokens=10, cost_usd=0.5),
-                WorkResult("busy", mail_key=MAIL, duration_ms=9000),
-                WorkResult(
-                    "busy", mail_key=MAIL, duration_ms=1000, tokens=0 if lost_usd is None else 10, cost_usd=lost_usd
-                ),  # its lease was lost
-                WorkResult("answered", mail_key=MAIL, duration_ms=500),
-            ):
-                heartbeat.mail_worked(ENTRY, result)
-
-    asyncio.run(live())
-    with LedgerReader(location) as reader:
-        assert (reader.find(MAIL).worked_s, reader.find(MAIL).cost_usd) == (3.0, all_usd)
-
-
 def test_it_takes_the_place_of_one_that_was_killed_here_and_of_no_other(ledger: Ledger, location: str) -> None:
     name, _, started = process_name().rpartition(":")
     assert f":{os.getpid()}:" in name
@@ -101,9 +71,9 @@ def test_a_start_that_is_cancelled_in_its_first_entry_leaves_none(ledger: Ledger
     begun = threading.Event()
 
     class Announced(RunningAgents):
-        def beat(self, owner: str, report: AgentReport, work: Mapping[str, Work] | None = None) -> None:
+        def beat(self, owner: str, report: AgentReport) -> None:
             begun.set()
-            super().beat(owner, report, work)
+            super().beat(owner, report)
 
     async def live() -> None:
         async with Heartbeat(Announced(ledger._database), "one:1", "answer", Standing()).beating():

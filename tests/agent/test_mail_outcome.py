@@ -116,4 +116,3 @@ class TestCost:
         monkeypatch.setattr(desk.ledger, "finish", fail)
         result = desk.work()
         assert (result.disposition, result.ended, result.tokens) == (disposition, None, TOKENS)
-        assert result.mail_key

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ledgers import MAIL, claimed
 from postgresql import LedgerSql
 
-from guarantee_email_agent.ledger.agents import FORGOTTEN_S, AgentReport, ReportedOutage, Work
+from guarantee_email_agent.ledger.agents import FORGOTTEN_S, AgentReport, ReportedOutage
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader
@@ -35,21 +34,6 @@ def test_who_was_killed_is_forgotten_after_a_day(ledger: Ledger, ledger_sql: Led
     age(ledger_sql, FORGOTTEN_S + 1)
     ledger.agents.beat("two:2", AgentReport("1.0", "answer"))
     assert ledger.agents.names() == ["two:2"]
-
-
-@pytest.mark.parametrize(
-    ("costs", "total"), [((0.0, 0.25, 0.5), 0.75), ((0.25, None, 0.5), None), ((None, 0.25, 0.5), None)]
-)
-def test_what_a_mail_took_is_added_up(
-    ledger: Ledger, ledger_location: str, costs: tuple[float | None, ...], total: float | None
-) -> None:
-    claimed(ledger)
-    report = AgentReport("1.0", "answer")
-    for work in map(Work, (1.5, 0.5, 1.0), costs):
-        ledger.agents.beat("one:1", report, {MAIL: work, "e" * 32: work})
-    with LedgerReader(ledger_location) as reader:
-        row = reader.find(MAIL)
-    assert (row.worked_s, row.cost_usd) == (3.0, total)
 
 
 def test_what_a_stranger_may_have_written_is_refused(ledger: Ledger) -> None:

@@ -1,4 +1,4 @@
-"""What an agent tells the ledger every few seconds: that it runs, its inbox, what is down, what mails took."""
+"""What an agent tells the ledger every few seconds: that it runs, its inbox, what is down."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from guarantee_email_agent.agent.mail_outcome import WorkResult
 from guarantee_email_agent.agent.process_identity import has_ended
 from guarantee_email_agent.agent.standing import Standing, wall_time
 from guarantee_email_agent.config.settings import Mode
-from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, RunningAgents, Work, as_code
+from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, RunningAgents, as_code
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.services.ports import InboxEntry
 from guarantee_email_agent.utils.version import __version__
 
 logger = logging.getLogger(__name__)
 
 INTERVAL_S: Final = 15.0
-_NO_WORK: Final = frozenset({"busy", "waiting"})
 
 
 class Heartbeat:
@@ -41,12 +38,7 @@ class Heartbeat:
     ) -> None:
         self._ledger, self._owner, self._mode, self._silence = ledger, owner, mode, silence
         self._standing = standing
-        self._work: dict[str, Work] = {}
         self._writing: asyncio.Task[None] | None = None
-
-    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a MailListener; the ledger knows its key
-        if result.mail_key and (result.tokens or result.cost_usd != 0 or result.disposition not in _NO_WORK):
-            self._add(result.mail_key, Work(result.duration_ms / 1000, result.cost_usd))
 
     @asynccontextmanager
     async def beating(self) -> AsyncIterator[None]:
@@ -65,7 +57,6 @@ class Heartbeat:
             if self._writing is not None:  # a thread cannot be cancelled: it must not write after the entry went
                 await asyncio.gather(self._writing, return_exceptions=True)
             with suppress(LedgerError):
-                await self._beat()
                 await asyncio.to_thread(self._ledger.leave, self._owner)
 
     def _forget_killed(self) -> None:
@@ -92,15 +83,7 @@ class Heartbeat:
         if self._silence is not None and (silent_s := self._silence()) is not None:
             outages.append(ReportedOutage("inbox", "not_listed", round(time.time() - silent_s, 1)))
         report = AgentReport(__version__, self._mode, standing.waiting, standing.oldest_received, outages)
-        work, self._work = self._work, {}
         try:
-            await asyncio.to_thread(self._ledger.beat, self._owner, report, work)
+            await asyncio.to_thread(self._ledger.beat, self._owner, report)
         except LedgerError as error:
             logger.debug("%s", error.message)
-            for mail_key, done in work.items():
-                self._add(mail_key, done)
-
-    def _add(self, mail_key: str, done: Work) -> None:
-        before = self._work.get(mail_key, Work(0.0, 0.0))
-        cost_usd = None if before.cost_usd is None or done.cost_usd is None else before.cost_usd + done.cost_usd
-        self._work[mail_key] = Work(before.seconds + done.seconds, cost_usd)

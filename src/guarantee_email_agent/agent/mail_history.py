@@ -20,13 +20,12 @@ from guarantee_email_agent.services.ports import OUTCOMES
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, ProcessingError
 from guarantee_email_agent.utils.local_time import LocalTime
-from guarantee_email_agent.utils.terminal import Terminal, pluralize
+from guarantee_email_agent.utils.terminal import Terminal
 from guarantee_email_agent.utils.text import duration, printable, truncate
 
 MAX_READ_BYTES: Final = 2_000_000
 _MAX_SHOWN_CHARS: Final = 100
 MAX_MAILS: Final = 100_000
-"""Of a summary, of which the cost is added up."""
 
 _HEADERS_END: Final = re.compile(rb"\r?\n\r?\n")
 
@@ -54,15 +53,9 @@ def print_log(
     """now: seconds since 1970, to name the zone by."""
     terminal.line(f"Times are {clock.zone_at(now)}")
     for row in rows:
-        worked = "" if row.worked_s is None else f"  {_took(row.worked_s)}"
-        cost = f"  {row.cost_usd:.4f} USD" if row.cost_usd else ""
-        if row.worked_s is not None and row.cost_usd is None:
-            cost = "  cost not known"
         ticket = f"  {printable(row.ticket_id)}" if row.ticket_id else ""
         outcome = str(row.outcome).replace("_", " ")
-        terminal.line(
-            f"{clock.text(row.changed_at)}  {row.short_key}  {outcome:<12}  {row.reason or '-'}{ticket}{worked}{cost}"
-        )
+        terminal.line(f"{clock.text(row.changed_at)}  {row.short_key}  {outcome:<12}  {row.reason or '-'}{ticket}")
         if headings is not None:
             terminal.line(f"    {_shown(headings[row.mail_key])}")
 
@@ -83,7 +76,6 @@ def print_summary(reader: LedgerReader, begin: float, end: float, clock: LocalTi
 
 def _summary(reader: LedgerReader, begin: float, end: float, clock: LocalTime) -> Iterator[str]:
     counts = reader.counts(begin, end)
-    rows = reader.outcomes(OUTCOMES, since=begin, until=end, limit=MAX_MAILS)
     yield f"From {clock.text(begin)} to {clock.text(end)} ({clock.zone_at(end)})."
     yield ""
     for outcome in OUTCOMES:
@@ -91,11 +83,7 @@ def _summary(reader: LedgerReader, begin: float, end: float, clock: LocalTime) -
         yield f"{outcome.replace('_', ' ').capitalize()}: {sum(count.mails for count in group)}"
         if outcome in ("handed_over", "quarantined", "unknown"):
             yield from (f"    {count.reason or 'no reason'}: {count.mails}" for count in group)
-    costs = [row.cost_usd for row in rows if row.worked_s is not None]
-    paid, unknown = sum(filter(None, costs)), costs.count(None)
-    without = f", without {pluralize(unknown, 'mail')} whose cost is not known" if unknown else ""
     yield ""
-    yield f"Language model: {f'{paid:.4f} USD' if paid or unknown else 'no cost'}{without}"
     now, open_counts = reader.now(), reader.counts()
     outages = [(agent, outage) for agent in reader.agents() for outage in current_outages(agent, now)]
     yield f"Down now: {'nothing' if not outages else ''}".rstrip()
@@ -170,7 +158,3 @@ def _shown(heading: Heading) -> str:
         return f"({printable(heading.problem)})"
     sender, subject = (printable(truncate(text, _MAX_SHOWN_CHARS)) for text in (heading.sender, heading.subject))
     return f"{sender or '(no sender)'}: {subject or '(no subject)'}"
-
-
-def _took(seconds: float) -> str:
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else duration(seconds)

@@ -63,8 +63,8 @@ _AMBIGUOUS = (
 class WorkResult:
     """What came of one mail, and what it took.
 
-    retry_s: seconds until a mail without an outcome may be tried again. reason: a code or a scenario. mail_key: that of
-    the ledger; empty where it was not claimed. scenario: empty where it came to none. duration_ms: from its id to its
+    retry_s: seconds until a mail without an outcome may be tried again. reason: a code or a scenario.
+    scenario: empty where it came to none. duration_ms: from its id to its
     mark. tokens, cost_usd: of the language model; None where a price is not known. step_ms: milliseconds by step of the
     processor, those that were needed. error: what kept it from an outcome; of an answer by template, why the model gave
     none. outage: whether that is a service's fault, which counts as down. answered_by: the services that did their part
@@ -76,7 +76,6 @@ class WorkResult:
     disposition: Disposition
     retry_s: float = 0.0
     reason: str = ""
-    mail_key: str = ""
     scenario: str = ""
     duration_ms: int = 0
     tokens: int = 0

@@ -132,7 +132,7 @@ class MailWorker:
             logger.warning("Email %s is another mail than the one that had this id before", entry.id)
             state = None
         if state is not None and not isinstance(state, Free):
-            return replace(await self._resume(entry, location_key, state, listed_at), mail_key=state.mail_key)
+            return await self._resume(entry, location_key, state, listed_at)
         risky = entry.size > LARGE_BYTES or (state is not None and state.attempts > 0)
         async with self.exclusive if risky else nullcontext():
             logger.info("Email received: %s (%d bytes)", entry.id, entry.size)
@@ -144,7 +144,7 @@ class MailWorker:
                 mail, key = self._identify(raw, location_key)
             claim = await self._claim(key, location_key)
             if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
-                return replace(await self._resume(entry, location_key, claim, listed_at), mail_key=key)
+                return await self._resume(entry, location_key, claim, listed_at)
             return await self._holding(entry, claim, self._work_on_claim(entry, claim, mail))
 
     async def _claim(self, mail_key: str, location_key: str) -> Claim | Busy | Waiting | Done:
@@ -182,9 +182,9 @@ class MailWorker:
         """The result of work on a claim, which is given back whatever interrupts it."""
         add_log_fields(mail_key=claim.mail_key)
         try:
-            return replace(await work, mail_key=claim.mail_key)
+            return await work
         except AgentError as error:
-            return replace(await self._outcomes.after_error(entry, claim, None, error), mail_key=claim.mail_key)
+            return await self._outcomes.after_error(entry, claim, None, error)
         except asyncio.CancelledError:
             # Not counted, since the agent was stopped; not retried at once, since a reply may be on its way.
             with suppress(AgentError):

@@ -218,7 +218,6 @@ async def open_daemon(
         silence = monitoring.health.silence if monitoring is not None else None
         heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode, standing, silence)
         await stack.enter_async_context(heartbeat.beating())
-        standing.listeners.append(heartbeat.mail_worked)
         reread = partial(ledger.first_start, mailbox_key) if by_first_start else None
         daemon = Daemon(worker, clock, stop, standing, since, ours, watchdog, reread)
         yield daemon, services

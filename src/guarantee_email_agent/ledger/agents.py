@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import case, delete, func, null, select, update
+from sqlalchemy import delete, select
 
 from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.ledger.database import Database
-from guarantee_email_agent.ledger.tables import NOW, TOKEN, agents, by_dialect, mails, require_form
+from guarantee_email_agent.ledger.tables import NOW, TOKEN, agents, by_dialect, require_form
 
 FORGOTTEN_S: Final = 86_400.0
 """After so many seconds of silence the entry of an agent that was killed goes."""
@@ -42,14 +42,6 @@ class AgentReport:
     waiting: int | None = None
     oldest_received: float | None = None
     outages: Sequence[ReportedOutage] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What one mail took of an agent so far. cost_usd: of the language model; None where it is not known."""
-
-    seconds: float
-    cost_usd: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +77,8 @@ class RunningAgents:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def beat(self, owner: str, report: AgentReport, work: Mapping[str, Work] | None = None) -> None:
-        """Say that this agent runs, and how it fares. work: by mail key, since the last call; it is added up."""
+    def beat(self, owner: str, report: AgentReport) -> None:
+        """Say that this agent runs, and how it fares."""
         values = {
             "owner": require_form("owner", owner, TOKEN),
             "version": require_form("version", report.version, TOKEN),
@@ -103,13 +95,6 @@ class RunningAgents:
         with self._database.write_transaction() as connection:
             connection.execute(_SAVE[connection.dialect.name], values)
             connection.execute(delete(agents).where(agents.c.seen_at < NOW - FORGOTTEN_S))
-            for mail_key, done in (work or {}).items():
-                paid = func.coalesce(mails.c.cost_usd, case((mails.c.worked_s.is_(None), 0.0)))
-                sums = {
-                    "worked_s": func.coalesce(mails.c.worked_s, 0.0) + done.seconds,
-                    "cost_usd": null() if done.cost_usd is None else paid + done.cost_usd,
-                }
-                connection.execute(update(mails).where(mails.c.mail_key == mail_key).values(**sums))
 
     def names(self) -> list[str]:
         """Of all agents that are listed."""

@@ -41,8 +41,6 @@ class LedgerRow:
     changed_at: float
     since: float
     span_s: float
-    worked_s: float | None
-    cost_usd: float | None
 
     @property
     def short_key(self) -> str:

@@ -93,8 +93,6 @@ mails = Table(
     Column("sender_key", Text),
     Column("text_key", Text),
     Column("released_at", Double),
-    Column("worked_s", Double),
-    Column("cost_usd", Double),
     Column("copy_key", Text),
     Column("crashes", Integer, nullable=False, server_default="0"),
     CheckConstraint("stage IN ('claimed', 'ticketing', 'ticketed', 'sending', 'sent')", name="ledger_mails_stage"),
