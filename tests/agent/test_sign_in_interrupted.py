@@ -47,7 +47,7 @@ def folder(tmp_path: Path, issuer: OAuthIssuer) -> Iterator[Path]:
     """With a configuration, and a token that is over."""
     with ScriptedServer(b"* OK [" + _CAPABILITIES + b"] ready\r\n", answer) as imap:
         server = {"host": "127.0.0.1", "port": imap.port, "security": "none"}
-        oauth = issuer.settings(flow="device", token_file="token.json")
+        oauth = issuer.settings(token_file="token.json")
         mailbox = {"from_address": USER, "imap": server, "smtp": {**server, "port": 1}, "oauth": oauth}
         settings = {"mailbox": mailbox, "llm": {"provider": "offline"}, "agent": {"require_eval": False}}
         (tmp_path / "config.yaml").write_text(json.dumps(settings))

@@ -18,10 +18,10 @@ def problem(**settings: Any) -> str:
     return str(caught.value)
 
 
-def test_microsoft_signs_a_person_in_by_a_device_code_and_asks_for_both_servers() -> None:
+def test_microsoft_signs_a_person_in_and_asks_for_both_servers() -> None:
     settings = OAuthSettings(provider="microsoft", client_id="agent", tenant="contoso.example")
-    assert settings.used_flow == "device"
-    assert settings.endpoints.device == "https://login.microsoftonline.com/contoso.example/oauth2/v2.0/devicecode"
+    assert settings.used_flow == "authorization_code"
+    assert settings.endpoints.token == "https://login.microsoftonline.com/contoso.example/oauth2/v2.0/token"
     assert [scope.rpartition("/")[2] for scope in settings.used_scopes] == [
         *("IMAP.AccessAsUser.All", "SMTP.Send", "offline_access")
     ]
@@ -33,9 +33,8 @@ def test_an_application_of_microsoft_asks_for_what_it_was_granted_in_its_own_dir
     assert "has no tenant" in problem(**settings)
 
 
-@pytest.mark.parametrize("flow", ["device", "client_credentials"])
-def test_a_flow_in_which_google_gives_no_access_to_mail_is_refused(flow: str) -> None:
-    assert "set it to authorization_code" in problem(provider="google", client_id="agent", flow=flow)
+def test_a_flow_in_which_google_gives_no_access_to_mail_is_refused() -> None:
+    assert "set it to authorization_code" in problem(provider="google", client_id="agent", flow="client_credentials")
     assert OAuthSettings(provider="google", client_id="agent").used_flow == "authorization_code"
 
 
@@ -49,7 +48,6 @@ def test_a_service_account_needs_its_key_and_no_client_id() -> None:
     ("settings", "told"),
     [
         ({**OTHER, "token_url": None}, "has no token_url"),
-        ({**OTHER, "flow": "device"}, "has no device_url"),
         ({**OTHER, "flow": "authorization_code"}, "has no authorization_url"),
         ({**OTHER, "client_id": None, "flow": "client_credentials"}, "has no client_id"),
         ({**OTHER, "flow": "client_credentials", "tenant": "x"}, "only Microsoft knows"),

@@ -31,7 +31,7 @@ class OAuthIssuer:
         self.lifetime_s: object = 3600
         self.token_length = 40
         self.requests: list[dict[str, str]] = []
-        """The forms of all token and device requests, in order."""
+        """The forms of all token requests, in order."""
 
         self.access_tokens: set[str] = set()
         self.refresh_tokens: set[str] = set()
@@ -65,7 +65,6 @@ class OAuthIssuer:
             "provider": "other",
             "client_id": CLIENT_ID,
             "token_url": self.token_url,
-            "device_url": f"{self.url}/device",
             "authorization_url": f"{self.url}/authorize",
             "scopes": list(SCOPES),
             **changes,
@@ -101,9 +100,6 @@ class OAuthIssuer:
             self.counts["introspected"] += 1
             return 200, json.dumps({"active": active, "username": USER} if active else {"active": False}).encode()
         self.requests.append(dict(form))
-        if path == "/device":
-            codes = {"device_code": "device-secret", "user_code": "BDWP-HQPK", "expires_in": 600, "interval": 1}
-            return 200, json.dumps({**codes, "verification_uri": f"{self.url}/enter"}).encode()
         self.arrived.set()
         if self.hold is not None:
             self.hold.wait(60)
@@ -131,7 +127,7 @@ class OAuthIssuer:
                 if secret == CLIENT_SECRET:
                     return 200, json.dumps({**self.issue(), "refresh_token": None}).encode()
                 error = "invalid_client"
-            case {"grant_type": kind} if kind.endswith(("device_code", "jwt-bearer")):
+            case {"grant_type": kind} if kind.endswith("jwt-bearer"):
                 return 200, json.dumps(self.issue()).encode()
         return 400, json.dumps({"error": error, "error_description": "E4711: not\r\nso."}).encode()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.services.mail.open_store import require_oauth_client
@@ -46,7 +47,8 @@ def sign_in(config: Config, terminal: Terminal, *, timeout_s: float, port: int) 
             terminal.line(f"Nobody needs to sign in for {client.flow}.")
             terminal.outcome(f"✓ The issuer gave an access token, good until {_moment(token.expires_at)}.")
             return
-        token = authorize(client, _PersonAtTerminal(terminal, client.user), timeout_s=timeout_s, port=port)
+        open_page = partial(_ask_to_open, terminal, client.user, timeout_s)
+        authorize(client, open_page, timeout_s=timeout_s, port=port)
         terminal.outcome(f"✓ Signed in. The token is kept in {printable(str(client.token_file))}.")
 
 
@@ -72,27 +74,12 @@ def check_sign_in(config: Config) -> str:
         return f"{config.mailbox.oauth.provider}, {client.flow}: {issued}"
 
 
-class _PersonAtTerminal:
-    """A Person who reads what is printed."""
-
-    def __init__(self, terminal: Terminal, user: str) -> None:
-        self._terminal = terminal
-        self._user = printable(user)
-
-    def enter_code(self, uri: str, code: str, expires_in_s: float) -> None:
-        self._terminal.line(f"Open {printable(uri)} in a browser, sign in as {self._user}, and enter the code:")
-        self._terminal.line(f"    {printable(code)}")
-        self._wait(expires_in_s)
-
-    def open_page(self, url: str, port: int) -> None:
-        self._terminal.line(f"Open this address in a browser on this machine, and sign in as {self._user}:")
-        self._terminal.line(f"    {printable(url)}")
-        self._terminal.line(f"From another machine, first: ssh -L {port}:127.0.0.1:{port} …, and keep that open.")
-        self._terminal.flush()
-
-    def _wait(self, expires_in_s: float) -> None:
-        self._terminal.line(f"Waiting for at most {max(1, round(expires_in_s / 60))} min; Ctrl-C gives up …")
-        self._terminal.flush()
+def _ask_to_open(terminal: Terminal, user: str, timeout_s: float, url: str, port: int) -> None:
+    terminal.line(f"Open this address in a browser on this machine, and sign in as {printable(user)}:")
+    terminal.line(f"    {printable(url)}")
+    terminal.line(f"From another machine, first: ssh -L {port}:127.0.0.1:{port} …, and keep that open.")
+    terminal.line(f"Waiting for at most {max(1, round(timeout_s / 60))} min; Ctrl-C gives up …")
+    terminal.flush()
 
 
 def _moment(seconds: float) -> str:

@@ -25,7 +25,7 @@ def add_authorize(commands: arguments.Commands) -> None:
         _run,
         purpose="sign in to a mailbox that wants access tokens in place of passwords (mailbox.oauth)",
         description="Have a person sign in to the mailbox of the configuration (mailbox.oauth), and keep the token in "
-        "mailbox.oauth.token_file. Prints an address, and a code to enter there, and waits. A token that is there is "
+        "mailbox.oauth.token_file. Prints an address to open in a browser, and waits. A token that is there is "
         "replaced once somebody has signed in; agents that run take the new one.",
         exit_codes=_EXIT_CODES,
     )
@@ -35,14 +35,14 @@ def add_authorize(commands: arguments.Commands) -> None:
         type=arguments.seconds,
         default=_TIMEOUT_S,
         metavar="S",
-        help=f"wait at most so many seconds (default: {_TIMEOUT_S:g}; a code may expire before)",
+        help=f"wait at most so many seconds (default: {_TIMEOUT_S:g})",
     )
     parser.add_argument(
         "--port",
         type=arguments.port,
         default=0,
         metavar="PORT",
-        help="port of this machine that the browser comes back to, for the flow authorization_code (default: any)",
+        help="port of this machine that the browser comes back to (default: any)",
     )
     arguments.add_verbose_option(parser)
 

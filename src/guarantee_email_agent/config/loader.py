@@ -32,6 +32,7 @@ _REMOVED: Final = {
     "llm.force_tool": "remove it, models that refuse to be made to use a tool are asked to",
     "llm.tokens_per_minute": "remove it, the API tells how many there may be",
     "agent.max_mail_bytes": "remove it, mails of up to 25 MB are read",
+    "mailbox.oauth.device_url": "remove it, a person signs in with a browser",
     "mailbox.imap.mark_folders": "name the folder that holds the others as mailbox.imap.mark_folder",
     "tasks": "remove it, and pass what tasks may ask for to `grade` and `solve` with --allow",
     **dict.fromkeys(

@@ -9,10 +9,7 @@ from typing import Final, Literal
 
 from guarantee_email_agent.files.fields import not_blank, setting
 
-OAuthFlow = Literal["device", "authorization_code", "client_credentials", "service_account"]
-
-KEPT_TOKEN_FLOWS: Final[tuple[OAuthFlow, ...]] = ("device", "authorization_code")
-"""Those in which a person signs in once, so that the refresh token has to be kept."""
+OAuthFlow = Literal["authorization_code", "client_credentials", "service_account"]
 
 _URL: Final = re.compile(
     r"https://[^\s/@?#]+[^\s@?#]*|http://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(/[^\s@?#]*)?", re.IGNORECASE
@@ -33,7 +30,6 @@ class OAuthEndpoints:
     """The URLs of an issuer; None for one that the flow does not need."""
 
     token: str
-    device: str | None = None
     authorization: str | None = None
 
 
@@ -63,8 +59,8 @@ class OAuthSettings:
     )
     flow: OAuthFlow | None = setting(
         None,
-        "`device` or `authorization_code`, for which a person signs in once with `authorize`; `client_credentials`; "
-        "`service_account`. By default `authorization_code` for Google, else `device`.",
+        "`authorization_code`, for which a person signs in once with `authorize`, and the default; "
+        "`client_credentials`; `service_account`.",
     )
     client_id: str | None = setting(
         None,
@@ -75,7 +71,6 @@ class OAuthSettings:
         None, "Microsoft's directory (tenant); by default `common`, which `client_credentials` cannot use.", _tenant
     )
     token_url: str | None = setting(None, "The token endpoint of another provider.", _endpoint)
-    device_url: str | None = setting(None, "Its device authorization endpoint, for `device`.", _endpoint)
     authorization_url: str | None = setting(None, "Its authorization endpoint, for `authorization_code`.", _endpoint)
     scopes: tuple[str, ...] = setting((), "What is asked for; by default what the provider wants for mail.", _scopes)
     token_file: Path = setting(
@@ -90,15 +85,15 @@ class OAuthSettings:
             raise ValueError(problem)
 
     def _problem(self) -> str | None:
-        given = (self.flow, self.client_id, self.tenant, self.token_url, self.device_url, self.authorization_url)
+        given = (self.flow, self.client_id, self.tenant, self.token_url, self.authorization_url)
         if self.provider is None:
             is_used = any(given) or bool(self.scopes) or self.key_file is not None
             return "has no provider; set it to google, microsoft or other" if is_used else None
         flow = self.used_flow
-        if self.provider == "google" and flow in ("device", "client_credentials"):
+        if self.provider == "google" and flow == "client_credentials":
             return (
-                f"has flow: {flow}, in which Google gives no access to mail; set it to authorization_code, or to "
-                "service_account in a Workspace"
+                "has flow: client_credentials, in which Google gives no access to mail; set it to authorization_code, "
+                "or to service_account in a Workspace"
             )
         if self.provider == "microsoft" and flow == "service_account":
             return "has flow: service_account, which Microsoft does not know; set it to client_credentials"
@@ -106,7 +101,7 @@ class OAuthSettings:
             return "has no tenant, which client_credentials needs; add the id of your directory"
         if self.provider != "microsoft" and self.tenant is not None:
             return "has a tenant, which only Microsoft knows; remove it"
-        if self.provider != "other" and (self.token_url or self.device_url or self.authorization_url):
+        if self.provider != "other" and (self.token_url or self.authorization_url):
             return f"has endpoints, which are known for {self.provider}; remove them, or set provider to other"
         if self.client_id is None and flow != "service_account":
             return "has no client_id; add the id under which the agent is registered with the provider"
@@ -115,16 +110,14 @@ class OAuthSettings:
         if self.provider != "other":
             return None
         needed = {"token_url": self.token_url}
-        if flow in KEPT_TOKEN_FLOWS:
-            needed |= (
-                {"device_url": self.device_url} if flow == "device" else {"authorization_url": self.authorization_url}
-            )
+        if flow == "authorization_code":
+            needed["authorization_url"] = self.authorization_url
         missing = next((key for key, url in needed.items() if url is None), None)
         return None if missing is None else f"has no {missing}; add it, as the provider's documentation tells it"
 
     @property
     def used_flow(self) -> OAuthFlow:
-        return self.flow or ("authorization_code" if self.provider == "google" else "device")
+        return self.flow or "authorization_code"
 
     @property
     def used_scopes(self) -> tuple[str, ...]:
@@ -139,13 +132,11 @@ class OAuthSettings:
     def endpoints(self) -> OAuthEndpoints:
         """Only where there is a provider."""
         if self.provider == "google":
-            return OAuthEndpoints(
-                "https://oauth2.googleapis.com/token", authorization="https://accounts.google.com/o/oauth2/v2/auth"
-            )
+            return OAuthEndpoints("https://oauth2.googleapis.com/token", "https://accounts.google.com/o/oauth2/v2/auth")
         if self.provider == "microsoft":
             tenant = f"{_MICROSOFT}/{self.tenant or 'common'}/oauth2/v2.0"
-            return OAuthEndpoints(f"{tenant}/token", f"{tenant}/devicecode", f"{tenant}/authorize")
-        return OAuthEndpoints(self.token_url or "", self.device_url, self.authorization_url)
+            return OAuthEndpoints(f"{tenant}/token", f"{tenant}/authorize")
+        return OAuthEndpoints(self.token_url or "", self.authorization_url)
 
 
 MarkKind = Literal["auto", "keywords", "folders"]

@@ -7,7 +7,6 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS
 from guarantee_email_agent.config.settings import Config, MailboxSettings, Secrets
 from guarantee_email_agent.files.private_file import read_private_text
 from guarantee_email_agent.files.text_file import InputFileError
@@ -46,7 +45,7 @@ def check_mailbox(config: Config) -> None:
     require_oauth_client(config)
     if oauth.used_flow == "service_account" and oauth.key_file is not None:
         _require_private("key_file", oauth.key_file, "Save the account's JSON key there", follow_links=True)
-    elif oauth.used_flow in KEPT_TOKEN_FLOWS:
+    elif oauth.used_flow == "authorization_code":
         _require_private("token_file", oauth.token_file, "Sign in: guarantee-email-agent authorize")
 
 

@@ -18,9 +18,9 @@ def issuer() -> Iterator[OAuthIssuer]:
 
 @pytest.fixture
 def client(issuer: OAuthIssuer, tmp_path: Path) -> OAuthClient:
-    """One for which a person signs in by a device code."""
+    """One for which a person signs in in a browser."""
     return OAuthClient(
-        "device",
+        "authorization_code",
         CLIENT_ID,
         None,
         USER,
@@ -28,7 +28,6 @@ def client(issuer: OAuthIssuer, tmp_path: Path) -> OAuthClient:
         SCOPES,
         tmp_path / "token.json",
         None,
-        f"{issuer.url}/device",
         f"{issuer.url}/authorize",
     )
 

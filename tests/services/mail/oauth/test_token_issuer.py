@@ -20,6 +20,10 @@ from guarantee_email_agent.services.tool_error import ToolError
 OLD = Token("old", "refresh-0", 0.0, 3600.0)
 
 
+def refreshable(issuer: OAuthIssuer) -> Token:
+    return Token("old", issuer.issue()["refresh_token"], 0.0, 3600.0)
+
+
 def refusal(client: OAuthClient) -> ToolError:
     with pytest.raises(ToolError) as caught:
         TokenIssuer(client).refresh(OLD)
@@ -74,13 +78,6 @@ class TestSecretsThatTheIssuerQuotes:
         with pytest.raises(ToolError, match="… of … is over"):
             TokenIssuer(client).redeem("code-1", "verifier+1", "http://127.0.0.1:1")
 
-    def test_device_code(self, client: OAuthClient, issuer: OAuthIssuer) -> None:
-        token_issuer = TokenIssuer(client)
-        authorization = token_issuer.begin_device()
-        self.quote(issuer, authorization.device_code)
-        with pytest.raises(ToolError, match="invalid_grant: … is over"):
-            token_issuer.redeem_device(authorization)
-
     def test_what_is_no_secret_stays(self, client: OAuthClient, issuer: OAuthIssuer) -> None:
         self.quote(issuer, f"the grant of {client.client_id}")
         assert f"the grant of {client.client_id} is over" in refusal(client).message
@@ -118,7 +115,7 @@ def test_an_answer_without_a_token_is_no_token(
 def test_a_lifetime_counts_from_before_the_request(client: OAuthClient, issuer: OAuthIssuer, given: object) -> None:
     issuer.lifetime_s = given
     moments = iter([100.0, 160.0])
-    token = TokenIssuer(client, lambda: next(moments)).redeem_device(TokenIssuer(client).begin_device())
+    token = TokenIssuer(client, lambda: next(moments)).refresh(refreshable(issuer))
     assert (token.obtained_at, token.expires_at) == (100.0, 3700.0)
 
 
@@ -129,7 +126,7 @@ def test_a_lifetime_that_makes_no_sense_counts_as_half_an_hour(
     issuer.lifetime_s = given
     issuer_now = TokenIssuer(client, lambda: 0.0)
     expected = 1.0 if given is True else 1800.0
-    assert issuer_now.redeem_device(issuer_now.begin_device()).expires_at == expected
+    assert issuer_now.refresh(refreshable(issuer)).expires_at == expected
 
 
 def test_an_issuer_that_is_not_there_is_out_of_reach(client: OAuthClient) -> None:

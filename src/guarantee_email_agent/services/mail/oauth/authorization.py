@@ -1,11 +1,10 @@
-"""A person's sign-in: by a code on another device (RFC 8628), or in a browser that comes back to us (RFC 8252)."""
+"""A person's sign-in, in a browser that comes back to us (RFC 8252)."""
 
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import urlsplit
 
 from oauthlib.common import add_params_to_uri
@@ -14,42 +13,26 @@ from oauthlib.oauth2 import WebApplicationClient
 from guarantee_email_agent.services.mail.oauth.loopback_redirect import LoopbackRedirect
 from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
 from guarantee_email_agent.services.mail.oauth.token_file import Token, TokenFile
-from guarantee_email_agent.services.mail.oauth.token_issuer import RefusedByIssuerError, TokenIssuer
+from guarantee_email_agent.services.mail.oauth.token_issuer import TokenIssuer
 from guarantee_email_agent.services.tool_error import ToolError
 
-_SLOWER_S: Final = 5.0  # RFC 8628 §3.5
 _DENIED: Final = ("access_denied", "authorization_declined")  # the second is Microsoft's
-_TOO_LATE: Final = ("expired_token", "code_expired", "bad_verification_code")
-
-
-class Person(Protocol):
-    """Whoever signs in, who is told what to do."""
-
-    def enter_code(self, uri: str, code: str, expires_in_s: float) -> None: ...
-    def open_page(self, url: str, port: int) -> None: ...
 
 
 def authorize(
-    client: OAuthClient,
-    person: Person,
-    *,
-    timeout_s: float,
-    port: int = 0,
-    sleep: Callable[[float], object] = time.sleep,
+    client: OAuthClient, open_page: Callable[[str, int], object], *, timeout_s: float, port: int = 0
 ) -> Token:
     """Have a person sign in, and keep the token in the client's file, over one that is there.
 
-    timeout_s: seconds to wait, at most; a device's code may expire before. port: for the browser; 0 is any.
+    open_page: is told the URL to open in a browser, and the port that the browser comes back to. timeout_s: seconds to
+    wait, at most. port: 0 is any.
     Raises ToolError: `mail_denied`, `mail_not_authorized` where nobody signed in, and as TokenIssuer and TokenFile do.
     """
     file = TokenFile(client)
     with file.locked(), file.draft():
         pass  # better now than once somebody has signed in
     issuer = TokenIssuer(client)
-    if client.flow == "device":
-        token = _authorize_device(issuer, person, timeout_s, sleep)
-    else:
-        token = _authorize_in_browser(client, issuer, person, timeout_s, port)
+    token = _authorize_in_browser(client, issuer, open_page, timeout_s, port)
     if token.refresh_token is None:
         text = f"the {issuer.name} gave no refresh token, so the sign-in would last as long as one access token"
         raise ToolError("mail_auth", f"{text}. Add the scope for it, such as offline_access, to mailbox.oauth.scopes")
@@ -62,37 +45,8 @@ def authorize(
     return token
 
 
-def _authorize_device(issuer: TokenIssuer, person: Person, timeout_s: float, sleep: Callable[[float], object]) -> Token:
-    authorization = issuer.begin_device()
-    deadline = time.monotonic() + min(timeout_s, authorization.expires_in_s)
-    person.enter_code(
-        authorization.verification_uri, authorization.user_code, min(timeout_s, authorization.expires_in_s)
-    )
-    interval_s = authorization.interval_s
-    while True:
-        left_s = deadline - time.monotonic()
-        if left_s <= 0:
-            raise _nobody_came()
-        sleep(min(interval_s, left_s))
-        try:
-            return issuer.redeem_device(authorization)
-        except RefusedByIssuerError as error:
-            if error.error == "slow_down":
-                interval_s += _SLOWER_S
-            elif error.error in _DENIED:
-                raise ToolError("mail_denied", "the sign-in was denied. Nothing was changed") from None
-            elif error.error in _TOO_LATE:
-                raise _nobody_came() from None
-            elif error.code != "mail_unavailable":  # authorization_pending is one of those
-                raise
-        except ToolError as error:
-            if not error.retryable:
-                raise
-            interval_s = min(2 * interval_s, 60.0)  # RFC 8628 §3.5, for a connection that fails
-
-
 def _authorize_in_browser(
-    client: OAuthClient, issuer: TokenIssuer, person: Person, timeout_s: float, port: int
+    client: OAuthClient, issuer: TokenIssuer, open_page: Callable[[str, int], object], timeout_s: float, port: int
 ) -> Token:
     assert client.authorization_url is not None
     state = secrets.token_urlsafe(32)
@@ -119,17 +73,14 @@ def _authorize_in_browser(
         if (urlsplit(client.authorization_url).hostname or "").endswith("google.com"):
             parameters |= {"access_type": "offline", "prompt": "consent"}  # else it gives no refresh token
         given = [(name, value) for name, value in parameters.items() if value]
-        person.open_page(add_params_to_uri(client.authorization_url, given), redirect.port)
+        open_page(add_params_to_uri(client.authorization_url, given), redirect.port)
         try:
             answer = redirect.wait(timeout_s)
         except TimeoutError:
-            raise _nobody_came() from None
+            text = "nobody signed in in time. Nothing was changed; start it again"
+            raise ToolError("mail_not_authorized", text) from None
     if (refusal := answer.get("error")) is not None:
         if refusal in _DENIED:
             raise ToolError("mail_denied", "the sign-in was denied. Nothing was changed")
         raise issuer.refused(refusal, answer.get("error_description", ""))
     return issuer.redeem(answer["code"], verifier, redirect_uri)
-
-
-def _nobody_came() -> ToolError:
-    return ToolError("mail_not_authorized", "nobody signed in in time. Nothing was changed; start it again")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS, OAuthFlow
+from guarantee_email_agent.config.mailbox_settings import OAuthFlow
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.files.private_file import read_private_text
 from guarantee_email_agent.files.text_file import InputFileError
@@ -20,7 +20,7 @@ _MAX_KEY_BYTES: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """user: whose mailbox it is. token_file: of flows in which a person signs in. key_file: of a service account.
+    """user: whose mailbox it is. token_file: of the flow in which a person signs in. key_file: of a service account.
 
     The scopes are those of IMAP and SMTP together: one token is for both.
     """
@@ -33,12 +33,11 @@ class OAuthClient:
     scopes: tuple[str, ...] = ()
     token_file: Path | None = None
     key_file: Path | None = None
-    device_url: str | None = None
     authorization_url: str | None = None
 
     @property
     def keeps_token(self) -> bool:
-        return self.flow in KEPT_TOKEN_FLOWS
+        return self.flow == "authorization_code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,6 @@ def oauth_client(config: Config) -> OAuthClient:
         oauth.used_scopes,
         oauth.token_file,
         oauth.key_file,
-        endpoints.device,
         endpoints.authorization,
     )
 

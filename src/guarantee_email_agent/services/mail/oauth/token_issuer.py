@@ -12,13 +12,12 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
-from oauthlib.oauth2 import DeviceClient, OAuth2Error, ServiceApplicationClient
+from oauthlib.oauth2 import OAuth2Error, ServiceApplicationClient
 from oauthlib.oauth2.rfc6749.parameters import parse_token_response, prepare_token_request
 
 from guarantee_email_agent.services.mail.oauth.oauth_client import AUTHORIZE, OAuthClient, read_service_account_key
@@ -40,33 +39,14 @@ _SKEW_S: Final = 60  # by which our clock may be ahead of the issuer's
 _READ_BY_LIBRARY: Final = ("access_token", "token_type", "refresh_token", "error", "error_description")
 _NO_SECRETS: Final = ("grant_type", "client_id", "scope", "redirect_uri")
 _ACCESS_TOKEN: Final = re.compile(r"[\x21-\x7e]{1,100000}")
-_TRANSIENT: Final = ("temporarily_unavailable", "server_error", "slow_down", "authorization_pending")
+_TRANSIENT: Final = ("temporarily_unavailable", "server_error", "slow_down")
 _SIGN_IN_AGAIN: Final = ("invalid_grant", "interaction_required", "login_required", "consent_required")
 _CLIENT_REFUSED: Final = ("invalid_client", "unauthorized_client")
 
 
-class RefusedByIssuerError(ToolError):
-    """`error`: as OAuth calls it, such as `invalid_grant` (RFC 6749 §5.2)."""
-
-    def __init__(self, code: str, message: str, error: str, *, retryable: bool = False) -> None:
-        super().__init__(code, message, retryable)
-        self.error = error
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceAuthorization:
-    """What a person needs in order to sign in (RFC 8628 §3.2). interval_s: between two polls."""
-
-    device_code: str = field(repr=False)
-    user_code: str
-    verification_uri: str
-    expires_in_s: float
-    interval_s: float
-
-
 class TokenIssuer:
     """Every method asks once. Raises ToolError: `mail_unavailable` where another try can heal it, `mail_auth`,
-    `mail_tls`; RefusedByIssuerError where the issuer said no.
+    `mail_tls`.
 
     now: seconds since 1970.
     """
@@ -108,40 +88,6 @@ class TokenIssuer:
         return self._token(
             self._body("authorization_code", code=code, code_verifier=verifier, redirect_uri=redirect_uri)
         )
-
-    def begin_device(self) -> DeviceAuthorization:
-        """Begin to sign a person in on another device (RFC 8628 §3.1)."""
-        client = self._client
-        assert client.device_url is not None
-        scopes = {"scope": " ".join(client.scopes)} if client.scopes else {}
-        form = {"client_id": client.client_id or "", **scopes}
-        if client.secret is not None:
-            form["client_secret"] = client.secret
-        answer = self._post(client.device_url, str(httpx2.QueryParams(form)))
-        if "error" in answer:
-            raise self.refused(str(answer["error"]), str(answer.get("error_description", "")))
-        match answer:
-            # Google says verification_url.
-            case {"device_code": str(device_code), "user_code": str(user_code), **others}:
-                uri = others.get("verification_uri") or others.get("verification_url")
-                if isinstance(uri, str) and re.match(r"https?://", uri, re.IGNORECASE):
-                    return DeviceAuthorization(
-                        device_code,
-                        user_code,
-                        uri,
-                        _seconds(others.get("expires_in"), 900.0),
-                        max(1.0, _seconds(others.get("interval"), 5.0)),  # RFC 8628 §3.5
-                    )
-        raise self._unavailable("answers what is no device authorization")
-
-    def redeem_device(self, authorization: DeviceAuthorization) -> Token:
-        """Raises RefusedByIssuerError, also for `authorization_pending` and `slow_down` (RFC 8628 §3.5)."""
-        client = self._client
-        secret = {} if client.secret is None else {"client_secret": client.secret}
-        body = DeviceClient(client.client_id).prepare_request_body(
-            authorization.device_code, include_client_id=True, **secret
-        )
-        return self._token(body)
 
     def _body(self, grant_type: str, **parameters: Any) -> str:
         client = self._client
@@ -235,7 +181,7 @@ class TokenIssuer:
     def _unavailable(self, problem: str) -> ToolError:
         return ToolError("mail_unavailable", f"the {self.name} {problem}", retryable=True)
 
-    def refused(self, error: str, description: str, secrets: Collection[str] = ()) -> RefusedByIssuerError:
+    def refused(self, error: str, description: str, secrets: Collection[str] = ()) -> ToolError:
         """What an error of OAuth's means, and what to do.
 
         description: the issuer's own words. secrets: of the request, which it may quote.
@@ -248,7 +194,7 @@ class TokenIssuer:
         said = truncate(printable(" ".join(said.split())).rstrip("."), _MAX_QUOTED_CHARS)
         if error in _TRANSIENT:
             text = f"the {self.name} asks for patience ({said})"
-            return RefusedByIssuerError("mail_unavailable", text, error, retryable=True)
+            return ToolError("mail_unavailable", text, retryable=True)
         if client.flow == "service_account":
             remedy = "Check mailbox.oauth.key_file, this machine's clock, and that the account may act for the user"
         elif error in _CLIENT_REFUSED:
@@ -260,7 +206,7 @@ class TokenIssuer:
         else:
             remedy = "Check how the client is registered there"
         text = f"the {self.name} refuses {client.user}: {said}. {remedy}"
-        return RefusedByIssuerError("mail_auth", text, error)
+        return ToolError("mail_auth", text)
 
 
 def _seconds(value: object, default: float) -> float:
