@@ -9,9 +9,8 @@ from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import Input
+from guarantee_email_agent.runlog.records import CaseOutcome, Input, StoredRun
 from guarantee_email_agent.runlog.run_reader import GREEN, RunStore
-from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
 
 _SETTINGS: Final = (
     "command",

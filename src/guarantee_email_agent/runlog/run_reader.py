@@ -13,16 +13,22 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.runlog.database import BUSY_S, Database, storable
-from guarantee_email_agent.runlog.owners import RunOwners
-from guarantee_email_agent.runlog.records import INCOMPLETE, PARTS, Case, CaseResult, Check, Input, Nearest, Usage
-from guarantee_email_agent.runlog.schema import RUN_COUNTS
-from guarantee_email_agent.runlog.stored_records import (
+from guarantee_email_agent.runlog.database import BUSY_S, Database, RunOwners, storable
+from guarantee_email_agent.runlog.records import (
+    INCOMPLETE,
+    PARTS,
+    Case,
     CaseOutcome,
+    CaseResult,
+    Check,
+    Input,
+    Nearest,
     StoredResult,
     StoredRun,
     SuiteKey,
+    Usage,
 )
+from guarantee_email_agent.runlog.schema import RUN_COUNTS
 from guarantee_email_agent.utils.text import printable, truncate
 
 _Made = TypeVar("_Made")
