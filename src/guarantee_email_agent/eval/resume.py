@@ -212,7 +212,7 @@ def is_source(file: str, content: bytes, digest: bytes | None, loader: EvalLoade
 
 
 def _restored(store: RunStore, number: int, case: EvalTestCase) -> EvalResult:
-    kept = store.transcript(store.result(number))
+    kept = store.result(number)
     elapsed_ms = round(kept.duration_ms)
     return EvalResult(
         case,

@@ -214,7 +214,7 @@ def _changed_replies(store: RunStore, pairs: Sequence[CaseChange]) -> Iterator[R
 
 
 def _reply(store: RunStore, outcome: CaseOutcome) -> str | None:
-    response = store.transcript(store.result(outcome.result)).response
+    response = store.result(outcome.result).response
     reply = response.get("response_body") or response.get("answer") if isinstance(response, Mapping) else None
     return reply if isinstance(reply, str) else None
 
@@ -228,7 +228,7 @@ def _changed_feedback(store: RunStore, pairs: Sequence[CaseChange], run: StoredR
 
 def _said(store: RunStore, outcome: CaseOutcome) -> str | None:
     """By a judge: its feedback, or why it gave none."""
-    judgement = store.transcript(store.result(outcome.result)).judgement
+    judgement = store.result(outcome.result).judgement
     said = (judgement.get("error") or judgement.get("feedback")) if isinstance(judgement, Mapping) else None
     return said if isinstance(said, str) else None
 
@@ -269,7 +269,7 @@ def _by_name(inputs: Iterable[Input]) -> dict[tuple[str, str], Input]:
 def _changed_sources(store: RunStore, pairs: Sequence[CaseChange], run: StoredRun) -> Iterator[ContentChange]:
     kind = "scenario" if run.command == "eval" else "task"
     for each in _with_other("source", pairs):
-        before, after = (store.transcript(store.result(outcome.result)).source for outcome in each)
+        before, after = (store.result(outcome.result).source for outcome in each)
         yield ContentChange(kind, each.name, before, after, existed=True, exists=True, cases=1)
 
 
