@@ -49,7 +49,7 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
         terminal.line("It has no end: it was killed, or the store could not be written any more")
     if run.require_proof:
         terminal.line(f"Gate: {run.state}, with a proof of {run.threshold:g}% asked for")
-    terminal.line(f"Version: {printable(run.package_version)}{_revision(run)}")
+    terminal.line(printable(f"Version: {run.package_version}{f', git {run.commit}' if run.commit else ''}"))
     if run.tokens or run.cost_usd is None:
         tokens = f"{run.tokens:,} tokens" if run.tokens else "tokens not known"
         cost = "cost not known" if run.cost_usd is None else f"${run.cost_usd:.4f}"
@@ -87,12 +87,6 @@ def _print_failed(store: RunStore, outcome: CaseOutcome, terminal: Terminal) -> 
         terminal.line(f"    {printable(check._replace(reason=reason).summary)}")
     if len(checks) > _MAX_FAILED_CHECKS:
         terminal.line(f"    … and {len(checks) - _MAX_FAILED_CHECKS} more")
-
-
-def _revision(run: StoredRun) -> str:
-    if run.git_revision is None:
-        return ""
-    return f", git {run.git_revision[:12]}{' with changed files' if run.git_dirty else ''}"
 
 
 def print_result(run: StoredRun, results: Sequence[CaseResult], terminal: Terminal) -> None:
