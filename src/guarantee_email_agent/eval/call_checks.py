@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from guarantee_email_agent.eval.argument_matching import has_arguments, pair_up
-from guarantee_email_agent.files.fields import number, setting
+from guarantee_email_agent.files.validation import number, setting
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import and_more, printable, truncate
