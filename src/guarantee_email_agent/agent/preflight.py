@@ -21,7 +21,6 @@ from guarantee_email_agent.agent.identity_key import (
 from guarantee_email_agent.agent.inbox import answer_since, count_inbox, inbox_filter, require_clock
 from guarantee_email_agent.agent.mail_model import check_price
 from guarantee_email_agent.agent.monitoring import check_place, require_packages, shown_place
-from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
 from guarantee_email_agent.agent.startup import connection_problem, require_owner
 from guarantee_email_agent.agent.worker_setup import REMEDY, RequiredEvaluation, required_evaluation
 from guarantee_email_agent.config.loader import built_in_files, load_config
@@ -126,9 +125,6 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         made = "" if ledger else " (the first run makes it)"
         report.passed("Ledger", f"{'LEDGER_URL' if config.secrets.ledger_url else location}{made}")
         ledger_was_read = True
-    if uses_oauth(config):  # before the mailbox, which then has the new token
-        with report.checking("Sign-in"):
-            report.passed("Sign-in", await asyncio.to_thread(check_sign_in, config))
     mode = config.agent.mode
     notes: dict[str, str] = {}  # what sample calls told, by service
     mail, warranty, ticketing = await asyncio.gather(
@@ -154,8 +150,6 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
     }
     try:
         report.service("Mailbox", mail, _describe_mailbox(config))
-        if mode == "answer":
-            _report_proof(config, report)
         warranties = _describe(config.mcp.warranty_api, config.warranties.file)
         report.service("Warranty system", warranty, warranties if warranty_needed else "not needed, no topic asks it")
         report.note(notes.get("warranty"))
@@ -235,18 +229,6 @@ def _report_evaluation(config: Config, report: _Report) -> None:
             report.weak("Evaluation", f"{proof}: `run` goes on with the files that passed in {proved[0]}. {REMEDY}")
         else:
             raise InstructionError(f"{proof}. {REMEDY}", "instruction_not_evaluated")
-
-
-def _report_proof(config: Config, report: _Report) -> None:
-    """Where copies of replies may never come to the folder in which they are looked for."""
-    mailbox = config.mailbox
-    copies_matter = config.mailbox.server.built_in and mailbox.imap.host is not None and mailbox.sent_copy == "self"
-    if copies_matter and mailbox.imap.folder.upper() != "INBOX":
-        report.weak(
-            "Proof of sending",
-            f"mail to {mailbox.from_address} has to arrive in {mailbox.imap.folder}, or a reply could be sent twice "
-            "after a crash. If it does not, set mailbox.sent_copy to append",
-        )
 
 
 async def _connect(make: Callable[[], _Service], test: Callable[[_Service], Awaitable[bool]]) -> _Service | AgentError:
