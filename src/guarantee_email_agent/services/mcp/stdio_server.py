@@ -163,10 +163,7 @@ class StdioServer:
     def _signal(self, number: signal.Signals) -> None:
         """To the whole group, whose number is the first process's own for as long as one of the group lives."""
         with suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.get_pid(), number)
-            elif self._process.get_returncode() is None:
-                self._process.kill()
+            os.killpg(self._process.get_pid(), number)
 
     async def _read_messages(self, stdout: asyncio.StreamReader) -> None:
         try:
