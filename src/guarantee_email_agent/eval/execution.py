@@ -167,10 +167,11 @@ class Execution:
         Raises InstructionError for bad instruction files, and ConfigurationError for an agent, a model, recordings or a
         cluster that cannot be used.
         """
-        recordings = _recordings(config, options) if options.llm in ("record", "replay") else None
+        is_foreign = (agent or options.agent) is not None
+        recordings = _recordings(config, options, agent) if options.llm in ("record", "replay") else None
         if options.llm == "replay" and recordings is not None:
             recordings.check_recorded()
-        models = None if options.agent is None and agent is None else _model_gateway(config, options, recordings)
+        models = _model_gateway(config, options, recordings) if is_foreign else None
         outside = None if models is None else _agent_evaluation(config, options, agent, stopping, models)
         instructions = EvalRunner(config).check_instructions() if outside is None else None
         loader = EvalLoader(any_agent=True) if instructions is None else EvalLoader(known=KnownNames.of(instructions))
@@ -263,11 +264,14 @@ def _live_evaluation(config: Config, options: EvalOptions, recordings: SuiteReco
     return LiveEvaluation(config, recordings, max_cost_usd=options.max_cost_usd, repeat=options.repeat)
 
 
-def _recordings(config: Config, options: EvalOptions) -> SuiteRecordings:
+def _recordings(config: Config, options: EvalOptions, agent: AgentUnderTest | None) -> SuiteRecordings:
+    """agent: a function, which no command line reaches."""
     import shlex  # not offline
 
     from guarantee_email_agent.eval.scenario_model import SuiteRecordings
 
+    if agent is not None:
+        return SuiteRecordings(options.directory, command="evaluate(…, llm='record')", is_foreign=True, only="")
     command = ["eval", "--llm", "record"]
     if config.source is not None and config.source != Path.cwd() / "config.yaml":
         command += ["--config", str(config.source)]
@@ -278,7 +282,7 @@ def _recordings(config: Config, options: EvalOptions) -> SuiteRecordings:
     if options.repeat > 1:
         command += ["--repeat", str(options.repeat)]
     text = printable(shlex.join(command))
-    return SuiteRecordings(options.directory, command=text, agent=options.agent)
+    return SuiteRecordings(options.directory, command=text, is_foreign=options.agent is not None)
 
 
 def _cluster(options: EvalOptions, resources: ExitStack) -> Executor | None:

@@ -202,6 +202,8 @@ class EvalRunner:
             verdict = self.judge(test_case, build_record(test_case, trace, actual, build_raw_email(test_case)))
         if verdict is not None:
             checks += check_verdict(str(test_case.test), verdict)
+        rubric, closed = await self.ask_rubric(test_case, actual["response_body"], llm)
+        checks += closed
         if llm is not None and lacks_model(report):
             checks = stopped  # without an answer of the model there is nothing to judge
         return EvalResult.of_checks(
@@ -211,9 +213,23 @@ class EvalRunner:
             reading=reading_of(report),
             # What the interpreter says follows from the request.
             trace=trace.as_dict(conversation=llm is not None) if self.keep_traces else None,
-            judgement=None if verdict is None else verdict.as_dict(),
+            judgement=judgement_of(verdict, rubric),
             step_ms=trace.step_ms if self.keep_traces else (),
         )
+
+    async def ask_rubric(
+        self, test_case: EvalTestCase, answer: object, llm: LanguageModel | None
+    ) -> tuple[list[dict[str, Any]], list[Check]]:
+        """The answers to the scenario's rubric, and what fails by them. llm: None where no model may be asked."""
+        if not (questions := test_case.expected_output.rubric):
+            return [], []
+        from guarantee_email_agent.judging.rubric import answer_rubric, closed_gates, not_asked  # few have one
+
+        if llm is None:
+            return not_asked(questions, "no model was asked. Run it with --llm live, record or replay"), []
+        asked_for, folder = test_case.input.instruction, Path(test_case.file or "").parent
+        answers = await answer_rubric(questions, asked_for, answer, llm, self._model.parameters(), folder)
+        return answers, closed_gates(answers)
 
     def language_of_reply(self, expected: EvalExpectedOutput, actual: Mapping[str, Any]) -> dict[str, str | None]:
         """`reply_language`, read off the captured reply, where it is judged and there is one."""
@@ -308,6 +324,11 @@ class EvalRunner:
         from guarantee_email_agent.judging.judge import judge
 
         return judge(Path(test_case.file or "").with_name(test_case.test), record)
+
+
+def judgement_of(verdict: Verdict | None, rubric: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What the scenario's own judge and a model said, as the log has it; None for nothing."""
+    return {**({} if verdict is None else verdict.as_dict()), **({"rubric": list(rubric)} if rubric else {})} or None
 
 
 def judge_output(

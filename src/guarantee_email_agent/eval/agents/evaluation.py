@@ -23,7 +23,14 @@ from guarantee_email_agent.eval.checks import check_answer, check_at_most, check
 from guarantee_email_agent.eval.mock_stores import mail_as_json, raw_mail
 from guarantee_email_agent.eval.mocks import Mocks
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
-from guarantee_email_agent.eval.runner import EvalRunner, OnResult, check_captured, judge_output, observed_output
+from guarantee_email_agent.eval.runner import (
+    EvalRunner,
+    OnResult,
+    check_captured,
+    judge_output,
+    judgement_of,
+    observed_output,
+)
 from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
@@ -206,12 +213,18 @@ class AgentEvaluation:
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
         if verdict is not None:
             checks += check_verdict(str(case.test), verdict)
+        rubric: list[dict[str, Any]] = []
+        if case.expected_output.rubric:
+            answer = actual["response_body"] if actual["answer"] is None else actual["answer"]
+            asking = runner.ask_rubric(case, answer, model.judge())
+            rubric, closed = self._server.in_loop(asking)
+            checks += closed
         return EvalResult.of_checks(
             case,
             checks,
             actual,
             trace=trace.as_dict(conversation=True),
-            judgement=None if verdict is None else verdict.as_dict(),
+            judgement=judgement_of(verdict, rubric),
             step_ms=trace.step_ms,
         )
 
@@ -237,12 +250,12 @@ class AgentEvaluation:
 
 def find_agent(options: AgentOptions) -> AgentUnderTest:
     """Raises ConfigurationError for what names no agent, or none that the transport reaches."""
+    kind, colon, place = options.agent.partition(":") if isinstance(options.agent, str) else ("http", "", "")
+    if options.transport == "stdio" and kind == "http":
+        problem = "--agent-mcp stdio is for command: and python: agents; others reach their servers over HTTP. "
+        raise ConfigurationError(f"{problem}Leave --agent-mcp out", "eval_bad_agent")
     if not isinstance(options.agent, str):
         return options.agent
-    kind, colon, place = options.agent.partition(":")
-    if options.transport == "stdio" and kind == "http":
-        problem = "--agent-mcp stdio is for command: and python: agents; http reaches its servers over HTTP. "
-        raise ConfigurationError(f"{problem}Leave --agent-mcp out", "eval_bad_agent")
     if kind == "command" and colon:
         return CommandAgent(place, options.transport)
     if kind == "python" and colon:
