@@ -21,7 +21,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from guarantee_email_agent.judging import record_files, record_from_otel
-from guarantee_email_agent.judging.record_files import RecordIndex, find_records
+from guarantee_email_agent.judging.record_files import RecordIndex, SpanFile, find_records
 from guarantee_email_agent.utils.errors import TaskError
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -266,6 +266,7 @@ class TestFiles:
         assert [place.read()["task_result"] for place in index.places("count")] == ["5"]
         [six] = index.places("six")
         assert (six.read()["task_result"], six.name) == ("2", f"{tmp_path / 'runs.jsonl'}, trace 2")
+        assert SpanFile(tmp_path / "runs.jsonl").read(six.extent)["task_result"] == "2"  # as it is shown later
         [nameless] = index.places(None)
         with pytest.raises(TaskError, match=r"runs.jsonl, trace 3: it names no task, or several\."):
             nameless.read()

@@ -15,6 +15,7 @@ from guarantee_email_agent.judging.transcript import (
     Message,
     as_text,
     call_of,
+    id_of,
     list_at,
     mapping_at,
     record_of_messages,
@@ -89,9 +90,9 @@ def traces_in(document: object) -> Iterator[tuple[str, str | None, bool]]:
     """Of each span its trace, the task that it names, and whether it tells anything of an agent."""
     for resource, span in _exported_spans(document):
         attributes = [each for each in (*resource, *list_at(span.get("attributes"), "'attributes'")) if each]
-        keys = {mapping_at(each, "an attribute").get("key"): each for each in attributes}
+        keys = {str(mapping_at(each, "an attribute").get("key")): each for each in attributes}
         named = _value(keys[TASK_NAME].get("value")) if TASK_NAME in keys else None
-        is_told = any(isinstance(key, str) and key.startswith(_CONVENTIONS) for key in keys)
+        is_told = any(key.startswith(_CONVENTIONS) for key in keys)
         yield span["traceId"], named if isinstance(named, str) and named else None, is_told
 
 
@@ -294,7 +295,7 @@ def _read(entry: object, where: str) -> Iterator[Message]:
         if kind == "tool_call_response":
             answered = True
             text = next((part[key] for key in ("response", "result") if part.get(key) is not None), NOT_TOLD)
-            yield Message("tool", as_text(text), answered_id=part.get("id"))
+            yield Message("tool", as_text(text), answered_id=id_of(part.get("id")))
         elif kind == "tool_call":
             calls.append(_openai_call(part))
         elif kind == "text" and held is None:
@@ -385,7 +386,7 @@ def _with_tools(said: list[tuple[int, Message]], tools: Iterable[Span]) -> list[
 
 
 def _call_and_answer(span: Span) -> tuple[Message, Message]:
-    name = span.first("gen_ai.tool.name", "tool.name") or span.name.removeprefix("execute_tool ")
+    name = str(span.first("gen_ai.tool.name", "tool.name") or span.name.removeprefix("execute_tool ") or "?")
     arguments = span.first("gen_ai.tool.call.arguments", "tool_arguments", "input.value")
     call_id = span.first("gen_ai.tool.call.id", "tool_call.id") or span.id
     call = call_of(name, NOT_TOLD if arguments is None else arguments, call_id, str(span))
