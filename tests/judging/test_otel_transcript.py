@@ -225,14 +225,14 @@ def test_what_is_not_known_is_an_error(spans: Sequence[object], problem: str) ->
 def test_tools_that_no_message_tells_of() -> None:
     record = record_from_otel(
         export(
-            span(1, {**TOOL, "gen_ai.tool.call.arguments": '{"at": 1}', "gen_ai.tool.call.result": "5.00"}),
+            span(1, {**TOOL, "gen_ai.tool.call.arguments": {"at": -1}, "gen_ai.tool.call.result": "5.00"}),
             span(2, {**CHAT, "gen_ai.output.messages": said("5.00")}),
             span(3, TOOL, **ERROR),
             span(4, TOOL, 3),
         )
     )
     first, second = record["execution_trace"]
-    assert first == {"action": {"at": 1, "action_type": "look"}, "feedback": {"done": False, "message": "5.00"}}
+    assert first == {"action": {"at": -1, "action_type": "look"}, "feedback": {"done": False, "message": "5.00"}}
     assert second["action"] == {"arguments": "[not in the trace]", "action_type": "look"}
     assert second["feedback"] == {"done": False, "message": "boom", "error": True}
     assert record["task_result"] == "5.00"

@@ -112,22 +112,19 @@ def _protobuf_as_json(body: bytes) -> str:
 
 
 def _tokens(span: Span) -> TokenUsage:
-    counts = {
-        "prompt_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
-        "completion_tokens": (
-            *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
-            "llm.token_count.completion",
-        ),
-    }
+    usage, count = "gen_ai.usage.", "llm.token_count.prompt"
     cached = {
-        "cached_tokens": ("gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),
-        "cache_write_tokens": (
-            "gen_ai.usage.cache_creation.input_tokens",
-            "llm.token_count.prompt_details.cache_write",
-        ),
+        "cached_tokens": span.first(f"{usage}cache_read.input_tokens", f"{count}_details.cache_read"),
+        "cache_write_tokens": span.first(f"{usage}cache_creation.input_tokens", f"{count}_details.cache_write"),
     }
-    details = {name: span.first(*keys) for name, keys in cached.items()}
-    tokens = chat_usage({name: span.first(*keys) for name, keys in counts.items()} | {"prompt_tokens_details": details})
+    counts = {
+        "prompt_tokens": span.first(f"{usage}input_tokens", f"{usage}prompt_tokens", count),
+        "completion_tokens": span.first(
+            f"{usage}output_tokens", f"{usage}completion_tokens", "llm.token_count.completion"
+        ),
+        "prompt_tokens_details": cached,
+    }
+    tokens = chat_usage(counts)
     return tokens if tokens.total else TokenUsage(uncounted=1)
 
 
