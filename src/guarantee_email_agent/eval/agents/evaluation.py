@@ -19,6 +19,7 @@ from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUn
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.model_gateway import GatewayRun, ModelGateway
+from guarantee_email_agent.eval.agents.span_receiver import as_call
 from guarantee_email_agent.eval.checks import check_answer, check_at_most, check_verdict
 from guarantee_email_agent.eval.mock_stores import mail_as_json, raw_mail
 from guarantee_email_agent.eval.mocks import Mocks
@@ -204,7 +205,7 @@ class AgentEvaluation:
         if case.input.world:
             actual["world"] = served.world.as_dict()
         if others := model.spans.other_calls(served.tools.calls):
-            actual["other_calls"] = [step["action"] for step in others]
+            actual["other_calls"] = [as_call(step) for step in others]
         actual |= runner.language_of_reply(case.expected_output, actual)
         checks = _checks(case, served.mocks, actual, failure, model.meter.total)
         checks += turn_checks
