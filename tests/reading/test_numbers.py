@@ -320,6 +320,21 @@ def test_a_number_without_a_label_is_asked_about(text: str, lexicon: Lexicon) ->
 
 
 @pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("The drill CD18-330917 and the jigsaw JS65-008123, please.", 2),
+        ("Der Toaster TO-220-9157 und der Kocher KT-60114-3 sind hin.", 2),
+        ("Toaster KTX-2000, KT-60114-3 on it", 0),  # a model
+        ("Scrap HT204911, it is HT204912.", 0),  # one device
+    ],
+)
+def test_unlabelled_numbers_that_look_alike_are_of_several_devices(text: str, count: int, lexicon: Lexicon) -> None:
+    reading = read(text, lexicon)
+    assert len(reading.numbers) == count
+    assert len(reading.unconfirmed) == 2
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "INC0012345, my toaster broke",

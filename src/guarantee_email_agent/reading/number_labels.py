@@ -42,17 +42,18 @@ MIN_LENGTH_BEFORE_LABEL: Final = 5
 MIN_LENGTH: Final = 5
 """Letters and digits of a number that a label announces: fewer are a part of one, but for one that ends a phrase."""
 MAX_CAPITALS: Final = 4
+_BEHIND_BARE_LABEL: Final = " \t\n.:°#("
 _DASHES: Final = ("-", "–", "—", "->", "=>")
 MAX_LENGTH_DIFFERENCE: Final = 3
+
+BARE_NUMBER: Final = re.compile(r"(?:[A-Z]{1,5}[-/. ]?[0-9]|[0-9]{1,5}[-/. ]?[A-Z])(?:[-/. ]?[A-Z0-9]){4,}")
+"""What a bare "no." makes a serial number, and what two devices have: more letters and digits than a model has."""
 
 _DIGIT: Final = re.compile(r"[0-9]")
 _LETTER: Final = re.compile(r"[A-Z]")
 _ALPHANUMERIC: Final = re.compile(r"[A-Z0-9]")
 _LIST_GAP: Final = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
 _PUNCTUATION: Final = re.compile(r"[ \t,]*")
-_BARE: Final = re.compile(r"(?:[A-Z]{1,5}[-/. ]?[0-9]|[0-9]{1,5}[-/. ]?[A-Z])(?:[-/. ]?[A-Z0-9]){4,}")
-"""What a bare "no." makes a serial number: letters and digits, and more of them than a model has."""
-
 Claim = Literal["own", "weak", "other", "example"]
 """What a label says of its number: that it is the kind looked for, may be, is another, or is nobody's."""
 
@@ -400,7 +401,9 @@ def _end_of_bare_label(
     if not (is_apart or follows_word or first - 1 in devices):
         return None
     while end < len(words.folded) and end - number.end < MAX_WORDS_TO_PLATE:
-        if _BARE.match(words.text, words.starts[end]):
+        if words.gaps[end].strip(_BEHIND_BARE_LABEL):
+            return None
+        if BARE_NUMBER.match(words.text, words.starts[end]):
             # What follows a device's name may be that of its model.
             is_announced = end - 1 not in devices or ":" in words.gaps[end]
             return end if is_announced else None
@@ -425,7 +428,7 @@ def _end_of_saying(
     links, end = lexicon.links, plate.end
     is_said = not links.isdisjoint(words.folded[max(plate.first - MAX_WORDS_TO_OWNER_OF_PLATE, 0) : plate.first])
     for at in range(end, min(end + most, len(words.folded))):
-        is_linked = at > end or ":" in words.gaps[at] or (is_said and _BARE.match(words.text, words.starts[at]))
+        is_linked = at > end or ":" in words.gaps[at] or (is_said and BARE_NUMBER.match(words.text, words.starts[at]))
         if is_linked and any(map(_DIGIT.search, words.folded[at : at + 2])):
             return at
         if words.starts_sentence[at] or not (at in number or words.folded[at] in links | lexicon.stop_words):
