@@ -130,9 +130,21 @@ class TestScenarios:
         with pytest.raises(EvalError, match=r"test names a file beside the scenario's, which has none\. Set file, too"):
             evaluate([scenario(file=None, test="judge.py")], config=config)
 
-    @pytest.mark.parametrize("options", [{"repeat": 0}, {"jobs": -1}, {"agent_timeout_s": 0}, {"threshold": 101}])
-    def test_a_senseless_number_is_refused(self, options: dict[str, Any], config: Config) -> None:
-        with pytest.raises(ValueError, match=r"Pass a number above 0|is no percentage"):
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"repeat": 0},
+            {"jobs": -1},
+            {"agent_timeout_s": 0},
+            {"threshold": 101},
+            {"llm": "real"},
+            {"max_cost_usd": 1.0},
+            {"llm": "live", "max_cost_usd": 0},
+            {"agent_mcp": "http2"},
+        ],
+    )
+    def test_a_senseless_option_is_refused(self, options: dict[str, Any], config: Config) -> None:
+        with pytest.raises(ValueError, match=r"Pass (a number above 0|one of|llm=)|is no percentage"):
             evaluate([], config=config, **options)
 
     def test_a_bad_instruction_file_is_refused(self, suite: ScenarioFolder, tmp_path: Path) -> None:
@@ -157,11 +169,11 @@ class TestAgent:
         evaluate(suite.folder, config=suite.config, agent=agent)
         assert seen == [before, before]
 
-    @pytest.mark.parametrize("agent", [7, "magic:wand"])
-    def test_what_is_no_agent_is_refused(self, agent: Any, suite: ScenarioFolder) -> None:
+    @pytest.mark.parametrize(("agent", "transport"), [(7, "http"), ("magic:wand", "http"), (reply, "stdio")])
+    def test_what_is_no_agent_is_refused(self, agent: Any, transport: Any, suite: ScenarioFolder) -> None:
         pytest.importorskip("mcp", reason="mcp is not installed: uv sync --group ci")
         with pytest.raises(ConfigurationError) as refused:
-            evaluate(suite.folder, config=suite.config, agent=agent)
+            evaluate(suite.folder, config=suite.config, agent=agent, agent_mcp=transport)
         assert refused.value.code == "eval_bad_agent"
 
     def test_its_deadline(self, suite: ScenarioFolder) -> None:

@@ -14,7 +14,9 @@ from messages_server import (
     Reply,
     answer,
     anthropic_config,
+    completion,
     error_reply,
+    openai_config,
     text,
     tool_call,
 )
@@ -38,13 +40,14 @@ class LiveDesk:
     def __init__(self, server: MessagesServer) -> None:
         self.server = server
         self.timeout_s = 0.5
+        self.config = anthropic_config
         self.desk = mocked_desk()
         self.tokens = TokenUsage()
         self.cost_usd: float | None = 0.0
 
     def process(self, *, budget_s: float = 60.0) -> ProcessingResult:
         """Raises TimeoutError where the mail takes longer than its budget."""
-        config = anthropic_config(self.server.url, timeout_s=self.timeout_s)
+        config = self.config(self.server.url, timeout_s=self.timeout_s)
 
         async def one_mail() -> ProcessingResult:
             model = language_model(config, SkippingClock(), shipped_interpreter())
@@ -82,6 +85,28 @@ def test_a_mail_is_answered_with_two_calls_and_counted(desk: LiveDesk) -> None:
     assert desk.tokens == TokenUsage(24, 10, 14, 6)
     assert desk.cost_usd == pytest.approx((24 * 3 + 10 * 15 + 14 * 0.3 + 6 * 3.75) / 1_000_000)
     assert set(USAGE.values()) == {12, 5, 7, 3}
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (INTERPRETED, None),
+        (completion(tool_call(CHOICE_TOOL, {"ids": []}), usage=None), None),
+        (completion(ending="stop", refusal="I cannot"), "llm_refused"),
+        (completion(tool_call(CHOICE_TOOL, {}), ending="length"), "llm_truncated"),
+    ],
+    ids=["whole", "unknown usage", "refusal", "cut off"],
+)
+def test_a_server_of_chat_completions_answers_a_mail_or_nobody_does(
+    desk: LiveDesk, reply: Reply, code: str | None
+) -> None:
+    desk.config = openai_config
+    desk.server.replies = [INTERPRETED, reply]
+    result = desk.process()
+    assert (result.error_code, len(desk.sent), len(desk.tickets)) == ((code, 0, 0) if code else (None, 1, 1))
+    assert (desk.tokens.uncounted, desk.cost_usd is None) == (
+        (1, True) if b'"usage": null' in reply.body else (0, False)
+    )
 
 
 def test_the_instructions_are_marked_for_the_prompt_cache_and_the_mail_is_not(desk: LiveDesk) -> None:

@@ -189,7 +189,7 @@ class TestErrors:
         told = ToolError("tickets_locked", "another program keeps it locked", retryable=True)
         error = await failure(blocking_service(lambda: service).call("find", lambda each: each.fail(told)))
         assert error is told
-        assert (error.retryable, error.uncertain, error.outage, error.details) == (True, False, False, {"tool": "find"})
+        assert (error.retryable, error.uncertain, error.outage) == (True, False, False)
 
     @pytest.mark.parametrize("method", ["call", "wait"])
     async def test_unexpected_one_shows_its_place_and_not_its_text(
@@ -232,7 +232,7 @@ class TestOpening:
         error = await failure(calls.call("work", Service.work))
         assert (type(error), error.code) == (IntegrationError, "tickets_unavailable")
         assert error.message == "tickets.database: /t.db: again"
-        assert (error.retryable, error.uncertain, error.outage, error.details) == (True, False, True, {"tool": "work"})
+        assert (error.retryable, error.uncertain, error.outage) == (True, False, True)
         service.may_end.set()
         assert await calls.call("work", Service.work) == "done"
 

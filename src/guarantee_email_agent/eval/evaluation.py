@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, get_args
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
@@ -23,18 +23,23 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
+from guarantee_email_agent.eval.scenario_model import LlmMode
 from guarantee_email_agent.eval.sealed import refuse_sealed
 from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.runlog.gate import GateOutcome, Totals
 from guarantee_email_agent.runlog.statistics import threshold_fraction
 from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, read_manifest
 from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
+from guarantee_email_agent.runlog.views.run_report import RunStoppedError
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
 from guarantee_email_agent.utils.extras import require_extra
 
+if TYPE_CHECKING:
+    from guarantee_email_agent.eval.agents.command_agent import McpTransport
+
 logging.getLogger("guarantee_email_agent").addHandler(logging.NullHandler())  # Python would print what nobody handles
 
-EvaluatedModel = Literal["offline", "live", "replay"]
+_ASKING: Final = ("live", "record")
 _CTRL_C_S: Final = 0.2
 
 
@@ -43,7 +48,8 @@ class Evaluation:
     """What came of a suite. It is true where the gate is passed.
 
     results: one for each scenario, in order. threshold: percent that the pass rate has to reach. require_proof: as
-    `--require-proof` has it. duration_s: wall time in seconds. manifest: of a whole suite.
+    `--require-proof` has it. duration_s: wall time in seconds. manifest: of a whole suite. stopped: why scenarios
+    are missing of those `planned`, such as the cost limit; None where all ran.
     """
 
     results: tuple[EvalResult, ...]
@@ -51,6 +57,8 @@ class Evaluation:
     require_proof: bool = False
     duration_s: float = 0.0
     manifest: SuiteManifest = DEVELOPMENT
+    stopped: str | None = None
+    planned: int | None = None
 
     @property
     def totals(self) -> Totals:
@@ -73,7 +81,8 @@ class Evaluation:
 
     @property
     def gate(self) -> GateOutcome:
-        return self._reporter(io.StringIO()).gate()
+        """`inconclusive` also where the run was stopped before its end."""
+        return "inconclusive" if self.stopped is not None else self._reporter(io.StringIO()).gate()
 
     def __bool__(self) -> bool:
         return self.passed
@@ -81,7 +90,7 @@ class Evaluation:
     def format_for_display(self) -> str:
         """The lines that `eval` prints."""
         stream = io.StringIO()
-        self._reporter(stream).finish(self.duration_s)
+        self._reporter(stream).finish(self.duration_s, self.planned)
         return stream.getvalue()
 
     def _reporter(self, stream: io.StringIO) -> EvalReporter:
@@ -94,6 +103,7 @@ class Evaluation:
             statistics=SuiteStatistics(deterministic=False, manifest=self.manifest),
             lists_passed=len(self.results) <= SMALL_SUITE,
         )
+        reporter.stop_reason = self.stopped
         for result in self.results:
             reporter.add(as_case(result))
         return reporter
@@ -102,22 +112,24 @@ class Evaluation:
 class EvaluateOptions(TypedDict, total=False):
     """What `evaluate` and `evaluate_async` take by name; each may be left out.
 
-    agent: who is judged in place of ours: a function, `async` or not, that gets `email` and `mcp_servers`, or what
-    `--agent` takes. llm: who answers as our agent's language model: `offline` (the default), `live`, or `replay` of
-    what was recorded beside the folder. config: a file or what is loaded; None as for `eval`. only: as `--only`, of a
-    folder. threshold: percent; None for the configured one. require_proof: as `--require-proof`.
-    repeat: runs of each scenario, all of which have to pass. jobs: scenarios at a time, of an agent that is not ours or
-    a live model. agent_timeout_s: seconds that such an agent has for a scenario.
+    agent: who is judged in place of ours: a function, `async` or not, that gets what any agent does, or what `--agent`
+    takes. llm: who answers as the language model, `offline` by default, as `--llm` has it. max_cost_usd: as
+    `--max-cost`. config: a file or what is loaded; None as for `eval`. only: as `--only`, of a folder. threshold:
+    percent; None for the configured one. require_proof: as `--require-proof`. repeat: runs of each scenario, all of
+    which have to pass. jobs: scenarios at a time, of an agent that is not ours or a live model. agent_mcp,
+    agent_timeout_s: how such an agent reaches its servers, and the seconds that it has for a scenario.
     """
 
     agent: str | Callable[[dict[str, Any]], object] | None
-    llm: EvaluatedModel
+    llm: LlmMode
+    max_cost_usd: float | None
     config: Config | str | Path | None
     only: Sequence[str]
     threshold: float | None
     require_proof: bool
     repeat: int
     jobs: int
+    agent_mcp: McpTransport
     agent_timeout_s: float
 
 
@@ -133,7 +145,7 @@ def evaluate(scenarios: str | Path | Iterable[Entry] | None = None, **options: U
     """
     suite = _suite(scenarios, **options)
     stopping = threading.Event()
-    if suite.agent is None and suite.options.llm != "live":
+    if suite.agent is None and suite.options.llm not in _ASKING:
         return suite.run(stopping, None)
     with ThreadPoolExecutor(1) as pool:  # its thread has no event loop yet, and gets no signals
         running = pool.submit(asyncio.run, _run(suite, stopping))
@@ -165,18 +177,30 @@ class _Suite:
     def run(self, stopping: threading.Event, loop: asyncio.AbstractEventLoop | None) -> Evaluation:
         """loop: in which an `async` agent runs. stopping: once set nothing more begins."""
         began = time.perf_counter()
-        results = []
+        results, stopped = [], None
         execution = self._execution(stopping, loop)
-        with closing(execution.results(self._scenarios(execution.loader))) as coming:
-            for result in coming:
-                results.append(result)
-                if stopping.is_set():
-                    break
+        scenarios = self._scenarios(execution.loader)
+        try:
+            with closing(execution.results(scenarios)) as coming:
+                for result in coming:
+                    results.append(result)
+                    if stopping.is_set():
+                        break
+        except RunStoppedError as stop:
+            stopped = str(stop)
         options = self.options
         is_whole = self.scenarios is None and not options.only
         manifest = read_manifest(options.directory) if is_whole else DEVELOPMENT
         duration_s = time.perf_counter() - began
-        return Evaluation(tuple(results), options.threshold, options.require_proof, duration_s, manifest)
+        return Evaluation(
+            tuple(results),
+            options.threshold,
+            options.require_proof,
+            duration_s,
+            manifest,
+            stopped,
+            None if stopped is None else len(scenarios),
+        )
 
     def _execution(self, stopping: threading.Event, loop: asyncio.AbstractEventLoop | None) -> Execution:
         if self.agent is None or isinstance(self.agent, str):
@@ -212,26 +236,29 @@ def _suite(
     scenarios: str | Path | Iterable[Entry] | None,
     *,
     agent: str | Callable[[dict[str, Any]], object] | None = None,
-    llm: EvaluatedModel = "offline",
+    llm: LlmMode = "offline",
+    max_cost_usd: float | None = None,
     config: Config | str | Path | None = None,
     only: Sequence[str] = (),
     threshold: float | None = None,
     require_proof: bool = False,
     repeat: int = 1,
     jobs: int = 1,
+    agent_mcp: McpTransport = "http",
     agent_timeout_s: float = 60.0,
 ) -> _Suite:
     judged: object = agent
     if judged is not None and not isinstance(judged, str) and not callable(judged):
         problem = f"an agent of type {type(judged).__name__} cannot be called. Pass a function, or what --agent takes"
         raise ConfigurationError(problem, "eval_bad_agent")
-    if llm not in get_args(EvaluatedModel):
-        raise ValueError(f"llm is {llm!r}. Pass one of {', '.join(get_args(EvaluatedModel))}")
-    if agent is not None and llm != "offline":
-        problem = "llm is for our own agent in this process, and agent for others. Remove one"
-        raise ConfigurationError(problem, "eval_bad_agent")
-    for name, number in (("repeat", repeat), ("jobs", jobs), ("agent_timeout_s", agent_timeout_s)):
-        if not number > 0:
+    for name, chosen, known in (("llm", llm, get_args(LlmMode)), ("agent_mcp", agent_mcp, ("http", "stdio"))):
+        if chosen not in known:
+            raise ValueError(f"{name} is {chosen!r}. Pass one of {', '.join(known)}")
+    if max_cost_usd is not None and llm not in _ASKING:
+        raise ValueError("max_cost_usd limits what an API takes. Pass llm='live' or 'record', too")
+    numbers = {"repeat": repeat, "jobs": jobs, "agent_timeout_s": agent_timeout_s, "max_cost_usd": max_cost_usd}
+    for name, number in numbers.items():
+        if number is not None and not number > 0:
             raise ValueError(f"{name} is {number!r}. Pass a number above 0")
     loaded = config if isinstance(config, Config) else load_config(None if config is None else Path(config))
     percent = loaded.eval.pass_threshold if threshold is None else threshold
@@ -241,8 +268,8 @@ def _suite(
     found: tuple[Entry, ...] | str | None = None
     if not isinstance(given, str | os.PathLike):
         found = _checked(given)
-        if llm == "replay":
-            problem = "llm='replay' needs a folder or a file of scenarios: recordings stand beside it"
+        if llm in ("record", "replay"):
+            problem = f"llm={llm!r} needs a folder or a file of scenarios: recordings stand beside it"
             raise ConfigurationError(problem, "eval_recordings_not_found")
     elif os.path.isfile(given):
         directory, found = Path(given).parent, os.fspath(given)
@@ -250,19 +277,21 @@ def _suite(
         directory = Path(given)
     if not isinstance(found, tuple):
         refuse_sealed(directory)
-    chosen = EvalOptions(
+    options = EvalOptions(
         directory=directory,
         threshold=percent,
         require_proof=require_proof,
         only=(only,) if isinstance(only, str) else tuple(only),
         repeat=repeat,
         # Of our own agent offline one after another: no process is started behind a caller's back.
-        jobs=1 if agent is None and llm != "live" else jobs,
+        jobs=1 if agent is None and llm not in _ASKING else jobs,
         llm=llm,
+        max_cost_usd=max_cost_usd,
         agent=agent if isinstance(agent, str) else None,
+        agent_mcp=agent_mcp,
         agent_timeout=agent_timeout_s,
     )
-    return _Suite(loaded, chosen, found, agent)
+    return _Suite(loaded, options, found, agent)
 
 
 def _checked(scenarios: Iterable[Entry]) -> tuple[Entry, ...]:

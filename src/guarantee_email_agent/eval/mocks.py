@@ -6,16 +6,23 @@ They answer from one scenario's `mock_responses`, capture what reaches them, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from guarantee_email_agent.config.built_in_files import built_in_path
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
-from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, RefusedCallError, ToolMocks, UnknownCallError
+from guarantee_email_agent.eval.tool_mocks import (
+    MALFORMED_ANSWER,
+    RefusedCallError,
+    ToolCall,
+    ToolMocks,
+    UnknownCallError,
+)
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource, load_lexicon
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
-from guarantee_email_agent.llm.port import LanguageModel, Message, ModelClient
+from guarantee_email_agent.llm.port import LanguageModel, Message, ModelClient, ToolUseBlock
+from guarantee_email_agent.llm.prompts import TRIAGE_TOOL
 from guarantee_email_agent.services.call_errors import classify_message, service_error
 from guarantee_email_agent.services.ports import (
     Admission,
@@ -247,28 +254,63 @@ class MockReplyHistory:
 class MockAnthropicClient(ModelClient):
     """The deterministic model behind the Messages API's shape; `requests` holds what it was asked."""
 
-    def __init__(self, *, lexicon: LexiconSource | None = None) -> None:
-        """lexicon: the shipped one, where none is given."""
+    def __init__(self, *, lexicon: LexiconSource | None = None, triage: Mapping[str, object] | None = None) -> None:
+        """lexicon: the shipped one, where none is given. triage: what it says of a mail, whatever stands in it."""
         self._interpreter = InstructionInterpreter(lexicon or _shipped_lexicon)
+        self._triage = triage or {}
         self.requests: list[dict[str, Any]] = []
 
     async def create(self, **request: Any) -> Message:
-        """The answer follows from `request` and the lexicon alone."""
+        """The answer follows from `request` and the lexicon alone, but for what a scenario has it say."""
         self.requests.append(request)
-        return await self._interpreter.create(**request)
+        message = await self._interpreter.create(**request)
+        (block,) = message.content
+        if self._triage and isinstance(block, ToolUseBlock) and block.name == TRIAGE_TOOL:
+            return replace(message, content=(replace(block, input={**block.input, **self._triage}),))
+        return message
 
     async def close(self) -> None:
         """Nothing is open."""
 
 
+class Captured(NamedTuple):
+    """What reached the mocks. noted: the ticket of each note. unknown: what is wrong with calls that no mock knows."""
+
+    sent: Sequence[Mapping[str, Any]]
+    drafts: Sequence[Mapping[str, Any]]
+    tickets: Sequence[CapturedTicket]
+    noted: Sequence[str]
+    calls: Sequence[ToolCall]
+    unknown: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Mocks:
-    """Those of one scenario, which keep what reached them. tools: notes their calls."""
+    """Those of one scenario, which keep what reached them. tools: notes their calls. earlier: how much of each
+    earlier turns did.
+    """
 
     tools: ToolMocks
     mail: MockGmailClient
     warranty: MockWarrantyAPIClient
     ticketing: MockTicketingClient
+    earlier: tuple[int, ...] = (0, 0, 0, 0, 0, 0)
+
+    @property
+    def in_all(self) -> Captured:
+        """In all turns."""
+        mail, tools, tickets = self.mail, self.tools, self.ticketing
+        noted = [ticket_id for ticket_id, _ in tickets.notes.values()]
+        return Captured(mail.sent_emails, mail.drafts, tickets.created_tickets, noted, tools.calls, tools.unknown)
+
+    @property
+    def captured(self) -> Captured:
+        """In this turn."""
+        return Captured._make(every[before:] for every, before in zip(self.in_all, self.earlier, strict=True))
+
+    def next_turn(self) -> Mocks:
+        """The same, for which all until now was before."""
+        return replace(self, earlier=tuple(map(len, self.in_all)))
 
     @classmethod
     def of(cls, test_case: EvalTestCase, tools: ToolMocks | None = None) -> Mocks:
@@ -299,7 +341,8 @@ class MockedServices:
 
     @classmethod
     def in_process(cls, mocks: Mocks, lexicon: LexiconSource | None = None) -> MockedServices:
-        return cls(mocks.mail, mocks.warranty, mocks.ticketing, MockAnthropicClient(lexicon=lexicon))
+        model = MockAnthropicClient(lexicon=lexicon, triage=mocks.mail.test_case.input.triage)
+        return cls(mocks.mail, mocks.warranty, mocks.ticketing, model)
 
 
 def _shipped_lexicon() -> Lexicon:

@@ -37,7 +37,7 @@ from guarantee_email_agent.eval.checks import (
     run_checks,
 )
 from guarantee_email_agent.eval.declared_servers import DeclaredServer
-from guarantee_email_agent.files.fields import none_is_default, not_blank, number, setting
+from guarantee_email_agent.files.fields import distinct_texts, none_is_default, not_blank, number, setting
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.addresses import parse_addresses
 from guarantee_email_agent.utils.text import printable, truncate
@@ -198,6 +198,7 @@ class ScenarioSettings:
     sender_check: SenderCheck | None = setting(None, "As `agent.sender_check`.")
     authserv_id: str | None = setting(None, "As `agent.authserv_id`.", not_blank)
     trusted_forms: tuple[str, ...] | None = setting(None, "As `agent.trusted_forms`.")
+    own_addresses: tuple[str, ...] | None = setting(None, "As `agent.own_addresses`.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +213,9 @@ class EvalInput:
         None, "What we wrote to the customer before, for a mail that answers it."
     )
     agent: ScenarioSettings | None = setting(None, "Settings that this scenario needs.")
+    triage: Mapping[str, object] = setting(
+        {}, "What a language model says of the mail, in the place of ours: topic, serial_numbers, hand_over."
+    )
     task: object = setting(None, "What an agent of --agent is to do: a text, or any JSON.", check_task)
     world: Mapping[str, tuple[Mapping[str, object], ...]] = setting(
         {}, "Tables that mocked tools read and change, each a list of rows."
@@ -273,6 +277,11 @@ class EvalExpectedOutput:
         None, "Why it is left to a person, such as fire; not judged if left out.", not_blank
     )
     answer: ExpectedAnswer | None = setting(None, "What the agent answers. Only for an agent that is not ours.")
+    rubric: tuple[str, ...] = setting(
+        (),
+        "Questions on the answer, for a live model to say yes to; only calibrated ones gate.",
+        distinct_texts,
+    )
     calls: tuple[ExpectedCall, ...] = setting(
         (), "Calls of tools that must have been made, each entry one of its own.", check_filled, _FILLED
     )
@@ -336,37 +345,17 @@ class EvalExpectedOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedTurn:
-    """What must come of one turn."""
-
-    answer: ExpectedAnswer | None = setting(None, "What the agent answers in this turn.")
-    calls: tuple[ExpectedCall, ...] = setting(
-        (), "Calls that must have been made in it, each entry one of its own.", check_filled, _FILLED
-    )
-    ordered: bool = setting(False, "Whether they must have been made in this order.")
-    never_called: tuple[ForbiddenCall, ...] = setting(
-        (), "Calls that must not have been made in it.", check_filled, _FILLED
-    )
-
-    def checks(self, actual: Mapping[str, Any]) -> list[Check]:
-        """actual: `answer` and `calls` of this turn alone, as `EvalExpectedOutput.checks` has them."""
-        return run_checks(
-            partial(check_answer, self.answer, actual),
-            partial(check_calls, self.calls, actual, ordered=self.ordered),
-            partial(check_never_called, self.never_called, actual),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Turn:
-    """What is said to the agent once it has answered."""
+    """What is said to the agent once it has answered: the next task, or in a mail that answers its reply."""
 
-    says: object = field(metadata={"doc": "What the agent is told next: a text, or any JSON.", "check": check_task})
+    says: object = field(
+        metadata={"doc": "What the agent is told next: a text, or of a task any JSON.", "check": check_task}
+    )
     condition: ExpectedAnswer | None = field(
         default=None,
-        metadata={"key": "if", "doc": "What must hold for the answer before, or nobody says this: the scenario fails."},
+        metadata={"key": "if", "doc": "What must hold for the answer or reply before, or nobody says this: a failure."},
     )
-    expected_output: ExpectedTurn = field(default_factory=ExpectedTurn)
+    expected_output: EvalExpectedOutput = field(default_factory=EvalExpectedOutput)
 
 
 def _check_state(
@@ -402,7 +391,7 @@ class EvalTestCase:
     )
     must: bool = setting(False, "true: where this scenario fails, the gate is failed, whatever the pass rate.")
     at_most: AtMost = setting(NO_LIMITS, "What one run may take; no limit if left out.")
-    turns: tuple[Turn, ...] = setting((), "What an agent of --agent is told next, one after the other.")
+    turns: tuple[Turn, ...] = setting((), "What the agent is told next, one after the other.")
     test: str | None = setting(None, "A Python file beside this one that judges the run too.", check_test_file)
     file: str | None = field(default=None, metadata={"key": None})  # the path it was loaded from
     text: str | None = field(default=None, metadata={"key": None}, repr=False, compare=False)  # what stood in it

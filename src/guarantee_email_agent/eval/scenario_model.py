@@ -75,25 +75,27 @@ class ReplayedModel:
         """An unused recording does no harm; the next recording of the scenario removes it."""
 
 
-def recordings_folder(suite: Path, agent: str | None = None) -> Path:
-    """Where the recordings of a suite are, each scenario's in a folder of its own. agent: that is not ours."""
-    return Path(os.path.abspath(suite)).parent / ("recordings" if agent is None else "agent-recordings")
+def recordings_folder(suite: Path, *, is_foreign: bool = False) -> Path:
+    """Where the recordings of a suite are, each scenario's in a folder of its own."""
+    return Path(os.path.abspath(suite)).parent / ("agent-recordings" if is_foreign else "recordings")
 
 
 class SuiteRecordings:
     """The recordings of a suite: a folder for each scenario in `recordings`, beside the suite's folder."""
 
-    def __init__(self, suite: Path, *, command: str, agent: str | None = None) -> None:
-        """command: what records the whole suite, as an error tells it to the user. agent: that is not ours."""
-        self.folder = recordings_folder(suite, agent)
-        self._command = command
+    def __init__(self, suite: Path, *, command: str, is_foreign: bool = False, only: str = " --only {}") -> None:
+        """command: what records the whole suite, as an error tells it to the user; with `only` a scenario of it.
+        is_foreign: whether the agent is not ours.
+        """
+        self.folder = recordings_folder(suite, is_foreign=is_foreign)
+        self._command, self._only = command, only
 
     def of_scenario(self, test_case: EvalTestCase) -> Recordings:
         name = Path(test_case.file or test_case.scenario_id).stem
         return Recordings(
             self.folder / test_case.scenario_id,
             test_case.scenario_id,
-            remedy=f"Record it anew: {self._command} --only {printable(quote(name))}",
+            remedy=f"Record it anew: {self._command}{self._only.format(printable(quote(name)))}",
         )
 
     def check_writable(self) -> None:

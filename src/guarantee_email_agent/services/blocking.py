@@ -78,8 +78,7 @@ class BlockingService(Generic[_Service]):
     async def call(self, tool: str, work: Callable[[_Service], _Answer]) -> _Answer:
         """The result of `work`. tool: what errors call it.
 
-        Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, or as the service does; its `details` name the
-        `tool`.
+        Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, or as the service does.
         """
         begun = False
         with self._errors_of(tool):
@@ -121,21 +120,18 @@ class BlockingService(Generic[_Service]):
 
     @contextmanager
     def _errors_of(self, tool: str) -> Iterator[None]:
-        """Errors of the block become IntegrationErrors, which name the tool."""
+        """Errors of the block become IntegrationErrors."""
         try:
             yield
-            return
-        except MCPConnectionError as problem:  # which is for the start of the agent
-            error = IntegrationError.of(problem)
-        except IntegrationError as problem:
-            error = problem
-        except Exception as problem:  # noqa: BLE001 - an error of ours, without its text, which may quote the mail
-            place = f"{type(problem).__name__} at {error_place(problem)}"
-            message = f"{self.name}: {tool} failed: {place}"
-            error = IntegrationError(message, f"{self.name}_internal", uncertain=True)
+        except MCPConnectionError as error:  # which is for the start of the agent
+            raise IntegrationError.of(error) from None
+        except IntegrationError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an error of ours, without its text, which may quote the mail
+            place = f"{type(error).__name__} at {error_place(error)}"
             logger.error("%s: %s: unexpected %s", self.name, tool, place)
-        error.details.setdefault("tool", tool)
-        raise error from None
+            message = f"{self.name}: {tool} failed: {place}"
+            raise IntegrationError(message, f"{self.name}_internal", uncertain=True) from None
 
     def _end(self, running: asyncio.Future[Any]) -> None:
         self._running.discard(running)

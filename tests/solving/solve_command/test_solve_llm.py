@@ -11,10 +11,20 @@ from typing import Any
 
 import messages_server
 import pytest
-from messages_server import MessagesServer, Reply, answer, error_reply, running_messages_server, text
+from messages_server import (
+    MessagesServer,
+    Reply,
+    answer,
+    completion,
+    error_reply,
+    openai_config,
+    running_messages_server,
+    text,
+)
 from tasks_and_sandboxes import MakeTask
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
+from guarantee_email_agent.solving.run_limits import RunLimits
 
 MODEL = "claude-sonnet-5-5-20260928"
 
@@ -63,6 +73,38 @@ def test_language_model_solves_a_task_with_the_real_client(bench: Any, model_ser
     assert last["messages"][1]["content"][0] == thinking
     assert [block["type"] for block in last["messages"][1]["content"]] == ["thinking", "text", "tool_use", "tool_use"]
     assert [block["tool_use_id"] for block in last["messages"][2]["content"]] == ["toolu_1", "toolu_2"]
+
+
+ECHO = messages_server.tool_call("shell_execute", {"command": "echo 42"})
+LIMITED = {"limits": RunLimits(max_cost_usd=5)}
+DONE = messages_server.tool_call("task_complete", {"result": "42"}, 2)
+
+
+@pytest.mark.parametrize(
+    ("replies", "options", "told"),
+    [
+        ([completion(ECHO), completion(DONE)], {}, ("success", None, 54)),
+        ([completion(ECHO, usage=None), completion(DONE)], {}, ("success", None, None)),
+        (
+            [completion(ECHO, usage=None), completion(DONE)],
+            {"limits": RunLimits(max_cost_usd=5)},
+            ("failed", "max_cost", None),
+        ),
+        ([completion(ending="stop", refusal="I cannot help with that")], {}, ("failed", "refused", 27)),
+        ([completion(ending="content_filter", content="I")], {}, ("failed", "refused", 27)),
+        ([completion(ECHO, ending="length"), completion(DONE)], {}, ("success", None, 54)),
+    ],
+    ids=["tools", "unknown usage", "unknown usage and a limit", "refused", "filtered", "cut off"],
+)
+def test_a_server_of_chat_completions_solves_a_task(
+    bench: Any, model_server: MessagesServer, replies: list[Reply], options: dict[str, Any], told: tuple[object, ...]
+) -> None:
+    model_server.replies = replies
+    bench.config = openai_config(model_server.url, model="gpt-5-mini")
+    code = bench.solve(agent="llm", command=None, **options)
+    record = bench.record("sum")
+    found = (record["status"], (record["reason"] or {}).get("code"), record["tokens"] and record["tokens"]["total"])
+    assert (found, code) == (told, 0 if told[0] == "success" else 4), record["reason"]
 
 
 def test_model_that_cannot_be_asked_is_an_error_and_repeated(bench: Any, model_server: MessagesServer) -> None:

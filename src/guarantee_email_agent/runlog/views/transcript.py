@@ -24,7 +24,8 @@ _MAX_VALUE: Final = 2_000
 _SHOWN_APART: Final = frozenset(
     {
         *("response_body", "response_subject", "email_sent", "recipients", "reply_language", "draft_stored"),
-        *("draft_recipients", "ticket_created", "tickets", "ticket_fields", "note_added", "calls", "answer"),
+        *("draft_recipients", "ticket_created", "tickets", "ticket_fields", "note_added"),
+        *("calls", "other_calls", "answer", "turns"),
     }
 )
 
@@ -80,6 +81,7 @@ def sections(result: CaseResult) -> Iterator[Section]:
         is_mail = isinstance(request, Mapping)  # of a task alone, what was not sent is nothing to tell
         yield from _reply(response, is_mail)
         yield from _ticket(response, is_mail)
+        yield from _turns(response.get("turns"), is_mail)
         rest = {name: value for name, value in response.items() if name not in _SHOWN_APART and value not in (None, [])}
         if rest:
             yield Section("outcome", "Outcome", _fields(rest))
@@ -224,7 +226,9 @@ def _call(step: Any, took_ms: float | None) -> Call:
         name = str(action.get("action_type", "?"))
     else:
         return Call(_short(step))
-    answer = _answer(step.get("feedback"))
+    feedback = step.get("feedback")
+    name = f"in its spans: {name}" if isinstance(feedback, Mapping) and feedback.get("traced") is True else name
+    answer = _answer(feedback)
     shown = _fields(arguments) if isinstance(arguments, Mapping) else ()
     took = step.get("duration_ms", took_ms)
     duration_ms = took if isinstance(took, int | float) else None
@@ -261,18 +265,44 @@ def _ticket(response: Mapping[str, Any], is_mail: bool) -> Iterator[Section]:
         yield Section("ticket", "Ticket", text=f"No ticket was created.{note}")
 
 
+def _turns(turns: Any, is_mail: bool) -> Iterator[Section]:
+    """What was said after the first answer, and what came of it."""
+    told = turns if isinstance(turns, list) else ()
+    for number, turn in enumerate((each for each in told[:_MAX_ITEMS] if isinstance(each, Mapping)), 1):
+        if number > 1:
+            yield _text("mail", f"Turn {number}", _as_text(turn.get("says")))
+        if is_mail and isinstance(output := turn.get("output"), Mapping):
+            yield from _reply(output, is_mail)
+            yield from _ticket(output, is_mail)
+        elif not is_mail:
+            answer = turn.get("answer")
+            yield _text("reply", f"Answer in turn {number}", "(no answer)" if answer is None else _as_text(answer))
+
+
 def _judgement(judgement: Mapping[str, Any] | None, judged: Sequence[Check]) -> Iterator[Section]:
     if named := [check for check in judged if check.name]:  # of a task the verdict is the only one
         passed_count = sum(check.passed for check in named)
         checks = tuple(map(_shown, named[:_MAX_ITEMS]))
         yield Section("checks", f"Checks ({passed_count} of {len(named)} passed)", checks=checks)
     said = dict(judgement or {})
-    printed = said.pop("output", None)
+    printed, rubric = said.pop("output", None), said.pop("rubric", ())
     said = {name: value for name, value in said.items() if value not in (None, "", {})}
     if said:
         yield Section("judge", "Judge", _fields(_unfolded(said, "details")))
+    if rubric:
+        answers = {row["question"]: f"{rubric_said(row)} ({_who_said(row)})" for row in rubric}
+        yield Section("judge", "Rubric", _fields(answers))
     if printed:
         yield _text("judge", "Printed by the judge", _as_text(printed), from_end=True)
+
+
+def rubric_said(row: Mapping[str, Any]) -> str:
+    """An answer to a question of a rubric, as `judging.rubric` has it, for people."""
+    return ": ".join(filter(None, (row["answer"], row["reason"], row["quote"] and f"“{row['quote']}”")))
+
+
+def _who_said(row: Mapping[str, Any]) -> str:
+    return f"{row['model'] or 'nobody answered'}, {'gates' if row['gates'] else 'does not gate'}"
 
 
 def _shown(check: Check) -> Check:
