@@ -109,6 +109,8 @@ def test_show_writes_all_of_a_result_as_json(run: Run, runs: StoredRuns) -> None
     runs.write(1, [result(1), result(1, repetition=2)])
     report = json.loads(run("show", "valid_warranty_001", "--json", "-").stdout)
     assert [each["repetition"] for each in report] == [1, 2]
+    whole = json.loads(run("show", "last", "--json", "-").stdout)
+    assert ([each["runs"] for each in whole["results"]], whole["incomplete"]) == ([2], [])
 
 
 def test_stale_ends_in_4_once_a_scenario_changed(run: Run, suite: WriteSuite) -> None:

@@ -17,8 +17,18 @@ from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.agent.status import LISTED
 from guarantee_email_agent.cli import run
 from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, Work
+from guarantee_email_agent.services.ports import Comparison, Outcome, WrittenReply
 
 DOWN = ReportedOutage("warranty_api", "warranty_api_timeout", 1_768_729_425.0)
+
+COMPARED: list[tuple[Outcome, Comparison, int | None]] = [
+    ("drafted", "as_it_was", 100),
+    ("drafted", "as_it_was", 100),
+    ("drafted", "edited", 80),
+    ("drafted", "edited", 90),
+    ("drafted", "unknown", None),
+    ("observed", "another", 20),
+]
 
 
 class TestStatus:
@@ -42,6 +52,32 @@ class TestStatus:
         assert json.loads(capsys.readouterr().out)["too_old"] == 21
         assert run(["log", "--summary", "--since", "yesterday"]) == 0
         assert "Too old, left alone: 21\n" in capsys.readouterr().out
+
+    def test_drafts_are_counted_by_what_people_sent_instead(
+        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with desk.ledger() as ledger:
+            for number, (outcome, comparison, percent) in enumerate(COMPARED):
+                claim = desk.claim(ledger, f"mail{number}")
+                if outcome == "drafted":
+                    ledger.intend_send(claim, "<reply@example.com>", delivery="draft")
+                written = None if comparison == "unknown" else WrittenReply(f"{number:032}", "")
+                ledger.finish(claim, outcome, "", written)
+                ledger.comparisons.save(claim.mail_key, comparison, percent)
+            ledger.finish(desk.claim(ledger, "left"), "observed", "anger")
+        assert run(["status", "--json", "-"]) == 0
+        told = capsys.readouterr()
+        line = "Of 5 drafts 2 were sent as they were, 2 edited (85 % of the words alike), 1 not compared\n"
+        assert told.err.endswith(
+            f"{line}Of 1 observed reply 0 were sent in the same words, 1 replaced by another answer (20 % of the words "
+            "alike)\n"
+        )
+        assert json.loads(told.out)["comparisons"][0] == {
+            "outcome": "drafted",
+            "comparison": "as_it_was",
+            "mails": 2,
+            "alike_percent": 100.0,
+        }
 
     def test_a_full_disk_is_a_problem_whatever_the_agents_last_said(self, tmp_path: Path) -> None:
         program = """

@@ -39,6 +39,15 @@ class TestCalls:
             "  actual:   orders.get_order(id='B')"
         )
 
+    def test_long_texts_are_shown_from_where_they_part(self) -> None:
+        wanted = ExpectedCall("orders", "get_order", {"id": "A", "note": "so long that nobody reads it, " * 9 + "yes"})
+        near = call("get_order", id="A", note="so long that nobody reads it, " * 9 + "no")
+        (failure,) = failures_of([call("get_order", id="B"), near], calls=[wanted])
+        assert failure.endswith(
+            "  expected: orders.get_order(id='A', note=…so long that nobody reads it, yes')\n"
+            "  actual:   orders.get_order(id='B'), orders.get_order(id='A', note=…so long that nobody reads it, no')"
+        )
+
     def test_without_any_call(self) -> None:
         (failure,) = failures_of([], calls=[ExpectedCall("orders", "get_order")])
         assert failure.endswith("actual:   (no call)")

@@ -94,6 +94,7 @@ def test_a_folder_of_records_among_the_tasks_may_be_a_file_of_lines(folders: Fol
     [
         ("openai", [{"role": "assistant", "content": "42"}]),
         ("langchain", {"messages": [["human", "Say 42"], ["ai", "42"]]}),
+        ("inspect", {"messages": [{"role": "assistant", "content": "42"}]}),
     ],
 )
 def test_transcripts_of_other_programs(tmp_path: Path, transcript: str, content: object) -> None:

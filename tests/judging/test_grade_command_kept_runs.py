@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from viewed_runs import ViewedRuns
 
 from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
 from guarantee_email_agent.runlog.comparison import compare_runs
 from guarantee_email_agent.runlog.records import KeptRun
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.views.comparison_report import json_comparison, print_comparison
+from guarantee_email_agent.runlog.views.result_view import print_result, print_run
 from guarantee_email_agent.utils.terminal import Terminal
 
 JUDGE = """\
@@ -35,10 +38,10 @@ class KeptGrading:
             (task / "test.py").write_text(JUDGE)
             (self.records / f"{name}.json").write_text(json.dumps({"task_result": answer}))
 
-    def grade(self, **options: Any) -> int:
+    def grade(self, *, stream: io.StringIO | None = None, **options: Any) -> int:
         kept = KeptRun(self.file, None, lambda: "2026-01-18T10:00:00Z")
         values = {"directory": self.tasks, "results": self.records, "kept": kept, **options}
-        return grade_command(GradeOptions(**values), io.StringIO(), io.StringIO(), lambda _: b"")
+        return grade_command(GradeOptions(**values), stream or io.StringIO(), io.StringIO(), lambda _: b"")
 
 
 @pytest.fixture
@@ -135,6 +138,35 @@ def test_several_records_of_a_task_are_its_repetitions(grading: KeptGrading) -> 
         ("six", 2, "failed"),
         ("six", 3, "passed"),
     ]
+
+
+def test_scores_are_averaged_over_the_tasks_that_have_one_in_every_form(grading: KeptGrading) -> None:
+    for name, returned in (("five", {"score": 0.25}), ("six", {"score": 0.75}), ("seven", {"score": None})):
+        (grading.tasks / name).mkdir(exist_ok=True)
+        verdict = {"passed": True, "feedback": "", **returned}
+        (grading.tasks / name / "test.py").write_text(f"def test(result): return {verdict!r}\n")
+        (grading.records / f"{name}.json").write_text('{"task_result": "x"}')
+    shown = "Mean score: 0.50 (95% interval 0.01 to 0.99), of 2 of 3 tasks"
+    forms = ("json", "jsonl", "csv", "html", "markdown")
+    files = {form: grading.folder / f"report.{form}" for form in forms}
+    stream = io.StringIO()
+    assert grading.grade(stream=stream, **{f"{form}_file": file for form, file in files.items()}) == 0
+    written = {form: file.read_text() for form, file in files.items()}
+    report = json.loads(written["json"])
+    assert report["score"] == {"mean": 0.5, "low": 0.0063, "high": 0.9937, "scored": 2, "total": 3}
+    assert [row["eval"].get("score") for row in report["results"]] == [0.25, None, 0.75]
+    assert [json.loads(row)["eval"].get("score") for row in written["jsonl"].splitlines()] == [0.25, None, 0.75]
+    assert [row["score"] for row in csv.DictReader(written["csv"].splitlines())] == ["0.25", "", "0.75"]
+    with RunStore(grading.file) as store:
+        run = store.find_run("last")
+        print_run(store, run, Terminal(stream, color=False, ascii_only=False))
+        print_result(run, store.find_case(run, "five"), Terminal(stream, color=False, ascii_only=False))
+    pages = ViewedRuns(grading.file)
+    assert stream.getvalue().count(shown) == 2
+    assert "score: 0.25" in stream.getvalue()
+    for text in (written["html"], written["markdown"], pages.get(f"/runs/{run.id}").text):
+        assert shown.partition(": ")[2].partition(" (")[2] in text.replace("\\", "")
+    assert "score 0.25" in pages.get(f"/runs/{run.id}/results/five").text
 
 
 def test_a_store_that_cannot_be_used_is_a_warning(grading: KeptGrading, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Literal
 
 import pytest
+from anyio import to_thread
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client
@@ -83,13 +83,6 @@ class Echo(ToolOutput):
 
 
 class Tools:
-    """`work` and `wait` begin, and go on when they may."""
-
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.may_go_on = asyncio.Event()
-        self.finished: list[str] = []
-
     async def echo(self, arguments: Text) -> Echo:
         """Says it
         again."""
@@ -107,26 +100,8 @@ class Tools:
     async def bug(self, _: ToolArguments) -> ToolOutput:
         raise KeyError("what a customer wrote")
 
-    async def work(self, _: ToolArguments) -> ToolOutput:
-        await self._go_on("work")
-        return ToolOutput()
-
-    async def wait(self, _: ToolArguments) -> ToolOutput:
-        await self._go_on("wait")
-        return ToolOutput()
-
-    async def _go_on(self, name: str) -> None:
-        self.begun.set()
-        await self.may_go_on.wait()
-        self.finished.append(name)
-
     def tools(self) -> list[ServerTool]:
-        rest = (self.large, self.half, self.fail, self.bug, self.work)
-        return [
-            ServerTool(self.echo, read_only=True),
-            ServerTool(self.wait, read_only=True, interruptible=True),
-            *map(ServerTool, rest),
-        ]
+        return [ServerTool(self.echo, read_only=True), *map(ServerTool, (self.large, self.half, self.fail, self.bug))]
 
 
 @pytest.fixture
@@ -176,7 +151,7 @@ async def test_a_tool_error_is_a_typed_result(client: Client) -> None:
         (
             "ehco",
             {},
-            "sample_unknown_tool: there is no tool 'ehco'; there are echo, wait, large, half, fail, bug, work",
+            "sample_unknown_tool: there is no tool 'ehco'; there are echo, large, half, fail, bug",
         ),
         ("half", {}, "sample_internal: half: the answer cannot be written as JSON"),
     ],
@@ -203,7 +178,7 @@ async def test_an_error_of_the_server_itself_tells_the_place_and_not_the_text(
 
 
 async def test_a_call_given_up_before_a_thread_was_free_is_not_begun() -> None:
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    to_thread.current_default_thread_limiter().total_tokens = 1
     go_on, done = threading.Event(), []
 
     async def hold(_: ToolArguments) -> ToolOutput:
@@ -219,8 +194,7 @@ async def test_a_call_given_up_before_a_thread_was_free_is_not_begun() -> None:
         asyncio.create_task(dispatcher.dispatch(*each))
         for each in (("hold", {}), ("write", {"text": "given up"}), ("write", {"text": "waited for"}))
     ]
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)  # each call has come to its thread
+    await asyncio.sleep(0.1)  # each call has come to its thread
     calls[1].cancel()
     await asyncio.wait([calls[1]])
     go_on.set()

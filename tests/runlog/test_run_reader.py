@@ -165,7 +165,7 @@ def test_the_history_of_a_case_survives_a_new_description(runs: StoredRuns) -> N
             (2, "failed", "Version 2"),
             (1, "passed", "Version 1"),
         ]
-        assert [each.run for each in store.history("valid_warranty_001", before=3, limit=1)] == [2]
+        assert [each.run for each in store.history("valid_warranty_001", limit=1)] == [3]
         assert names(store.results_of_case(store.find_run("last"), "valid_warranty_002")) == ["valid_warranty_002"]
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from guarantee_email_agent.runlog.statistics import (
     format_percentage,
+    mean_interval,
     meets_threshold,
     rounded_percentage,
     threshold_fraction,
@@ -120,3 +121,18 @@ class TestPercentage:
     )
     def test_for_machines_has_two_decimals(self, passed: int, total: int, value: float) -> None:
         assert rounded_percentage(passed, total, 99) == value
+
+
+@given(st.floats(0, 1), st.integers(1, 500))
+def test_an_interval_holds_its_mean_and_shrinks_with_the_count(mean: float, count: int) -> None:
+    low, high = mean_interval(mean, count, 0.05)
+    fewer_low, fewer_high = mean_interval(mean, count - 1, 0.05) if count > 1 else (0.0, 1.0)
+    assert 0 <= low <= mean <= high <= 1
+    assert low < high
+    assert low >= fewer_low - 1e-9
+    assert high <= fewer_high + 1e-9
+
+
+def test_an_interval_of_ones_is_where_so_many_would_be_too_rare() -> None:
+    low, high = mean_interval(1.0, 10, 0.05)
+    assert (round(low**10, 6), high) == (0.025, 1.0)

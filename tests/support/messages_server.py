@@ -11,7 +11,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -114,10 +114,13 @@ def openai_config(url: str, **llm: Any) -> Config:
 
 
 class MessagesServer:
-    """Gives `replies` one after the other, the last one for ever. `requests`, `headers`: what it was asked."""
+    """Gives `replies` one after the other, the last one for ever; one may depend on the request.
+
+    `requests`, `headers`: what it was asked.
+    """
 
     def __init__(self) -> None:
-        self.replies: list[Reply] = [INTERPRETED]
+        self.replies: list[Reply | Callable[[dict[str, Any]], Reply]] = [INTERPRETED]
         self.requests: list[dict[str, Any]] = []
         self.headers: list[Mapping[str, str]] = []
         self.most_at_once = 0
@@ -157,7 +160,9 @@ class MessagesServer:
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
             reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
-        return _interpreted_reply(request) if reply is INTERPRETED else reply
+        if callable(reply):
+            return reply(request)
+        return interpreted_reply(request) if reply is INTERPRETED else reply
 
     def done(self) -> None:
         with self._lock:
@@ -222,7 +227,7 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _interpreted_reply(request: Mapping[str, Any]) -> Reply:
+def interpreted_reply(request: Mapping[str, Any]) -> Reply:
     reply = completion if (is_chat := "system" not in request) else answer
     if is_chat:
         system, *messages = request["messages"]

@@ -52,8 +52,11 @@ class StoredRuns:
         self.file = file
         self.warnings: list[str] = []
 
-    def begin(self, number: int = 1, *, at_once: bool = False, **changes: Any) -> RunWriter:
-        return RunWriter(self.file, new_run(number, **changes), self.warnings.append, at_once=at_once)
+    def begin(
+        self, number: int = 1, *, at_once: bool = False, announced: Sequence[str] = (), **changes: Any
+    ) -> RunWriter:
+        run = new_run(number, **changes)
+        return RunWriter(self.file, run, self.warnings.append, at_once=at_once, announced=announced)
 
     def write(
         self,

@@ -8,7 +8,7 @@ import pytest
 from stored_runs import StoredRuns, result
 from viewed_runs import PORT, ViewedRuns
 
-PATHS = ("/", "/runs/last", "/runs/none", "/nothing", "/compare", "/runs/last/texts/reply/valid_warranty_001")
+PATHS = ("/", "/runs/last", "/runs/none", "/nothing", "/compare", "/runs/last/results/valid_warranty_001")
 
 
 @pytest.fixture

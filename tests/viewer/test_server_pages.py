@@ -9,7 +9,7 @@ import pytest
 from stored_runs import StoredRuns, result
 from viewed_runs import ViewedRuns
 
-from guarantee_email_agent.viewer.site import history_url, result_url
+from guarantee_email_agent.viewer.site import result_url
 
 
 @pytest.fixture
@@ -36,9 +36,6 @@ def pages(runs: StoredRuns) -> ViewedRuns:
         ("/runs/last/results/../../../etc/passwd", "There is no such page"),
         ("/runs/last/results/..%2f..%2fetc%2fpasswd", "there is no '../../etc/passwd' in the run"),
         ("/runs/last/results/%3Cscript%3Ealert(1)%3C%2Fscript%3E", "<script>alert(1)</script>"),
-        ("/runs/last/texts/passwd/valid_warranty_001", "There is no such text"),
-        ("/runs/last/texts/reply/valid_warranty_001?repetition=2", "There is no such text"),
-        ("/history/..%2f..%2fetc%2fpasswd", "No run that is kept has a result of this name"),
         ("/compare?baseline=..%2f..%2fetc%2fpasswd", "'../../etc/passwd' is no id of a run"),
         ("/wp-login.php", "There is no such page"),
         ("/runs/last/", "There is no such page"),
@@ -55,8 +52,7 @@ def test_what_there_is_not_is_a_page_that_says_so(pages: ViewedRuns, path: str, 
 @pytest.mark.parametrize("name", ["a\nb", "a\n", "\r\n::error::x", "a/b?c#d"])
 def test_a_name_leads_to_its_pages_whatever_it_holds(runs: StoredRuns, pages: ViewedRuns, name: str) -> None:
     runs.write(2, [result(1)._replace(name=name)])
-    for url in (result_url("last", name), history_url(name)):
-        assert pages.get(url).status == 200
+    assert pages.get(result_url("last", name)).status == 200
 
 
 @pytest.mark.parametrize(
@@ -103,6 +99,6 @@ def test_a_store_that_nobody_may_read_meanwhile_is_told_after_a_moment(runs: Sto
 
 def test_nothing_is_written_by_reading(runs: StoredRuns, pages: ViewedRuns, tmp_path: Path) -> None:
     before = runs.file.read_bytes()
-    for path in ("/", "/runs/last", "/runs/last/results/valid_warranty_001", "/history/valid_warranty_001", "/compare"):
+    for path in ("/", "/runs/last", "/runs/last/results/valid_warranty_001", "/compare"):
         assert pages.get(path).status == 200
     assert runs.file.read_bytes() == before

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.viewer.site import Site, history_url, result_url, text_url, with_query
+from guarantee_email_agent.viewer.site import Site, result_url, with_query
 
 
 @pytest.fixture
@@ -17,8 +17,8 @@ def site(tmp_path: Path) -> Site:
 def test_names_of_any_kind_make_an_address_of_this_site() -> None:
     assert result_url("r1", "a/b?c#d&e") == "/runs/r1/results/a%2Fb%3Fc%23d%26e"
     assert result_url("r1", "a", 2) == "/runs/r1/results/a#repetition-2"
-    assert text_url("r1", "mail", "\ud800") == "/runs/r1/texts/mail/%5Cud800?repetition=1"
-    assert history_url("//evil.example") == "/history/%2F%2Fevil.example"
+    assert result_url("r1", "\ud800") == "/runs/r1/results/%5Cud800"
+    assert result_url("r1", "//evil.example") == "/runs/r1/results/%2F%2Fevil.example"
     assert with_query("/", command=None, suite="a b&c") == "/?suite=a+b%26c"
 
 

@@ -17,7 +17,7 @@ from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger
 from guarantee_email_agent.ledger.tables import BY_TEMPLATE
-from guarantee_email_agent.services.ports import InboxEntry, Mailbox, MailMark, Outcome
+from guarantee_email_agent.services.ports import InboxEntry, Mailbox, MailMark, Outcome, WrittenReply
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ServiceError
 from guarantee_email_agent.utils.retry import Backoff
 
@@ -202,21 +202,29 @@ class OutcomeWriter:
         return await self._mark_ended(entry, claim, result)
 
     async def finish(
-        self, entry: InboxEntry, claim: Claim, outcome: MailMark, code: str, error: AgentError | None = None
+        self,
+        entry: InboxEntry,
+        claim: Claim,
+        outcome: MailMark,
+        code: str,
+        error: AgentError | None = None,
+        written: WrittenReply | None = None,
     ) -> WorkResult:
         """The mail has ended. The mark comes last: a mail that bears it is never looked at again.
 
-        error: what was in the way of a better outcome, for the result.
+        error: what was in the way of a better outcome, for the result. written: to be compared with a person's.
         """
         result = WorkResult(outcome, reason=code, error=error, outage=_is_outage(error))
         if self._observes:
-            return await self._finish_observed(claim, result)
-        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))
+            return await self._finish_observed(claim, result, written)
+        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code), written)
         return await self._mark_ended(entry, claim, result)
 
-    async def _finish_observed(self, claim: Claim, result: WorkResult) -> WorkResult:
+    async def _finish_observed(
+        self, claim: Claim, result: WorkResult, written: WrittenReply | None = None
+    ) -> WorkResult:
         """Nothing is written but the ledger, so that the mail is not observed again."""
-        await asyncio.to_thread(self.ledger.finish, claim, "observed", _reason(result.reason))
+        await asyncio.to_thread(self.ledger.finish, claim, "observed", _reason(result.reason), written)
         return replace(result, disposition="observed", ended="observed")
 
     async def _mark_ended(self, entry: InboxEntry, claim: Claim, result: WorkResult) -> WorkResult:

@@ -29,6 +29,7 @@ from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES, Email
 from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.email.people_answers import written_reply
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.ledger.ledger import Claim, LeaseLostError, Ledger, OpenMails
@@ -380,7 +381,8 @@ class MailWorker:
             by_template = self.has_live_model and model.offline_calls > 0
             outcome, code = log_processed(entry.id, result, observes=self._observes, by_template=by_template)
             reason = model.fallback_reason if by_template else None
-            return await self._outcomes.finish(entry, claim, outcome, code, reason)
+            written = written_reply(result, claim.mail_key, self.processor.identity_key)
+            return await self._outcomes.finish(entry, claim, outcome, code, reason, written)
         assert result.error is not None
         ticket_id = result.ticket_id or claim.ticket_id
         return await self._outcomes.after_error(entry, claim, str(result.failed_step), result.error, ticket_id)

@@ -16,7 +16,9 @@ from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
+from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.monitoring import Monitoring, notify_systemd, open_monitoring
+from guarantee_email_agent.agent.sent_answers import SentAnswers
 from guarantee_email_agent.agent.standing import MAILS, TICKETING, WARRANTY_SYSTEM, Standing
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
@@ -80,13 +82,13 @@ async def _run(config: Config, *, once: bool, take_over: bool) -> int:
     try:
         async with (
             open_monitoring(config, SystemClock(), stop, listens=not once) as monitoring,
-            open_daemon(config, stop, take_over=take_over, monitoring=monitoring) as (daemon, _),
+            open_daemon(config, stop, take_over=take_over, monitoring=monitoring) as (daemon, services),
         ):
             started.set()
             notify_systemd("READY=1")
             source = daemon.worker.processor.instructions
             async with _in_background(watch_instructions(source, config.agent.poll_interval_s)):
-                return await _watch(daemon, once)
+                return await _watch(daemon, once, _look_at_sent(daemon.worker, services.mail))
     except asyncio.CancelledError:
         if stop.is_set() and not started.is_set():
             return EXIT_SUCCESS
@@ -114,7 +116,13 @@ async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _watch(daemon: Daemon, once: bool) -> int:
+def _look_at_sent(worker: MailWorker, mail: MailClient) -> Callable[[], Awaitable[None]]:
+    """What people sent is compared with what was drafted or observed; nobody has to compare what the agent sent."""
+    key = worker.processor.identity_key
+    return SentAnswers(mail.list_sent, worker.ledger, key_of_mailbox(worker.mailbox_name, key), key).look
+
+
+async def _watch(daemon: Daemon, once: bool, look_at_sent: Callable[[], Awaitable[None]]) -> int:
     ledger = daemon.worker.ledger
     await _prune(ledger)
     await _log_inbox(daemon)
@@ -124,9 +132,12 @@ async def _watch(daemon: Daemon, once: bool) -> int:
         async with (
             _in_background(each(SECONDS_PER_DAY, SystemClock(), partial(_prune, ledger))),
             _in_background(each(_COUNTED_S, SystemClock(), daemon.count_inbox)),
+            _in_background(each(_COUNTED_S, SystemClock(), look_at_sent)),
         ):
             if once:
                 complete = await daemon.drain()
+                with suppress(AgentError):  # another look comes
+                    await look_at_sent()
             else:
                 await daemon.run()
     finally:

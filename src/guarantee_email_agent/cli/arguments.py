@@ -36,6 +36,7 @@ REPORT_FORMS = {
     "html": "the whole run as one page for a browser",
     "markdown": "a summary for a pull request, with what did not pass",
 }
+LLM_MODES = ("offline", "live", "record", "replay")
 MODES = ("answer", "drafts", "observe")
 
 EXIT_CODES = """\
@@ -66,7 +67,7 @@ class Parser(argparse.ArgumentParser):
 def _did_you_mean(word: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # only for those who mistype
 
-    near = get_close_matches(word, list(known), 1)
+    near = get_close_matches(word, list(known), 1, 0.7)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
@@ -107,11 +108,8 @@ def add_usual_options(parser: Parser) -> None:
     add_verbose_option(parser)
 
 
-def add_report_options(parser: Parser, result: str, *, but: str = "") -> None:
-    """but: a form that the command has in another way."""
+def add_report_options(parser: Parser, result: str) -> None:
     for name, form in REPORT_FORMS.items():
-        if name == but:
-            continue
         parser.add_argument(
             f"--{name}",
             dest=f"{name}_file",

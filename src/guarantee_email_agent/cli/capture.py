@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,10 +42,17 @@ def add_capture(commands: arguments.Commands) -> None:
     parser.add_argument(
         "mail",
         metavar="MAIL",
+        nargs="?",
         help="a mail saved as .eml, - for stdin, or the Message-ID, <…@…>, of a mail in the configured mailbox",
     )
     parser.add_argument(
         "--id", dest="scenario_id", metavar="ID", help="such as valid_warranty_083 (default: next free)"
+    )
+    parser.add_argument(
+        "--wrong",
+        action="store_true",
+        help="in place of MAIL: each mail of the mailbox that a person gave the keyword 'wrong', and that has no "
+        "scenario yet; look-ups are asked where no answer is given",
     )
     parser.add_argument("--eval-dir", type=Path, metavar="DIR", help="folder with the scenario files")
     add_look_up_options(parser)
@@ -55,11 +63,17 @@ def _run(options: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
     from guarantee_email_agent.config.loader import built_in_files
-    from guarantee_email_agent.eval.capture.capture_command import CaptureOptions, capture_mail
+    from guarantee_email_agent.eval.capture.capture_command import CaptureOptions, capture_mail, capture_wrong
 
     if options.scenario_id is not None and not re.fullmatch(r"[a-z0-9_]{1,80}_\d{1,6}", options.scenario_id):
         raise ConfigurationError(
             f"--id {options.scenario_id!r} is no category with a number. Write it as valid_warranty_083",
+            "cli_bad_usage",
+        )
+    one_mail = (options.scenario_id, options.previous_reply)
+    if (options.mail is None) is not options.wrong or (options.wrong and any(one_mail)):
+        raise ConfigurationError(
+            "Name one mail, with --id and --previous-reply if need be, or --wrong for all that are flagged so",
             "cli_bad_usage",
         )
     config = arguments.load_config_and_log(options.config, options.verbose)
@@ -70,16 +84,20 @@ def _run(options: argparse.Namespace) -> int:
             "folder with --eval-dir",
             "capture_built_in_suite",
         )
+    chosen = CaptureOptions(
+        directory=options.eval_dir or config.eval.test_suite_path,
+        look_up=replace(source, ask=source.ask or (options.wrong and not source.answers)),
+        previous_reply=options.previous_reply,
+        today=f"{datetime.now(UTC):%Y-%m-%d}",
+        scenario_id=options.scenario_id,
+    )
+    stream = BrokenPipeSafeStream(sys.stdout)
+    if options.wrong:
+        return capture_wrong(chosen, config, stream, lambda email: find_thread(email, config))
     return capture_mail(
-        CaptureOptions(
-            directory=options.eval_dir or config.eval.test_suite_path,
-            look_up=source,
-            previous_reply=options.previous_reply,
-            today=f"{datetime.now(UTC):%Y-%m-%d}",
-            scenario_id=options.scenario_id,
-        ),
+        chosen,
         config,
-        BrokenPipeSafeStream(sys.stdout),
+        stream,
         lambda: _read_mail(options.mail, config),
         lambda email: find_thread(email, config) if options.mail.startswith("<") else None,
     )

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.eval.options import EvalOptions
 
-LLM_MODES = ("offline", "live", "record", "replay")
-
 
 def add_eval(commands: arguments.Commands) -> None:
     parser = arguments.add_command(
@@ -90,7 +88,7 @@ def add_eval(commands: arguments.Commands) -> None:
     )
     parser.add_argument(
         "--llm",
-        choices=LLM_MODES,
+        choices=arguments.LLM_MODES,
         default="offline",
         help="who answers as the language model: offline, the instructions alone; live, the API; record, the API, "
         "with every exchange kept; replay, what was recorded (default: offline). With --agent the model that such "

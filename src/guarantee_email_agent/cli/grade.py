@@ -32,8 +32,9 @@ def add_grade(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--from",
         dest="transcript",
-        choices=("openai", "langchain"),
-        help="the results are no records but transcripts: messages of OpenAI's APIs or of LangChain",
+        choices=("openai", "langchain", "pydantic-ai", "inspect", "otel"),
+        help="the results are transcripts: messages of OpenAI's APIs or of a framework, samples of Inspect's logs, or "
+        "spans (OTLP JSON)",
     )
     what.add_argument(
         "--validate",
@@ -46,6 +47,13 @@ def add_grade(commands: arguments.Commands) -> None:
         type=arguments.seconds,
         metavar="SECONDS",
         help="for each judge (default: as task.yaml says, else 60)",
+    )
+    parser.add_argument(
+        "--llm",
+        choices=arguments.LLM_MODES,
+        default="offline",
+        help="who answers the rubrics of tasks: offline, nobody; live, the model of the configuration; record, the "
+        "same, with every exchange kept; replay, what was recorded (default: offline)",
     )
     parser.add_argument("--jobs", type=arguments.count, default=1, metavar="N", help="judges at a time (default: 1)")
     arguments.add_allow_option(parser)
@@ -61,12 +69,14 @@ def _run(options: argparse.Namespace) -> int:
 
     arguments.log_to_console(options.verbose)
     # Whoever judges the work of another agent has no configuration of ours, and needs none.
-    config = arguments.load_config_and_log(options.config, options.verbose) if options.config else None
+    needs_config = options.config is not None or options.llm != "offline"
+    config = arguments.load_config_and_log(options.config, options.verbose) if needs_config else None
     return grade_command(
         arguments.options_as(
             GradeOptions,
             options,
             allowed=with_options(options.allow),
+            config=config,
             kept=arguments.kept_run_beside(config, keep=not options.no_store),
         ),
         arguments.results_stream(options),

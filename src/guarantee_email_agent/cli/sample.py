@@ -46,7 +46,7 @@ def add_sample(commands: arguments.Commands) -> None:
 def _sample(options: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
-    from guarantee_email_agent.eval.sealing.past_mails import Period
+    from guarantee_email_agent.eval.past_mails import Period
     from guarantee_email_agent.eval.sealing.sample_command import SampleOptions, sample_mails
 
     config = arguments.load_config_and_log(options.config, options.verbose)
@@ -130,7 +130,7 @@ def add_rehearse(commands: arguments.Commands) -> None:
 def _rehearse(options: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
-    from guarantee_email_agent.eval.sealing.past_mails import Period
+    from guarantee_email_agent.eval.past_mails import Period
     from guarantee_email_agent.eval.sealing.rehearse_command import RehearseOptions, rehearse
 
     config = arguments.load_config_and_log(options.config, options.verbose)

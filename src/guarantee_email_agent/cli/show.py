@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,23 +43,16 @@ def add_show(commands: arguments.Commands) -> None:
         f"{arguments.RUN_NAMES}",
     )
     parser.add_argument("--list", action="store_true", help=f"list the last {_LISTED} runs")
-    parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write it as JSON; - is stdout")
-    arguments.add_report_options(parser, "result", but="json")
+    arguments.add_report_options(parser, "result")
     arguments.add_audience_option(parser)
     arguments.add_usual_options(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.files.report_files import Content, as_json, check_report_paths, write_reports
+    from guarantee_email_agent.files.report_files import check_report_paths, write_json_report
     from guarantee_email_agent.judging.record_reference import with_record
     from guarantee_email_agent.runlog.views.comparison_report import json_run
-    from guarantee_email_agent.runlog.views.result_view import (
-        json_result,
-        json_run_report,
-        print_result,
-        print_run,
-        print_runs,
-    )
+    from guarantee_email_agent.runlog.views.result_view import json_result, print_result, print_run, print_runs
     from guarantee_email_agent.runlog.views.run_report import RunOptions
     from guarantee_email_agent.runlog.views.stored_report import stored_report, write_report_files
     from guarantee_email_agent.utils.errors import ConfigurationError
@@ -69,9 +63,10 @@ def _run(options: argparse.Namespace) -> int:
         what = "--list takes no run" if options.list else "write at most a run and one scenario or task"
         raise ConfigurationError(f"show: {what}. See 'show --help'", "cli_bad_usage")
     arguments.refuse_audience_alone(options)
-    reports = arguments.options_as(RunOptions, options, directory=Path(), json_file=None, github=None)
-    if (options.list or len(options.names) > 1) and reports.wants_reports:
-        problem = f"show: {next(iter(reports.report_files))} is of a whole run. Name one run, and no scenario or task"
+    reports = arguments.options_as(RunOptions, options, directory=Path(), github=None)
+    of_run = [option for option in reports.report_files if option != "--json"]
+    if (options.list or len(options.names) > 1) and of_run:
+        problem = f"show: {of_run[0]} is of a whole run. Name one run, and no scenario or task"
         raise ConfigurationError(problem, "cli_bad_usage")
     terminal = Terminal(arguments.results_stream(options))
     code = "show_report_unwritable"
@@ -80,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
         if options.list:
             runs = [store.with_counts(run) for run in store.runs(limit=_LISTED)]
             print_runs(runs, terminal)
-            write_reports(code, (options.json_file, lambda: as_json([json_run(run) for run in runs])))
+            write_json_report(options.json_file, lambda: list(map(json_run, runs)), code)
         else:
             run, found = _find(store, options.names)
             if reports.html_for and run.command != "eval":
@@ -88,21 +83,17 @@ def _run(options: argparse.Namespace) -> int:
                 raise ConfigurationError(f"{problem}. Name another run", "cli_bad_usage")
             results = list(map(with_record, found))
             if results:
-                if reports.wants_reports:
+                if of_run:
                     problem = f"show: {printable(results[0].name)} is one result, and such a report is of a whole run"
                     raise ConfigurationError(f"{problem}. Name a run", "cli_bad_usage")
                 print_result(run, results, terminal)
+                write_json_report(options.json_file, lambda: [json_result(run, each) for each in results], code)
             else:
                 print_run(store, run, terminal)
                 if reports.wants_reports:
-                    write_report_files(reports, code, stored_report(store, run, with_record))
-
-            def as_report() -> Content:
-                if results:
-                    return as_json([json_result(run, each) for each in results])
-                return json_run_report(store, run)
-
-            write_reports(code, (options.json_file, as_report))
+                    report = stored_report(store, run, with_record)
+                    known = {**report.summary, "incomplete": store.incomplete_inputs(run)}
+                    write_report_files(reports, code, replace(report, summary=known))
     return EXIT_SUCCESS
 
 

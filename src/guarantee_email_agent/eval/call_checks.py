@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, Final
 
 from guarantee_email_agent.eval.argument_matching import has_arguments, pair_up
@@ -14,6 +15,11 @@ from guarantee_email_agent.utils.text import and_more, printable, truncate
 
 _MAX_CHARACTERS: Final = 200
 _MAX_CALLS: Final = 10
+_MAX_VALUE: Final = 60
+_CHARACTERS_BEFORE: Final = 30
+"""How much of a long text is shown before the place where it differs from what was wanted."""
+
+_NOTHING: Final[Mapping[str, object]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,10 @@ def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, 
             reason += " with these arguments"
         elif call.times is None and times:
             reason += ", too few for all entries that it fits"
-        yield Check("calls", reason, _format_expected(call), _format_calls(made, call))
+        same = [other for other in made if (other["server"], other["tool"]) == (call.server, call.tool)]
+        differs_from = max(same, key=lambda other: _similarity(call, other))["arguments"] if same else {}
+        found = _format_calls(same, call.arguments) if same else _format_calls(made, None)
+        yield Check("calls", reason, _format_expected(call, differs_from), found)
     if ordered and complete and len(expected) > 1:
         if _in_order(expected, answered):
             yield Check("calls", "", "in this order", "in this order", passed=True)
@@ -109,20 +118,22 @@ def _in_order(expected: Sequence[ExpectedCall], made: Sequence[Mapping[str, Any]
     return all(any(_fits(call, other) for other in rest) for call in wanted)
 
 
-def _format_expected(call: ExpectedCall | ForbiddenCall) -> str:
+def _similarity(wanted: ExpectedCall, call: Mapping[str, Any]) -> int:
+    return sum(has_arguments(call["arguments"], {name: value}) for name, value in wanted.arguments.items())
+
+
+def _format_expected(call: ExpectedCall | ForbiddenCall, differs_from: Mapping[str, object] = _NOTHING) -> str:
     times = getattr(call, "times", None)
     often = "" if times is None else f", {pluralize(times, 'time')}"
-    return f"{call.server}.{call.tool or '*'}{_format_arguments(call.arguments)}{often}"
+    return f"{call.server}.{call.tool or '*'}{_format_arguments(call.arguments, differs_from)}{often}"
 
 
-def _format_calls(made: Sequence[Mapping[str, Any]], nearest: ExpectedCall | None = None) -> str:
-    """What was called instead: the calls of the same tool with their arguments, else all by their names."""
-    same = made
-    if nearest is not None:
-        same = [call for call in made if (call["server"], call["tool"]) == (nearest.server, nearest.tool)]
+def _format_calls(made: Sequence[Mapping[str, Any]], differs_from: Mapping[str, object] | None = _NOTHING) -> str:
+    """The calls with their arguments; differs_from: with what was wanted of them, or by their names if None."""
     texts = [
-        f"{call['server']}.{call['tool']}{_format_arguments(call['arguments']) if same else ''}{_format_refusal(call)}"
-        for call in same or made
+        f"{call['server']}.{call['tool']}"
+        f"{'' if differs_from is None else _format_arguments(call['arguments'], differs_from)}{_format_refusal(call)}"
+        for call in made
     ]
     return and_more(texts, _MAX_CALLS) or "(no call)"
 
@@ -131,5 +142,17 @@ def _format_refusal(call: Mapping[str, Any]) -> str:
     return f" (refused: {truncate(printable(str(call['refused'])), _MAX_CHARACTERS)})" if "refused" in call else ""
 
 
-def _format_arguments(arguments: Mapping[str, object]) -> str:
-    return f"({', '.join(f'{name}={truncate(repr(value), 60)}' for name, value in arguments.items())})"
+def _format_arguments(arguments: Mapping[str, object], differs_from: Mapping[str, object]) -> str:
+    return f"({', '.join(f'{name}={_excerpt(value, differs_from.get(name))}' for name, value in arguments.items())})"
+
+
+def _excerpt(value: object, other: object) -> str:
+    """The beginning of a long value, or the place where two long texts part."""
+    text = repr(value)
+    same = (
+        0
+        if value == other
+        else sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, repr(other), strict=False)))
+    )
+    start = same - _CHARACTERS_BEFORE if same > _CHARACTERS_BEFORE and len(text) > _MAX_VALUE else 0
+    return f"{'…' if start else ''}{truncate(text[start:], _MAX_VALUE)}"

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.settings import Config
@@ -77,6 +78,7 @@ class EvalRecorder:
             resume=None if kept_before is None or goes_on is None else (goes_on.number, kept_before),
             take_over=kept_before if goes_on is None else None,
             keep_runs=kept.keep_runs,
+            announced=() if blind is not None else [Path(file).stem for file in files],
         )
         self._is_restored = None if earlier is None else earlier.is_whole
         self._waiting: list[CaseResult] = []

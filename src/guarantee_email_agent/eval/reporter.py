@@ -133,7 +133,8 @@ class EvalReporter(RunReporter):
         if total > SMALL_SUITE and not self._quiet:
             for line in self._statistics.group_lines(self.threshold):
                 self._terminal.line(line)
-        facts = (*self._statistics.must_facts(), *self._statistics.taken_over_facts())
+        statistics = self._statistics
+        facts = (*statistics.must_facts(), *statistics.taken_over_facts(), *statistics.rubric.facts())
         told = (f"{name}: {value}" for name, value in facts)
         for line in (*self._causes.lines(), *self._statistics.selectivity.lines(), *told):
             self._terminal.line(line)

@@ -181,9 +181,11 @@ class EvalRunner:
         verdict = None
         if self.wants_record(test_case):
             verdict = self.judge(test_case, build_record(test_case, trace, actual, build_raw_email(test_case)))
+        rubric, closed = await self.ask_rubric(test_case, actual["response_body"], llm)
         if not (llm is not None and lacks_model(report)):  # without an answer of the model there is nothing to judge
             checks += run_checks(partial(check_at_most, limits, took, None if meter is None else meter.total))
             checks += () if verdict is None else check_verdict(str(test_case.test), verdict)
+            checks += closed
         return EvalResult.of_checks(
             test_case,
             checks,
@@ -191,7 +193,7 @@ class EvalRunner:
             reading=reading_of(report),
             # What the interpreter says follows from the request.
             trace=trace.as_dict(conversation=llm is not None) if self.keep_traces else None,
-            judgement=None if verdict is None else verdict.as_dict(),
+            judgement=judgement_of(verdict, rubric),
             step_ms=trace.step_ms if self.keep_traces else (),
         )
 
@@ -250,6 +252,20 @@ class EvalRunner:
         checks = judge_output(test_case.expected_output, actual, test_case.recipient, *more)
         stopped = run_checks(partial(check_completed, report, any(not check.passed for check in checks)))
         return report, actual, stopped if is_live and lacks_model(report) else [*checks, *stopped]
+
+    async def ask_rubric(
+        self, test_case: EvalTestCase, answer: object, llm: LanguageModel | None
+    ) -> tuple[list[dict[str, Any]], list[Check]]:
+        """The answers to the scenario's rubric, and what fails by them. llm: None where no model may be asked."""
+        if not (questions := test_case.expected_output.rubric):
+            return [], []
+        from guarantee_email_agent.judging.rubric import answer_rubric, closed_gates, not_asked  # few have one
+
+        if llm is None:
+            return not_asked(questions, "no model was asked. Run it with --llm live, record or replay"), []
+        asked_for, folder = test_case.input.instruction, Path(test_case.file or "").parent
+        answers = await answer_rubric(questions, asked_for, answer, llm, self._model.parameters(), folder)
+        return answers, closed_gates(answers)
 
     def look_up_mocks(self, tools: ToolMocks) -> dict[str, LookUpService]:
         """Fresh mocks of the configured look-ups, by name."""
@@ -338,6 +354,11 @@ class EvalRunner:
         from guarantee_email_agent.judging.judge import judge
 
         return judge(Path(test_case.file or "").with_name(test_case.test), record)
+
+
+def judgement_of(verdict: Verdict | None, rubric: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What the scenario's own judge and a model said, as the log has it; None for nothing."""
+    return {**({} if verdict is None else verdict.as_dict()), **({"rubric": list(rubric)} if rubric else {})} or None
 
 
 def judge_output(

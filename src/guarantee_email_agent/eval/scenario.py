@@ -37,7 +37,7 @@ from guarantee_email_agent.eval.checks import (
     run_checks,
 )
 from guarantee_email_agent.eval.declared_servers import DeclaredServer
-from guarantee_email_agent.files.fields import none_is_default, not_blank, number, setting
+from guarantee_email_agent.files.fields import distinct_texts, none_is_default, not_blank, number, setting
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.addresses import parse_addresses
 from guarantee_email_agent.utils.text import printable, truncate
@@ -273,6 +273,11 @@ class EvalExpectedOutput:
         None, "Why it is left to a person, such as fire; not judged if left out.", not_blank
     )
     answer: ExpectedAnswer | None = setting(None, "What the agent answers. Only for an agent that is not ours.")
+    rubric: tuple[str, ...] = setting(
+        (),
+        "Questions on the answer, for a live model to say yes to; only calibrated ones gate.",
+        distinct_texts,
+    )
     calls: tuple[ExpectedCall, ...] = setting(
         (), "Calls of tools that must have been made, each entry one of its own.", check_filled, _FILLED
     )

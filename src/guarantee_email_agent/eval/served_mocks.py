@@ -180,7 +180,6 @@ class _OwnServer(_Server):
         return await self._dispatcher.dispatch(tool_name, arguments)
 
     async def drain(self) -> None:
-        self._dispatcher.stop()
         await self._dispatcher.drain()
 
 

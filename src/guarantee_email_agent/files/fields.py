@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from typing import Any, TypeVar
@@ -38,6 +38,13 @@ def number(default: T, doc: str, minimum: float, maximum: float | None = None, *
 def not_blank(value: str) -> str | None:
     """A check: the text holds more than white space."""
     return "must not be blank" if not value or value.isspace() else None
+
+
+def distinct_texts(values: Sequence[str]) -> str | None:
+    """A check: none of the texts is blank, or there twice."""
+    if not all(map(str.strip, values)):
+        return "holds an empty text; write it, or remove it"
+    return "holds the same text twice; remove one" if len(set(values)) < len(values) else None
 
 
 def field_key(field: Field[Any]) -> str | None:

@@ -86,7 +86,8 @@ REQUIRED_ELEMENTS = (
 """Each stands in one file of the lexicon at least."""
 LEXICON_ELEMENTS = (*REQUIRED_ELEMENTS, *PLATE_ELEMENTS)
 
-_REMOVED: Final = {"function-words": ": the language of a mail is read without a list now. Remove the element"}
+_RETIRED_ELEMENT: Final = "function-words"
+"""In files that an earlier version wrote: a library tells the language of a mail now, and the list is not read."""
 
 MAX_WEIGHT = 9
 _Payload = TypeVar("_Payload")
@@ -187,12 +188,10 @@ def _elements_of(text: str) -> dict[str, list[Element]]:
     seen = set[tuple[str, str | None]]()
     for element in parse_elements(text):
         name, topic = element.name, element.attributes.get("topic")
+        if name == _RETIRED_ELEMENT:
+            continue
         if name not in by_name:
-            remedy = (
-                _REMOVED.get(name)
-                or suggestion(name, LEXICON_ELEMENTS)
-                or ". docs/instructions.md names those of a lexicon file"
-            )
+            remedy = suggestion(name, LEXICON_ELEMENTS) or ". docs/instructions.md names those of a lexicon file"
             raise _error(element.line, f"<{name}> is unknown{remedy}")
         if element.attributes.keys() != ({"topic"} if name == ABOUT_ELEMENT else set()):
             expected = '<about topic="…">, with the name of a topic' if name == ABOUT_ELEMENT else f"<{name}> alone"

@@ -196,8 +196,6 @@ class PhraseMatcher(Generic[Payload]):
             self._by_key[key] = [
                 phrase if isinstance(phrase, PhrasePattern) else _cut(*phrase) for phrase in self._uncut.pop(key)
             ]
-        if key not in self._by_key and word[-_MIN_ENDING:] not in self._by_ending:
-            return None
         phrases = [
             phrase
             for phrase in self._by_key.get(key, ())

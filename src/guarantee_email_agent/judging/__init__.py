@@ -15,9 +15,19 @@ if TYPE_CHECKING:
     from guarantee_email_agent.judging.inspect_log import record_from_inspect
     from guarantee_email_agent.judging.langchain_transcript import record_from_langchain
     from guarantee_email_agent.judging.openai_transcript import record_from_openai
+    from guarantee_email_agent.judging.otel_transcript import record_from_otel
+    from guarantee_email_agent.judging.pydantic_ai_transcript import record_from_pydantic_ai
     from guarantee_email_agent.judging.verdict import Verdict
 
-__all__ = ["Verdict", "grade", "record_from_inspect", "record_from_langchain", "record_from_openai"]
+__all__ = [
+    "Verdict",
+    "grade",
+    "record_from_inspect",
+    "record_from_langchain",
+    "record_from_openai",
+    "record_from_otel",
+    "record_from_pydantic_ai",
+]
 
 _MODULES = {
     "Verdict": "verdict",
@@ -25,6 +35,8 @@ _MODULES = {
     "record_from_inspect": "inspect_log",
     "record_from_langchain": "langchain_transcript",
     "record_from_openai": "openai_transcript",
+    "record_from_otel": "otel_transcript",
+    "record_from_pydantic_ai": "pydantic_ai_transcript",
 }
 
 

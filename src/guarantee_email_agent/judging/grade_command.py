@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
 from guarantee_email_agent.files.report_files import check_report_paths
@@ -27,10 +27,10 @@ from guarantee_email_agent.judging.record_files import (
     Extent,
     RecordIndex,
     RecordPlace,
-    SingleRecordFile,
     converted,
     find_records,
     no_such_task,
+    record_file,
 )
 from guarantee_email_agent.judging.record_reference import converter
 from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, load_task, load_tasks
@@ -43,7 +43,9 @@ from guarantee_email_agent.utils.terminal import TextStream, pluralize
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
+    from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.judging.grade_recorder import GradeRecorder
+    from guarantee_email_agent.judging.rubric import TaskRubrics
     from guarantee_email_agent.runlog.records import KeptRun
 
 logger = logging.getLogger(__name__)
@@ -60,7 +62,8 @@ class GradeOptions(RunOptions):
     directory: a task, or with `results` a folder of tasks. Exactly one of `answer`, `result_file`, `results` and
     `validate` is given; "-" for the first two is stdin. results: a folder of records, or a file of JSON lines.
     timeout_s: seconds for each judge. allowed: the most that a task may ask for.
-    transcript: whose the results are, `openai` or `langchain`; None: they are records.
+    transcript: whose the results are, as `--from` has it; None: they are records.
+    llm: who answers rubrics, as `eval --llm` has it: the model of `config`, which is there where one is asked.
     kept: where the run is kept; None for nowhere.
     """
 
@@ -71,12 +74,14 @@ class GradeOptions(RunOptions):
     timeout_s: float | None = None
     allowed: TaskAllowance = NOTHING_MORE
     transcript: str | None = None
+    llm: Literal["offline", "live", "record", "replay"] = "offline"
+    config: Config | None = None
     kept: KeptRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """A verdict to come. judge: called with `timeout_s` and `allowed`. The rest as `Graded` has it."""
+    """A verdict to come. judge: called with `timeout_s`, `allowed` and `ask`. The rest as `Graded` has it."""
 
     task_name: str
     judge: Callable[..., Verdict]
@@ -121,12 +126,23 @@ def _recorder(options: GradeOptions, planned: int, resources: ExitStack) -> Grad
 
     shown: dict[str, Any] = {"transcript": options.transcript, "timeout_s": options.timeout_s, "jobs": options.jobs}
     shown |= {"validate": True} if options.validate else {}
-    return grade_recorder(kept, options, resources, command="grade", planned=planned, options=shown)
+    run: dict[str, Any] = {"command": "grade", "planned": planned, "options": shown}
+    if options.config is not None and options.llm != "offline":
+        run |= {"llm": options.llm, "model": options.config.llm.model}
+    return grade_recorder(kept, options, resources, **run)
 
 
 def _results(items: Iterator[WorkItem], options: GradeOptions) -> Generator[Graded, None, None]:
+    asked: TaskRubrics | None = None
+    if options.llm != "offline" and options.config is not None:
+        from guarantee_email_agent.judging.rubric import TaskRubrics  # an event loop
+
+        asked = TaskRubrics(options.config, options.llm)
+
     def judged(item: WorkItem) -> Graded:
-        verdict = item.judge(timeout_s=options.timeout_s, allowed=options.allowed)
+        name = item.task_name if item.of == 1 else f"{item.task_name}-{item.index}"
+        ask = None if asked is None else partial(asked.ask, name=name)
+        verdict = item.judge(timeout_s=options.timeout_s, allowed=options.allowed, ask=ask)
         return Graded(item.task_name, verdict, item.index, item.of, item.place)
 
     with closing(map_in_order(judged, items, options.jobs)) as results:
@@ -174,6 +190,7 @@ def _refused(problem: str, **_: Any) -> Verdict:
 
 
 def _validate(task: Task | InvalidTask, **terms: Any) -> Verdict:
+    terms.pop("ask")  # controls are no work that a rubric could be about
     if isinstance(task, InvalidTask):
         return _refused(task.message)
     try:
@@ -212,7 +229,7 @@ def _read_single_record(options: GradeOptions, read_stdin: ReadStdin) -> tuple[R
         data = parse_json(_text_of_stdin(read_stdin), "stdin")
         return converted(data, converter(options.transcript), "stdin"), None
     file = Path(options.result_file or "")
-    place = RecordPlace(SingleRecordFile(file, "", converter(options.transcript)), Extent())
+    place = RecordPlace(record_file(file, None, converter(options.transcript)), Extent())
     return place.read(), place
 
 

@@ -18,6 +18,8 @@ from guarantee_email_agent.runlog.database import StoreError, temporary_store
 from guarantee_email_agent.runlog.program_inputs import code_inputs, incomplete, program_inputs
 from guarantee_email_agent.runlog.records import Case, CaseResult, Input, InputSet, KeptRun, NewRun, Outcome
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.runlog.suite_files import CALIBRATION_FILE
+from guarantee_email_agent.runlog.suite_statistics import ScoreCounter
 from guarantee_email_agent.runlog.views.run_report import RunOptions
 from guarantee_email_agent.utils.git_state import GitQuestion
 from guarantee_email_agent.utils.terminal import warn_on_stderr
@@ -33,6 +35,7 @@ class GradeRecorder:
     def __init__(self, kept: KeptRun, run: NewRun, tasks: Path) -> None:
         """tasks: a task's folder, or a folder of them. Raises StoreError."""
         self._kept, self._tasks = kept, tasks
+        self._scores, self._llm = ScoreCounter(), run.llm
         self._git = GitQuestion(tasks)
         try:
             at_once = run.command == "solve"
@@ -42,10 +45,13 @@ class GradeRecorder:
             raise
 
     def add(self, case: Case) -> None:
+        self._scores.add(case)
         self._writer.add(*(result._replace(inputs=InputSet(self._inputs(result))) for result in case.runs))
 
     def finish(self, outcome: Outcome, exit_code: int, duration_s: float) -> None:
-        self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, self._git.answer()))
+        score = self._scores.as_dict()
+        facts = {} if score is None else {"score": score}
+        self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, self._git.answer(), facts=facts))
 
     def write_reports(self, options: RunOptions, ran: int) -> None:
         """Of the run, once it is finished. ran: how many verdicts there were."""
@@ -64,6 +70,12 @@ class GradeRecorder:
             kind = "judge" if path.suffix == ".py" else "task"
             yield from _input(kind, path.name, path)
         place = folder.absolute()
+        for path in (each / CALIBRATION_FILE for each in place.parents):
+            if path.is_file():
+                yield from _input("rubric", path.name, path)
+                break
+        if self._llm in ("live", "record"):
+            yield incomplete("a live model can answer otherwise")
         code = follow_judges([str(place / TEST_FILE)])
         for path in map(Path, code.files):
             if path.parent != place or path.name.startswith("."):

@@ -11,6 +11,7 @@ from guarantee_email_agent.judging.record_reference import refer_to
 from guarantee_email_agent.judging.task import TEST_FILE
 from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.runlog.records import Case, CaseResult, Check
+from guarantee_email_agent.runlog.suite_statistics import RubricCounter, ScoreCounter
 from guarantee_email_agent.runlog.views.report import relative_to
 from guarantee_email_agent.runlog.views.run_report import RunReporter
 from guarantee_email_agent.runlog.views.stored_report import WANTED_PERCENT
@@ -41,6 +42,7 @@ def as_cases(results: Generator[Graded, None, None], tasks: Path, form: str) -> 
                 category="tasks",
                 file=_judge_of(tasks, graded.task_name),
                 duration_ms=verdict.duration_ms,
+                usage=verdict.usage,
                 checks=() if verdict.passed else (Check("", verdict.error or verdict.feedback or verdict.verdict),),
                 harm=() if verdict.passed else None,
                 trace=None if record is None else {"record": record._asdict()},
@@ -66,9 +68,12 @@ class GradeReporter(RunReporter):
     def __init__(self, stream: TextStream, *, measures_agent: bool = True) -> None:
         super().__init__(Terminal(stream), WANTED_PERCENT, measures_agent=measures_agent)
         self._by_task: dict[str, list[int]] = {}
+        self._scores, self._rubric = ScoreCounter(), RubricCounter()
 
     def add(self, case: Case) -> None:
         self.totals.add(case.verdict)
+        self._scores.add(case)
+        self._rubric.add(case)
         totals = self._by_task.setdefault(case.shown.name, [0, 0])
         totals[0] += case.passed
         totals[1] += 1
@@ -79,6 +84,8 @@ class GradeReporter(RunReporter):
 
     def _print_conclusion(self) -> None:
         """What the run says of the agent. Records of one task are no independent tasks, so tasks are counted."""
+        for name, value in (*self._scores.facts(), *self._rubric.facts()):
+            self._terminal.line(f"{name}: {value}")
         repeated = [(name, passed, total) for name, (passed, total) in self._by_task.items() if total > 1]
         if repeated:
             every_time = sum(passed == total for passed, total in self._by_task.values())

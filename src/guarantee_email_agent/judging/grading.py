@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,12 +20,16 @@ from guarantee_email_agent.judging.record import (
 )
 from guarantee_email_agent.judging.task import MAX_TIMEOUT_S, TASK_FILE, Task, load_task
 from guarantee_email_agent.judging.verdict import Verdict
+from guarantee_email_agent.runlog.records import Usage
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.text import printable, truncate
 
 _MAX_FEEDBACK_CHARACTERS: Final = 200
 _CORRECT: Final = "the correct record"
 _MAX_PORT: Final = 65_535
+
+AskRubric = Callable[[Task, Mapping[str, Any]], tuple[list[dict[str, Any]], Usage]]
+"""The answers to a task's rubric on a record, and what they took of a model."""
 
 
 def grade(
@@ -56,8 +60,9 @@ def grade_task(
     timeout_s: float | None = None,
     allowed: TaskAllowance = NOTHING_MORE,
     sandbox_port: int | None = None,
+    ask: AskRubric | None = None,
 ) -> Verdict:
-    """As `grade`, for a task that is loaded.
+    """As `grade`, for a task that is loaded. ask: who answers its rubric; None for nobody.
 
     sandbox_port: of the sandbox that the agent worked in and that is still there, for the judge to look into. None:
     where its task asks for a network, the port that the record names.
@@ -71,7 +76,20 @@ def grade_task(
     if str(completed["status"]).lower() == "error":
         problem = "the record says that the run ended in an error, which is no failure of the agent"
         return Verdict("error", error=printable(problem + _said_of_error(completed)))
-    return _run_judge(task, completed, timeout_s, allowed, sandbox_port)
+    verdict = _run_judge(task, completed, timeout_s, allowed, sandbox_port)
+    return _with_rubric(verdict, task, completed, ask) if task.rubric else verdict
+
+
+def _with_rubric(verdict: Verdict, task: Task, record: Mapping[str, Any], ask: AskRubric | None) -> Verdict:
+    from guarantee_email_agent.judging.rubric import closed_gates, not_asked  # few tasks have one
+
+    if ask is None:
+        return replace(verdict, rubric=not_asked(task.rubric, "no model was asked. Ask one with grade --llm live"))
+    rubric, usage = ask(task, record)
+    if verdict.passed and (closed := closed_gates(rubric)):
+        feedback = "\n".join([verdict.feedback, *map(str, closed)]).strip()
+        verdict = replace(verdict, verdict="failed", feedback=feedback)
+    return replace(verdict, rubric=rubric, usage=usage)
 
 
 def _said_of_error(record: Mapping[str, Any]) -> str:
@@ -150,7 +168,7 @@ def _names(names: list[str], negative: list[str]) -> str:
 
 
 def _said(verdict: Verdict) -> str:
-    return repr((verdict.verdict, verdict.feedback, verdict.details))
+    return repr((verdict.verdict, verdict.feedback, verdict.details, verdict.score))
 
 
 def refused_timeout(task: Task, timeout_s: float | None, allowed: TaskAllowance) -> str | None:

@@ -199,6 +199,11 @@ def _checked_verdict(returned: object, most_bytes: int) -> dict[str, object]:
     if not isinstance(details, dict):
         raise JudgeError(f"returned 'details' that are {_describe_value(details)}, not a dict")
     plain["details"] = _JsonConverter(most_bytes).value(details, 0)
+    score = returned.get("score")
+    if score is not None:
+        if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
+            raise JudgeError(f"returned a 'score' that is {_describe_value(score)}, not a number from 0 to 1")
+        plain["score"] = float(score)
     return plain
 
 

@@ -9,12 +9,20 @@ import json
 import os
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.text_file import kind_of_file
+from guarantee_email_agent.judging.otel_transcript import (
+    Span,
+    record_from_otel,
+    record_of_spans,
+    spans_of,
+    traces_in,
+)
 from guarantee_email_agent.judging.record import (
     LINES_ENDING,
     MAX_RECORD_BYTES,
@@ -36,6 +44,7 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _GZIP_MARK: Final = b"\x1f\x8b"
 _JSON_SPACE: Final = b" \t\r\n"
 _SKIPPED_BYTES: Final = 1 << 20
+_Made = TypeVar("_Made")
 
 
 class Extent(NamedTuple):
@@ -126,40 +135,13 @@ class JsonLinesFile:
     convert: Convert | None = None
 
     def scan(self) -> Iterator[tuple[str | None, Extent]]:
-        check_regular_file(self.path)
-        try:
-            with open(self.path, "rb") as file:
-                number, start = 0, 0
-                while line := file.readline(MAX_RECORD_BYTES + 1):
-                    number += 1
-                    length = len(line)
-                    content = line.removeprefix(_BYTE_ORDER_MARK if number == 1 else b"").strip(_JSON_SPACE)
-                    if length > MAX_RECORD_BYTES and not line.endswith(b"\n"):
-                        while (rest := file.readline(_SKIPPED_BYTES)) and not rest.endswith(b"\n"):
-                            length += len(rest)
-                        length += len(rest)
-                    if content:
-                        yield self._task_named_in(content), Extent(number, start, length)
-                    start += length
-        except OSError as error:
-            problem = f"the file cannot be read ({error.strerror})"
-            raise record_error(str(self.path), problem, "task_record_unreadable") from None
+        return ((self._task_named_in(content), extent) for extent, content in _lines(self.path))
 
     def read(self, extent: Extent) -> Record:
         name = self.describe(extent)
-        data = read_extent(self.path, extent, name).removeprefix(_BYTE_ORDER_MARK if extent.number == 1 else b"")
+        data = read_extent(self.path, extent, name)
         try:
-            text = data.decode().strip()
-        except UnicodeDecodeError as error:
-            problem = f"this is not UTF-8 text (byte {error.start + 1} of the line). Save the file as UTF-8"
-            if data.startswith(_GZIP_MARK):
-                problem = "the file is compressed (gzip). Unpack it first"
-            raise record_error(name, problem, "task_record_not_utf8") from None
-        if "\0" in text:
-            problem = "this holds zero bytes, as UTF-16 text does. Save the file as UTF-8"
-            raise record_error(name, problem, "task_record_not_utf8")
-        try:
-            parsed = parse_json(text, name, is_line=True)
+            parsed = parse_line(data, name, is_first=extent.number == 1)
         except TaskError as error:
             if data.endswith(b"\n"):
                 raise
@@ -192,7 +174,87 @@ class JsonLinesFile:
         return self.task_name if stated is None else stated if isinstance(stated, str) and stated else None
 
 
-RecordFile = SingleRecordFile | JsonLinesFile
+@dataclass(frozen=True, slots=True)
+class SpanFile:
+    """Traces as exporters write them: an export on each line, or a single one. Each trace of an agent is a record.
+
+    task_name: of a trace that names none. traces: by the numbers that `scan` gives them, their ids and tasks.
+    """
+
+    path: Path
+    task_name: str | None = None
+    traces: dict[int, tuple[str, str | None]] = field(default_factory=dict)
+
+    def scan(self) -> Iterator[tuple[str | None, Extent]]:
+        """After the last trace it raises TaskError for lines that cannot be read, or where there is no trace."""
+        found: dict[str, tuple[int, int]] = {}
+        names: dict[str, str] = {}
+        of_agents: dict[str, None] = {}
+        problems: list[TaskError] = []
+        for extent, read in self._exports():
+            try:
+                for trace, name, is_told in read(lambda export: list(traces_in(export))):
+                    found[trace] = found.get(trace, (extent.start, 0))[0], extent.start + extent.length
+                    names |= {} if name is None else {trace: name if names.get(trace, name) == name else ""}
+                    of_agents |= {trace: None} if is_told else {}
+            except TaskError as error:
+                problems.append(error)
+        for number, trace in enumerate(of_agents, 1):
+            task_name = names.get(trace, self.task_name) or None
+            self.traces[number] = trace, task_name
+            start, end = found[trace]
+            yield task_name, Extent(number, start, end - start)
+        if problems:
+            more = f" (and {len(problems) - 1} more like this)" if len(problems) > 1 else ""
+            raise TaskError(problems[0].message + more, problems[0].code, problems[0].details)
+        if not of_agents:
+            problem = "no span of it tells of an agent: they have no gen_ai.* and no openinference.* attributes"
+            raise record_error(str(self.path), problem, "task_transcript_invalid")
+
+    def read(self, extent: Extent) -> Record:
+        """Raises TaskError for a record that cannot be used."""
+        stated = extent
+        if extent.number not in self.traces:
+            [first, *others] = [each for _, each in self.scan()]
+            if not extent.number and others:
+                problem = f"there are {len(others) + 1} traces of agents. Name the file with --results"
+                raise record_error(str(self.path), problem, "task_transcript_invalid")
+            extent = extent if extent.number else first
+        (trace, task_name), name, size, spans = self.traces[extent.number], self.describe(extent), 0, list[Span]()
+        if stated.number and task_name is None:
+            problem = "it names no task, or several. Give its resource or a span the attribute task_name"
+            raise record_error(name, problem, "task_record_invalid")
+        for part, read in self._exports(extent, trace):
+            of_trace = read(partial(spans_of, trace=trace))
+            size += part.length if of_trace else 0
+            if size > MAX_RECORD_BYTES:
+                problem = f"the exports with its spans have over {MAX_RECORD_BYTES:,} bytes, the most. Make it smaller"
+                raise record_error(name, problem, "task_record_too_large")
+            spans += of_trace
+        return _named(record_of_spans, spans, name)
+
+    def describe(self, extent: Extent) -> str:
+        return f"{self.path}, trace {extent.number}" if extent.number else str(self.path)
+
+    def _exports(self, within: Extent | None = None, trace: str = "") -> Iterator[tuple[Extent, Callable[..., Any]]]:
+        """Where each export lies, and what reads it by a function. within: what is looked at. trace: that is wanted."""
+        wanted = trace.encode() if trace.isalnum() else b""  # JSON may escape another one
+        for extent, content in _lines(self.path, *((within.start, within.length) if within else ())):
+            if extent.start == 0 and not content.endswith(b"}"):  # one export, over several lines
+                whole, name = Extent(0, 0, self.path.stat().st_size), str(self.path)
+                yield whole, lambda convert: _named(convert, read_json(name), name)  # noqa: B023 - the last one
+                return
+            if wanted in content:
+                name = f"{self.path}:{extent.number}" if within is None else self.describe(within)
+                yield extent, partial(_read_export, content, extent, name)
+
+
+def _read_export(content: bytes, extent: Extent, name: str, convert: Callable[[object], _Made]) -> _Made:
+    check_size(extent, name)
+    return _named(convert, parse_line(content, name), name)
+
+
+RecordFile = SingleRecordFile | JsonLinesFile | SpanFile
 
 
 def find_records(place: Path, task_names: Collection[str], convert: Convert | None = None) -> RecordIndex:
@@ -206,12 +268,17 @@ def find_records(place: Path, task_names: Collection[str], convert: Convert | No
             raise _not_found(place, "does not exist. Correct the path")
         return RecordIndex([_lines_file(place, task_names, convert)])
     names = list_records_folder(place, (RECORD_ENDING, LINES_ENDING))
-    single = [name for name in names if name.endswith(RECORD_ENDING)]
-    files: list[RecordFile] = [
-        SingleRecordFile(place / name, name.removesuffix(RECORD_ENDING), convert) for name in single
-    ]
+    singles = [name for name in names if name.endswith(RECORD_ENDING)]
+    files = [record_file(place / name, name.removesuffix(RECORD_ENDING), convert) for name in singles]
     files += [_lines_file(place / name, task_names, convert) for name in names if name.endswith(LINES_ENDING)]
     return RecordIndex(files)
+
+
+def record_file(path: Path, task_name: str | None, convert: Convert | None, *, has_lines: bool = False) -> RecordFile:
+    """A file of what `convert` makes records of. task_name: of what names none."""
+    if convert is record_from_otel:
+        return SpanFile(path, task_name)
+    return JsonLinesFile(path, task_name, convert) if has_lines else SingleRecordFile(path, task_name or "", convert)
 
 
 def list_records_folder(folder: Path, endings: tuple[str, ...]) -> list[str]:
@@ -230,12 +297,32 @@ def list_records_folder(folder: Path, endings: tuple[str, ...]) -> list[str]:
 
 def converted(data: object, convert: Convert | None, name: str) -> Record:
     """The record in JSON of ours or, with `convert`, of another program. name: what an error calls it."""
-    if convert is None:
-        return as_record(data, name)
+    return as_record(data, name) if convert is None else _named(convert, data, name)
+
+
+def _named(convert: Callable[[Any], _Made], data: object, name: str) -> _Made:
+    """What is made of the data; `name` stands before its error."""
     try:
         return convert(data)
     except TaskError as error:
         raise record_error(name, error.message, error.code) from None
+    except RecursionError:
+        raise record_error(name, "nested too deep for a record; flatten it", "task_record_invalid") from None
+
+
+def parse_line(data: bytes, name: str, *, is_first: bool = False) -> object:
+    """The JSON on a line. Raises TaskError. is_first: a mark of the byte order may stand before it."""
+    try:
+        text = data.removeprefix(_BYTE_ORDER_MARK if is_first else b"").decode().strip()
+    except UnicodeDecodeError as error:
+        problem = f"this is not UTF-8 text (byte {error.start + 1} of the line). Save the file as UTF-8"
+        if data.startswith(_GZIP_MARK):
+            problem = "the file is compressed (gzip). Unpack it first"
+        raise record_error(name, problem, "task_record_not_utf8") from None
+    if "\0" in text:
+        problem = "this holds zero bytes, as UTF-16 text does. Save the file as UTF-8"
+        raise record_error(name, problem, "task_record_not_utf8")
+    return parse_json(text, name, is_line=True)
 
 
 def check_regular_file(path: Path) -> None:
@@ -249,11 +336,16 @@ def check_regular_file(path: Path) -> None:
         raise record_error(str(path), problem, "task_record_unreadable")
 
 
-def read_extent(path: Path, extent: Extent, name: str) -> bytes:
-    """The bytes of one record. Raises TaskError where they are too many, or not there any more."""
+def check_size(extent: Extent, name: str) -> None:
+    """Raise TaskError for more bytes than a record may have."""
     if extent.length > MAX_RECORD_BYTES:
         problem = f"the record has {extent.length:,} bytes, and {MAX_RECORD_BYTES:,} are the most. Make it smaller"
         raise record_error(name, problem, "task_record_too_large")
+
+
+def read_extent(path: Path, extent: Extent, name: str) -> bytes:
+    """The bytes of one record. Raises TaskError where they are too many, or not there any more."""
+    check_size(extent, name)
     check_regular_file(path)
     try:
         with open(path, "rb") as file:
@@ -273,9 +365,35 @@ def no_such_task(task_name: str, place: RecordPlace, tasks: Mapping[str, object]
     return f"there is no task for the record {printable(place.name)}{near}{remedy}"
 
 
-def _lines_file(path: Path, task_names: Collection[str], convert: Convert | None) -> JsonLinesFile:
+def _lines(path: Path, start: int = 0, most: int | None = None) -> Iterator[tuple[Extent, bytes]]:
+    """Each line that holds something, stripped; of one with more bytes than a record may have the beginning.
+
+    start, most: where to begin, and how many bytes are looked at.
+    """
+    check_regular_file(path)
+    try:
+        with open(path, "rb") as file:
+            number, end = 0, None if most is None else start + most
+            file.seek(start)
+            while (end is None or start < end) and (line := file.readline(MAX_RECORD_BYTES + 1)):
+                number += 1
+                length = len(line)
+                content = line.removeprefix(_BYTE_ORDER_MARK if start == 0 else b"").strip(_JSON_SPACE)
+                if length > MAX_RECORD_BYTES and not line.endswith(b"\n"):
+                    while (rest := file.readline(_SKIPPED_BYTES)) and not rest.endswith(b"\n"):
+                        length += len(rest)
+                    length += len(rest)
+                if content:
+                    yield Extent(number, start, length), content
+                start += length
+    except OSError as error:
+        problem = f"the file cannot be read ({error.strerror})"
+        raise record_error(str(path), problem, "task_record_unreadable") from None
+
+
+def _lines_file(path: Path, task_names: Collection[str], convert: Convert | None) -> RecordFile:
     stem = path.name.removesuffix(LINES_ENDING)
-    return JsonLinesFile(path, stem if stem in task_names else None, convert)
+    return record_file(path, stem if stem in task_names else None, convert, has_lines=True)
 
 
 def _not_found(path: Path, problem: str) -> TaskError:

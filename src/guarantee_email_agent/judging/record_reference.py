@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from guarantee_email_agent import judging
 from guarantee_email_agent.judging.record import RECORD_DIR, Record
 from guarantee_email_agent.judging.record_files import (
     Convert,
     Extent,
-    JsonLinesFile,
-    RecordFile,
     RecordPlace,
-    SingleRecordFile,
+    record_file,
 )
 from guarantee_email_agent.runlog.records import CaseResult
 from guarantee_email_agent.utils.errors import AgentError, TaskError
@@ -100,19 +99,12 @@ def _reference(kept: object) -> RecordReference | None:
 
 def _place(reference: RecordReference) -> RecordPlace:
     path, extent = Path(reference.file), Extent(reference.number, reference.start, reference.length)
-    convert = converter(reference.form)
-    file: RecordFile = JsonLinesFile(path, None, convert) if extent.number else SingleRecordFile(path, "", convert)
-    return RecordPlace(file, extent)
+    return RecordPlace(record_file(path, path.stem, converter(reference.form), has_lines=bool(extent.number)), extent)
 
 
 def converter(form: str | None) -> Convert | None:
     """What makes a record of a transcript; None where it is one. form: as `--from` has it."""
     if not form:
         return None
-    if form == "openai":
-        from guarantee_email_agent.judging.openai_transcript import record_from_openai
-
-        return record_from_openai
-    from guarantee_email_agent.judging.langchain_transcript import record_from_langchain
-
-    return record_from_langchain
+    convert: Convert = getattr(judging, f"record_from_{form.replace('-', '_')}")
+    return convert

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.files.fields import not_blank, number, setting
+from guarantee_email_agent.files.fields import distinct_texts, not_blank, number, setting
 from guarantee_email_agent.files.problems import Problem, dotted_path, join_problems, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, kind_of_file, read_text
 from guarantee_email_agent.files.validation import build
@@ -50,6 +50,7 @@ class Task:
     compose_file: Path | None = field(default=None, metadata=_OF_DIRECTORY)
     assets: Path | None = field(default=None, metadata=_OF_DIRECTORY)
     judge_network: bool = setting(False, "Whether test.py may use the network, as it must to look into a sandbox.")
+    rubric: tuple[str, ...] = setting((), "Questions on the answer, for a live model to say yes to.", distinct_texts)
     judge_timeout_s: float | None = number(None, "Seconds that test.py may take.", 0, MAX_TIMEOUT_S, above=True)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, Final
 
 from guarantee_email_agent.judging.record import Record, cut_off_reason
@@ -86,7 +86,7 @@ def plain(value: object) -> object:
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         return dump(mode="json")
-    return value
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def mapping_at(value: object, where: str) -> Mapping[str, Any]:
@@ -131,6 +131,11 @@ def text_of(content: object, where: str) -> str:
     return "\n".join(texts)
 
 
+def as_text(value: object) -> str:
+    """A text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
 def call_of(name: object, arguments: object, call_id: object, where: str) -> Call:
     """Raises TaskError for a call without a name. arguments: a mapping, or JSON text with one."""
     if not isinstance(name, str) or not name:
@@ -145,7 +150,7 @@ def call_of(name: object, arguments: object, call_id: object, where: str) -> Cal
             parsed = None  # a model may write what is no JSON
         given = parsed if isinstance(parsed, dict) else given
     if not isinstance(given, Mapping | str):
-        given = json.dumps(given, ensure_ascii=False, default=str)
+        given = as_text(given)
     return Call(name, given, call_id if isinstance(call_id, str) else None)
 
 
@@ -159,7 +164,7 @@ def _answer(message: Message) -> str:
     if completed := [call for call in message.calls if call.name == TASK_COMPLETE]:
         arguments = completed[-1].arguments
         result = arguments.get("result", "") if isinstance(arguments, Mapping) else arguments
-        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+        return as_text(result)
     return message.text if message.role == "assistant" and not message.calls else ""
 
 
@@ -167,7 +172,7 @@ def _conversation_entry(message: Message) -> dict[str, Any]:
     entry: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.calls:
         entry["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _as_text(call.arguments)}}
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": as_text(call.arguments)}}
             for call in message.calls
         ]
     if message.role == "tool":
@@ -191,7 +196,3 @@ def _execution_trace(messages: Sequence[Message]) -> list[dict[str, Any]]:
             error = {"error": True} if message.is_error else {}
             entry["feedback"] = {"done": done, "message": message.text, **error}
     return trace
-
-
-def _as_text(arguments: Mapping[str, Any] | str) -> str:
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)

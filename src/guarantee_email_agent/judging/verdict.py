@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from guarantee_email_agent.judging.judge_process import CHANNEL_CLOSED, DEEPEST, IN_THE_WAY
 from guarantee_email_agent.judging.judge_protocol import NOT_STARTED, JudgeLimits
+from guarantee_email_agent.runlog.records import NO_USAGE, Usage
 
 if TYPE_CHECKING:
     from guarantee_email_agent.judging.record_files import RecordPlace
@@ -39,6 +40,8 @@ class Verdict:
 
     error: why it decided nothing, to follow the name of the judge's file; None where it did. output: what the judge
     printed, cut to its limit. duration_ms: wall time, from the start of its process until nothing of it was left.
+    score: how good the work is, from 0 to 1; None where the judge does not say. rubric: as `judging.rubric` answers
+    it, and usage: what that took.
     """
 
     verdict: Literal["passed", "failed", "error"]
@@ -47,6 +50,9 @@ class Verdict:
     error: str | None = None
     output: str = ""
     duration_ms: float = 0.0
+    score: float | None = None
+    rubric: Sequence[Mapping[str, Any]] = ()
+    usage: Usage = NO_USAGE
 
     @property
     def passed(self) -> bool:
@@ -58,7 +64,9 @@ class Verdict:
     def as_dict(self) -> dict[str, Any]:
         """What was said, without the time that it took."""
         said = {"feedback": self.feedback, "details": dict(self.details), "error": self.error, "output": self.output}
-        return {"verdict": self.verdict, **said}
+        more: dict[str, Any] = {} if self.score is None else {"score": self.score}
+        more |= {"rubric": list(self.rubric)} if self.rubric else {}
+        return {"verdict": self.verdict, **said, **more}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +106,11 @@ def verdict_of(
             reach = "reaches its sandbox alone" if sandbox else "has no network"
             parsed += f": a judge {reach} unless its task asks for more and the operator allows it"
         return Verdict("error", error=parsed, output=output, duration_ms=reply["duration_ms"])
-    passed, feedback, details = parsed
-    return Verdict("passed" if passed else "failed", feedback, details, None, output, reply["duration_ms"])
+    passed, feedback, details, score = parsed
+    return Verdict("passed" if passed else "failed", feedback, details, None, output, reply["duration_ms"], score)
 
 
-def _parse_answer(answer: bytes) -> tuple[bool, str, dict[str, Any]] | str:
+def _parse_answer(answer: bytes) -> tuple[bool, str, dict[str, Any], float | None] | str:
     """What a judge returned, or its error. A judge can write to its channel itself, so all is checked."""
     try:
         received = json.loads(answer, parse_float=_parse_finite, parse_constant=_parse_finite)
@@ -111,10 +119,13 @@ def _parse_answer(answer: bytes) -> tuple[bool, str, dict[str, Any]] | str:
     match received:
         case {"error": str(error)} if error:
             return error
-        case {"returned": {"passed": bool(passed), "feedback": str(feedback), "details": dict(details)}}:
+        case {"returned": {"passed": bool(passed), "feedback": str(feedback), "details": dict(details), **rest}}:
+            score = rest.get("score")
+            if score is not None and not (isinstance(score, float) and 0 <= score <= 1):
+                return "wrote a score to the channel of its verdict that is none"
             # Its process allows a little less than this.
             if _is_at_most_deep(details, DEEPEST + 10):
-                return passed, feedback, details
+                return passed, feedback, details, score
     return "wrote to the channel of its verdict what is no verdict"
 
 

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Update
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.ledger import tables
 from guarantee_email_agent.ledger.agents import RunningAgents
+from guarantee_email_agent.ledger.comparisons import Comparisons
 from guarantee_email_agent.ledger.conversations import (
     MAX_THREAD_IDS,
     answered_thread,
@@ -46,11 +47,12 @@ from guarantee_email_agent.ledger.mail_state import (
 )
 from guarantee_email_agent.ledger.pruning import prune
 from guarantee_email_agent.ledger.tables import TOKEN, Delivery, Stage, require_form
-from guarantee_email_agent.services.ports import TICKET_ID, Admission, Limit, Outcome, Thread
+from guarantee_email_agent.services.ports import TICKET_ID, Admission, Limit, Outcome, Thread, WrittenReply
 from guarantee_email_agent.utils.errors import AgentError
 
 _HASH = re.compile(r"[0-9a-f]{32,128}")
 _REASON = re.compile(r"[a-z0-9_-]{0,64}")
+_HASHED_WORDS = re.compile(r"[0-9a-f-]{0,10000}")
 _BATCH_SIZE = 1000
 
 
@@ -100,7 +102,8 @@ class Ledger:
     lease in full, so a side effect that follows its intent has all of it. Raises LeaseLostError from any write under a
     claim that another agent has taken over, and LedgerError (`outage`) where the database fails.
 
-    agents: which agents run. costs: of the language model. interventions: what a person does to a mail.
+    agents: which agents run. costs: of the language model. interventions: what a person does to a mail. comparisons:
+    with what people sent.
     What people read of it is in ledger_reader.py, which needs no key.
     """
 
@@ -109,6 +112,7 @@ class Ledger:
         self.agents = RunningAgents(database)
         self.costs = ModelCosts(database)
         self.interventions = Interventions(database)
+        self.comparisons = Comparisons(database)
 
     def claim(
         self, mail_key: str, *, location_key: str, owner: str, lease_s: float, mailbox_key: str | None = None
@@ -176,14 +180,21 @@ class Ledger:
         """The reply is known not to have left, so it may be written and sent anew."""
         self._write(claim, tables.NOT_SENT)
 
-    def finish(self, claim: Claim, outcome: Outcome, reason: str = "") -> None:
+    def finish(self, claim: Claim, outcome: Outcome, reason: str = "", written: WrittenReply | None = None) -> None:
         """The mail has ended; the lease is over. To be repeated where it is not known whether it was written.
 
-        reason: a code of up to 64 small letters, digits, `_` and `-`. Raises LedgerError `ledger_wrong_stage` for an
-        outcome that does not go with what may have happened: `answered` takes a reply that was to be sent, `drafted`
-        one that was to be stored, and a mail whose reply may have left ends as one of these or `unknown`.
+        reason: a code of up to 64 small letters, digits, `_` and `-`. written: to be compared with a person's answer.
+        Raises LedgerError `ledger_wrong_stage` for an outcome that does not go with what may have happened: `answered`
+        takes a reply that was to be sent, `drafted` one that was to be stored, and a mail whose reply may have left
+        ends as one of these or `unknown`.
         """
-        self._write(claim, tables.FINISH[outcome], outcome, reason=require_form("reason", reason, _REASON))
+        values = {"reason": require_form("reason", reason, _REASON)}
+        if written is not None:
+            values["comparison"] = "unknown"
+            if written.message_key is not None:
+                values["message_key"] = require_form("message_key", written.message_key, _HASH)
+                values["reply_words"] = require_form("reply_words", str(written.reply_words), _HASHED_WORDS)
+        self._write(claim, tables.FINISH[outcome], outcome, **values)
 
     def release(self, claim: Claim, *, count_attempt: bool, retry_after_s: float, reason: str = "") -> None:
         """Give the mail back unfinished, to be claimed again in `retry_after_s` seconds.

@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 from sqlalchemy import ColumnElement, Select, func, inspect, select, text
 
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
+from guarantee_email_agent.ledger.comparisons import COUNTS, ComparisonCount
 from guarantee_email_agent.ledger.database import open_database, sqlite_file
 from guarantee_email_agent.ledger.facts import TOO_OLD, read_fact
 from guarantee_email_agent.ledger.interventions import SHORT_KEY
@@ -128,6 +129,13 @@ class LedgerReader:
     def agents(self) -> list[RunningAgent]:
         """The agents that run, or were killed, in the order in which they were started."""
         return [running_agent(row) for row in self._rows(ALL_AGENTS)]
+
+    def comparisons(self) -> list[ComparisonCount]:
+        """What people sent beside what the agent drafted, or would have sent."""
+        rows = [(*row[:3], None if row[3] is None else round(float(row[3]), 1)) for row in self._rows(COUNTS)]
+        return sorted(
+            (ComparisonCount(*row) for row in rows), key=lambda each: (each.outcome, -each.mails, each.comparison)
+        )
 
     def too_old(self) -> int | None:
         """Mails that are left alone since they are too old, in all inboxes together; None where none was counted."""

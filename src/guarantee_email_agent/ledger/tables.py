@@ -97,6 +97,11 @@ mails = Table(
     Column("cost_usd", Double),
     Column("copy_key", Text),
     Column("crashes", Integer, nullable=False, server_default="0"),
+    # Of a reply that a person's is compared with, until it was.
+    Column("message_key", Text),
+    Column("reply_words", Text),
+    Column("comparison", Text),
+    Column("alike_percent", Integer),
     CheckConstraint("stage IN ('claimed', 'ticketing', 'ticketed', 'sending', 'sent')", name="ledger_mails_stage"),
     CheckConstraint(
         "outcome IN ('answered', 'drafted', 'handed_over', 'not_answered', 'observed', 'quarantined', 'unknown')",
@@ -123,6 +128,7 @@ _index_of_known("ledger_mails_by_sender", mails.c.sender_key)
 _index_of_known("ledger_mails_by_text", mails.c.text_key)
 _index_of_known("ledger_mails_by_release", mails.c.released_at)
 _index_of_known("ledger_mails_by_copy", mails.c.copy_key)
+_index_of_known("ledger_mails_by_message", mails.c.message_key)
 
 locations = Table(
     "ledger_places",

@@ -130,9 +130,9 @@ def triage_request(email: MailText, instructions: Instructions, asked_for: str |
     content = _mail_element(email)
     formats = [_format_data(each) for each in instructions.look_ups]
     if formats := [data for data in formats if data["patterns"] or data["labels"]]:
-        content += "\n" + _element(NUMBERS_ELEMENT, formats)
+        content += "\n" + element(NUMBERS_ELEMENT, formats)
     if asked_for is not None:
-        content += "\n" + _element(ASKED_FOR_ELEMENT, asked_for)
+        content += "\n" + element(ASKED_FOR_ELEMENT, asked_for)
     reasons = instructions.hand_over.reasons
     tool = _triage_tool(instructions.topics, reasons, instructions.look_ups)
     return _request([instructions.main_body], content, tool)
@@ -165,8 +165,8 @@ def choice_request(
     sentences = [_sentence_data(each, facts) for each in offered]
     content = "\n".join(
         (
-            _element("facts", {"scenario": scenario.name, **facts}),
-            _element("sentences", sentences),
+            element("facts", {"scenario": scenario.name, **facts}),
+            element("sentences", sentences),
             _mail_element(email),
         )
     )
@@ -196,7 +196,7 @@ def choice_objection(ids: Sequence[str], offered: Sequence[OfferedSentence]) -> 
 def with_objection(request: Mapping[str, Any], objection: str) -> dict[str, Any]:
     """The same request, with what was wrong with the answer to it."""
     *before, last = request["messages"]
-    content = last["content"] + "\n" + _element("objections-to-your-last-answer", [objection])
+    content = last["content"] + "\n" + element("objections-to-your-last-answer", [objection])
     return {**request, "messages": [*before, {**last, "content": content}]}
 
 
@@ -240,7 +240,8 @@ def _elements_text(body: str, only: tuple[str, ...], without: tuple[str, ...]) -
     )
 
 
-def _element(name: str, value: object) -> str:
+def element(name: str, value: object) -> str:
+    """A value as JSON in an element that nothing in it can close."""
     text = _ENCODER.encode(value).replace("<", "\\u003c")
     return f"<{name}>\n{text}\n</{name}>"
 
@@ -256,7 +257,7 @@ def _mail_element(email: MailText) -> str:
         "quoted_text": email.quoted_text,
         "signature": email.signature_text,
     }
-    return _element("mail", content)
+    return element("mail", content)
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)

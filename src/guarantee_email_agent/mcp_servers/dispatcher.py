@@ -15,11 +15,10 @@ What every server does alike:
 - `ToolError` is how a handler fails. The caller gets a result with `isError`, the text `<code>: <message>` and the same
   as data, `{"code", "message", "retryable", "uncertain"}`, in the result's `_meta` under ERROR_META_KEY: structured
   content has to be as the tool declares it, also in an error, and clients check that. `Dispatcher` itself has the
-  codes `_invalid_argument`, `_unknown_tool`, `_stopping`, and `_internal` for an error of ours, after its name.
-- A call once begun is finished, even where the client cancels it: what it does to the world must not stop half-way.
-  A mere wait is cancelled, and a call that still waits for a thread (`in_thread`) is not begun.
+  codes `_invalid_argument`, `_unknown_tool`, and `_internal` for an error of ours, after its name.
 
-Handlers run on the event loop: what blocks belongs into `in_thread`.
+Handlers run on the event loop: what blocks belongs into `in_thread`, where it is finished once it is begun, even if the
+client cancels the call or is gone: what a call does to the world must not stop half-way.
 """
 
 from __future__ import annotations
@@ -27,13 +26,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
 
+from anyio import to_thread
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
@@ -54,7 +52,6 @@ _MAX_PROBLEMS = 5  # of one call's arguments that are reported
 _MAX_NAME_CHARS = 80
 
 _Result = TypeVar("_Result")
-_cancelled: ContextVar[threading.Event] = ContextVar("cancelled")  # by its client, of one call
 
 
 class ToolArguments(BaseModel):
@@ -76,13 +73,11 @@ class ServerTool:
     What it takes: parameters by their names, or one of ToolArguments with all of them.
 
     `read_only`: it changes nothing. `idempotent`: a second call with the same arguments changes nothing more.
-    `interruptible`: a mere wait, cancelled when the server stops.
     """
 
     handler: Callable[..., Awaitable[ToolOutput]]
     read_only: bool = False
     idempotent: bool = False
-    interruptible: bool = False
 
     @property
     def name(self) -> str:
@@ -149,14 +144,7 @@ def error_result(error: ToolError) -> CallToolResult:
 
 async def in_thread(work: Callable[..., _Result], *arguments: object) -> _Result:
     """The result of `work` in a thread. It is not begun where the client cancelled before a thread was free."""
-    cancelled = _cancelled.get(None)
-
-    def begin() -> _Result:
-        if cancelled is not None and cancelled.is_set():
-            raise ToolError("cancelled", "the client cancelled this call")
-        return work(*arguments)
-
-    return await asyncio.get_running_loop().run_in_executor(None, begin)
+    return await to_thread.run_sync(work, *arguments)
 
 
 class Dispatcher:
@@ -167,26 +155,29 @@ class Dispatcher:
         self.name = name
         self._reword = reword
         self.tools = {tool.name: tool for tool in tools}
-        self._running: dict[asyncio.Task[ToolOutput], ServerTool] = {}
-        self._stopping = False
+        self._calls: set[asyncio.Task[Any]] = set()
 
     def declarations(self) -> list[Tool]:
         """The tools as clients see them."""
         return [tool.declaration() for tool in self.tools.values()]
 
     async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        """The answer to a call; a failure is a result with `is_error`. Cancelled, it need not answer."""
+        """The answer to a call; a failure is a result with `is_error`."""
+        call = asyncio.current_task()
+        assert call is not None
+        self._calls.add(call)
         try:
             content = await self._call(tool_name, arguments)
+            return structured_result(content.model_dump(exclude_unset=True))
         except ToolError as error:
             error.message = self._reword(error.message)
             return error_result(error)
-        try:
-            return structured_result(content.model_dump(exclude_unset=True))
         except ValueError:
             return error_result(
                 ToolError(f"{self.name}_internal", f"{tool_name}: the answer cannot be written as JSON")
             )
+        finally:
+            self._calls.discard(call)
 
     async def _call(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         tool = self.tools.get(tool_name)
@@ -198,51 +189,23 @@ class Dispatcher:
             checked = model.model_validate(arguments)
         except ValidationError as error:
             raise ToolError(f"{self.name}_invalid_argument", f"{tool_name}: {format_problems(error, model)}") from None
-        stopping = ToolError(f"{self.name}_stopping", "the server is stopping", retryable=True)
-        if self._stopping and tool.interruptible:
-            raise stopping
-        cancelled = threading.Event()
-        _cancelled.set(cancelled)
-        task = asyncio.ensure_future(tool.call(checked))
-        self._running[task] = tool
-        task.add_done_callback(self._on_done)
         try:
-            # Shielded: the client's cancellation ends its waiting, and not what is being done.
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.cancelled():
-                raise stopping from None
-            cancelled.set()
-            if tool.interruptible:
-                task.cancel()
-            raise
+            return await tool.call(checked)
         except ToolError:
             raise
-        except Exception as error:  # noqa: BLE001 - reported in _on_done, and the other calls go on
+        except Exception as error:  # noqa: BLE001 - without its text, which may quote the mail
+            place = f"{type(error).__name__} at {error_place(error)}"
+            logger.error("%s: %s: unexpected %s", self.name, tool_name, place)
             raise ToolError(
                 f"{self.name}_internal",
-                f"{tool_name} failed on an error of the server itself: {type(error).__name__} at {error_place(error)}",
+                f"{tool_name} failed on an error of the server itself: {place}",
                 uncertain=not tool.read_only,
             ) from None
 
-    def _on_done(self, task: asyncio.Task[ToolOutput]) -> None:
-        tool = self._running.pop(task)
-        # Also that of a cancelled call: asyncio would log it with its text, which may quote the mail.
-        error = None if task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, ToolError):
-            logger.error("%s: %s: unexpected %s at %s", self.name, tool.name, type(error).__name__, error_place(error))
-
-    def stop(self) -> None:
-        """Cancel what only waits; everything else is finished."""
-        self._stopping = True
-        for task, tool in list(self._running.items()):
-            if tool.interruptible:
-                task.cancel()
-
     async def drain(self) -> None:
         """Wait for calls whose client stopped waiting for them."""
-        while self._running:
-            await asyncio.wait(self._running)
+        while self._calls:
+            await asyncio.wait(self._calls)
 
 
 def format_problems(error: ValidationError, model: type[ToolArguments]) -> str:

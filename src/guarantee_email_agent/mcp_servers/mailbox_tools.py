@@ -112,6 +112,7 @@ class FoundSent(ToolOutput):
 class AnyMail(ToolOutput):
     id: str
     mark: MailMark | None = Field(description="what became of it; null where it bears no mark")
+    wrong: bool | None = Field(description="whether a person gave it the keyword wrong; null where nobody can tell")
 
 
 class AllMails(ToolOutput):
@@ -163,12 +164,12 @@ class MailboxTools:
             *(own if isinstance(self._store, OwnMailStore) else ()),
             ServerTool(self.is_waiting, read_only=True),
             ServerTool(self.send_reply, idempotent=True),
-            ServerTool(self.find_sent, read_only=True, interruptible=True),
+            ServerTool(self.find_sent, read_only=True),
             ServerTool(self.save_draft, idempotent=True),
             ServerTool(self.find_draft, read_only=True),
             ServerTool(self.mark, idempotent=True),
             ServerTool(self.tally, read_only=True),
-            ServerTool(self.wait_for_mail, read_only=True, interruptible=True),
+            ServerTool(self.wait_for_mail, read_only=True),
             ServerTool(self.test_connection, read_only=True),
         ]
 
@@ -270,7 +271,7 @@ class MailboxTools:
     async def list_mails(self) -> AllMails:
         """Every mail of the inbox with its mark, whatever became of it, in no order."""
         found = await in_thread(self._own.list_mails)
-        return AllMails(messages=[AnyMail(id=each.id, mark=each.mark) for each in found])
+        return AllMails(messages=[AnyMail(id=each.id, mark=each.mark, wrong=each.is_wrong) for each in found])
 
     async def unmark(self, id: _MailId) -> ToolOutput:  # noqa: A002
         """Take the mark off a mail: it is listed among those to answer again, unless people took care of it."""

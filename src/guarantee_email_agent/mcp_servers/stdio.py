@@ -10,25 +10,12 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final, NoReturn, cast
 
-import anyio
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from mcp.shared.dispatcher import coerce_request_id
-from mcp.shared.message import SessionMessage
-from mcp_types import (
-    CallToolRequestParams,
-    CallToolResult,
-    JSONRPCError,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    ListToolsResult,
-    RequestId,
-)
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult
 
 from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher, ServerTool
 from guarantee_email_agent.utils.logging import ROOT, LineFormatter
@@ -36,13 +23,10 @@ from guarantee_email_agent.utils.process import forbid_core_files
 from guarantee_email_agent.utils.text import printable
 from guarantee_email_agent.utils.version import __version__
 
-MAX_THREADS: Final = 16  # of calls
-_POLL_S: Final = 0.01
-
 _EPILOG: Final = """\
 The program speaks the Model Context Protocol on stdin and stdout; diagnostics go to stderr. It ends with exit code 0
-when its input ends or on SIGTERM, after finishing the calls in work. Exit code 2: something on the command line is
-wrong, or what it names is."""
+when its input ends or on SIGTERM, once what it has begun is done. Exit code 2: something on the command line is wrong,
+or what it names is."""
 
 
 class CommandLine(argparse.ArgumentParser):
@@ -73,7 +57,7 @@ def serve(
 ) -> int:
     """Serve `tools` on stdin and stdout until the input ends or SIGTERM; returns the exit code.
 
-    Then nothing new is begun, and calls in work are finished and answered. SIGINT ends it at once. `name` is the
+    Then nothing new is begun, and what was begun in a thread is finished. SIGINT ends it at once. `name` is the
     server's name in the protocol and the first part of its error codes. reword: takes the message of each error.
     """
     _exit_on_signals()  # until the event loop takes over
@@ -109,48 +93,15 @@ async def serve_calls(dispatcher: Dispatcher, instructions: str | None = None) -
     forbid_core_files()  # one would hold mails and passwords
     logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)  # what it says of a message may quote a mail
     loop = asyncio.get_running_loop()
-    loop.set_default_executor(ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="call"))
     lines = asyncio.Queue[bytes]()
     _read_stdin(loop, lines)
     loop.add_signal_handler(signal.SIGTERM, lines.put_nowait, b"")
     server = sdk_server(dispatcher, instructions)
-    unanswered: set[RequestId] = set()
-    to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception]()
-    to_client, from_server = anyio.create_memory_object_stream[SessionMessage]()
     try:
-        async with (
-            stdio_server(cast("Any", _until_empty(lines))) as (received, sent),
-            anyio.create_task_group() as tasks,
-        ):
-
-            async def take() -> None:
-                async with to_server:
-                    async for item in received:
-                        match item.message if isinstance(item, SessionMessage) else None:
-                            case JSONRPCRequest(id=identity):
-                                unanswered.add(coerce_request_id(identity))
-                            case JSONRPCNotification(
-                                method="notifications/cancelled", params={"requestId": str() | int() as identity}
-                            ):
-                                unanswered.discard(coerce_request_id(identity))
-                        await to_server.send(item)
-                    dispatcher.stop()
-                    while unanswered:  # the SDK gives up what is in work once its input ends
-                        await asyncio.sleep(_POLL_S)
-
-            async def hand_out() -> None:
-                async with sent:
-                    async for item in from_server:
-                        await sent.send(item)
-                        if isinstance(item.message, JSONRPCResponse | JSONRPCError) and item.message.id is not None:
-                            unanswered.discard(coerce_request_id(item.message.id))
-
-            tasks.start_soon(take)
-            tasks.start_soon(hand_out)
-            await server.run(from_client, to_client, server.create_initialization_options())
+        async with stdio_server(cast("Any", _until_empty(lines))) as (received, sent):
+            await server.run(received, sent, server.create_initialization_options())
     except* BrokenPipeError:  # the client is gone
         pass
-    await dispatcher.drain()
 
 
 def _read_stdin(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes]) -> None:

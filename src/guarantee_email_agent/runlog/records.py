@@ -254,6 +254,17 @@ class CaseResult(NamedTuple):
         return tuple(check for check in self.checks if not check.passed)
 
     @property
+    def score(self) -> float | None:
+        """From 0 to 1, as the judge has it; None where it does not say."""
+        return (self.judgement or {}).get("score")
+
+    @property
+    def rubric(self) -> Sequence[Mapping[str, Any]]:
+        """The answers of a model to questions on the work, as `judging.rubric` has them."""
+        answers: Sequence[Mapping[str, Any]] = (self.judgement or {}).get("rubric", ())
+        return answers
+
+    @property
     def reading(self) -> Mapping[str, Any] | None:
         """How our own agent read the mail; None of another one."""
         read = self.trace.get("read") if isinstance(self.trace, Mapping) else None

@@ -171,6 +171,14 @@ class RunStore:
         counts = {"total": total, "passed": passed, "failed": failed, "error": error, "invalid": invalid}
         return replace(run, **counts, tokens=tokens, cost_usd=cost_usd)
 
+    def missing_cases(self, run: StoredRun) -> list[str]:
+        """The cases that were announced and have no result; none where nothing was announced."""
+        announced: list[str] = run.facts.get("announced", [])
+        if not announced:
+            return []
+        ran = {position for (position,) in self.rows("SELECT position FROM results WHERE run = ?", (run.number,))}
+        return [name for position, name in enumerate(announced, 1) if position not in ran]
+
     def _last(self, key: SuiteKey | None, *, passed: bool = False) -> StoredRun | None:
         conditions, values = _conditions(key)
         if passed:
@@ -340,13 +348,10 @@ class RunStore:
         """By its `id`, which there must be."""
         return self._results("results.id = ?", "", (number,))[0]
 
-    def history(self, name: str, *, before: int | None = None, limit: int = 50) -> list[StoredResult]:
-        """The results of one case in all runs, the newest first. before: only runs below this number."""
-        condition = "results.case_id IN (SELECT id FROM cases WHERE name = ?) AND results.run < ?"
-        newest = before if before is not None else 1 << 62
-        return self._results(
-            condition, "ORDER BY results.run DESC, results.repetition DESC LIMIT ?", (name, newest, limit)
-        )
+    def history(self, name: str, *, limit: int = 50) -> list[StoredResult]:
+        """The results of one case in all runs, the newest first."""
+        condition = "results.case_id IN (SELECT id FROM cases WHERE name = ?)"
+        return self._results(condition, "ORDER BY results.run DESC, results.repetition DESC LIMIT ?", (name, limit))
 
     def _results(self, condition: str, order: str, values: Sequence[Any]) -> list[StoredResult]:
         query = f"SELECT {_RESULT_COLUMNS} FROM {_RESULT_TABLES} WHERE {condition} {order}"  # noqa: S608 - our own words

@@ -89,14 +89,17 @@ class RunWriter:
         resume: tuple[int, Iterable[tuple[int, int]]] | None = None,
         take_over: Iterable[tuple[int, int]] | None = None,
         keep_runs: int | None = None,
+        announced: Sequence[str] = (),
     ) -> None:
         """at_once: every result is on disk before `add` returns, for results that are paid for; else in batches.
 
         resume: the number of an earlier run that goes on, and the positions and ids of those results that stay; its
         others go. take_over: positions, and ids of results of other runs that count for this one, too. keep_runs: the
-        newest so many runs are kept, and those that are older go. Raises StoreError.
+        newest so many runs are kept, and those that are older go. announced: the names of all cases by position, so
+        that a reader knows those that did not run. Raises StoreError.
         """
         self._run, self._warn = run, warn
+        self._announced = {"announced": list(announced)} if announced else {}
         self._end: RunEnd | None = None
         self._keep_runs = keep_runs
         self._batch = 1 if at_once else BATCH
@@ -122,6 +125,7 @@ class RunWriter:
                 if take_over is not None and not _take_over(connection, self.number, take_over):
                     problem = "another process has deleted runs just now whose results are taken over. Run it again"
                     raise self._database.error("deleted_elsewhere", problem)
+                _keep_facts(connection, self.number, self._announced)
                 self._owners.claim(self.number)  # before anybody can see the run
         except BaseException:
             if self.number:  # it is the next one's
@@ -196,7 +200,7 @@ class RunWriter:
                 for result in self._waiting:
                     self._write(connection, result)
                 if end is not None:
-                    _end(connection, self.number, end)
+                    _end(connection, self.number, end, self._announced)
         except BaseException as error:
             # Ids that were taken in the transaction are none.
             for cache in (self._blobs, self._cases, self._input_sets):
@@ -327,15 +331,23 @@ def _take_over(connection: sqlite3.Connection, number: int, results: Iterable[tu
 def keep_facts(file: Path, number: int, facts: Mapping[str, Any]) -> None:
     """All that is known of a run that has ended. Raises StoreError."""
     with closing(Database(file, create=True)) as database, database.transaction() as connection:
-        connection.execute("INSERT OR REPLACE INTO run_facts VALUES (?, ?)", (number, json.dumps(dict(facts))))
+        _keep_facts(connection, number, facts)
 
 
-def _end(connection: sqlite3.Connection, number: int, end: RunEnd) -> None:
+def _keep_facts(connection: sqlite3.Connection, number: int, facts: Mapping[str, Any]) -> None:
+    if facts:
+        text = json.dumps(dict(facts), default=str)
+        connection.execute("INSERT OR REPLACE INTO run_facts VALUES (?, ?)", (number, text))
+
+
+def _end(connection: sqlite3.Connection, number: int, end: RunEnd, announced: Mapping[str, Any]) -> None:
     connection.execute(_COUNT_RESULTS, {"run": number})
+    (is_whole,) = connection.execute("SELECT total >= planned FROM runs WHERE number = ?", (number,)).fetchone()
+    if announced and is_whole:
+        connection.execute("DELETE FROM run_facts WHERE run = ?", (number,))
+    _keep_facts(connection, number, {**end.facts, **({} if is_whole else announced)})
     if end.mails is not None:
         connection.execute("INSERT INTO distinct_mails VALUES (?, ?, ?)", (number, *end.mails))
-    if end.facts:
-        connection.execute("INSERT INTO run_facts VALUES (?, ?)", (number, json.dumps(dict(end.facts), default=str)))
     connection.execute(
         "UPDATE runs SET outcome = ?, exit_code = ?, ended = ?, duration_s = duration_s + ?, git_revision = ?, "
         "git_dirty = ? WHERE number = ?",

@@ -83,6 +83,24 @@ def upper_bound(wrong: int, total: int, alpha: float) -> float:
     return high
 
 
+def mean_interval(mean: float, count: int, alpha: float) -> tuple[float, float]:
+    """Where the mean of all lies if `count` values from 0 to 1, drawn at random, have this one (Chernoff–Hoeffding).
+
+    It holds however they are distributed. alpha: the chance that it lies elsewhere, after all.
+    """
+
+    def limit(edge: float) -> float:
+        near, far = mean, edge
+        for _ in range(50):
+            at = (near + far) / 2
+            parts = ((mean, at), (1 - mean, 1 - at))
+            divergence = sum(share * math.log(share / other) if other else math.inf for share, other in parts if share)
+            near, far = (at, far) if count * divergence <= math.log(2 / alpha) else (near, at)
+        return far
+
+    return limit(0.0), limit(1.0)
+
+
 def _check_counts(passed: int, total: int) -> None:
     if not 0 <= passed <= total:
         raise ValueError(f"{passed} of {total} is no share: passed must lie between 0 and the total.")

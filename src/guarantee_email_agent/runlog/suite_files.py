@@ -15,6 +15,8 @@ from guarantee_email_agent.runlog.suite_manifest import MANIFEST
 
 MAX_SCENARIO_BYTES: Final = 1 << 20
 SERVERS_FOLDER: Final = "servers"
+CALIBRATION_FILE: Final = "rubric_calibration.json"
+"""What people said of the answers to rubrics, for the folder that it lies in and those below."""
 _SAYS_ID: Final = re.compile(rb"(?m)^[\"']?scenario_id[\"']?\s*:")
 _RAW_FILE: Final = re.compile(rb"raw_file[\"']?:\s*[\"']?([^\s\"',}]+)")
 

@@ -6,6 +6,7 @@ No rate without its count.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -13,7 +14,7 @@ from typing import Any, Final
 from guarantee_email_agent.runlog.gate import GateDecision, Totals, decide_gate
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.selective import Selectivity
-from guarantee_email_agent.runlog.statistics import Threshold, format_percentage
+from guarantee_email_agent.runlog.statistics import Threshold, format_percentage, mean_interval
 from guarantee_email_agent.runlog.stored_records import GroupCounts
 from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, DistinctMails, SuiteManifest
 from guarantee_email_agent.utils.terminal import pluralize
@@ -27,6 +28,7 @@ _NO_LANGUAGE: Final = "(not known)"
 _MANY: Final = 3
 _MAX_NAMES: Final = 8
 _MAX_CAUSES: Final = 1_000
+_ALPHA: Final = 0.05
 
 
 class SuiteStatistics:
@@ -39,7 +41,7 @@ class SuiteStatistics:
         """
         self._deterministic, self._manifest, self._is_whole = deterministic, manifest, is_whole
         self.totals, self.groups, self.mails = Totals(), GroupCounter(), MailCounter()
-        self.selectivity = Selectivity()
+        self.selectivity, self.rubric = Selectivity(), RubricCounter()
         self.needing_review = 0
         self._repeat = 1
         self._runs = [0, 0]
@@ -56,6 +58,7 @@ class SuiteStatistics:
         self.groups.add(case)
         self.mails.add(case)
         self.selectivity.add(case)
+        self.rubric.add(case)
         shown, passed, count = case.shown, sum(run.passed for run in case.runs), len(case.runs)
         self.needing_review += shown.needs_review
         if shown.taken_over:
@@ -185,6 +188,7 @@ class SuiteStatistics:
         return {
             "must_failed": self._must_failed,
             **({"selective": selective} if selective else {}),
+            **({"rubric": rubric} if (rubric := self.rubric.as_dict()) else {}),
             **({"taken_over": dict(self._taken_over)} if self._taken_over else {}),
             "repeat": {
                 "repeat": self._repeat,
@@ -222,6 +226,69 @@ class GroupCounter:
     def rows(self) -> list[GroupCounts]:
         """In the order of their names."""
         return [GroupCounts(*key, *self._counts[key]) for key in sorted(self._counts)]
+
+
+class ScoreCounter:
+    """Averages the scores of judges, as cases come: of each task once, since its records are not independent."""
+
+    def __init__(self) -> None:
+        self._scores: dict[str, list[float | None]] = {}
+
+    def add(self, case: Case) -> None:
+        self._scores.setdefault(case.shown.name, []).extend(run.score for run in case.runs)
+
+    def as_dict(self) -> dict[str, Any] | None:
+        """The mean with its 95 % interval, of `scored` of `total` tasks; None where nothing has a score."""
+        known = [_mean(known) for scores in self._scores.values() if (known := _all_known(scores))]
+        if not known:
+            return None
+        low, high = mean_interval(mean := _mean(known), len(known), _ALPHA)
+        rounded = {name: round(each, 4) for name, each in (("mean", mean), ("low", low), ("high", high))}
+        return {**rounded, "scored": len(known), "total": len(self._scores)}
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """For people; none where nothing has a score."""
+        if (found := self.as_dict()) is not None:
+            yield "Mean score", describe_score(found)
+
+
+def describe_score(score: Mapping[str, Any]) -> str:
+    """As `ScoreCounter.as_dict` has it, for people."""
+    interval = f"95% interval {score['low']:.2f} to {score['high']:.2f}"
+    return f"{score['mean']:.2f} ({interval}), of {score['scored']} of {pluralize(score['total'], 'task')}"
+
+
+def _all_known(scores: Sequence[float | None]) -> list[float]:
+    """None of them where one is not known."""
+    known = [score for score in scores if score is not None]
+    return known if len(known) == len(scores) else []
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+class RubricCounter:
+    """Counts the answers to rubrics, as cases come."""
+
+    def __init__(self) -> None:
+        self._answers: Counter[str] = Counter()
+
+    def add(self, case: Case) -> None:
+        for run in case.runs:
+            self._answers.update(row["answer"] for row in run.rubric)
+            self._answers["gates"] += sum(row["gates"] for row in run.rubric)
+
+    def as_dict(self) -> dict[str, int]:
+        """How many answers are of each kind, and how many gate; empty where nothing was to be asked."""
+        counts = {name: self._answers[name] for name in ("pass", "fail", "unknown", "gates")}
+        return counts if any(counts.values()) else {}
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """For people; none where nothing was to be asked."""
+        if counts := self.as_dict():
+            gating = f"{counts.pop('gates') or 'none'} of them gate"
+            yield "Rubric", f"{', '.join(f'{count} {name}' for name, count in counts.items())}; {gating}"
 
 
 class SharedCauses:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
-from queue import SimpleQueue
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from guarantee_email_agent.services.call_errors import NOT_STARTED, TIMEOUT, integration_error
@@ -78,8 +77,7 @@ class BlockingService(Generic[_Service]):
     async def call(self, tool: str, work: Callable[[_Service], _Answer]) -> _Answer:
         """The result of `work`. tool: what errors call it.
 
-        Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, or as the service does; its `details` name the
-        `tool`.
+        Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, or as the service does.
         """
         begun = False
         with self._errors_of(tool):
@@ -121,21 +119,18 @@ class BlockingService(Generic[_Service]):
 
     @contextmanager
     def _errors_of(self, tool: str) -> Iterator[None]:
-        """Errors of the block become IntegrationErrors, which name the tool."""
+        """Errors of the block become IntegrationErrors."""
         try:
             yield
-            return
-        except MCPConnectionError as problem:  # which is for the start of the agent
-            error = IntegrationError.of(problem)
-        except IntegrationError as problem:
-            error = problem
-        except Exception as problem:  # noqa: BLE001 - an error of ours, without its text, which may quote the mail
-            place = f"{type(problem).__name__} at {error_place(problem)}"
-            message = f"{self.name}: {tool} failed: {place}"
-            error = IntegrationError(message, f"{self.name}_internal", uncertain=True)
+        except MCPConnectionError as error:  # which is for the start of the agent
+            raise IntegrationError.of(error) from None
+        except IntegrationError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an error of ours, without its text, which may quote the mail
+            place = f"{type(error).__name__} at {error_place(error)}"
             logger.error("%s: %s: unexpected %s", self.name, tool, place)
-        error.details.setdefault("tool", tool)
-        raise error from None
+            message = f"{self.name}: {tool} failed: {place}"
+            raise IntegrationError(message, f"{self.name}_internal", uncertain=True) from None
 
     def _end(self, running: asyncio.Future[Any]) -> None:
         self._running.discard(running)
@@ -162,23 +157,9 @@ def in_daemon_thread(work: Callable[[], _Answer]) -> asyncio.Future[_Answer]:
         if not done.done():
             answer(outcome)
 
-    if _idle.acquire(blocking=False):
-        _jobs.put(run)
-    else:
-        threading.Thread(target=_work, args=(run,), daemon=True, name="blocking call").start()
+    # Those of a ThreadPoolExecutor are no daemons: the end of the process would wait for a server that hangs.
+    threading.Thread(target=run, daemon=True, name="blocking call").start()
     return done
-
-
-# As of a ThreadPoolExecutor, whose threads are no daemons: the end of the process would wait for a server that hangs.
-_jobs: Final[SimpleQueue[Callable[[], None]]] = SimpleQueue()
-_idle: Final = threading.Semaphore(0)
-
-
-def _work(job: Callable[[], None]) -> None:
-    while True:
-        job()
-        _idle.release()
-        job = _jobs.get()
 
 
 def error_place(error: BaseException) -> str:

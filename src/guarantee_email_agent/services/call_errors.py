@@ -127,7 +127,7 @@ class MalformedAnswerError(IntegrationError):
 
     def __init__(self, name: str, tool: str, problem: str, message: str = "") -> None:
         message = message or f"the answer of {tool} {problem}. Check the server's version"
-        super().__init__(f"{name}: {message}", f"{name}{MALFORMED_SUFFIX}", {"tool": tool}, uncertain=True)
+        super().__init__(f"{name}: {message}", f"{name}{MALFORMED_SUFFIX}", uncertain=True)
         self.tool, self.problem = tool, problem
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, get_args
+from typing import Any, Final, Literal, NamedTuple, Protocol, get_args
 
 from guarantee_email_agent.services.call_errors import MalformedAnswerError
 
@@ -25,6 +25,10 @@ SentState = Literal["sent", "not_sent", "unknown"]
 
 DraftState = Literal["saved", "not_saved", "unknown"]
 """The same of a draft."""
+
+Comparison = Literal["as_it_was", "edited", "another", "not_answered", "unknown"]
+"""Of a draft, or a reply that was observed, with what people sent. `not_answered`: nothing so far, as the Sent folder
+tells. `unknown`: nobody has looked, or it cannot be compared."""
 
 TICKET_ID: Final = re.compile(r"[A-Za-z0-9._/#-]{1,64}")
 
@@ -58,10 +62,24 @@ ANY_MAIL: Final = InboxFilter()
 
 @dataclass(frozen=True, slots=True)
 class MarkedMail:
-    """A mail of the inbox, whatever became of it. mark: None where it bears none."""
+    """A mail of the inbox, whatever became of it. mark: None where it bears none.
+
+    is_wrong: whether a person gave it the keyword `wrong`; None where nobody can tell.
+    """
 
     id: str
     mark: MailMark | None
+    is_wrong: bool | None = None
+
+
+class WrittenReply(NamedTuple):
+    """What is kept of a reply until a person's is compared with it.
+
+    message_key: of the mail that it answers; None where no answer can name that. reply_words: a hash of each.
+    """
+
+    message_key: str | None
+    reply_words: str | None
 
 
 @dataclass(frozen=True, slots=True)

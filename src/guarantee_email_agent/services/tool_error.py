@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MAX_MESSAGE_CHARS: Final = 400
 
 _OUTAGES: Final = (
-    "_unavailable", "_auth", "_tls", "_rate_limited", "_disk_full", "_folder_missing", "_unsupported", "_stopping",
+    "_unavailable", "_auth", "_tls", "_rate_limited", "_disk_full", "_folder_missing", "_unsupported"
 )  # fmt: skip
 
 # What is wrong and what to do, and whether another try can heal it.

@@ -191,7 +191,7 @@ def _without_port(sandbox: object) -> object:
 
 
 def _verdict_as_json(verdict: Verdict) -> dict[str, Any]:
-    return {"verdict": verdict.verdict, "passed": verdict.verdict == "passed", **asdict(verdict)}
+    return {"passed": verdict.passed, **verdict.as_dict(), "duration_ms": verdict.duration_ms}
 
 
 def _verdict_from_json(kept: Mapping[str, Any]) -> Verdict:
@@ -203,6 +203,8 @@ def _verdict_from_json(kept: Mapping[str, Any]) -> Verdict:
         error=None if kept.get("error") is None else str(kept["error"]),
         output=str(kept.get("output") or ""),
         duration_ms=kept["duration_ms"] if isinstance(kept.get("duration_ms"), (int, float)) else 0,
+        score=kept["score"] if isinstance(kept.get("score"), float) else None,
+        rubric=kept["rubric"] if isinstance(kept.get("rubric"), list) else (),
     )
 
 

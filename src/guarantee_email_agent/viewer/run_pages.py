@@ -1,4 +1,4 @@
-"""The list of runs, and one run."""
+"""The list of runs, one run, and one result with everything that happened."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, get_args
 from starlette.requests import Request
 from starlette.responses import Response
 
+from guarantee_email_agent.judging.record_reference import with_record
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import Check, Outcome, Verdict
 from guarantee_email_agent.runlog.run_search import GOING_ON, RunFilter, RunSearch
@@ -15,11 +16,14 @@ from guarantee_email_agent.runlog.stored_records import ResultFilter, StoredResu
 from guarantee_email_agent.runlog.views.board_page import board_page
 from guarantee_email_agent.runlog.views.html_report import HistoryChart
 from guarantee_email_agent.runlog.views.stored_report import stored_report
+from guarantee_email_agent.runlog.views.transcript import sections
 from guarantee_email_agent.viewer.site import Query, Site
 
 _RUNS: Final = 30
 _RESULTS: Final = 50
 _CHART_RUNS: Final = 30
+_REPETITIONS: Final = 20
+_HISTORY: Final = 50
 NOT_PASSED: Final = "not passed"
 _VERDICTS: Final = (NOT_PASSED, *get_args(Verdict))
 _OUTCOMES: Final = (GOING_ON, *get_args(Outcome))
@@ -102,6 +106,18 @@ def board(request: Request) -> Response:
             )
         page = board_page(stored_report(store, run))
     return Response(page.content, media_type="text/html", headers={"content-security-policy": page.policy})
+
+
+def result_page(request: Request) -> Response:
+    """`/runs/RUN/results/NAME`: each repetition in the order in which things happened, and the case over the runs."""
+    site: Site = request.app.state.site
+    with site.open_store() as store:
+        run = store.find_run(request.path_params["run"])
+        results = store.find_case(run, request.path_params["name"])
+        shown = [(result, list(sections(result))) for result in map(with_record, results[:_REPETITIONS])]
+        history = store.history(results[0].name, limit=_HISTORY)
+        started = store.started(history)
+        return site.page("result.html.jinja", run=run, results=results, shown=shown, history=history, started=started)
 
 
 def _chart(store: RunSearch, runs: Sequence[StoredRun]) -> HistoryChart | None:

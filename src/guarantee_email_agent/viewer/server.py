@@ -26,11 +26,10 @@ from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
 from guarantee_email_agent.viewer.comparison_page import comparison_page
 from guarantee_email_agent.viewer.label_pages import label_page, labels_page, save_label
-from guarantee_email_agent.viewer.result_pages import history_page, result_page, text_page
-from guarantee_email_agent.viewer.run_pages import board, run_page, runs_page
+from guarantee_email_agent.viewer.run_pages import board, result_page, run_page, runs_page
 from guarantee_email_agent.viewer.site import QueryError, Site
 
-_NOT_FOUND: Final = ("store_no_such_run", "store_no_such_case", "store_ambiguous_run", "viewer_no_such_text")
+_NOT_FOUND: Final = ("store_no_such_run", "store_no_such_case", "store_ambiguous_run")
 logger = logging.getLogger(__name__)
 
 _NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -72,8 +71,6 @@ def create_application(site: Site) -> Starlette:
             Route("/runs/{run}", run_page),
             Route("/runs/{run}/board", board),
             Route("/runs/{run}/results/{name:name}", result_page),
-            Route("/runs/{run}/texts/{part}/{name:name}", text_page),
-            Route("/history/{name:name}", history_page),
             Route("/compare", comparison_page),
             Route("/label", labels_page),
             Route("/label/{item}", label_page),

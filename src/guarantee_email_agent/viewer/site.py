@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from guarantee_email_agent.runlog.run_search import RunSearch
 from guarantee_email_agent.runlog.statistics import format_percentage
+from guarantee_email_agent.runlog.suite_statistics import describe_score
 from guarantee_email_agent.runlog.views.html_report import template_environment, template_source
 from guarantee_email_agent.runlog.views.word_diff import split_changes
 from guarantee_email_agent.utils.errors import AgentError
@@ -60,13 +61,12 @@ class Site:
         object.__setattr__(self, "environment", environment)
         object.__setattr__(self, "static", _static_files(environment))
         environment.filters |= {"number": _number, "moment": _moment, "duration": _duration, "changes": _changes}
+        environment.filters["describe_score"] = describe_score
         environment.globals |= {
             "labels": self.labels,
             "asset": lambda name: f"/static/{self.static[name].digest}/{name}",
             "run_url": run_url,
             "result_url": result_url,
-            "text_url": text_url,
-            "history_url": history_url,
             "with_query": with_query,
             "rate": format_percentage,
         }
@@ -90,15 +90,6 @@ def run_url(run: str) -> str:
 def result_url(run: str, name: str, repetition: int = 1) -> str:
     """repetition: where the page is to begin."""
     return f"{run_url(run)}/results/{_in_path(name)}{f'#repetition-{repetition}' if repetition > 1 else ''}"
-
-
-def text_url(run: str, part: str, name: str, repetition: int = 1) -> str:
-    """The whole of a text, as such."""
-    return f"{run_url(run)}/texts/{part}/{_in_path(name)}?repetition={repetition}"
-
-
-def history_url(name: str) -> str:
-    return f"/history/{_in_path(name)}"
 
 
 def with_query(path: str, **values: object) -> str:

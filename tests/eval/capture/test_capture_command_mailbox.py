@@ -1,13 +1,23 @@
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.capture.capture_command import MESSAGE_ID, read_mailbox_mail
-from guarantee_email_agent.utils.errors import MCPConnectionError, ProcessingError
+from guarantee_email_agent.eval.capture.capture_command import (
+    MESSAGE_ID,
+    CaptureOptions,
+    capture_wrong,
+    read_mailbox_mail,
+)
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.look_up_source import LookUpSource
+from guarantee_email_agent.services.mail.maildir import Maildir
+from guarantee_email_agent.services.ports import MarkedMail
+from guarantee_email_agent.utils.errors import ConfigurationError, MCPConnectionError, ProcessingError
 
 MAIL = b"From: ida@firm.de\nMessage-ID: <one@firm.de>\nSubject: Dryer\n\nIs SN48213 covered?\n"
 
@@ -42,6 +52,33 @@ def test_a_mailbox_that_is_not_there_is_a_connection_error(config: Config, tmp_p
     (tmp_path / "mailbox" / "cur").rename(tmp_path / "elsewhere")
     with pytest.raises(MCPConnectionError):
         read_mailbox_mail("<one@firm.de>", config)
+
+
+def test_mails_that_a_person_flagged_wrong_become_scenarios_once(config: Config, tmp_path: Path) -> None:
+    mailbox, suite = tmp_path / "mailbox", tmp_path / "scenarios"
+    suite.mkdir()
+    (mailbox / "dovecot-keywords").write_text("0 $AgentAnswered\n1 Wrong\n")
+    (mailbox / "cur" / "1700000001.M1P1.host:2,Sab").write_bytes(MAIL.replace(b"covered", b"under warranty"))
+    (mailbox / "cur" / "1700000002.M1P1.host:2,b").write_bytes(b"no mail")
+    before = files(mailbox)
+    options = CaptureOptions(directory=suite, look_up=LookUpSource(), today="2026-02-01")
+    for _ in range(2):
+        stream = io.StringIO()
+        assert capture_wrong(options, config, stream, lambda _: None) == 1
+        assert "✗ A mail that is flagged wrong: It cannot be read. Save it as a file" in stream.getvalue()
+        assert stream.getvalue().endswith("2 mails flagged wrong. What has a scenario already gets no other.\n")
+        (case,) = EvalLoader().discover_test_cases(suite)
+        assert (case.scenario_id, case.review) == ("invalid_warranty_001", True)
+        assert case.description.startswith("A mail that a person flagged wrong: answered, invalid-warranty.")
+        assert "SN48213" not in case.input.email.body
+    assert files(mailbox) == before
+
+
+def test_a_mailbox_without_keywords_is_told(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Maildir, "list_mails", lambda _: [MarkedMail("first", None)])
+    options = CaptureOptions(directory=Path(), look_up=LookUpSource(), today="2026-02-01")
+    with pytest.raises(ConfigurationError, match="This mailbox keeps no keywords"):
+        capture_wrong(options, config, io.StringIO(), lambda _: None)
 
 
 @pytest.mark.parametrize("text", ["one@firm.de", "<>", "<one>", "<a b@firm.de>", "<a@b> <c@d>", '<a"@b>'])

@@ -10,8 +10,8 @@ import pytest
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.sealing.past_mails import ANY_TIME
-from guarantee_email_agent.eval.sealing.rehearse_command import PairLabels, RehearseOptions, likeness, rehearse
+from guarantee_email_agent.eval.past_mails import ANY_TIME
+from guarantee_email_agent.eval.sealing.rehearse_command import PairLabels, RehearseOptions, rehearse
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.services.mail.maildir import Maildir
 from guarantee_email_agent.utils.errors import AgentError
@@ -109,10 +109,3 @@ def test_a_person_labels_each_pair(pairs: Path) -> None:
         (pairs / f"{second.id}.yaml").write_text(text, encoding="utf-8")
         with pytest.raises(AgentError, match="was not written by 'rehearse'"):
             sheet.items()
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "percent"), [("a b c", "A  b c", 100), ("a b c d", "a b x d", 75), ("a", "b", 0), ("", "", 100)]
-)
-def test_likeness_counts_words_in_their_order(first: str, second: str, percent: int) -> None:
-    assert likeness(first, second) == percent

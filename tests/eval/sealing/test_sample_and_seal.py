@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from scenario_folder import BUILT_IN, ScenarioFolder
 
+from guarantee_email_agent.eval.past_mails import Period
 from guarantee_email_agent.eval.sealing.mail_labels import MailLabels
-from guarantee_email_agent.eval.sealing.past_mails import Period
 from guarantee_email_agent.eval.sealing.sample_command import SampleOptions, sample_mails
 from guarantee_email_agent.eval.sealing.seal_command import SealOptions, seal_suite
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError

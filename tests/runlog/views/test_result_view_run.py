@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
-import json
 
 from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import RunEnd
-from guarantee_email_agent.runlog.views.result_view import json_run_report, print_run, print_runs
+from guarantee_email_agent.runlog.views.result_view import print_run, print_runs
+from guarantee_email_agent.runlog.views.stored_report import stored_report
 from guarantee_email_agent.utils.terminal import Terminal
 
 
@@ -51,6 +51,22 @@ def test_a_run_that_goes_on_says_so_with_what_ran_until_now(runs: StoredRuns) ->
     writer.finish(RunEnd("interrupted", 130, "2026-01-18T10:00:01Z", 1.0))
 
 
+def test_what_did_not_run_is_named_until_it_has(runs: StoredRuns) -> None:
+    announced = [f"valid_warranty_{number:03}" for number in (1, 2, 3)]
+    writer = runs.begin(1, at_once=True, announced=announced, planned=3)
+    writer.add(result(2))
+    assert "Did not run: valid_warranty_001, valid_warranty_003" in shown(runs)
+    writer.finish(RunEnd("interrupted", 130, "2026-01-18T10:00:01Z", 1.0, facts={"fail_fast": True}))
+    with RunStore(runs.file) as store:
+        report = stored_report(store, store.find_run("last"))
+    assert report.summary["missing"] == ["valid_warranty_001", "valid_warranty_003"]
+    whole = runs.begin(2, announced=announced[:1], planned=1)
+    whole.add(result(1))
+    whole.finish(RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.0))
+    with RunStore(runs.file) as store:
+        assert store.find_run("last").facts == {}
+
+
 def test_the_list_has_a_line_a_run_with_its_count_and_rate(runs: StoredRuns) -> None:
     runs.write(1, [result(1), result(2)])
     runs.write(2, [result(1), result(2, "failed")], "failed", 4, selection=("valid_*",), repeat=3)
@@ -64,11 +80,3 @@ def test_the_list_has_a_line_a_run_with_its_count_and_rate(runs: StoredRuns) -> 
         ),
         "20260118T100001-00000001  2026-01-18T10:00:00Z  passed  2/2 (100%)  eval evals/scenarios",
     ]
-
-
-def test_json_has_every_case(runs: StoredRuns) -> None:
-    runs.write(1, [result(1), result(1, "failed", repetition=2)], "failed", 4)
-    with RunStore(runs.file) as store:
-        report = json.loads(b"".join(json_run_report(store, store.find_run("last"))))
-    assert report["results"] == [{"name": "valid_warranty_001", "verdict": "failed", "passed": 1, "runs": 2}]
-    assert report["gate"] == "failed"

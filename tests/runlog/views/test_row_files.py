@@ -49,6 +49,7 @@ class TestCsv:
             "planned": "1",
             "interrupted": "false",
             "taken_over": "",
+            "score": "",
         }
 
     def test_lines_end_and_quotes_double_as_rfc_4180_says(self) -> None:

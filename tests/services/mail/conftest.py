@@ -15,7 +15,6 @@ from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.imap_replies import ImapSettings
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.maildir import Maildir
-from guarantee_email_agent.services.mail.smtp import SmtpSender
 
 if TYPE_CHECKING:
     from mail_servers import MailServers
@@ -38,13 +37,14 @@ def smtp_server(mail_servers: MailServers) -> MailServer:
 
 @pytest.fixture
 def open_mailbox(mail_servers: MailServers, imap_server: MailServer, smtp_server: MailServer) -> Iterator[Opener]:
-    """Makes mailboxes over Dovecot and Postfix; `smtp` and any of the settings can be given."""
+    """Makes mailboxes over Dovecot and Postfix; any of the settings can be given."""
     opened: list[ImapMailbox] = []
 
-    usual = ImapSettings(imap_server, "INBOX", None, None, mail_servers.address, "self", copy_wait_s=60.0, key=KEY)
+    address = mail_servers.address
+    usual = ImapSettings(imap_server, smtp_server, "INBOX", None, None, address, "self", copy_wait_s=60.0, key=KEY)
 
-    def make(smtp: MailServer = smtp_server, **changes: Any) -> ImapMailbox:
-        mailbox = ImapMailbox(dataclasses.replace(usual, **changes), SmtpSender(smtp))
+    def make(**changes: Any) -> ImapMailbox:
+        mailbox = ImapMailbox(dataclasses.replace(usual, **changes))
         opened.append(mailbox)
         return mailbox
 

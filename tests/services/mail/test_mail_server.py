@@ -11,7 +11,7 @@ from scripted_server import ScriptedServer
 from guarantee_email_agent.services.mail import imap_session, smtp
 from guarantee_email_agent.services.mail.imap_session import connect
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
-from guarantee_email_agent.services.mail.smtp import SmtpSender
+from guarantee_email_agent.services.mail.smtp import try_login
 from guarantee_email_agent.services.tool_error import ToolError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def reach(server: MailServer) -> None:
     if server.kind == "IMAP":
         connect(server).logout()
     else:
-        SmtpSender(server).test()
+        try_login(server)
 
 
 def refusal(server: MailServer) -> ToolError:

@@ -20,7 +20,7 @@ from mail_stores import REPLY, counts, ids, refused
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS, MailStore, OwnMailStore
 from guarantee_email_agent.services.mail.maildir import Maildir
-from guarantee_email_agent.services.ports import InboxFilter, MarkedMail
+from guarantee_email_agent.services.ports import InboxFilter
 
 RAW = b"From: customer@example.org\r\nSubject: warranty\r\n\r\nSN12345\r\n"
 
@@ -163,7 +163,18 @@ def test_every_mail_is_listed_with_its_mark(inbox: Inbox) -> None:
     first, second = ids(inbox.store)
     inbox.store.mark(first, "quarantined")
     assert isinstance(inbox.store, OwnMailStore)
-    assert set(inbox.store.list_mails()) == {MarkedMail(first, "quarantined"), MarkedMail(second, None)}
+    assert {(mail.id, mail.mark) for mail in inbox.store.list_mails()} == {(first, "quarantined"), (second, None)}
+
+
+@pytest.mark.parametrize(
+    ("inbox", "known"), [("IMAP", True), ("IMAP with folders for marks", None)], indirect=["inbox"]
+)
+def test_what_a_person_tagged_as_wrong_is_known_where_keywords_are_kept(inbox: Inbox, known: bool | None) -> None:
+    assert isinstance(inbox.store, OwnMailStore)
+    inbox.deliver(RAW)
+    assert [mail.is_wrong for mail in inbox.store.list_mails()] == [known and False]
+    inbox.add_flag("wrong")
+    assert [mail.is_wrong for mail in inbox.store.list_mails()] == [known]
 
 
 def test_a_mail_whose_mark_is_taken_off_is_listed_again(inbox: Inbox) -> None:

@@ -25,12 +25,11 @@ IMAP = Config(mailbox=MailboxSettings("support@example.com", imap=Imap("mail.exa
 WITH_PASSWORD = replace(IMAP, secrets=Secrets(imap_password="hidden"))
 
 
-def opened(config: Config, key: bytes = b"") -> tuple[ImapSettings, MailServer]:
-    """The settings of the mailbox, and the server that it sends with."""
+def opened(config: Config, key: bytes = b"") -> ImapSettings:
     check_mailbox(config)
     store = open_configured_store(config, key)
     assert isinstance(store, ImapMailbox)
-    return store._settings, store._replies._sender._server
+    return store._settings
 
 
 def with_mailbox(config: Config, **changes: Any) -> Config:
@@ -64,9 +63,10 @@ def test_every_setting_reaches_the_imap_mailbox(tmp_path: Path) -> None:
     )
     secrets = Secrets(imap_password="imap", smtp_password="smtp")
     config = Config(mailbox=mailbox, secrets=secrets, agent=AgentSettings(mode="observe"))
-    settings, smtp = opened(config, b"key")
+    settings = opened(config, b"key")
     assert settings == ImapSettings(
         MailServer("IMAP", "imap.example.com", 143, "starttls", "agent", "imap", ca_file),
+        MailServer("SMTP", "smtp.example.com", 587, "starttls", "sender", "smtp", ca_file),
         folder="Support",
         sent_folder="Gesendet",
         drafts_folder="Entwürfe",
@@ -78,32 +78,30 @@ def test_every_setting_reaches_the_imap_mailbox(tmp_path: Path) -> None:
         marks="folders",
         mark_folder="Garantie",
     )
-    assert smtp == MailServer("SMTP", "smtp.example.com", 587, "starttls", "sender", "smtp", ca_file)
 
 
 def test_what_is_not_set_for_smtp_is_as_for_imap() -> None:
-    settings, smtp = opened(WITH_PASSWORD)
+    settings = opened(WITH_PASSWORD)
+    smtp = settings.smtp
     assert settings.server.user == "support@example.com"
     assert (smtp.host, smtp.user, smtp.password) == ("mail.example.com", "support@example.com", "hidden")
-    assert "hidden" not in repr(settings) + repr(smtp)
+    assert "hidden" not in repr(settings)
 
 
 def test_an_smtp_server_may_want_no_login() -> None:
     relay = Smtp("relay.example.com", 25, "none", "")
-    assert opened(with_mailbox(WITH_PASSWORD, smtp=relay))[1].user is None
+    assert opened(with_mailbox(WITH_PASSWORD, smtp=relay)).smtp.user is None
 
 
 @pytest.mark.parametrize(
     ("host", "replaces"), [("smtp.office365.com", True), ("Outlook.com", True), ("notoutlook.com", False)]
 )
 def test_servers_are_known_that_give_mails_other_ids(host: str, replaces: bool) -> None:
-    assert opened(with_mailbox(WITH_PASSWORD, smtp=Smtp(host)))[0].replaces_ids is replaces
+    assert opened(with_mailbox(WITH_PASSWORD, smtp=Smtp(host))).replaces_ids is replaces
 
 
 def test_agents_with_one_key_know_each_others_replies_without_using_it_as_it_is() -> None:
-    one, same, other, without, also_without = (
-        opened(WITH_PASSWORD, key)[0].key for key in (b"k", b"k", b"l", b"", b"")
-    )
+    one, same, other, without, also_without = (opened(WITH_PASSWORD, key).key for key in (b"k", b"k", b"l", b"", b""))
     assert one == same
     assert len({one, other, without, also_without, b"k"}) == 5
     assert min(map(len, (one, without))) >= 32
@@ -179,17 +177,17 @@ class TestOAuth:
         return with_mailbox(IMAP, oauth=OAuthSettings("microsoft", client_id="agent-1", token_file=file))
 
     def test_tokens_are_in_place_of_passwords(self, config: Config) -> None:
-        settings, smtp = opened(replace(config, secrets=Secrets(imap_password="unused", oauth_client_secret="hidden")))
+        settings = opened(replace(config, secrets=Secrets(imap_password="unused", oauth_client_secret="hidden")))
         tokens = settings.server.tokens
         assert isinstance(tokens, AccessTokens)
-        assert smtp.tokens is tokens
-        assert smtp.password is None
+        assert settings.smtp.tokens is tokens
+        assert settings.smtp.password is None
         assert "hidden" not in repr(settings)
 
     def test_a_password_that_is_meant_for_smtp_is_used_there(self, config: Config) -> None:
-        settings, smtp = opened(replace(config, secrets=Secrets(smtp_password="relay")))
+        settings = opened(replace(config, secrets=Secrets(smtp_password="relay")))
         assert settings.server.tokens is not None
-        assert (smtp.tokens, smtp.password) == (None, "relay")
+        assert (settings.smtp.tokens, settings.smtp.password) == (None, "relay")
 
     def test_nobody_signed_in_yet(self, config: Config) -> None:
         config.mailbox.oauth.token_file.unlink()

@@ -16,7 +16,7 @@ from tcp_proxy import TcpProxy
 from guarantee_email_agent.services.mail import sasl
 from guarantee_email_agent.services.mail.imap_session import ImapSession, connect
 from guarantee_email_agent.services.mail.mail_server import MailServer
-from guarantee_email_agent.services.mail.smtp import SmtpSender
+from guarantee_email_agent.services.mail.smtp import try_login
 from guarantee_email_agent.services.tool_error import ToolError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def log_in(server: MailServer) -> None:
     if server.kind == "IMAP":
         connect(server).logout()
     else:
-        SmtpSender(server).test()
+        try_login(server)
 
 
 def refusal(server: MailServer) -> ToolError:

@@ -10,7 +10,7 @@ from scripted_server import ScriptedServer
 
 from guarantee_email_agent.services.mail import smtp
 from guarantee_email_agent.services.mail.mail_server import MailServer
-from guarantee_email_agent.services.mail.smtp import SmtpSender
+from guarantee_email_agent.services.mail.smtp import send_mail
 from guarantee_email_agent.services.tool_error import ToolError
 
 if TYPE_CHECKING:
@@ -20,19 +20,14 @@ US, CUSTOMER = "support@example.com", "customer@example.org"
 MAIL = b"From: support@example.com\r\nMessage-ID: <reply-1@example.com>\r\n\r\n.a dot\r\n..two\r\nend\r\n"
 
 
-@pytest.fixture
-def sender(smtp_server: MailServer) -> SmtpSender:
-    return SmtpSender(smtp_server)
-
-
 def refusal(server: MailServer, message: bytes = MAIL, to: tuple[str, ...] = (CUSTOMER, US)) -> ToolError:
     with pytest.raises(ToolError) as caught:
-        SmtpSender(server).send(US, to, message)
+        send_mail(server, US, to, message)
     return caught.value
 
 
 def accepted(server: MailServer) -> None:
-    SmtpSender(server).send(US, [CUSTOMER], MAIL)
+    send_mail(server, US, [CUSTOMER], MAIL)
 
 
 @pytest.fixture
@@ -59,8 +54,8 @@ def scripted() -> Iterator[Callable[[Mapping[bytes, bytes | None]], MailServer]]
         yield start
 
 
-def test_a_mail_arrives_as_it_is(sender: SmtpSender, mail_servers: MailServers) -> None:
-    sender.send(US, [CUSTOMER, US], MAIL)
+def test_a_mail_arrives_as_it_is(smtp_server: MailServer, mail_servers: MailServers) -> None:
+    send_mail(smtp_server, US, [CUSTOMER, US], MAIL)
     mail_servers.wait_until_sent()
     text = MAIL.split(b"\r\n\r\n")[1].replace(b"\r\n", b"\n")
     for received in (*mail_servers.sent_to_customers(), *mail_servers.folder()):

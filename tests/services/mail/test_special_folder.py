@@ -99,7 +99,7 @@ def test_a_folder_that_takes_no_drafts_is_told_and_the_mail_waits(
     proxied: Proxied, mail_servers: MailServers, rewrite: dict[bytes, bytes], told: str
 ) -> None:
     with proxied(rewrite=rewrite) as (mailbox, _), refused("mail_unsupported") as caught:
-        mailbox._replies._drafts.test()  # the inbox is not to be read-only, too
+        mailbox._drafts.test()  # the inbox is not to be read-only, too
         mailbox.save_draft(REPLY)
     assert told in caught.value.message
     assert caught.value.message.endswith("Allow its user to, or name another with mailbox.imap.drafts_folder")

@@ -111,7 +111,7 @@ class TestServerThatDies:
         error = await failure(session.call("die", {"words": "canary\x1b[0m", "code": 9}, PATIENCE_S))
         end = "the server ended (exit code 9); it said last: a line that is in the log at level DEBUG"
         assert (error.code, error.message) == ("oracle_unavailable", f"oracle: die: {end}")
-        assert (error.retryable, error.uncertain, error.outage, error.details) == (True, True, True, {"tool": "die"})
+        assert (error.retryable, error.uncertain, error.outage) == (True, True, True)
         assert await pid_of(session) != first
         told = [(each.levelno, each.getMessage()) for each in caplog.records]
         assert [message for level, message in told if level > logging.DEBUG] == [f"oracle: {end}. It is started anew"]
@@ -178,7 +178,7 @@ class TestServerThatHangs:
         error = await failure(session.call("sleep", {"seconds": 0.6}, 0.2))
         assert error.code == "oracle_timeout"
         assert error.message == "oracle: sleep: no answer within 0.2 s"
-        assert (error.retryable, error.uncertain, error.outage, error.details) == (True, True, False, {"tool": "sleep"})
+        assert (error.retryable, error.uncertain, error.outage) == (True, True, False)
         assert await pid_of(session) == pid
 
     async def test_one_without_a_sign_of_life_is_exchanged_for_another(self, session: McpSession) -> None:

@@ -69,7 +69,7 @@ async def test_a_table_that_cannot_be_used_is_told_with_its_setting(orders: Path
         await look_up.test_connection()
     assert caught.value.message.startswith(told)
     error = await failure(look_up.look_up("AB-10001"))
-    assert (error.code, error.details["tool"], error.outage) == ("orders_unavailable", "find_row", True)
+    assert (error.code, error.outage) == ("orders_unavailable", True)
 
 
 def test_a_file_is_opened_by_its_first_bytes(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Call:
             history.loop.call_later(timeout_s, self._fail, True)
         else:
             pause_s = 0.0 if self._prompt else self._pause_s()
-            history.loop.call_later(pause_s + draw_latency_s(history.random), self._arrive)
+            self._leave_after(pause_s, draw_latency_s(history.random))
         return self._answer
 
     def _pause_s(self) -> float:
@@ -60,6 +60,16 @@ class Call:
             return self._effect()
         except AgentError as error:
             return error
+
+    def _leave_after(self, pause_s: float, latency_s: float) -> None:
+        if pause_s:
+            self._history.loop.call_later(pause_s, self._leave, latency_s)
+        else:
+            self._leave(latency_s)
+
+    def _leave(self, latency_s: float) -> None:
+        if self._process.alive:  # one that was killed while it stood still sends nothing any more
+            self._history.loop.call_later(latency_s, self._arrive)
 
     def _arrive(self) -> None:
         history, fault = self._history, self._fault
@@ -91,7 +101,7 @@ class Call:
                     self._respond(self.act())
                 else:  # it had not left yet
                     self._fault = "none"
-                    history.loop.call_later(self._pause_s(), self._arrive)
+                    self._leave_after(self._pause_s(), 0.0)
             case "stop":
                 history.stop(self._process)
                 self._respond_later(self.act())

@@ -28,6 +28,7 @@ from guarantee_email_agent.eval.runner import (
     OnResult,
     check_captured,
     judge_output,
+    judgement_of,
     language_of_reply,
     observed_output,
 )
@@ -211,12 +212,18 @@ class AgentEvaluation:
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
         if verdict is not None:
             checks += check_verdict(str(case.test), verdict)
+        rubric: list[dict[str, Any]] = []
+        if case.expected_output.rubric:
+            answer = actual["response_body"] if actual["answer"] is None else actual["answer"]
+            asking = runner.ask_rubric(case, answer, None if model is None else model.judge())
+            rubric, closed = self._server.in_loop(asking)
+            checks += closed
         return EvalResult.of_checks(
             case,
             checks,
             actual,
             trace=trace.as_dict(conversation=True),
-            judgement=None if verdict is None else verdict.as_dict(),
+            judgement=judgement_of(verdict, rubric),
             step_ms=trace.step_ms,
         )
 

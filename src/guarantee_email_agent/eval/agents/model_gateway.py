@@ -28,10 +28,11 @@ from guarantee_email_agent.eval.scenario_model import SuiteRecordings
 from guarantee_email_agent.llm.anthropic_client import AnthropicModel
 from guarantee_email_agent.llm.api_client import NOT_SENT, ApiModel
 from guarantee_email_agent.llm.openai_client import OpenAiModel, chat_usage
-from guarantee_email_agent.llm.port import TokenUsage, request_digest
+from guarantee_email_agent.llm.port import ClosableModel, LanguageModel, TokenUsage, request_digest
+from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.rate_limit import Permit, RateLimiter, retry_after_s
-from guarantee_email_agent.llm.recording import Exchange, RecordingName, Recordings
-from guarantee_email_agent.llm.usage import ModelUsage, UsageMeter, cost_usd, usage_of
+from guarantee_email_agent.llm.recording import Exchange, RecordingClient, RecordingName, Recordings, ReplayClient
+from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage, UsageMeter, cost_usd, usage_of
 from guarantee_email_agent.runlog.records import Usage
 from guarantee_email_agent.runlog.views.suite_report import describe_usage
 from guarantee_email_agent.utils.clock import SystemClock
@@ -77,6 +78,13 @@ class ModelGateway:
         self.limit = CostLimit(self.meter, None if replays else max_cost_usd, repeat, None)
         self.limiter = RateLimiter.of(config.llm, SystemClock())
         self._client: AsyncClient | None = None
+        self._judge: ClosableModel | None = None
+
+    def judge(self) -> LanguageModel:
+        """The configured model, which answers rubrics. Raises ConfigurationError where its key or SDK is missing."""
+        if self._judge is None:
+            self._judge = live_model(self.config, SystemClock(), self.limiter)
+        return self._judge
 
     @property
     def client(self) -> AsyncClient:
@@ -98,8 +106,9 @@ class ModelGateway:
         self.limit.end()
 
     async def aclose(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
+        for client in (self._client, self._judge):
+            if client is not None:
+                await client.aclose()
 
     def count_earlier(self, usages: Iterable[ModelUsage]) -> None:
         """What an interrupted run, which goes on, had paid for."""
@@ -175,6 +184,15 @@ class GatewayRun:
             if self._gateway.replays or getattr(secrets, f"{provider}_api_key") is not None:
                 found[f"{provider.upper()}_API_KEY"] = KEY_SET_BY_US
         return found
+
+    def judge(self) -> LanguageModel:
+        """Who answers the scenario's rubric: counted, recorded and replayed with what the agent asks."""
+        if self._gateway.replays:
+            assert self._recordings is not None
+            return ReplayClient(self._recordings, self._number)
+        judge = RecordingClient(_JudgeModel(self._gateway.judge(), self.meter, self._gateway.meter))
+        judge.exchanges = self.exchanges
+        return judge
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -282,6 +300,18 @@ class GatewayRun:
         self.meter.add(used)
         if not self._gateway.replays:
             self._gateway.meter.add(used)
+
+
+class _JudgeModel(MeteredModel):
+    """Counts with what the agent takes."""
+
+    def __init__(self, model: LanguageModel, *meters: UsageMeter) -> None:
+        super().__init__(model)
+        self._meters = meters
+
+    def add(self, usage: ModelUsage) -> None:
+        for meter in self._meters:
+            meter.add(usage)
 
 
 @dataclass(slots=True)

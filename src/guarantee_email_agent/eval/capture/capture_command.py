@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES, Email
+from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.eval.answer_command import DryServices, connected, run_dry
+from guarantee_email_agent.eval.answer_command import DryServices, run_dry
 from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
 from guarantee_email_agent.eval.capture.scenario_file import (
     anonymizer_for,
@@ -29,15 +28,14 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.look_up_source import LookUpSource, answer_keys, mock_response
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import PreviousReply
+from guarantee_email_agent.eval.past_mails import opened_inbox, read_mail
 from guarantee_email_agent.eval.runner import run_without_event_loop
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.services.ports import Thread
-from guarantee_email_agent.services.services import create_mail_client
-from guarantee_email_agent.utils.clock import SystemClock
-from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError, ProcessingError
+from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, ConfigurationError, ProcessingError
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.text import end_sentence, printable
 
@@ -52,7 +50,8 @@ MESSAGE_ID: Final = re.compile(r"<[^<>\s\"]{1,450}@[^<>\s\"]{1,450}>")
 class CaptureOptions:
     """What the command line decides. directory: of the scenarios. today: when the file is written, ISO 8601.
 
-    scenario_id: None for the category's next free one. previous_reply: as `AnswerOptions` has it.
+    scenario_id: None for the category's next free one. previous_reply: as `AnswerOptions` has it. origin: of the mail,
+    as the description has it.
     """
 
     directory: Path
@@ -60,6 +59,7 @@ class CaptureOptions:
     today: str
     scenario_id: str | None = None
     previous_reply: str | None = None
+    origin: str = "A captured mail"
 
 
 def capture_mail(
@@ -68,10 +68,12 @@ def capture_mail(
     stream: TextStream,
     read: Callable[[], tuple[bytes, Email]],
     find_thread: Callable[[Email], Thread | None] = lambda _: None,
+    known: Collection[tuple[str, str]] = (),
 ) -> int:
     """Write one new scenario file, whole or not at all, and print what was replaced; the exit code.
 
-    read: the mail. find_thread: the conversation with us that it goes on with, where the options name none.
+    read: the mail. find_thread: the conversation with us that it goes on with, where the options name none. known:
+    subjects and texts of mails that have a scenario already, of which none is written again.
 
     Raises EvalError for a scenario folder that cannot be read, ProcessingError for what is no mail or comes to no
     outcome, ConfigurationError for a file that is there or cannot be written, and what `answer` raises.
@@ -100,13 +102,15 @@ def capture_mail(
     category = _category(scenario_id)
     data: dict[str, Any] = {
         "scenario_id": scenario_id,
-        "description": f"A captured mail: {original.outcome.replace('_', ' ')}, {category}. Say here what it guards",
+        "description": f"{options.origin}: {original.outcome.replace('_', ' ')}, {category}. Say here what it guards",
         "category": category,
         "created": options.today,
         "review": True,
         "input": {"email": anonymous_mail(email, anonymizer, f"{options.today}T00:00:00Z")},
         "expected_output": {"email_sent": False, "ticket_created": False, "scenario_instruction_used": category},
     }
+    if (data["input"]["email"]["subject"], data["input"]["email"]["body"]) in known:
+        return EXIT_SUCCESS
     answer = _recorded_answer(original, anonymizer, look_up) if look_up else {}
     if look_up and answer:
         data["input"]["mock_responses"] = {look_up.name: mock_response(look_up.name, answer, config)}
@@ -118,6 +122,44 @@ def capture_mail(
     _write(path, file_text(data, None if change is None else _note(change)))
     _print_outcome(Terminal(stream), path, anonymizer, captured, change, email.problems)
     return EXIT_SUCCESS
+
+
+def capture_wrong(
+    options: CaptureOptions, config: Config, stream: TextStream, find_thread: Callable[[Email], Thread | None]
+) -> int:
+    """A scenario of each mail of the mailbox that a person gave the keyword `wrong`, and that has none; the exit code.
+
+    Raises as `capture_mail` does, but for a mail of which no scenario can be made: that is said, and the others follow.
+    """
+    options = replace(options, origin="A mail that a person flagged wrong")
+    cases = EvalLoader().discover_test_cases(options.directory)
+    known = {(case.input.email.subject, case.input.email.body) for case in cases}
+    terminal, failed = Terminal(stream), 0
+    mails = asyncio.run(_wrong_mails(config))
+    for mail in mails:
+        try:
+            if mail is None:
+                raise ProcessingError("It cannot be read. Save it as a file, and capture that", "capture_unreadable")
+            capture_mail(options, config, stream, lambda mail=mail: mail, find_thread, known)  # type: ignore[misc]
+        except ProcessingError as error:
+            failed += 1
+            terminal.outcome(f"✗ A mail that is flagged wrong: {printable(error.message)}")
+    terminal.line(f"{pluralize(len(mails), 'mail')} flagged wrong. What has a scenario already gets no other.")
+    terminal.flush()
+    return EXIT_FAILURE if failed else EXIT_SUCCESS
+
+
+async def _wrong_mails(config: Config) -> list[tuple[bytes, Email] | None]:
+    """None for one that cannot be read."""
+    async with opened_inbox(config) as mails:
+        found = await mails.client.list_mails()
+        if any(mail.is_wrong is None for mail in found):
+            raise ConfigurationError(
+                "This mailbox keeps no keywords, so no mail can be flagged wrong. Save the mail as a file, and capture "
+                "that",
+                "capture_no_keywords",
+            )
+        return [await read_mail(mails, mail_id) for mail_id in sorted(mail.id for mail in found if mail.is_wrong)]
 
 
 def _category(scenario_id: str) -> str:
@@ -253,18 +295,12 @@ def read_mailbox_mail(message_id: str, config: Config) -> tuple[bytes, Email]:
 
 
 async def _read(message_id: str, config: Config) -> bytes:
-    # To observe is to read only, and asks the server for nothing else.
-    config = replace(config, agent=replace(config.agent, mode="observe"))
-    client = create_mail_client(config, SystemClock(), os.environ)
-    try:
-        await connected(client.test_connection())
-        mail_id = await client.find_mail(message_id)
+    async with opened_inbox(config) as mails:
+        mail_id = await mails.client.find_mail(message_id)
         if mail_id is None:
             raise ProcessingError(
                 f"No mail of the mailbox has the Message-ID {message_id}. Copy it from the mail's header, or save the "
                 "mail as a file",
                 "capture_mail_not_found",
             )
-        return await client.read_raw(mail_id, MAX_MAIL_BYTES)
-    finally:
-        await client.close()
+        return await mails.read(mail_id)

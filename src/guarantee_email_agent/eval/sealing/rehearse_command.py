@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.email.conversation import answered_message_ids
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.email.people_answers import (
+    MOST_SENT_BYTES,
+    answers_by_mail,
+    likeness,
+    words_of,
+    written_text,
+)
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.eval.answer_command import DryServices, dry_runs
 from guarantee_email_agent.eval.capture.capture_command import NOT_FOUND
 from guarantee_email_agent.eval.capture.scenario_file import anonymizer_for, anonymous_mail
 from guarantee_email_agent.eval.dry_run import DryRun, reply_of_thread
 from guarantee_email_agent.eval.look_up_source import LookUpSource
-from guarantee_email_agent.eval.sealing.mail_labels import label_error, read_item
-from guarantee_email_agent.eval.sealing.past_mails import (
+from guarantee_email_agent.eval.past_mails import (
     FoundMails,
     Inbox,
     PastMails,
@@ -32,6 +36,7 @@ from guarantee_email_agent.eval.sealing.past_mails import (
     past_mails,
     read_mail,
 )
+from guarantee_email_agent.eval.sealing.mail_labels import label_error, read_item
 from guarantee_email_agent.eval.sealing.sample_command import make_new_folder
 from guarantee_email_agent.files.report_files import write_whole
 from guarantee_email_agent.files.text_file import write_new_file
@@ -41,7 +46,6 @@ from guarantee_email_agent.runlog.labelling import LabelField, LabelItem
 from guarantee_email_agent.services.look_ups import instruction_files
 from guarantee_email_agent.services.ports import Thread
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ProcessingError
-from guarantee_email_agent.utils.normalize import normalize_phrase
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.text import printable
 
@@ -52,8 +56,6 @@ _LABELS: Final = (
     ("wrong", "wrong"),
     ("should have been handed over", "should have been handed over to a person"),
 )
-_MOST_BYTES: Final = 200_000  # of a mail that was sent: its text stands before what is attached
-_MOST_WORDS: Final = 2_000  # to compare takes the product of both
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,29 +130,10 @@ async def _sent_mails(options: RehearseOptions, config: Config, mails: PastMails
     found: list[Email] = []
     if isinstance(mails, Inbox):
         since = 0.0 if options.period.since is None else options.period.since.timestamp()
-        for raw in await mails.client.list_sent(since, _MOST_BYTES):
+        for raw in await mails.client.list_sent(since, MOST_SENT_BYTES):
             with suppress(ProcessingError):
                 found.append(parse_email(raw))
     return found
-
-
-def answers_by_mail(sent: Iterable[Email]) -> dict[str, Email]:
-    """What people sent, by the Message-ID of the mail that it answers: the earliest of several."""
-    found: dict[str, Email] = {}
-    for email in sent:
-        is_automatic = email.headers.get("auto-submitted", ("no",))[0].strip().lower() != "no"
-        ids = answered_message_ids(email)
-        if ids and not is_automatic:
-            known = found.get(ids[-1])
-            if known is None or email.received < known.received:
-                found[ids[-1]] = email
-    return found
-
-
-def likeness(first: str, second: str) -> int:
-    """Percent of the words that two texts have in common, in their order, rounded down."""
-    one, other = (normalize_phrase(text).split()[:_MOST_WORDS] for text in (first, second))
-    return int(100 * SequenceMatcher(None, one, other, autojunk=False).ratio())
 
 
 def _pair(
@@ -163,7 +146,7 @@ def _pair(
 ) -> dict[str, Any]:
     """What stands in the file, without anybody's data."""
     reply = "" if done.reply is None else str(done.reply["body"])
-    written = "" if people is None else "".join(span.text for span in people.spans if span.kind != "quoted")
+    written = "" if people is None else written_text(people)
     others = () if people is None else (people,)
     anonymizer = anonymizer_for(done.email, raw, own_addresses, instructions.look_ups, (reply, written), others)
     agent = {"outcome": done.outcome.replace("_", " "), "scenario": done.report.scenario_used or "none"}
@@ -175,7 +158,7 @@ def _pair(
     }
     if people is not None:
         pair["people"] = {"reply": anonymizer.replace(written)}
-        pair |= {"alike_percent": likeness(reply, written)} if reply else {}
+        pair |= {"alike_percent": likeness(words_of(reply), words_of(written))} if reply else {}
     return pair
 
 

@@ -15,7 +15,7 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.eval.capture.capture_command import NOT_FOUND, anonymous_reply
 from guarantee_email_agent.eval.capture.scenario_file import anonymizer_for, anonymous_mail, file_text
 from guarantee_email_agent.eval.dry_run import reply_of_thread
-from guarantee_email_agent.eval.sealing.past_mails import (
+from guarantee_email_agent.eval.past_mails import (
     ANY_TIME,
     FoundMails,
     Period,

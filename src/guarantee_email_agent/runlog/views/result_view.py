@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from guarantee_email_agent.files.report_files import as_json_with_rows
 from guarantee_email_agent.runlog.records import CaseResult
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
-from guarantee_email_agent.runlog.views.comparison_report import describe_run, json_run
+from guarantee_email_agent.runlog.suite_statistics import describe_score
+from guarantee_email_agent.runlog.views.comparison_report import describe_run
 from guarantee_email_agent.runlog.views.transcript import Call, Section, sections
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.utils.text import and_more, printable, truncate
 
 _MAX_CASES: Final = 100
 _MAX_FAILED_CHECKS: Final = 3
@@ -55,8 +55,12 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
         tokens = f"{run.tokens:,} tokens" if run.tokens else "tokens not known"
         cost = "cost not known" if run.cost_usd is None else f"${run.cost_usd:.4f}"
         terminal.line(f"Model: {printable(run.model)}, {tokens}, {cost}")
+    if "score" in run.facts:
+        terminal.line(f"Mean score: {describe_score(run.facts['score'])}")
     for origin, count in store.taken_over(run):
         terminal.line(f"Taken over from {printable(origin)}: {pluralize(count, 'result')}")
+    if missing := store.missing_cases(run):
+        terminal.line(f"Did not run: {printable(and_more(missing, 10))}")
     for each in run.facts.get("accepted", ()):
         by = f"by {each['by']}, since {each['reason']}" if each["reason"] else f"by {each['by']}"
         where = pluralize(len(each["scenarios"]), "scenario")
@@ -71,18 +75,6 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
     terminal.outcome(f"✓ Passed: {run.passed}")
     terminal.outcome(f"✗ Failed: {failed}", paint=failed > 0)
     terminal.flush()
-
-
-def json_run_report(store: RunStore, run: StoredRun) -> Iterator[bytes]:
-    """A run with the outcome of each of its cases, piece by piece."""
-    run = store.with_counts(run)
-    outcomes = (
-        {"name": each.name, "verdict": each.verdict, "passed": each.passed, "runs": each.runs}
-        for each in store.case_outcomes(run)
-    )
-    inputs = {"taken_over": dict(store.taken_over(run)), "incomplete": store.incomplete_inputs(run)}
-    head = {"schema_version": 1, "run": json_run(run), "gate": run.state, **inputs}
-    yield from as_json_with_rows(head, "results", outcomes)
 
 
 def _print_failed(store: RunStore, outcome: CaseOutcome, terminal: Terminal) -> None:

@@ -32,9 +32,10 @@ COLUMNS: Final = (
     "planned",
     "interrupted",
     "taken_over",
+    "score",
 )
 """planned: how many cases a whole run has; interrupted: whether this one was stopped before its end; taken_over: the
-earlier run that gave a result."""
+earlier run that gave a result; score: of the judge, empty where it is not known."""
 _MAX_CELL: Final = 32_000
 """A spreadsheet's cell holds 32,767 characters."""
 _FORMULA: Final = re.compile(r"(^|[;\n])(?=[\s\"']*[=+\-@＝＋－＠])")
@@ -71,6 +72,7 @@ def as_csv(report: Report) -> Iterator[bytes]:
                 report.planned,
                 str(report.interrupted).lower(),
                 run.taken_over,
+                "" if run.score is None else run.score,
             )
             writer.writerow([_cell(value) if isinstance(value, str) else value for value in row])
     if report.interrupted and not report.totals.total:

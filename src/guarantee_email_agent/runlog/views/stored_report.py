@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from guarantee_email_agent.runlog.records import COUNTED, PARTS, Case, CaseResul
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.stored_records import StoredRun
-from guarantee_email_agent.runlog.suite_statistics import GroupCounter
+from guarantee_email_agent.runlog.suite_statistics import GroupCounter, RubricCounter, ScoreCounter
 from guarantee_email_agent.runlog.views.report import Report, relative_to
 from guarantee_email_agent.runlog.views.run_report import RunOptions
 from guarantee_email_agent.runlog.views.suite_report import suite_report
@@ -58,7 +59,9 @@ def stored_report(store: RunStore, run: StoredRun, read_record: ReadRecord = lam
     if (baseline := run.facts.get("baseline")) and run.total:
         with suppress(StoreError):  # it may have been deleted since
             comparison = compare_runs(store, store.find_run(baseline), run)
-    return suite_report(run, held, history, comparison, counted)
+    report = suite_report(run, held, history, comparison, counted)
+    missing = store.missing_cases(run)
+    return replace(report, summary={**report.summary, "missing": missing}) if missing else report
 
 
 def write_stored_reports(
@@ -134,9 +137,12 @@ def write_report_files(options: RunOptions, error_code: str, report: Report) -> 
 def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[StoredRun] = ()) -> Report:
     """run: of `grade` or `solve`. A run of `grade --validate` says nothing of an agent, so that no rate is due."""
     totals, groups, by_task = Totals(), GroupCounter(), dict[str, list[int]]()
+    scores, rubric = ScoreCounter(), RubricCounter()
     for case in cases:
         totals.add(case.verdict)
         groups.add(case)
+        scores.add(case)
+        rubric.add(case)
         counts = by_task.setdefault(case.shown.name, [0, 0])
         counts[0] += case.passed
         counts[1] += 1
@@ -157,10 +163,11 @@ def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[StoredR
         planned=run.planned,
         cases=cases,
         rate=format_percentage(totals.passed, totals.total, WANTED_PERCENT) if measures_agent else "",
-        facts=[("Version", run.package_version)],
+        facts=[*scores.facts(), *rubric.facts(), ("Version", run.package_version)],
         groups=groups.rows(),
         history=history,
-        summary=_summary(run, totals, by_task, interrupted=interrupted),
+        summary=_summary(run, totals, by_task, interrupted=interrupted)
+        | {name: said for name, each in (("score", scores), ("rubric", rubric)) if (said := each.as_dict())},
         json_case=_json_case,
     )
 
@@ -185,6 +192,7 @@ def _json_case(case: Case) -> dict[str, Any]:
     shown = case.shown
     said = shown.judgement or {}
     returned = {"passed": case.passed, "feedback": said["feedback"], "details": said["details"]}
+    returned |= {name: said[name] for name in ("score", "rubric") if name in said}
     return {
         "task_name": shown.name,
         **({"index": shown.repetition} if shown.of > 1 else {}),

@@ -282,12 +282,24 @@ def _judgement(judgement: Mapping[str, Any] | None, judged: Sequence[Check]) -> 
         checks = tuple(map(_shown, named[:_MAX_ITEMS]))
         yield Section("checks", f"Checks ({passed_count} of {len(named)} passed)", checks=checks)
     said = dict(judgement or {})
-    printed = said.pop("output", None)
+    printed, rubric = said.pop("output", None), said.pop("rubric", ())
     said = {name: value for name, value in said.items() if value not in (None, "", {})}
     if said:
         yield Section("judge", "Judge", _fields(_unfolded(said, "details")))
+    if rubric:
+        answers = {row["question"]: f"{rubric_said(row)} ({_who_said(row)})" for row in rubric}
+        yield Section("judge", "Rubric", _fields(answers))
     if printed:
         yield _text("judge", "Printed by the judge", _as_text(printed), from_end=True)
+
+
+def rubric_said(row: Mapping[str, Any]) -> str:
+    """An answer to a question of a rubric, as `judging.rubric` has it, for people."""
+    return ": ".join(filter(None, (row["answer"], row["reason"], row["quote"] and f"“{row['quote']}”")))
+
+
+def _who_said(row: Mapping[str, Any]) -> str:
+    return f"{row['model'] or 'nobody answered'}, {'gates' if row['gates'] else 'does not gate'}"
 
 
 def _shown(check: Check) -> Check:

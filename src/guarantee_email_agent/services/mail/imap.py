@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 
-from guarantee_email_agent.services.mail.imap_idle import ImapIdle
 from guarantee_email_agent.services.mail.imap_mark_folders import FolderMarks
 from guarantee_email_agent.services.mail.imap_marks import (
     UNTOUCHED,
@@ -24,21 +24,18 @@ from guarantee_email_agent.services.mail.imap_replies import ImapReplies, ImapSe
 from guarantee_email_agent.services.mail.imap_session import Breaks, FolderClient, ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import format_response
 from guarantee_email_agent.services.mail.mail_store import MailListing, check_size, mail_not_found, mail_unreadable
-from guarantee_email_agent.services.mail.smtp import SmtpSender
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
-    DraftState,
     InboxEntry,
     InboxFilter,
     MailMark,
     MarkedMail,
-    Reply,
-    SentState,
 )
 from guarantee_email_agent.services.tool_error import ToolError
 
 _PAGE: Final = 500  # UIDs in one command, whose line servers limit
 _FACTS_KEPT: Final = 200_000
+_POLL_S: Final = 5.0
 _DAY: Final = timedelta(days=1)
 
 
@@ -49,19 +46,17 @@ class _MailFacts(NamedTuple):
     received: float
 
 
-class ImapMailbox:
+class ImapMailbox(ImapReplies):
     """A mailbox on an IMAP server. Connects when it is first used, and again whenever a connection is lost."""
 
-    def __init__(self, settings: ImapSettings, sender: SmtpSender) -> None:
-        self._settings = settings
-        self._inbox = ImapSession(settings.server, self._open_inbox)
+    def __init__(self, settings: ImapSettings) -> None:
+        super().__init__(settings, ImapSession(settings.server, self._open_inbox), lambda: self._marks.unmarked())
         self._keywords = KeywordMarks()
         self._folders = FolderMarks(settings.server, settings.folder, settings.mark_folder)
         self._marks: ImapMarks = self._keywords
-        self._replies = ImapReplies(settings, sender, self._inbox, lambda: self._marks.unmarked())
         self._owner = ImapOwner(settings.server, settings.folder, settings.address)
-        self._idle = ImapIdle(settings.server, self._select)
         self._validity = 0
+        self._newest = 0  # the highest UID when the last wait ended
         self._old_below: tuple[float, int] = (0.0, 1)  # every UID below this one came before that moment's day
         self._facts: dict[int, _MailFacts] = {}
         self._breaks = Breaks()
@@ -70,7 +65,7 @@ class ImapMailbox:
     def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing:
         def work(client: IMAPClient) -> MailListing:
             # A copy of ours may have come since copies were filed: the next list has what came with it.
-            uids = [uid for uid in self._unprocessed(client, inbox_filter) if self._replies.is_checked(uid)]
+            uids = [uid for uid in self._unprocessed(client, inbox_filter) if self._is_checked(uid)]
             entries: dict[str, InboxEntry] = {}
             start = 0
             while start < len(uids) and len(entries) < limit:  # copies of a mail are one entry
@@ -82,7 +77,7 @@ class ImapMailbox:
             return MailListing(tuple(entries.values()), len(uids))
 
         listing = self._inbox.run(work)
-        self._replies.warn_of_missing_copies()
+        self._warn_of_missing_copies()
         return listing
 
     def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
@@ -148,21 +143,6 @@ class ImapMailbox:
 
         return self._inbox.run(work)
 
-    def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
-        return self._replies.send(reply)
-
-    def find_sent(self, message_id: str, everywhere: bool = False) -> SentState:
-        return self._replies.find_sent(message_id, everywhere)
-
-    def save_draft(self, reply: Reply) -> Literal["saved", "already_saved"]:
-        return self._replies.save_draft(reply)
-
-    def find_draft(self, message_id: str) -> DraftState:
-        return self._replies.find_draft(message_id)
-
-    def list_sent(self, since: float, most_bytes: int) -> list[bytes]:
-        return self._replies.list_sent(since, most_bytes)
-
     def find_owner(self) -> str | None:
         return self._owner.find()
 
@@ -170,17 +150,29 @@ class ImapMailbox:
         return self._owner.claim(ledger, take_over=take_over)
 
     def wait(self, timeout_s: float, stop: threading.Event) -> bool:
-        return self._idle.wait(timeout_s, stop)
+        """Asks every few seconds: IDLE (RFC 2177) would win those, and take a connection of its own."""
+
+        def has_grown(client: IMAPClient) -> bool:
+            client.noop()
+            before, self._newest = self._newest, max((self._newest, *client.search([b"UID", b"*"])))
+            return self._newest > before
+
+        deadline = time.monotonic() + timeout_s
+        while not self._inbox.run(has_grown):
+            left = deadline - time.monotonic()
+            if left <= 0 or stop.wait(min(_POLL_S, left)):
+                return False
+        return True
 
     def test_connection(self, drafts: bool = False) -> str:
         self._inbox.run(lambda client: client.noop())
         if not self._settings.read_only:
             self._inbox.run(lambda client: self._marks.test(client))
-            self._replies.test(drafts=drafts)
+            self._test_replies(drafts=drafts)
         return f"folder {self._settings.folder} on the {self._settings.server.name}{self._marks.describe()}"
 
     def close(self) -> None:
-        for part in (self._idle, self._inbox, self._folders, self._owner, self._replies):
+        for part in (self._inbox, self._folders, self._owner, self._sent, self._drafts):
             part.close()
         if (tokens := self._settings.server.tokens) is not None:
             tokens.close()
@@ -190,7 +182,7 @@ class ImapMailbox:
         client.noop()  # makes the server look for new mail
         since = inbox_filter.received_since
         first = self._first_recent(client, since) if since else 1
-        self._replies.file_copies_from(client, first)
+        self._file_copies_from(client, first)
         criteria: list[bytes | date] = [*self._untouched(inbox_filter.skip_seen)]
         if not since:
             return sorted(client.search(criteria))
@@ -243,7 +235,7 @@ class ImapMailbox:
         validity = int(selected.get(b"UIDVALIDITY", 0))
         if validity != self._validity:  # all UIDs have a new meaning (RFC 3501 §2.3.1.1)
             self._validity, self._old_below = validity, (0.0, 1)
-            self._replies.forget_inbox()
+            self._checked_below, self._newest = 1, 0
             self._facts.clear()
             self._breaks.mails.clear()
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from imapclient import IMAPClient
 
 from guarantee_email_agent.services.mail.imap_session import fetch_each
-from guarantee_email_agent.services.mail.mail_store import KEYWORDS, mail_not_found, mail_unreadable
+from guarantee_email_agent.services.mail.mail_store import KEYWORDS, WRONG, mail_not_found, mail_unreadable
 from guarantee_email_agent.services.mail.special_folder import find_copies
 from guarantee_email_agent.services.ports import MailMark, MarkedMail
 from guarantee_email_agent.services.tool_error import ToolError
@@ -132,8 +132,8 @@ class KeywordMarks(ImapMarks):
         marks: dict[int, MailMark] = {}
         for outcome, keyword in KEYWORDS.items():
             marks.update(dict.fromkeys(client.search([b"KEYWORD", keyword.encode()]), outcome))
-        uids = client.search([b"UNDELETED"])
-        return [MarkedMail(keyword_id(self._validity, uid), marks.get(uid)) for uid in uids]
+        uids, wrong = client.search([b"UNDELETED"]), set(client.search([b"KEYWORD", WRONG.encode()]))
+        return [MarkedMail(keyword_id(self._validity, uid), marks.get(uid), uid in wrong) for uid in uids]
 
     def count(self, client: IMAPClient, unmarked: set[int]) -> dict[MailMark, int]:
         counts: dict[MailMark, int] = {}

@@ -32,7 +32,7 @@ from guarantee_email_agent.config.mailbox_settings import MarkKind
 from guarantee_email_agent.services.mail.compose import compose, envelope_address
 from guarantee_email_agent.services.mail.imap_session import ImapSession
 from guarantee_email_agent.services.mail.mail_server import MailServer
-from guarantee_email_agent.services.mail.smtp import SmtpSender
+from guarantee_email_agent.services.mail.smtp import send_mail, try_login
 from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder, find_own_copies, has_copy
 from guarantee_email_agent.services.ports import DraftState, Reply, SentState
 from guarantee_email_agent.services.tool_error import ToolError
@@ -104,6 +104,7 @@ class ImapSettings:
     """
 
     server: MailServer
+    smtp: MailServer
     folder: str
     sent_folder: str | None
     drafts_folder: str | None
@@ -118,17 +119,13 @@ class ImapSettings:
 
 
 class ImapReplies:
-    """Over the inbox's session, where copies come in. unmarked: the criteria of its mails that bear no mark."""
+    """The part of an IMAP mailbox that answers. inbox: where copies come in.
 
-    def __init__(
-        self,
-        settings: ImapSettings,
-        sender: SmtpSender,
-        inbox: ImapSession,
-        unmarked: Callable[[], Sequence[bytes]],
-    ) -> None:
+    unmarked: the criteria of its mails that bear no mark.
+    """
+
+    def __init__(self, settings: ImapSettings, inbox: ImapSession, unmarked: Callable[[], Sequence[bytes]]) -> None:
         self._settings = settings
-        self._sender = sender
         self._inbox = inbox
         self._sent = SentFolder(settings.server, settings.sent_folder)
         self._drafts = DraftsFolder(settings.server, settings.drafts_folder)
@@ -153,7 +150,7 @@ class ImapReplies:
                 text = "an earlier try may have sent this reply, and its copy has not come yet; ask find_sent later"
                 raise ToolError("mail_uncertain", text, uncertain=True)
             try:
-                self._sender.send(settings.address, recipients, raw)
+                send_mail(settings.smtp, settings.address, recipients, raw)
             except ToolError as error:
                 self._attempts.record(reply.message_id, "uncertain" if error.uncertain else "refused")
                 raise
@@ -187,28 +184,24 @@ class ImapReplies:
         is_there = self._drafts.contains(message_id) or self._sent.contains(message_id)
         return "saved" if is_there else "not_saved"
 
-    def test(self, *, drafts: bool) -> None:
+    def _test_replies(self, *, drafts: bool) -> None:
         """Raises ToolError where what replies need cannot be used. drafts: they are stored, and none is sent."""
         if drafts:
             self._drafts.test()
         else:
             self._sent.test()
-            self._sender.test()
+            try_login(self._settings.smtp)
 
-    def forget_inbox(self) -> None:
-        """All its UIDs have a new meaning."""
-        self._checked_below = 1
-
-    def file_copies_from(self, client: IMAPClient, first: int) -> None:
+    def _file_copies_from(self, client: IMAPClient, first: int) -> None:
         """File our own copies before a list that begins with this UID: an older copy would not be listed either."""
         self._checked_below = max(self._checked_below, first)
         self._file_new_copies(client)
 
-    def is_checked(self, uid: int) -> bool:
+    def _is_checked(self, uid: int) -> bool:
         """Whether this mail is known to be no copy that is to be filed."""
         return not self._are_filed() or uid < self._checked_below
 
-    def warn_of_missing_copies(self) -> None:
+    def _warn_of_missing_copies(self) -> None:
         """Once, where copies to ourselves do not come: then a crash could have a reply sent twice."""
         settings = self._settings
         if settings.sent_copy != "self" or self._warned:
@@ -227,10 +220,6 @@ class ImapReplies:
             settings.copy_wait_s,
             settings.address,
         )
-
-    def close(self) -> None:
-        for part in (self._sent, self._drafts):
-            part.close()
 
     def _file_copies(self, client: IMAPClient, uids: Sequence[int]) -> None:
         """File our own copies among these mails; `uids` in order."""

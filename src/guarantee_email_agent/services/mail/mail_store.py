@@ -31,6 +31,8 @@ KEYWORDS: Final[Mapping[MailMark, str]] = {
     "quarantined": "$AgentQuarantined",
     "unknown": "$AgentUnknown",
 }
+WRONG: Final = "wrong"
+"""The keyword that a person gives to a mail with which the agent went wrong, as the tag of a mail program."""
 
 InboxState = MailMark | Literal["unprocessed", "too_old", "left_alone"]
 """What a mail of the inbox counts as: its mark, else `left_alone` if people took care of it, else by its age."""

@@ -24,6 +24,7 @@ from guarantee_email_agent.services.mail.compose import compose
 from guarantee_email_agent.services.mail.mail_store import (
     INBOX_STATES,
     KEYWORDS,
+    WRONG,
     InboxState,
     MailListing,
     check_size,
@@ -191,8 +192,13 @@ class Maildir:
     def list_mails(self) -> list[MarkedMail]:
         with os_errors_as_tool_errors("list", self._directory):
             outcomes = self._outcomes()
+            wrong = {letter for keyword, letter in self._letters.load().items() if keyword.lower() == WRONG}
             return [
-                MarkedMail(mail.id, next((outcomes[flag] for flag in mail.flags if flag in outcomes), None))
+                MarkedMail(
+                    mail.id,
+                    next((outcomes[flag] for flag in mail.flags if flag in outcomes), None),
+                    not wrong.isdisjoint(mail.flags),
+                )
                 for mail in self._scan()
             ]
 

@@ -101,7 +101,6 @@ def open_mail_store(
     from guarantee_email_agent.services.mail.imap import ImapMailbox
     from guarantee_email_agent.services.mail.imap_replies import ImapSettings
     from guarantee_email_agent.services.mail.mail_server import MailServer, tls_context
-    from guarantee_email_agent.services.mail.smtp import SmtpSender
 
     imap, smtp = mailbox.imap, mailbox.smtp
     user = imap.user or address
@@ -139,6 +138,7 @@ def open_mail_store(
         raise ToolError("mail_invalid_setting", f"mailbox.imap.ca_file {imap.ca_file}: {reason}") from None
     settings = ImapSettings(
         server=inbox,
+        smtp=outgoing,
         folder=imap.folder,
         sent_folder=imap.sent_folder,
         drafts_folder=imap.drafts_folder,
@@ -152,7 +152,7 @@ def open_mail_store(
         mark_folder=imap.mark_folder,
         replaces_ids=f".{smtp_host}".casefold().endswith(tuple(f".{domain}" for domain in _REPLACE_IDS)),
     )
-    return ImapMailbox(settings, SmtpSender(outgoing))
+    return ImapMailbox(settings)
 
 
 def _require_private(key: str, file: Path, remedy: str, *, follow_links: bool = False) -> None:

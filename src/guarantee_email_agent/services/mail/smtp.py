@@ -38,112 +38,116 @@ _SERVER_STATUS: Final = re.compile(rb"4\.(3\.|4\.[35]\b)")
 _LINE_START_DOT: Final = re.compile(rb"^\.", re.MULTILINE)
 
 
-class SmtpSender:
-    """A connection for each mail: a desk has one a minute, and servers close what is idle."""
+def send_mail(server: MailServer, sender: str, recipients: Sequence[str], message: bytes) -> None:
+    """One transaction for all recipients, on a connection of its own: all or none.
 
-    def __init__(self, server: MailServer) -> None:
-        self._server = server
+    `message` is ASCII, has CRLF line ends and ends with one.
 
-    def send(self, sender: str, recipients: Sequence[str], message: bytes) -> None:
-        """One transaction for all recipients: all or none. `message` is ASCII, has CRLF line ends and ends with one.
+    Raises ToolError: mail_rejected (for good), mail_recipient_deferred (the recipient, for now),
+    mail_deferred (the mail, for now), mail_unavailable and mail_timeout (retryable), mail_auth, mail_tls;
+    `uncertain` where the server may have taken the mail.
+    """
+    deadline = time.monotonic() + SEND_S
+    connection = _connect(server, deadline)
+    try:
+        _transact(connection, server, sender, recipients, message, deadline)
+    except ToolError:
+        connection.close()  # in which state it is now is not worth finding out
+        raise
+    _quit(connection)
 
-        Raises ToolError: mail_rejected (for good), mail_recipient_deferred (the recipient, for now),
-        mail_deferred (the mail, for now), mail_unavailable and mail_timeout (retryable), mail_auth, mail_tls;
-        `uncertain` where the server may have taken the mail.
-        """
-        deadline = time.monotonic() + SEND_S
-        connection = self._connect(deadline)
-        try:
-            self._transact(connection, sender, recipients, message, deadline)
-        except ToolError:
-            connection.close()  # in which state it is now is not worth finding out
-            raise
-        _quit(connection)
 
-    def test(self) -> None:
-        """Connect and log in. Raises ToolError."""
-        _quit(self._connect(time.monotonic() + SEND_S))
+def try_login(server: MailServer) -> None:
+    """Connect and log in. Raises ToolError."""
+    _quit(_connect(server, time.monotonic() + SEND_S))
 
-    def _connect(self, deadline: float) -> smtplib.SMTP:
-        """Logged in."""
-        return self._server.with_token(lambda token: self._connect_with(token, deadline))
 
-    def _connect_with(self, token: str | None, deadline: float) -> smtplib.SMTP:
-        server = self._server
-        timeout = min(CONNECT_S, max(deadline - time.monotonic(), 0.1))
-        # Without a name, the library would ask the DNS for this machine's.
-        options: dict[str, Any] = {"timeout": timeout, "local_hostname": "localhost"}
-        try:
-            with ExitStack() as on_error:
-                connection = (
-                    smtplib.SMTP_SSL(server.host, server.port, context=tls_context(server.ca_file), **options)
-                    if server.security == "tls"
-                    else smtplib.SMTP(server.host, server.port, **options)
-                )
-                on_error.callback(connection.close)
-                # The final dot goes out by itself; without this it would wait 40 ms for the answer to what went before.
-                connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # type: ignore[union-attr]
-                self._greet(connection)
-                if server.security == "starttls":
-                    if not connection.has_extn("starttls"):
-                        raise server.starttls_missing()
-                    connection.starttls(context=tls_context(server.ca_file))
-                    self._greet(connection)
-                if token is not None:
-                    _log_in_with_token(connection, server, token)
-                elif server.user is not None:
-                    _log_in(connection, server)
-                on_error.pop_all()
-                return connection
-        except (OSError, smtplib.SMTPException) as error:
-            raise _to_tool_error(error, server) from None
+def _connect(server: MailServer, deadline: float) -> smtplib.SMTP:
+    """Logged in."""
+    return server.with_token(lambda token: _connect_with(server, token, deadline))
 
-    def _greet(self, connection: smtplib.SMTP) -> None:
-        """By this machine's address, as mail programs do (RFC 5321 §4.1.3)."""
-        address: str = connection.sock.getsockname()[0]  # type: ignore[union-attr]
-        name = f"[IPv6:{address}]" if ":" in address else f"[{address}]"
-        if connection.ehlo(name)[0] != 250:
-            _check(connection.helo(name), 250, self._server, "HELO")
 
-    def _transact(
-        self, connection: smtplib.SMTP, sender: str, recipients: Sequence[str], message: bytes, deadline: float
-    ) -> None:
-        server = self._server
-        dot_sent = False
-        try:
-            response = _command(connection, deadline, "MAIL", f"FROM:<{sender}>")
-            about_message = response[0] == _TOO_LARGE or _MESSAGE_STATUS.match(response[1])
-            _check(response, 250, server, "the sender", ours=not about_message)
-            for recipient in recipients:
-                code, text = response = _command(connection, deadline, "RCPT", f"TO:<{recipient}>")
-                if code in (250, 251):
-                    continue
-                # Not one without the other: the copy to ourselves is the proof of the customer's.
-                with suppress(OSError, smtplib.SMTPException):
-                    connection.rset()
-                what = f"a recipient at {recipient.rpartition('@')[2]}"
-                if recipient != sender and 400 <= code < 500 and code != _CLOSING and not _SERVER_STATUS.match(text):
-                    # Of this address alone, such as a domain that does not exist: the server itself is well.
-                    reason = f"the {server.name} does not take {what} for now: {code} {format_response(text)}"
-                    raise ToolError("mail_recipient_deferred", reason)
-                _check(response, 250, server, what, ours=recipient == sender)
-            _check(_command(connection, deadline, "DATA"), 354, server, "the mail")
-            _set_timeout(connection, deadline)
-            connection.sock.sendall(_LINE_START_DOT.sub(b"..", message))  # type: ignore[union-attr]
-            dot_sent = True
-            connection.sock.sendall(b".\r\n")  # type: ignore[union-attr]
-            _set_timeout(connection, deadline)
-            code, text = response = connection.getreply()
-            if 400 <= code < 500 and code != _CLOSING and not _SERVER_STATUS.match(text):
-                reason = f"the {server.name} does not take this mail for now: {code} {format_response(text)}"
-                raise ToolError("mail_deferred", reason)
-            _check(response, 250, server, "the mail")
-        except (OSError, smtplib.SMTPException) as error:
-            failure = _to_tool_error(error, server)
-            if dot_sent:
-                reason = f"{failure.message}; the mail was handed over, and whether it was taken is not known"
-                raise ToolError(failure.code, reason, retryable=False, uncertain=True) from None
-            raise failure from None
+def _connect_with(server: MailServer, token: str | None, deadline: float) -> smtplib.SMTP:
+    timeout = min(CONNECT_S, max(deadline - time.monotonic(), 0.1))
+    # Without a name, the library would ask the DNS for this machine's.
+    options: dict[str, Any] = {"timeout": timeout, "local_hostname": "localhost"}
+    try:
+        with ExitStack() as on_error:
+            connection = (
+                smtplib.SMTP_SSL(server.host, server.port, context=tls_context(server.ca_file), **options)
+                if server.security == "tls"
+                else smtplib.SMTP(server.host, server.port, **options)
+            )
+            on_error.callback(connection.close)
+            # The final dot goes out by itself; without this it would wait 40 ms for the answer to what went before.
+            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # type: ignore[union-attr]
+            _greet(connection, server)
+            if server.security == "starttls":
+                if not connection.has_extn("starttls"):
+                    raise server.starttls_missing()
+                connection.starttls(context=tls_context(server.ca_file))
+                _greet(connection, server)
+            if token is not None:
+                _log_in_with_token(connection, server, token)
+            elif server.user is not None:
+                _log_in(connection, server)
+            on_error.pop_all()
+            return connection
+    except (OSError, smtplib.SMTPException) as error:
+        raise _to_tool_error(error, server) from None
+
+
+def _greet(connection: smtplib.SMTP, server: MailServer) -> None:
+    """By this machine's address, as mail programs do (RFC 5321 §4.1.3)."""
+    address: str = connection.sock.getsockname()[0]  # type: ignore[union-attr]
+    name = f"[IPv6:{address}]" if ":" in address else f"[{address}]"
+    if connection.ehlo(name)[0] != 250:
+        _check(connection.helo(name), 250, server, "HELO")
+
+
+def _transact(
+    connection: smtplib.SMTP,
+    server: MailServer,
+    sender: str,
+    recipients: Sequence[str],
+    message: bytes,
+    deadline: float,
+) -> None:
+    dot_sent = False
+    try:
+        response = _command(connection, deadline, "MAIL", f"FROM:<{sender}>")
+        about_message = response[0] == _TOO_LARGE or _MESSAGE_STATUS.match(response[1])
+        _check(response, 250, server, "the sender", ours=not about_message)
+        for recipient in recipients:
+            code, text = response = _command(connection, deadline, "RCPT", f"TO:<{recipient}>")
+            if code in (250, 251):
+                continue
+            # Not one without the other: the copy to ourselves is the proof of the customer's.
+            with suppress(OSError, smtplib.SMTPException):
+                connection.rset()
+            what = f"a recipient at {recipient.rpartition('@')[2]}"
+            if recipient != sender and 400 <= code < 500 and code != _CLOSING and not _SERVER_STATUS.match(text):
+                # Of this address alone, such as a domain that does not exist: the server itself is well.
+                reason = f"the {server.name} does not take {what} for now: {code} {format_response(text)}"
+                raise ToolError("mail_recipient_deferred", reason)
+            _check(response, 250, server, what, ours=recipient == sender)
+        _check(_command(connection, deadline, "DATA"), 354, server, "the mail")
+        _set_timeout(connection, deadline)
+        connection.sock.sendall(_LINE_START_DOT.sub(b"..", message))  # type: ignore[union-attr]
+        dot_sent = True
+        connection.sock.sendall(b".\r\n")  # type: ignore[union-attr]
+        _set_timeout(connection, deadline)
+        code, text = response = connection.getreply()
+        if 400 <= code < 500 and code != _CLOSING and not _SERVER_STATUS.match(text):
+            reason = f"the {server.name} does not take this mail for now: {code} {format_response(text)}"
+            raise ToolError("mail_deferred", reason)
+        _check(response, 250, server, "the mail")
+    except (OSError, smtplib.SMTPException) as error:
+        failure = _to_tool_error(error, server)
+        if dot_sent:
+            reason = f"{failure.message}; the mail was handed over, and whether it was taken is not known"
+            raise ToolError(failure.code, reason, retryable=False, uncertain=True) from None
+        raise failure from None
 
 
 def _log_in(connection: smtplib.SMTP, server: MailServer) -> None:

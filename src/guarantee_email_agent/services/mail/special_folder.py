@@ -86,7 +86,7 @@ class SpecialFolder:
             uids, found = client.search([b"SINCE", day]), []
             for start in range(0, len(uids), _PAGE):
                 page = fetch_each(client, uids[start : start + _PAGE], [f"BODY.PEEK[]<0.{most_bytes}>".encode()])
-                found += [bytes(parts[b"BODY[]<0>"]) for parts in page.values() if parts.get(b"BODY[]<0>")]
+                found += [bytes(parts.get(b"BODY[]<0>") or b"") for parts in page.values()]  # b"": not to be read
             return found
 
         return self._session.run(read)

@@ -122,9 +122,8 @@ class MappedSession(McpSession):
             if message not in self._told_unmapped:
                 self._told_unmapped.add(message)
                 logger.error("%s. Mails wait until that is mended", message)
-            details = {"tool": mapping.tool}
-            raise IntegrationError(message, f"{self.name}_unmapped", details, outage=True) from None
-        answer = await self._answer(mapping.tool, theirs, timeout_s, arguments)
+            raise IntegrationError(message, f"{self.name}_unmapped", outage=True) from None
+        answer = await self.answer(mapping.tool, theirs, timeout_s, arguments)
         content = answer_content(answer.structured, answer.text)
         told = answer.text if answer.failed else prose(content, answer.text)
         if told is not None:

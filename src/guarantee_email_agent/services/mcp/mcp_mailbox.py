@@ -199,7 +199,8 @@ class McpMailbox(MailClient):
         match message:
             case {"id": str(mail_id), **others}:
                 mark: MailMark | None = next((each for each in get_args(MailMark) if each == others.get("mark")), None)
-                return MarkedMail(mail_id, mark)
+                wrong = others.get("wrong")
+                return MarkedMail(mail_id, mark, wrong if isinstance(wrong, bool) else None)
         raise self._malformed("list_mails", "message")
 
     def _owner(self, tool: str, answer: Mapping[str, Any]) -> str | None:

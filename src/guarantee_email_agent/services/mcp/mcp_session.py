@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, Final
 
 from guarantee_email_agent.services.call_errors import (
@@ -137,13 +137,11 @@ class McpSession:
         """The tool's structured content, else its text read as JSON.
 
         timeout_s: seconds for everything, a new start of the server included.
-        Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, `{name}_malformed`, or as the service declares;
-        its `details` name the `tool`.
+        Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, `{name}_malformed`, or as the service declares.
         """
-        with _naming(tool):
-            answer = await self._answer(tool, arguments, timeout_s)
-            if answer.failed:
-                raise self._tool_error(answer, tool, arguments)
+        answer = await self.answer(tool, arguments, timeout_s)
+        if answer.failed:
+            raise self._tool_error(answer, tool, arguments)
         content = answer.structured
         if content is None:
             with suppress(ValueError, RecursionError):
@@ -152,11 +150,6 @@ class McpSession:
             self.log_response(tool, answer.text)
             raise MalformedAnswerError(self.name, tool, "is no JSON object")
         return content
-
-    async def answer(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
-        """As the tool gives it, its own errors too. Raises IntegrationError where none comes."""
-        with _naming(tool):
-            return await self._answer(tool, arguments, timeout_s)
 
     async def close(self) -> None:
         """Stop the server: its input ends, it may finish what it does for some seconds. No call after that."""
@@ -167,10 +160,10 @@ class McpSession:
         if self._connection is not None:
             await self._connection.close()
 
-    async def _answer(
+    async def answer(
         self, tool: str, arguments: Mapping[str, Any], timeout_s: float, given: Mapping[str, Any] | None = None
     ) -> ToolAnswer:
-        """Also one that the tool marks as failed. Raises as `call`.
+        """As the tool gives it, its own errors too. Raises as `call`, where none comes.
 
         given: the arguments as they were before a mapping, whose words an error may repeat.
         """
@@ -178,10 +171,10 @@ class McpSession:
         try:
             async with asyncio.timeout(timeout_s):
                 connection = await self._connected()
-                await self._verify(connection, tool)
+                await self._verify(connection)
                 answer = await connection.call(tool, arguments)
                 if answer.failed:
-                    await self._verify(connection, tool, called=True)
+                    await self._verify(connection, called=True)
         except TimeoutError:
             raise self._timeout_error(connection, tool, timeout_s) from None
         except MCPConnectionError as error:  # which is for the start of the agent
@@ -190,7 +183,7 @@ class McpSession:
             assert connection is not None
             problem = await self._call_error(connection, failure, tool, arguments if given is None else given)
             if not failure.ended and failure.was_sent:
-                await self._verify(connection, tool, called=True)
+                await self._verify(connection, called=True)
             raise problem from None
         except ValueError as error:
             self.log_response(tool, str(error))
@@ -199,12 +192,12 @@ class McpSession:
         self._record_answer()
         return answer
 
-    async def _verify(self, connection: McpConnection, tool: str, *, called: bool = False) -> None:
+    async def _verify(self, connection: McpConnection, *, called: bool = False) -> None:
         """Raises IntegrationError, an outage, where the server no longer offers what it did, and we need.
 
         Looked at again when it is started anew, says that its tools changed, or refuses a call.
 
-        tool: that the error names. called: whether it was, and failed, which may be since the tools changed.
+        called: whether it was, and failed, which may be since the tools changed.
         """
         if self._told_changes or called or connection.tools_changed:
             await self._list_tools(connection)
@@ -215,7 +208,7 @@ class McpSession:
                 self._told_changes = changed
                 logger.error("%s: %s. Mails wait until that is mended", self.name, changed)
             message = f"{self.name}: {changed}"
-            raise IntegrationError(message, f"{self.name}_tools_changed", {"tool": tool}, uncertain=called, outage=True)
+            raise IntegrationError(message, f"{self.name}_tools_changed", uncertain=called, outage=True)
         self._verified, self._told_changes = connection.tools, ""
 
     async def _list_tools(self, connection: McpConnection) -> None:
@@ -353,13 +346,3 @@ def _lacking(calls: Mapping[str, AbstractSet[str]], offered: Mapping[str, Offere
 
 def _describe_exit(code: int) -> str:
     return f"exit code {code}" if code >= 0 else f"signal {-code}"
-
-
-@contextmanager
-def _naming(tool: str) -> Iterator[None]:
-    """An error of the block says in its `details` which tool was called."""
-    try:
-        yield
-    except IntegrationError as error:
-        error.details.setdefault("tool", tool)
-        raise

@@ -112,6 +112,13 @@ async def past_mails(config: Config, folder: Path | None) -> AsyncIterator[PastM
     if folder is not None:
         yield _Folder(folder)
         return
+    async with opened_inbox(config) as inbox:
+        yield inbox
+
+
+@asynccontextmanager
+async def opened_inbox(config: Config) -> AsyncIterator[Inbox]:
+    """Raises MCPConnectionError, and ConfigurationError for what is missing to reach it."""
     # To observe is to read only, and asks the server for nothing else.
     client = create_mail_client(replace(config, agent=replace(config.agent, mode="observe")), SystemClock(), os.environ)
     try:
