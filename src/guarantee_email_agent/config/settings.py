@@ -401,8 +401,6 @@ class Config:
     secrets: Secrets = field(default_factory=Secrets, repr=False, metadata={"key": None})
     # The file that this was read from; None if there was none. No part of what two configurations have in common.
     source: Path | None = field(default=None, compare=False, metadata={"key": None})
-    # What the file calls the mailbox's MCP server; earlier versions had it as `mcp.gmail`.
-    mailbox_server_key: str = field(default="mailbox.server", compare=False, metadata={"key": None})
 
     @property
     def ledger_location(self) -> str:
