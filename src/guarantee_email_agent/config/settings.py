@@ -13,7 +13,7 @@ from guarantee_email_agent.config.mailbox_settings import MarkKind, OAuthSetting
 from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
 from guarantee_email_agent.config.operation_settings import MetricsSettings, StoreSettings
 from guarantee_email_agent.config.own_tools import TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
-from guarantee_email_agent.files.fields import not_blank, number, setting
+from guarantee_email_agent.files.validation import not_blank, number, setting
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 _ADDRESS: Final = re.compile(r"[^\s@<>,]+@[^\s@<>,]+")

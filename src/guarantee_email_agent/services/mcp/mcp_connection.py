@@ -186,7 +186,12 @@ class McpConnection:
                 raise ValueError(f"its list of tools has more than {MAX_TOOL_PAGES} pages")
         except (MCPError, OSError, RuntimeError, ValueError) as error:
             self.tools_changed = True
-            raise CallFailedError(getattr(error, "message", str(error)), ended=self.ended) from None
+            said = getattr(error, "message", str(error))
+            if type(error).__name__ == "ValidationError":  # pydantic's takes a paragraph with an address in it
+                what: Any = error
+                place = ".".join(map(str, what.errors()[0]["loc"]))
+                said = f"its {what.title} is not what MCP has: {place}: {what.errors()[0]['msg']}"
+            raise CallFailedError(said, ended=self.ended) from None
         self.tools = tools
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
