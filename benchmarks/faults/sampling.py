@@ -30,6 +30,7 @@ NOT_ON_THE_WAY = {
     "instructions/fact_checks.py": "the same",
     "instructions/instruction_files.py": "the same",
     "instructions/file_checks.py": "the same",
+    "email/people_answers.py": "compares what people sent, once a mail has ended",
 }
 
 

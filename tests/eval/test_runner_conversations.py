@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from scripted_model import ScriptedModel
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.mocks import MockTicketingClient
@@ -146,3 +147,16 @@ def test_the_reply_goes_to_the_sender_unless_the_scenario_names_another(
         expected_output=expected,
     )
     assert failures(config, case) == found
+
+
+@pytest.mark.parametrize(
+    ("triage", "used"),
+    [({}, "valid-warranty"), ({"topic": "other"}, "out-of-scope"), ({"serial_numbers": ["SN99999"]}, "missing-info")],
+)
+def test_what_a_scenario_has_the_model_say_is_what_the_agent_gets(
+    config: Config, scenario: Callable[..., EvalTestCase], triage: Mapping[str, object], used: str
+) -> None:
+    case = scenario(input=EvalInput(ASKED, {"warranty_api": VALID}, triage=triage))
+    asked = ScriptedModel() if triage else None  # which would have no answer
+    result = asyncio.run(EvalRunner(config).run_test_case(case, asked))
+    assert result.actual_output["scenario_used"] == used

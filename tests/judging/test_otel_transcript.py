@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,14 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from otlp import export, span
 from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from guarantee_email_agent.judging import record_files, record_from_otel
-from guarantee_email_agent.judging.record_files import RecordIndex, find_records
+from guarantee_email_agent.judging.record_files import RecordIndex, SpanFile, find_records
 from guarantee_email_agent.utils.errors import TaskError
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -53,35 +54,6 @@ def run_pydantic_ai(**settings: Any) -> dict[str, Any]:
 
     agent.run_sync("Are SN12345 and SN99999 under warranty?")
     return MessageToDict(encode_spans(exporter.get_finished_spans()))
-
-
-def value(of: object) -> dict[str, Any]:
-    match of:
-        case bool():
-            return {"boolValue": of}
-        case int():
-            return {"intValue": str(of)}
-        case list():
-            return {"arrayValue": {"values": [value(each) for each in of]}}
-        case dict():
-            return {"kvlistValue": {"values": attributes(of)}}
-    return {"stringValue": of}
-
-
-def attributes(of: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": value(held)} for key, held in of.items()]
-
-
-def span(number: int, of: Mapping[str, Any], parent: int = 0, trace: str = "a1", **fields: Any) -> dict[str, Any]:
-    """Begins at its number, in nanoseconds."""
-    events = [{"name": name, "attributes": attributes(held)} for name, held in fields.pop("events", [])]
-    times = {"startTimeUnixNano": str(number), "endTimeUnixNano": str(number)}
-    ids = {"traceId": trace, "spanId": f"{number:016x}", "parentSpanId": f"{parent:016x}" if parent else ""}
-    return {**ids, **times, "name": f"span {number}", "attributes": attributes(of), "events": events, **fields}
-
-
-def export(*spans: object, **resource: Any) -> dict[str, Any]:
-    return {"resourceSpans": [{"resource": {"attributes": attributes(resource)}, "scopeSpans": [{"spans": [*spans]}]}]}
 
 
 def said(text: str | None, role: str = "assistant", **more: Any) -> list[dict[str, Any]]:
@@ -253,14 +225,14 @@ def test_what_is_not_known_is_an_error(spans: Sequence[object], problem: str) ->
 def test_tools_that_no_message_tells_of() -> None:
     record = record_from_otel(
         export(
-            span(1, {**TOOL, "gen_ai.tool.call.arguments": '{"at": 1}', "gen_ai.tool.call.result": "5.00"}),
+            span(1, {**TOOL, "gen_ai.tool.call.arguments": {"at": -1}, "gen_ai.tool.call.result": "5.00"}),
             span(2, {**CHAT, "gen_ai.output.messages": said("5.00")}),
             span(3, TOOL, **ERROR),
             span(4, TOOL, 3),
         )
     )
     first, second = record["execution_trace"]
-    assert first == {"action": {"at": 1, "action_type": "look"}, "feedback": {"done": False, "message": "5.00"}}
+    assert first == {"action": {"at": -1, "action_type": "look"}, "feedback": {"done": False, "message": "5.00"}}
     assert second["action"] == {"arguments": "[not in the trace]", "action_type": "look"}
     assert second["feedback"] == {"done": False, "message": "boom", "error": True}
     assert record["task_result"] == "5.00"
@@ -294,6 +266,7 @@ class TestFiles:
         assert [place.read()["task_result"] for place in index.places("count")] == ["5"]
         [six] = index.places("six")
         assert (six.read()["task_result"], six.name) == ("2", f"{tmp_path / 'runs.jsonl'}, trace 2")
+        assert SpanFile(tmp_path / "runs.jsonl").read(six.extent)["task_result"] == "2"  # as it is shown later
         [nameless] = index.places(None)
         with pytest.raises(TaskError, match=r"runs.jsonl, trace 3: it names no task, or several\."):
             nameless.read()

@@ -188,6 +188,36 @@ def test_finds_the_one_serial_number(text: str, number: str, lexicon: Lexicon) -
         ("The number on the sticker is X-4400-71, serial number KT-77120-9", "KT-77120-9"),
         ("Unten am Fuß steht PF80412, das ist laut Anleitung die Seriennummer", "PF80412"),
         ("Seriennummer: LR6-01C3-5528\nInventarnr.: GB-2023-0417", "LR6-01C3-5528"),
+        ("the number on the plate by the motor, which is BS-0350-77102", "BS-0350-77102"),
+        ("Auf dem Schildchen steht die Nummer HD 5501 882.", "HD5501882"),
+        ("Sur l'étiquette il y a le numéro GP-2207-41.", "GP-2207-41"),
+        ("En la pegatina pone el número BT-4410-77.", "BT-4410-77"),
+        ("Na naklejce jest numer CZ-4410-22.", "CZ-4410-22"),
+        ("Da steht unten drauf KM 4402-118.", "KM4402-118"),
+        ("ma brosse a dents marche plus. n° BD550392. encore garanti ?", "BD550392"),
+        ("warranty? no. AF550812. basket wont click in", "AF550812"),
+        ("Mein Wasserkocher Nr. KT-77120-9 geht nicht", "KT-77120-9"),
+        ("My kettle (number KT-77120-9) leaks", "KT-77120-9"),
+        ("Number of the kettle: KT 20-4418. Thanks", "KT20-4418"),
+        ("El número que figura en la placa es AS 4471/22.", "AS4471/22"),
+        ("S/N: AS 4471/22", "AS4471/22"),
+        ("Liebe Kollegen,\nSerien-Nr.: K50/2022/03317\nunsere Inventarnummer: 00418", "K50/2022/03317"),
+        ("There it says KT-77120-9 underneath", "KT-77120-9"),
+        ("Da steht KT-77120-9 hinten drauf.", "KT-77120-9"),
+        ("The number engraved near the switch is TR/4471/20.", "TR/4471/20"),
+        ("I found a number, SM-0087-4471, on a plate", "SM-0087-4471"),
+        # a bare number of who knows what
+        ("Your letter says WR-2204-118 on the back. My fan leaks.", None),
+        ("The model is KX-22000 on the back.", None),
+        ("My fan leaks. I paid by cheque, number CH-2204418.", None),
+        ("J'ai renvoyé la cafetière par Colissimo, n° 6A18472204.", None),
+        ("Mój bilet nr BL-2204-118. Mikser nie działa", None),
+        ("En la factura pone nº FA-2204-118. La batidora no gira", None),
+        ("My ticket is open. The number is WR-2204118.", None),
+        ("I have no KTX-20001, but the smaller fan.", None),
+        ("The number of my fan KTX-20001 is gone.", None),
+        ("The last van had the plate LB 4471 X.", None),
+        ("my fan broke. S/N AS 4471/22", None),
         # on paper, of a service, of an article or a phone; what is none, and what nobody read
         ("The number on the back of my receipt is 5501932.", None),
         ("Die Nummer auf der Unterseite der Rechnung ist RE-20231-88.", None),
@@ -293,6 +323,21 @@ def test_a_number_without_a_label_is_asked_about(text: str, lexicon: Lexicon) ->
     reading = read(text, lexicon)
     assert reading.numbers == ()
     assert len(reading.unconfirmed) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("The drill CD18-330917 and the jigsaw JS65-008123, please.", 2),
+        ("Der Toaster TO-220-9157 und der Kocher KT-60114-3 sind hin.", 2),
+        ("Toaster KTX-2000, KT-60114-3 on it", 0),  # a model
+        ("Scrap HT204911, it is HT204912.", 0),  # one device
+    ],
+)
+def test_unlabelled_numbers_that_look_alike_are_of_several_devices(text: str, count: int, lexicon: Lexicon) -> None:
+    reading = read(text, lexicon)
+    assert len(reading.numbers) == count
+    assert len(reading.unconfirmed) == 2
 
 
 @pytest.mark.parametrize(

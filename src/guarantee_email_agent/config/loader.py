@@ -34,16 +34,11 @@ _REMOVED: Final = {
     "agent.max_mail_bytes": "remove it, mails of up to 25 MB are read",
     "mailbox.imap.mark_folders": "name the folder that holds the others as mailbox.imap.mark_folder",
     "tasks": "remove it, and pass what tasks may ask for to `grade` and `solve` with --allow",
-    **dict.fromkeys(
-        ("look_ups.tool", "look_ups.argument", "look_ups.status_key", "look_ups.owner_key"),
-        "map the server's tool as server.tools.look_up (docs/tool-mapping.md); a table has status and owner_email",
-    ),
-    "look_ups.formats": "write one pattern, with | between two forms",
     "*.timeout_s": "set agent.call_timeout_s, which holds for all services; the mailbox has three times as long",
     "warranty.grace_days": "remove it, there are 30",
     "summary": "remove it, and have cron mail what `log --summary --since yesterday` prints; times are in the zone $TZ",
 }
-"""What to do about a key of an earlier version. `*`: any MCP server; below `look_ups`: of any of them."""
+"""What to do about a key of an earlier version. `*`: any MCP server."""
 
 _SECRET_KEY: Final = re.compile(r"api_?key|passw|secret|credential|token|^key$|^auth(orization)?$", re.IGNORECASE)
 
@@ -83,11 +78,9 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
     issues: list[_Issue] = []
     environment = {**_dotenv(cwd, issues), **(os.environ if environ is None else environ)}
     source = _read(*_find(path, environment, cwd), cwd, issues)
-    is_renamed = _take_over_mcp_gmail(source, issues)
+    _take_over_mcp_gmail(source, issues)
     built = build(Config, source.data)
     if isinstance(built, list):
-        if is_renamed:
-            built = [_as_mcp_gmail(problem) for problem in built]
         issues += [_issue(problem, source) for problem in locate_problems(built, source.text)]
     folder = source.file.parent if source.file else cwd
     paths = _default_or_given_paths(source.data, folder, cwd)
@@ -103,7 +96,6 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
         eval=replace(config.eval, test_suite_path=paths["test_suite_path"]),
         secrets=read_secrets(config, environment),
         source=source.file,
-        mailbox_server_key="mcp.gmail" if is_renamed else config.mailbox_server_key,
     )
 
 
@@ -162,25 +154,19 @@ def _read(file: Path | None, remedy: str, cwd: Path, issues: list[_Issue]) -> _S
     return _Source(file, name, text, data)
 
 
-def _take_over_mcp_gmail(source: _Source, issues: list[_Issue]) -> bool:
-    """Whether the mailbox's server has the name of earlier versions, and is now where it belongs."""
+def _take_over_mcp_gmail(source: _Source, issues: list[_Issue]) -> None:
+    """The mailbox's server may have the name of earlier versions."""
     mcp, mailbox = source.data.get("mcp"), source.data.get("mailbox")
     if not isinstance(mcp, dict) or "gmail" not in mcp:
-        return False
+        return
     line, server = locate(source.text, ("mcp", "gmail")), mcp.pop("gmail")
     if isinstance(mailbox, dict) and "server" in mailbox:
         message = "is the earlier name of mailbox.server, which stands there, too; keep that one"
         issues.append(_Issue("config_removed_key", source.name, line, "mcp.gmail", message))
-        return False
+        return
     if isinstance(mailbox, dict | None):
         source.data["mailbox"] = {**(mailbox or {}), "server": server}
     logger.warning("%s:%s: mcp.gmail is read as mailbox.server, its name from now on. Rename it", source.name, line)
-    return True
-
-
-def _as_mcp_gmail(problem: Problem) -> Problem:
-    is_of_server = problem.path[:2] == ("mailbox", "server")
-    return replace(problem, path=("mcp", "gmail", *problem.path[2:])) if is_of_server else problem
 
 
 def _issue(problem: Problem, source: _Source) -> _Issue:
@@ -188,11 +174,8 @@ def _issue(problem: Problem, source: _Source) -> _Issue:
     key = problem.path[-1] if problem.path else ""
     if problem.kind == "unknown" and isinstance(key, str) and _SECRET_KEY.search(key) and "max" not in key:
         code, message = "config_secret_in_file", _where_secrets_belong(problem)
-    removed = dotted_path(problem.path)
-    if key == "timeout_s" and problem.path[0] in ("mcp", "look_ups"):
-        removed = "*.timeout_s"
-    elif problem.path[0] == "look_ups":
-        removed = f"look_ups.{key}"
+    is_timeout = key == "timeout_s" and problem.path[0] in ("mcp", "mailbox", "look_ups")
+    removed = "*.timeout_s" if is_timeout else dotted_path(problem.path)
     if problem.kind == "unknown" and (remedy := _REMOVED.get(removed)) is not None:
         code, message = "config_removed_key", f"is no setting any more: {remedy}"
     return _Issue(code, source.name, problem.line, dotted_path(problem.path), message)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.argument_matching import check_pattern, has_arguments
-from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.files.validation import not_blank, number, setting
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.field_path import (
@@ -28,9 +28,8 @@ from guarantee_email_agent.utils.field_path import (
     parse_field_path,
     value_at,
 )
-from guarantee_email_agent.utils.normalize import has_phrase, normalize_phrase
 from guarantee_email_agent.utils.safe_regex import may_search
-from guarantee_email_agent.utils.text import truncate
+from guarantee_email_agent.utils.text import has_phrase, normalize_phrase, truncate
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Mode
@@ -263,7 +262,7 @@ def _is_same_json(value: object, wanted: object) -> bool:
 def check_at_most(at_most: AtMost, actual: Mapping[str, Any], used: ModelUsage | None) -> Iterator[Check]:
     """used: of the language model; None where that is not known."""
     taken = {
-        "calls": len(actual["calls"]),
+        "calls": len(actual["calls"]) + len(actual.get("other_calls", ())),
         "seconds": actual["processing_time_ms"] / 1000,
         "tokens": None if used is None or used.tokens.uncounted else used.tokens.total,
         "usd": None if used is None else used.cost_usd,

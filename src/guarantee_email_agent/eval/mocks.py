@@ -21,7 +21,8 @@ from guarantee_email_agent.eval.tool_mocks import (
 )
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource, load_lexicon
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
-from guarantee_email_agent.llm.port import LanguageModel, Message, ModelClient
+from guarantee_email_agent.llm.port import LanguageModel, Message, ModelClient, ToolUseBlock
+from guarantee_email_agent.llm.prompts import TRIAGE_TOOL
 from guarantee_email_agent.services.call_errors import classify_message, service_error
 from guarantee_email_agent.services.ports import (
     Admission,
@@ -253,15 +254,20 @@ class MockReplyHistory:
 class MockAnthropicClient(ModelClient):
     """The deterministic model behind the Messages API's shape; `requests` holds what it was asked."""
 
-    def __init__(self, *, lexicon: LexiconSource | None = None) -> None:
-        """lexicon: the shipped one, where none is given."""
+    def __init__(self, *, lexicon: LexiconSource | None = None, triage: Mapping[str, object] | None = None) -> None:
+        """lexicon: the shipped one, where none is given. triage: what it says of a mail, whatever stands in it."""
         self._interpreter = InstructionInterpreter(lexicon or _shipped_lexicon)
+        self._triage = triage or {}
         self.requests: list[dict[str, Any]] = []
 
     async def create(self, **request: Any) -> Message:
-        """The answer follows from `request` and the lexicon alone."""
+        """The answer follows from `request` and the lexicon alone, but for what a scenario has it say."""
         self.requests.append(request)
-        return await self._interpreter.create(**request)
+        message = await self._interpreter.create(**request)
+        (block,) = message.content
+        if self._triage and isinstance(block, ToolUseBlock) and block.name == TRIAGE_TOOL:
+            return replace(message, content=(replace(block, input={**block.input, **self._triage}),))
+        return message
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -335,7 +341,8 @@ class MockedServices:
 
     @classmethod
     def in_process(cls, mocks: Mocks, lexicon: LexiconSource | None = None) -> MockedServices:
-        return cls(mocks.mail, mocks.warranty, mocks.ticketing, MockAnthropicClient(lexicon=lexicon))
+        model = MockAnthropicClient(lexicon=lexicon, triage=mocks.mail.test_case.input.triage)
+        return cls(mocks.mail, mocks.warranty, mocks.ticketing, model)
 
 
 def _shipped_lexicon() -> Lexicon:

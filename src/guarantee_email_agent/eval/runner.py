@@ -164,6 +164,7 @@ class EvalRunner:
     async def _run(self, test_case: EvalTestCase, llm: LanguageModel | None) -> EvalResult:
         mocks = Mocks.of(test_case)
         services = MockedServices.in_process(mocks, self.lexicon)
+        llm = None if test_case.input.triage else llm  # what it says is a part of the scenario
         clock = self._clock or SkippingClock()  # what one scenario skips must not count for another
         model = services.llm if llm is None else llm
         limits = test_case.at_most
@@ -196,6 +197,20 @@ class EvalRunner:
             judgement=judgement_of(verdict, rubric),
             step_ms=trace.step_ms if self.keep_traces else (),
         )
+
+    async def ask_rubric(
+        self, test_case: EvalTestCase, answer: object, llm: LanguageModel | None
+    ) -> tuple[list[dict[str, Any]], list[Check]]:
+        """The answers to the scenario's rubric, and what fails by them. llm: None where no model may be asked."""
+        if not (questions := test_case.expected_output.rubric):
+            return [], []
+        from guarantee_email_agent.judging.rubric import answer_rubric, closed_gates, not_asked  # few have one
+
+        if llm is None:
+            return not_asked(questions, "no model was asked. Run it with --llm live, record or replay"), []
+        asked_for, folder = test_case.input.instruction, Path(test_case.file or "").parent
+        answers = await answer_rubric(questions, asked_for, answer, llm, self._model.parameters(), folder)
+        return answers, closed_gates(answers)
 
     async def _go_on(
         self,
@@ -253,20 +268,6 @@ class EvalRunner:
         stopped = run_checks(partial(check_completed, report, any(not check.passed for check in checks)))
         return report, actual, stopped if is_live and lacks_model(report) else [*checks, *stopped]
 
-    async def ask_rubric(
-        self, test_case: EvalTestCase, answer: object, llm: LanguageModel | None
-    ) -> tuple[list[dict[str, Any]], list[Check]]:
-        """The answers to the scenario's rubric, and what fails by them. llm: None where no model may be asked."""
-        if not (questions := test_case.expected_output.rubric):
-            return [], []
-        from guarantee_email_agent.judging.rubric import answer_rubric, closed_gates, not_asked  # few have one
-
-        if llm is None:
-            return not_asked(questions, "no model was asked. Run it with --llm live, record or replay"), []
-        asked_for, folder = test_case.input.instruction, Path(test_case.file or "").parent
-        answers = await answer_rubric(questions, asked_for, answer, llm, self._model.parameters(), folder)
-        return answers, closed_gates(answers)
-
     def look_up_mocks(self, tools: ToolMocks) -> dict[str, LookUpService]:
         """Fresh mocks of the configured look-ups, by name."""
         return {name: MockLookUpClient(name, *tool, tools) for name, tool in self._look_up_tools.items()}
@@ -292,13 +293,14 @@ class EvalRunner:
         """The configuration's, with the scenario's own settings."""
         if (settings := test_case.input.agent) is None:
             return self._policy
-        trusted = settings.trusted_forms
+        trusted, own = settings.trusted_forms, settings.own_addresses
         return replace(
             self._policy,
             mode=settings.mode or self._policy.mode,
             sender_check=settings.sender_check or self._policy.sender_check,
             authserv_id=settings.authserv_id or self._policy.authserv_id,
             trusted_forms=self._policy.trusted_forms if trusted is None else frozenset(map(str.lower, trusted)),
+            own_addresses=self._policy.own_addresses if own is None else frozenset(own),
         )
 
     def validate_output(

@@ -37,7 +37,7 @@ from guarantee_email_agent.eval.checks import (
     run_checks,
 )
 from guarantee_email_agent.eval.declared_servers import DeclaredServer
-from guarantee_email_agent.files.fields import distinct_texts, none_is_default, not_blank, number, setting
+from guarantee_email_agent.files.validation import distinct_texts, none_is_default, not_blank, number, setting
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.addresses import parse_addresses
 from guarantee_email_agent.utils.text import printable, truncate
@@ -198,6 +198,7 @@ class ScenarioSettings:
     sender_check: SenderCheck | None = setting(None, "As `agent.sender_check`.")
     authserv_id: str | None = setting(None, "As `agent.authserv_id`.", not_blank)
     trusted_forms: tuple[str, ...] | None = setting(None, "As `agent.trusted_forms`.")
+    own_addresses: tuple[str, ...] | None = setting(None, "As `agent.own_addresses`.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +213,9 @@ class EvalInput:
         None, "What we wrote to the customer before, for a mail that answers it."
     )
     agent: ScenarioSettings | None = setting(None, "Settings that this scenario needs.")
+    triage: Mapping[str, object] = setting(
+        {}, "What a language model says of the mail, in the place of ours: topic, serial_numbers, hand_over."
+    )
     task: object = setting(None, "What an agent of --agent is to do: a text, or any JSON.", check_task)
     world: Mapping[str, tuple[Mapping[str, object], ...]] = setting(
         {}, "Tables that mocked tools read and change, each a list of rows."

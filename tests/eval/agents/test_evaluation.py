@@ -120,7 +120,7 @@ BOOKING: dict[str, Any] = {
 def test_a_task_without_a_mail_in_sight(folder: ScenarioFolder, tmp_path: Path) -> None:
     write(folder, 1, **BOOKING)
     program = """
-    assert sorted(task) == ["mcp_servers", "task"] and sorted(task["mcp_servers"]) == ["calendar"]
+    assert sorted(task) == ["environment", "mcp_servers", "task"] and sorted(task["mcp_servers"]) == ["calendar"]
     print(json.dumps({"task_result": call("calendar", "book", **task["task"])["structuredContent"]}))
     """
     (result,) = judged(folder, program, records_dir=tmp_path / "records")
@@ -270,7 +270,7 @@ def test_whatever_becomes_of_an_agent_the_evidence_is_there(
     (kept,) = suite.results()
     stream = io.StringIO()
     with RunStore(suite.file) as store:
-        trace = store.transcript(kept).trace
+        trace = store.result(kept.id).trace
         run = store.find_run("last")
         print_result(run, store.find_case(run, kept.name), Terminal(stream, color=False, ascii_only=False))
     unknown, known, sent = trace["execution_trace"][:3]

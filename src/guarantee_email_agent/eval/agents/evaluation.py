@@ -19,6 +19,7 @@ from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUn
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.model_gateway import GatewayRun, ModelGateway
+from guarantee_email_agent.eval.agents.span_receiver import as_call
 from guarantee_email_agent.eval.checks import check_at_most, check_verdict, run_checks
 from guarantee_email_agent.eval.mock_stores import mail_as_json, raw_mail
 from guarantee_email_agent.eval.mocks import Captured
@@ -37,8 +38,7 @@ from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.eval.turns import checks_of_turn, next_mail, reply_text, unreached
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.llm.port import TokenUsage
-from guarantee_email_agent.llm.usage import ModelUsage
+from guarantee_email_agent.judging.record import Record
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
@@ -51,31 +51,34 @@ logger = logging.getLogger(__name__)
 
 _KINDS: Final = ("command", "http", "python")
 _FORMS: Final = "command:'PROGRAM ARGS', http://127.0.0.1:PORT/path, or python:module:function"
-_UNSEEN: Final = ModelUsage(0, TokenUsage(uncounted=1), None, 0)  # of a model that the agent reaches by itself
 _STOP_S: Final = 10.0  # that what is under way may take to end after Ctrl-C
 
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
     """agent: as `--agent` has it, or one that is there. transport: by which its MCP servers are reached. timeout_s: for
-    one scenario. models: through which it reaches its language model; None where nobody looks.
+    one scenario.
     """
 
     agent: str | AgentUnderTest
     transport: McpTransport = "http"
     timeout_s: float = 60.0
-    models: ModelGateway | None = None
 
 
 class AgentEvaluation:
     """One run of a suite against one agent."""
 
-    def __init__(self, config: Config, options: AgentOptions, stopping: threading.Event | None = None) -> None:
-        """stopping: once set, what is under way is ended. Raises ConfigurationError where there is no such agent."""
+    def __init__(
+        self, config: Config, options: AgentOptions, models: ModelGateway, stopping: threading.Event | None = None
+    ) -> None:
+        """models: of the agent, which it may reach through them. stopping: once set, what is under way is ended.
+
+        Raises ConfigurationError where there is no such agent.
+        """
         self._config = config
         self._options = options
         self._agent = find_agent(options)
-        self._models = options.models
+        self._models = models
         self._agent.check()
         self._server = LoopbackServer(MAX_REQUEST_BYTES)
         self._stopping = threading.Event() if stopping is None else stopping
@@ -110,13 +113,12 @@ class AgentEvaluation:
         def run(numbered: tuple[int, EvalTestCase | InvalidScenario]) -> EvalResult | None:
             """None where no scenario is to begin any more."""
             number, entry = numbered
-            if self._models is not None and not self._server.in_loop(self._models.limit.may_begin()):
+            if not self._server.in_loop(self._models.limit.may_begin()):
                 return None
             try:
                 return run_begun(number, entry)
             finally:
-                if self._models is not None:
-                    self._server.in_loop(self._models.end())
+                self._server.in_loop(self._models.end())
 
         def run_begun(number: int, entry: EvalTestCase | InvalidScenario) -> EvalResult:
             logger.info("Executing %d/%d: %s", number, total, entry.scenario_id)
@@ -129,14 +131,13 @@ class AgentEvaluation:
             for result in map_in_order(run, numbered_entries, jobs):
                 if result is not None:
                     yield result
-            if self._models is not None and self._models.limit.stop_reason is not None:
+            if self._models.limit.stop_reason is not None:
                 raise RunStoppedError(self._models.limit.stop_reason)
         finally:
             self._stopping.set()
             with self._under_way:
                 self._under_way.wait_for(lambda: not self._running, _STOP_S)
-            if self._models is not None:
-                self._server.in_loop(self._models.aclose())
+            self._server.in_loop(self._models.aclose())
             self._server.stop()
 
     def _pass_on(self, on_result: OnResult, repetition: int, result: EvalResult) -> None:
@@ -158,19 +159,17 @@ class AgentEvaluation:
 
     def _run_repeatedly(self, case: EvalTestCase, repeat: int, runner: EvalRunner) -> EvalResult:
         results = runner.earlier_results(case)
-        model = None if self._models is None else self._models.of_case(case)
+        model = self._models.of_case(case)
         while len(results) < repeat and not (results and self._stopping.is_set()):
             number = len(results) + 1
-            result = self._run_once(case, runner, None if model is None else model.begin(number))
-            result = replace(result, usage=_UNSEEN if model is None else model.usage())
-            if model is not None:
-                is_over = number == repeat and not self._stopping.is_set()
-                if is_over and (problem := model.finish()) is not None:
-                    result = result.with_failed(Check("recording", problem))
+            result = replace(self._run_once(case, runner, model.begin(number)), usage=model.usage())
+            is_over = number == repeat and not self._stopping.is_set()
+            if is_over and (problem := model.finish()) is not None:
+                result = result.with_failed(Check("recording", problem))
             results.append(runner.report_result(number, result))
         return EvalResult.of_repetitions(results, repeat)
 
-    def _run_once(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun | None) -> EvalResult:
+    def _run_once(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun) -> EvalResult:
         logger.info("Executing eval: %s", case.scenario_id)
         try:
             return self._run_and_judge(case, runner, model)
@@ -180,34 +179,37 @@ class AgentEvaluation:
             logger.debug("Scenario %s crashed", case.scenario_id, exc_info=True)
             return EvalResult.of_crash(case, error)
 
-    def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun | None) -> EvalResult:
+    def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun) -> EvalResult:
         mail = mail_as_json(case) if case.input.has_email else None
         served = ServedMocks(case)
         urls = self._server.publish(served.servers)
-        gateway = "" if model is None else self._server.publish_app(model)
-        environment = {} if model is None else model.environment(gateway)
+        gateway = self._server.publish_app(model)
 
         def stopped_by() -> str | None:
             return "the evaluation was interrupted" if self._stopping.is_set() else served.stopped_by
 
         started = time.monotonic()
+        run = AgentRun("it ended before its time")
         try:
+            environment = model.environment(gateway)
             task = AgentTask(mail, urls, self._options.timeout_s, stopped_by, case.input.task, environment)
             run, captured, said, turn_checks = self._converse(case, task, served)
         finally:
-            self._server.withdraw({**urls, **({"": gateway} if gateway else {})})
+            self._server.withdraw({**urls, "": gateway})
+            model.end(is_whole=run.failure is None)
         elapsed_ms = round((time.monotonic() - started) * 1000)
-        failure = served.stopped_by or (None if model is None else model.failure) or run.failure
+        failure = served.stopped_by or model.failure or run.failure
         actual = _output(case, captured, served, said[0].pop("output")) | {"error": failure}
         actual["processing_time_ms"] = elapsed_ms
         if case.turns:
             actual["turns"] = said
+        if others := model.spans.other_calls(served.tools.calls):
+            actual["other_calls"] = [as_call(step) for step in others]
         checks = [] if failure is None else [Check("agent", failure)]  # first: what is missing may follow from it
         checks += [*_checks(case, captured, actual), *turn_checks]
         took = {"calls": served.tools.calls, "processing_time_ms": elapsed_ms}
-        used = None if model is None else model.meter.total
-        checks += run_checks(partial(check_at_most, case.at_most, took, used))
-        trace = _trace_of(run, served.tools)
+        checks += run_checks(partial(check_at_most, case.at_most, took, model.meter.total))
+        trace = _trace_of(run, served.tools, model.spans.record(), others)
         record = build_record(case, trace, actual, mail)
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
         if verdict is not None:
@@ -215,7 +217,7 @@ class AgentEvaluation:
         rubric: list[dict[str, Any]] = []
         if case.expected_output.rubric:
             answer = actual["response_body"] if actual["answer"] is None else actual["answer"]
-            asking = runner.ask_rubric(case, answer, None if model is None else model.judge())
+            asking = runner.ask_rubric(case, answer, model.judge())
             rubric, closed = self._server.in_loop(asking)
             checks += closed
         return EvalResult.of_checks(
@@ -318,16 +320,20 @@ def _answer_of(run: AgentRun) -> object:
     return text if (content := json_or_missing(text)) is MISSING else content
 
 
-def _trace_of(run: AgentRun, tools: ToolMocks) -> RunTrace:
-    """The calls that the mocks noted, and what the agent reports of itself, as far as it has the right form."""
+def _trace_of(run: AgentRun, tools: ToolMocks, traced: Record, others: Sequence[dict[str, Any]]) -> RunTrace:
+    """The calls that the mocks noted, and what the agent reports of itself, as far as it has the right form.
+
+    traced: what its spans tell, where it does not report that itself. others: calls that only they tell of.
+    """
     conversation, iterations, result = (run.record.get(name) for name in ("conversation", "iterations", "task_result"))
     if not (result is None or isinstance(result, str)):
         result = json.dumps(result, ensure_ascii=False)
     return RunTrace(
         tools,
-        conversation if isinstance(conversation, list) else [],
-        iterations if type(iterations) is int else len(tools.calls),
+        conversation if isinstance(conversation, list) else traced.get("conversation", []),
+        iterations if type(iterations) is int else traced.get("iterations", len(tools.calls)),
         result,
         run.printed,
+        others=others,
         is_own=False,
     )

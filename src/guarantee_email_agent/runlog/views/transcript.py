@@ -24,7 +24,8 @@ _MAX_VALUE: Final = 2_000
 _SHOWN_APART: Final = frozenset(
     {
         *("response_body", "response_subject", "email_sent", "recipients", "reply_language", "draft_stored"),
-        *("draft_recipients", "ticket_created", "tickets", "ticket_fields", "note_added", "calls", "answer", "turns"),
+        *("draft_recipients", "ticket_created", "tickets", "ticket_fields", "note_added"),
+        *("calls", "other_calls", "answer", "turns"),
     }
 )
 
@@ -225,7 +226,9 @@ def _call(step: Any, took_ms: float | None) -> Call:
         name = str(action.get("action_type", "?"))
     else:
         return Call(_short(step))
-    answer = _answer(step.get("feedback"))
+    feedback = step.get("feedback")
+    name = f"in its spans: {name}" if isinstance(feedback, Mapping) and feedback.get("traced") is True else name
+    answer = _answer(feedback)
     shown = _fields(arguments) if isinstance(arguments, Mapping) else ()
     took = step.get("duration_ms", took_ms)
     duration_ms = took if isinstance(took, int | float) else None
