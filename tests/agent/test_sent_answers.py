@@ -37,7 +37,7 @@ class Desk:
         self.agent.work()
         return self.agent.mailbox.drafts[0].body if mode == "drafts" else ""
 
-    def answered(self, text: str, more: str = "", to: str = "first") -> None:
+    def answered(self, text: str, more: str = "To: Customer@example.org\n", to: str = "first") -> None:
         head = f"From: desk@us.example\nDate: Sun, 18 Jan 2026 11:00:00 +0000\nIn-Reply-To: <{to}@example.org>\n{more}"
         self.sent.append((self.agent.now, f"{head}\n{text}\n\n> Is my dryer under warranty?\n".encode()))
 
@@ -80,10 +80,18 @@ def test_a_draft_is_compared_with_what_a_person_sent(desk: Desk, person: Callabl
 
 def test_what_was_observed_is_compared_too_and_what_a_machine_sent_is_no_answer(desk: Desk) -> None:
     desk.works("observe")
-    desk.answered("Thank you for your message", "Auto-Submitted: auto-replied\n")
+    desk.answered("Thank you for your message", "To: customer@example.org\nAuto-Submitted: auto-replied\n")
     assert desk.found() == [("not_answered", 1, None)]
     desk.answered("It is under warranty until then")
     assert [comparison for comparison, *_ in desk.found()] == ["another"]
+
+
+def test_a_question_to_a_colleague_is_no_answer(desk: Desk) -> None:
+    draft = desk.works()
+    desk.answered("Can you help?", "To: colleague@us.example\n")
+    assert desk.found() == [("unknown", 1, None)]  # who else answered, nobody can tell
+    desk.answered(draft.replace("[ticket number]", "7"))
+    assert desk.found() == [("as_it_was", 1, 100.0)]
 
 
 def test_what_nobody_can_tell_is_unknown(desk: Desk) -> None:

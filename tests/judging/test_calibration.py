@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import hashlib
 import io
@@ -16,7 +17,7 @@ from stored_runs import StoredRuns
 
 from guarantee_email_agent.judging.calibration import calibrate, calibrations_of
 from guarantee_email_agent.judging.grading import grade_task
-from guarantee_email_agent.judging.rubric import TaskRubrics
+from guarantee_email_agent.judging.rubric import answer_task_rubric
 from guarantee_email_agent.judging.task import load_task
 from guarantee_email_agent.runlog.records import CaseResult
 from guarantee_email_agent.runlog.run_reader import RunStore
@@ -152,10 +153,10 @@ def test_another_question_or_model_is_uncalibrated_again(
     (folder / "task.yaml").write_text(f"instruction: Is it valid?\nrubric: ['{QUESTION}']\n")
     (folder / "test.py").write_text("def test(result): return {'passed': True, 'feedback': ''}\n")
     server.replies = [judge(own)]
-    asked = TaskRubrics(anthropic_config(server.url, model=MODEL), "live")
+    config = anthropic_config(server.url, model=MODEL)
 
     def answers(task: Any, record: Any) -> Any:
-        return asked.ask(task, record, name="talk")
+        return asyncio.run(answer_task_rubric(config, "live", "talk", task, record))
 
     found = grade_task(load_task(folder), SAID, ask=answers)
     assert (found.verdict, found.rubric[0]["gates"]) == (verdict, gates)

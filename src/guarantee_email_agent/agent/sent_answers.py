@@ -42,16 +42,17 @@ class SentAnswers:
         if self.looked_at is not None and not self.answered.intersection(each.message_key for each in awaited):
             since = max(since, self.looked_at - _LATE_S)
         sent, is_complete = await asyncio.to_thread(_parsed, await self.list_sent(since, MOST_SENT_BYTES))
-        answers = {message_key(mail_id, self.key): email for mail_id, email in answers_by_mail(sent).items()}
+        answers = {message_key(mail_id, self.key): mails for mail_id, mails in answers_by_mail(sent).items()}
         self.answered |= answers.keys()
-        left = {each.mail_key for each in awaited if each.message_key not in answers}
-        if not is_complete:  # what cannot be read may answer any of them
-            self.unclear |= left
-        await asyncio.to_thread(self.ledger.comparisons.not_answered, sorted(left - self.unclear))
         for each in awaited:
-            if (email := answers.get(each.message_key)) is not None:
-                found = await asyncio.to_thread(compare, each.reply_words, email, each.mail_key, self.key)
+            mails = answers.get(each.message_key, [])
+            found = await asyncio.to_thread(compare, each.reply_words, mails, each.mail_key, self.key)
+            if found is not None:
                 await asyncio.to_thread(self.ledger.comparisons.save, each.mail_key, *found)
+            elif mails or not is_complete:  # what cannot be read, or went to somebody else, may be the answer
+                self.unclear.add(each.mail_key)
+            elif each.mail_key not in self.unclear:
+                await asyncio.to_thread(self.ledger.comparisons.not_answered, each.mail_key)
         self.looked_at = now
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
+from operator import attrgetter
 from typing import Final
 
 from guarantee_email_agent.email.conversation import answered_message_ids
@@ -16,7 +17,7 @@ from guarantee_email_agent.email.parsing.email import DERIVED_ID_SUFFIX, Email
 from guarantee_email_agent.email.processor import OPEN_TICKET_NUMBER
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.services.ports import Comparison, WrittenReply
-from guarantee_email_agent.utils.normalize import normalize_phrase
+from guarantee_email_agent.utils.text import normalize_phrase
 
 MOST_SENT_BYTES: Final = 200_000
 """Of a mail that was sent: its text stands before what is attached."""
@@ -28,17 +29,20 @@ _FILLED_IN: Final = "-" * _DIGITS
 """Stands for the ticket's number, which a person has to write."""
 
 
-def answers_by_mail(sent: Iterable[Email]) -> dict[str, Email]:
-    """What people sent, by the Message-ID of the mail that it answers: the earliest of several."""
-    found: dict[str, Email] = {}
-    for email in sent:
+def answers_by_mail(sent: Iterable[Email]) -> dict[str, list[Email]]:
+    """What people sent, the earliest first, by the Message-ID of the mail that it answers, or forwards."""
+    found: dict[str, list[Email]] = {}
+    for email in sorted(sent, key=attrgetter("received")):
         is_automatic = email.headers.get("auto-submitted", ("no",))[0].strip().lower() != "no"
         ids = answered_message_ids(email)
         if ids and not is_automatic:
-            known = found.get(ids[-1])
-            if known is None or email.received < known.received:
-                found[ids[-1]] = email
+            found.setdefault(ids[-1], []).append(email)
     return found
+
+
+def goes_to(email: Email, address: str) -> bool:
+    """Else it may be a question to a colleague, which names the customer's mail just as well."""
+    return address.lower() in map(str.lower, email.recipients)
 
 
 def written_text(email: Email) -> str:
@@ -69,16 +73,23 @@ def written_reply(result: ProcessingResult, mail_key: str, key: bytes) -> Writte
     marker = OPEN_TICKET_NUMBER.replace(" ", "-")
     found = words_of(result.response_body.replace(OPEN_TICKET_NUMBER, marker))
     hashed = (_FILLED_IN if marker in word else _hashed(word, mail_key, key) for word in found)
-    return WrittenReply(message_key(result.message_id, key), "".join(hashed))
+    to = _hashed(str(result.recipient).lower(), mail_key, key)
+    return WrittenReply(message_key(result.message_id, key), "".join((to, *hashed)))
 
 
-def compare(written: str, sent: Email, mail_key: str, key: bytes) -> tuple[Comparison, int | None]:
+def compare(written: str, sent: Iterable[Email], mail_key: str, key: bytes) -> tuple[Comparison, int | None] | None:
     """How a person's answer compares with the agent's, and the percent of words that they have in common.
 
-    written: as `written_reply` has it. Unknown for an answer without text, as one that is encrypted.
+    written: as `written_reply` has it. sent: what goes on with the mail; None where nothing of it went to the customer.
+    Unknown for an answer without text, as one that is encrypted.
     """
-    one = [written[place : place + _DIGITS] for place in range(0, len(written), _DIGITS)]
-    other = [_hashed(word, mail_key, key) for word in words_of(written_text(sent))]
+    to, *one = [written[place : place + _DIGITS] for place in range(0, len(written), _DIGITS)]
+    answer = next(
+        (mail for mail in sent if to in (_hashed(each.lower(), mail_key, key) for each in mail.recipients)), None
+    )
+    if answer is None:
+        return None
+    other = [_hashed(word, mail_key, key) for word in words_of(written_text(answer))]
     if not other or max(len(one), len(other)) >= _MOST_WORDS:
         return "unknown", None
     if len(one) == len(other):

@@ -343,7 +343,7 @@ class EmailProcessor:
             draft = as_draft(reply, scenario.name, progress.ticket_fields)
             await call_with_retry(lambda: self.mail.save_draft(draft), self.retry, self.clock)
             progress.record(drafted=True)
-        progress.record(success=True, response_body=body)
+        progress.record(success=True, recipient=mail.recipient, response_body=body)
 
 
 def doubt_of_mail(

@@ -118,6 +118,7 @@ class ProcessingResult:
     number: str | None = None
     status: str | None = None
     email_sent: bool = False
+    recipient: str | None = None
     response_body: str | None = None
     reply_language: str | None = None
     reply_sentences: Mapping[str, str] = field(default_factory=dict)

@@ -5,7 +5,6 @@ A reply that waits for a person's is kept as hashes, and forgotten once it was c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -74,9 +73,8 @@ class Comparisons:
         with self._database.write_transaction() as connection:
             connection.execute(known.values(comparison=comparison, alike_percent=alike_percent, **_FORGOTTEN))
 
-    def not_answered(self, mail_keys: Iterable[str]) -> None:
-        """Nobody has answered these so far."""
-        known = update(mails).where(_AWAITED, mails.c.comparison == "unknown").values(comparison="not_answered")
+    def not_answered(self, mail_key: str) -> None:
+        """Nobody has answered this one so far."""
+        known = update(mails).where(_AWAITED, mails.c.mail_key == mail_key, mails.c.comparison == "unknown")
         with self._database.write_transaction() as connection:
-            for mail_key in mail_keys:
-                connection.execute(known.where(mails.c.mail_key == mail_key))
+            connection.execute(known.values(comparison="not_answered"))

@@ -60,7 +60,8 @@ def config(tmp_path: Path) -> Config:
     late = ANSWER.format(day=4, to="first", more="", say=", as I said")
     first = ANSWER.format(day=3, to="first", more="", say="")
     ours = ANSWER.format(day=2, to="second", more="Auto-Submitted: auto-replied\n", say="")
-    for number, text in enumerate((late, first, ours, "no mail")):
+    to_a_colleague = late.replace("ida@firm.de", "colleague@us.example").replace("4 Jun", "1 Jun")
+    for number, text in enumerate((late, first, to_a_colleague, ours, "no mail")):
         (sent / f"18000{number}.host:2,S").write_text(text, encoding="utf-8")
     settings = {"mailbox": {"maildir": str(folder), "from_address": "desk@us.example"}}
     (tmp_path / "config.yaml").write_text(json.dumps(settings), encoding="utf-8")

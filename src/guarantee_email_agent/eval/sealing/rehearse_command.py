@@ -17,6 +17,7 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.people_answers import (
     MOST_SENT_BYTES,
     answers_by_mail,
+    goes_to,
     likeness,
     words_of,
     written_text,
@@ -114,7 +115,8 @@ async def _rehearse(
                 continue
             raw, email = read
             done = await run(email, reply_of_thread(find_thread(email), instructions.scenarios))
-            people = answers.get(email.message_id)
+            to = email.sender if done.reply is None else str(done.reply["to"])
+            people = next((mail for mail in answers.get(email.message_id, ()) if goes_to(mail, to)), None)
             counts[done.outcome] += 1
             counts["both"] += done.reply is not None and people is not None
             pair = _pair(done, people, raw, policy.own_addresses, instructions, options.today)
