@@ -13,6 +13,7 @@ import pytest
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "agents"
 TIMEOUT_S = 900  # a framework takes seconds to start, on a busy machine half a minute, and does so for each scenario
+BOOKINGS = [f"booking_{number:03}" for number in range(1, 5)]
 FAULT = 'email["headers"].get("Reply-To", email["from"])'
 
 
@@ -28,10 +29,10 @@ def beside_the_model(folder: Path, *command: str) -> subprocess.CompletedProcess
 
 
 def judged(folder: Path, agent: str, *only: str, suite: str = "scenarios") -> dict[str, list[str]]:
-    """The failures of each scenario."""
+    """The failures of each scenario. agent: a program, or the address of a service."""
     options = ("--eval-dir", suite, "--jobs", "2", "--agent-timeout", "300", "--json", "report.json")
     chosen = ("--only", *only) if only else ()
-    agent_option = ("--agent", f"command:{sys.executable} {agent}")
+    agent_option = ("--agent", agent if agent.startswith("http:") else f"command:{sys.executable} {agent}")
     done = beside_the_model(
         folder, sys.executable, "-m", "guarantee_email_agent", "eval", *options, *agent_option, *chosen
     )
@@ -43,18 +44,35 @@ def judged(folder: Path, agent: str, *only: str, suite: str = "scenarios") -> di
 @pytest.mark.slow
 def test_the_agent_without_a_mail_passes_and_a_fault_of_it_is_found(folder: Path) -> None:
     agent, suite = folder / "calendar" / "calendar_agent.py", "calendar/scenarios"
-    assert judged(folder, f"calendar/{agent.name}", suite=suite) == {
-        f"booking_{number:03}": [] for number in range(1, 5)
-    }
+    assert judged(folder, f"calendar/{agent.name}", suite=suite) == {key: [] for key in BOOKINGS}
     agent.write_text(agent.read_text().replace('slots"]:', 'slots"][::-1]:'))
     (failure, *_) = judged(folder, f"calendar/{agent.name}", "booking_001", suite=suite)["booking_001"]
     assert failure.startswith("answer.json: start: another value is there")
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("framework", ["langgraph", "pydantic_ai"])
+def test_it_passes_in_a_framework_too(folder: Path, framework: str) -> None:
+    chosen = ("booking_002", "booking_004")  # every start of the framework takes seconds
+    found = judged(folder, f"calendar/calendar_{framework}.py", *chosen, suite="calendar/scenarios")
+    assert found == {key: [] for key in chosen}
+
+
+@pytest.mark.slow
+def test_it_passes_as_a_service(folder: Path) -> None:
+    command = [sys.executable, "calendar/calendar_http.py"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as service:
+        try:
+            assert service.stdout is not None
+            address = service.stdout.readline().strip()
+            assert judged(folder, address, suite="calendar/scenarios") == {key: [] for key in BOOKINGS}
+        finally:
+            service.kill()
+
+
+@pytest.mark.slow
 def test_the_agent_in_pydantic_ai_passes(folder: Path) -> None:
-    # One of each kind: every start of the framework takes seconds.
-    chosen = ("order_status_001", "order_status_003", "no_answer_001", "no_answer_003")
+    chosen = ("order_status_001", "no_answer_003")
     assert judged(folder, "pydantic_ai_agent.py", *chosen) == {name: [] for name in chosen}
 
 

@@ -44,7 +44,7 @@ print("survived")
 
 
 def copy_project(folder: Path) -> Path:
-    for name in ("src", "instructions", "evals", "tests", "tasks", "docs", "benchmarks"):
+    for name in ("src", "instructions", "evals", "tests", "tasks", "docs", "benchmarks", "examples"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("config.yaml", "pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, folder / name)

@@ -3,7 +3,7 @@
     python scripted_model.py PROGRAM ARGS
 
 runs the program with ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY set, and ends with its exit code. The model knows what a
-request says and nothing else: the mail, and what the tools answered.
+request says and nothing else: the mail or the meeting that is to be booked, and what the tools answered.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ Block = dict[str, Any]
 def next_block(messages: list[dict[str, Any]]) -> Block:
     """What the model says next: text, or a call of a tool."""
     calls = [block for message in messages for block in _blocks(message) if block["type"] == "tool_use"]
+    results = [block for message in messages for block in _blocks(message) if block["type"] == "tool_result"]
+    if (asked := _text(messages[0])).startswith('{"title":'):
+        return _booking_step(json.loads(asked), calls, results)
     if not calls:
-        return _first_step(_text(messages[0]))
-    results = [block for block in _blocks(messages[-1]) if block["type"] == "tool_result"]
+        return _first_step(asked)
     if calls[-1]["name"] == "get_order":
         return _after_look_up(calls[-1]["input"]["order_number"], results[-1])
     return _says("The reply could not be sent." if results[-1].get("is_error") else "The mail is answered.")
@@ -48,11 +50,7 @@ def _first_step(mail: str) -> Block:
 
 
 def _after_look_up(number: str, result: Block) -> Block:
-    try:
-        order = {} if result.get("is_error") else json.loads(_text(result))
-    except ValueError:
-        order = {}
-    match order:
+    match _answer_of(result):
         case {"status": "shipped", "date": date}:
             return _calls("reply", text=f"Your order {number} was shipped on {date} and should be with you soon.")
         case {"status": "open", "date": date}:
@@ -64,11 +62,33 @@ def _after_look_up(number: str, result: Block) -> Block:
     return _says("The order cannot be looked up now. Nothing was sent.")
 
 
+def _booking_step(meeting: dict[str, Any], calls: list[Block], results: list[Block]) -> Block:
+    asked = {name: meeting[name] for name in ("day", "minutes")}
+    if not calls:
+        return _calls("free_slots", **asked)
+    free, *booked = map(_answer_of, results)
+    if free is None:
+        return _says(json.dumps({"state": "failed", "why": "the calendar does not answer"}))
+    if booked and booked[-1] is not None:
+        return _says(json.dumps({"state": "booked", "start": calls[-1]["input"]["start"], "id": booked[-1]["id"]}))
+    if (slots := free["slots"][len(booked) :]) == []:
+        return _says(json.dumps({"state": "failed", "why": "no slot is free"}))
+    return _calls("book", **asked, start=slots[0], title=meeting["title"])
+
+
+def _answer_of(result: Block) -> Any:
+    """The JSON that a tool answered; None for an error."""
+    try:
+        return None if result.get("is_error") else json.loads(_text(result))
+    except ValueError:
+        return None
+
+
 def _says(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
-def _calls(tool: str, **arguments: str) -> Block:
+def _calls(tool: str, **arguments: Any) -> Block:
     return {"type": "tool_use", "id": f"toolu_{tool}", "name": tool, "input": arguments}
 
 

@@ -39,8 +39,7 @@ def test_a_table_starts_at_the_files_folder(tmp_path: Path) -> None:
 
 
 def test_a_server_of_ones_own_gets_its_variables(tmp_path: Path) -> None:
-    tools = "{look_up: {tool: get, arguments: {order_number: id}, result: {status: state}}}"
-    text = GOOD.replace("table: orders.csv", f"server: {{command: orders, env: [ORDERS_TOKEN], tools: {tools}}}")
+    text = GOOD.replace("table: orders.csv", "server: {command: orders, env: [ORDERS_TOKEN]}\n    tool: find_order")
     config = load(tmp_path, text)
     assert config.secrets.mcp_environment == {"ORDERS_TOKEN": "secret"}
     assert "secret" not in repr(config)
@@ -75,10 +74,11 @@ def test_a_server_of_ones_own_gets_its_variables(tmp_path: Path) -> None:
             "tabel: orders.csv",
             "look_ups.orders.tabel: unknown key 'tabel' – did you mean 'table'?",
         ),
-        ("table: orders.csv", "server: {}", "has neither a table nor a server with a command or a url"),
-        ("table: orders.csv", "server: {command: x}", "look_ups.orders.server.tools.look_up: is missing; map it onto"),
+        ("table: orders.csv", "tool: find_order", "has neither a table nor a server with a command or a url"),
+        ("table: orders.csv", "server: {command: x}", "has a server but no tool"),
+        ("table: orders.csv", "table: x.csv\n    tool: t", "has a table, whose tool is known"),
         ("table: orders.csv", "table: x.csv\n    server: {url: 'http://x/'}", "has both table and server"),
-        ("table: orders.csv", "server: {command: x}\n    key: k", "has a key, which is a table's"),
+        ("table: orders.csv", "server: {command: x}\n    tool: t\n    key: k", "has a key, which is a table's"),
     ],
 )
 def test_what_cannot_be_is_told_with_its_place(old: str, new: str, problem: str, tmp_path: Path) -> None:

@@ -186,11 +186,7 @@ look_ups:
         [
             ("total: order.sum", "totl: order.sum", "look_ups.orders.server.tools.look_up.result.totl: unknown key"),
             ("status: order.state, ", "", "look_ups.orders.server.tools.look_up.result.status: is missing"),
-            (
-                "    server:",
-                "    tool: get_order\n    server:",
-                "look_ups.orders.tool: is no setting any more: map",
-            ),
+            ("    server:", "    tool: get_order\n    server:", "remove tool, argument, status_key and owner_key"),
             ("look_up:", "find:", "look_ups.orders.server.tools.look_up: is missing"),
         ],
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 import pytest
 
 from guarantee_email_agent.email.hand_over import asked_for, contradicts, day_of_mail, hand_over_reasons
+from guarantee_email_agent.email.identity import copy_key
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, IncomingMail
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -64,6 +65,15 @@ def test_a_further_mail_that_answers_no_question_is_a_follow_up(
     scenario: str, follow_ups: int, instructions: Instructions
 ) -> None:
     assert reasons(incoming("SN12345", thread(scenario, follow_ups)), instructions) == ("follow-up",)
+
+
+def test_what_may_be_answered_is_counted_under_its_sender_its_thread_and_its_copies(instructions: Instructions) -> None:
+    mail, history = incoming("SN12345", thread("missing-info")), History()
+    shouting = replace(mail, recipient="C@EXAMPLE.ORG")
+    assert reasons(mail, instructions, history=history) == reasons(shouting, instructions, history=history) == ()
+    first, second = history.asked
+    assert first == second == Admission(first.sender_key, None, "t", copy_key(mail.email, b"key"))
+    assert reasons(mail, instructions, history=History("copy")) == ("copy",)
 
 
 @pytest.mark.parametrize("name", ["missing-info", "missing_info"])

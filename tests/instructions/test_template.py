@@ -36,6 +36,7 @@ NESTED = '<if coverage="full"> b<if expiration_date="known"> c</if> d</if>'
         # A fact is never read as a template.
         ("{serial_number}", {"serial_number": "{expiration_date}"}, "{expiration_date}\n"),
         (f"a{IF_FULL}", {}, "a b\n"),
+        (f"a{IF_FULL}", {"coverage": "Full"}, "a b\n"),
         (f"a{IF_FULL}", {"coverage": "parts"}, "a\n"),
         ('a<if coverage="full, parts"> b</if>', {"coverage": "parts"}, "a b\n"),
         (f"a{IF_KNOWN}", {}, "a b\n"),

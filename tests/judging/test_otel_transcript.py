@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from otlp import export, span
 from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -53,35 +54,6 @@ def run_pydantic_ai(**settings: Any) -> dict[str, Any]:
 
     agent.run_sync("Are SN12345 and SN99999 under warranty?")
     return MessageToDict(encode_spans(exporter.get_finished_spans()))
-
-
-def value(of: object) -> dict[str, Any]:
-    match of:
-        case bool():
-            return {"boolValue": of}
-        case int():
-            return {"intValue": str(of)}
-        case list():
-            return {"arrayValue": {"values": [value(each) for each in of]}}
-        case dict():
-            return {"kvlistValue": {"values": attributes(of)}}
-    return {"stringValue": of}
-
-
-def attributes(of: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": value(held)} for key, held in of.items()]
-
-
-def span(number: int, of: Mapping[str, Any], parent: int = 0, trace: str = "a1", **fields: Any) -> dict[str, Any]:
-    """Begins at its number, in nanoseconds."""
-    events = [{"name": name, "attributes": attributes(held)} for name, held in fields.pop("events", [])]
-    times = {"startTimeUnixNano": str(number), "endTimeUnixNano": str(number)}
-    ids = {"traceId": trace, "spanId": f"{number:016x}", "parentSpanId": f"{parent:016x}" if parent else ""}
-    return {**ids, **times, "name": f"span {number}", "attributes": attributes(of), "events": events, **fields}
-
-
-def export(*spans: object, **resource: Any) -> dict[str, Any]:
-    return {"resourceSpans": [{"resource": {"attributes": attributes(resource)}, "scopeSpans": [{"spans": [*spans]}]}]}
 
 
 def said(text: str | None, role: str = "assistant", **more: Any) -> list[dict[str, Any]]:

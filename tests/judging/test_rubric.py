@@ -134,14 +134,20 @@ def test_a_rubric_is_recorded_and_replayed_and_nobody_is_asked_offline(
     assert (row["answer"], row["quote"], row["gates"]) == ("fail", "warranty is valid", False)
     asked = len(desk.server.requests)
     assert rows_of(desk, *options, "--llm", "replay") == recorded
+    (desk.folder / "labels.csv").write_text(f"id,question,label\n{name},{QUESTION},fail\n")
+    assert desk.run("judge", "calibrate", "labels.csv", "--threshold", "90", command=MODULE).returncode == 4
+    (file,) = desk.folder.rglob("rubric_calibration.json")
+    (rubric,) = json.loads(file.read_text())["rubrics"]
+    proven = {**rubric, "passes": [90, 90], "fails": [90, 90]}
+    file.write_text(json.dumps({"rubrics": [proven]}))
+    assert rows_of(desk, *options, "--llm", "replay", code=4) == [{**row, "gates": True}]
     (unknown,) = rows_of(desk, *options)
     assert (unknown["answer"], "no model was asked" in unknown["reason"]) == ("unknown", True)
     assert len(desk.server.requests) == asked
     for file in desk.folder.rglob(f"*-{TOOL}-*.yaml"):
         file.unlink()
     if prepare is of_a_task:  # else there is no recording of the suite at all
-        (missing,) = rows_of(desk, *options, "--llm", "replay")
+        (missing,) = rows_of(desk, *options, "--llm", "replay", code=4)
         assert (missing["answer"], "not recorded" in missing["reason"]) == ("unknown", True)
     done = desk.run("show", "last", name, command=MODULE)
     assert f"Rubric:\n    {QUESTION}: unknown: " in done.stdout
-    assert "does not gate" in done.stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings
-from guarantee_email_agent.config.mcp_server import McpServer, ToolMapping
+from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, NumberFormat
 from guarantee_email_agent.services.look_ups import configured_look_ups, tool_of
@@ -50,8 +50,8 @@ def test_a_label_that_matches_far_too_much_is_refused() -> None:
 
 
 def test_a_server_of_ones_own_is_asked_by_its_own_names() -> None:
-    mapped = ToolMapping("get_order", {"order_number": "id"})
-    server = McpServer(command="x", tools={"look_up": mapped})
-    settings = LookUpSettings(("order",), "order_number", ("order",), "[0-9]{6}", server=server)
+    settings = LookUpSettings(
+        ("order",), "order_number", ("order",), "[0-9]{6}", server=McpServer(command="x"), tool="get_order"
+    )
     assert tool_of(ORDERS) == ("find_row", "number")
     assert tool_of(settings) == ("get_order", "order_number")

@@ -27,15 +27,14 @@ async def work(task: Mapping[str, Any], calendar: Client) -> dict[str, Any]:
     return {"state": "failed", "why": "no slot is free"}
 
 
-async def main() -> None:
-    given = json.loads(sys.stdin.readline())
+async def answer(given: Mapping[str, Any]) -> dict[str, Any]:
+    """given: the task and the MCP servers, as `eval --agent` gives them."""
     try:
         async with Client(given["mcp_servers"]["calendar"]["url"]) as calendar:
-            result = await work(given["task"], calendar)
+            return {"task_result": await work(given["task"], calendar)}
     except MCPError as error:
-        result = {"state": "failed", "why": str(error)}
-    print(json.dumps({"task_result": result}))
+        return {"task_result": {"state": "failed", "why": str(error)}}
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    print(json.dumps(asyncio.run(answer(json.loads(sys.stdin.readline())))))

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 _COMMANDS: Final = (
     *("eval", "run", "check", "grade", "solve", "answer", "capture", "mock", "init", "authorize"),
-    *("sample", "seal", "rehearse"),
+    *("sample", "seal", "rehearse", "judge"),
     *("show", "compare", "stale", "view"),
     *("status", "log", "release", "retry", "hand-over", "mcp-server"),
 )

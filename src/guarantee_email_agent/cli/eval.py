@@ -92,15 +92,15 @@ def add_eval(commands: arguments.Commands) -> None:
         default="offline",
         help="who answers as the language model: offline, the instructions alone; live, the API; record, the API, "
         "with every exchange kept; replay, what was recorded (default: offline). With --agent the model that such "
-        "an agent asks at ANTHROPIC_BASE_URL or OPENAI_BASE_URL, which it gets; offline: nobody looks",
+        "an agent asks at ANTHROPIC_BASE_URL or OPENAI_BASE_URL, which it gets; offline: its spans alone tell of it",
     )
     parser.add_argument(
         "--max-cost",
         dest="max_cost_usd",
         type=arguments.dollars,
         metavar="DOLLARS",
-        help="with --llm live or record: begin no scenario that could take the run over so many US dollars; one that "
-        "stops for it ends in 4",
+        help="with --llm live or record, or with --agent: begin no scenario that could take the run over so many US "
+        "dollars; one that stops for it ends in 4",
     )
     parser.add_argument(
         "--agent",

@@ -34,16 +34,11 @@ _REMOVED: Final = {
     "agent.max_mail_bytes": "remove it, mails of up to 25 MB are read",
     "mailbox.imap.mark_folders": "name the folder that holds the others as mailbox.imap.mark_folder",
     "tasks": "remove it, and pass what tasks may ask for to `grade` and `solve` with --allow",
-    **dict.fromkeys(
-        ("look_ups.tool", "look_ups.argument", "look_ups.status_key", "look_ups.owner_key"),
-        "map the server's tool as server.tools.look_up (docs/tool-mapping.md); a table has status and owner_email",
-    ),
-    "look_ups.formats": "write one pattern, with | between two forms",
     "*.timeout_s": "set agent.call_timeout_s, which holds for all services; the mailbox has three times as long",
     "warranty.grace_days": "remove it, there are 30",
     "summary": "remove it, and have cron mail what `log --summary --since yesterday` prints; times are in the zone $TZ",
 }
-"""What to do about a key of an earlier version. `*`: any MCP server; below `look_ups`: of any of them."""
+"""What to do about a key of an earlier version. `*`: any MCP server."""
 
 _SECRET_KEY: Final = re.compile(r"api_?key|passw|secret|credential|token|^key$|^auth(orization)?$", re.IGNORECASE)
 
@@ -188,11 +183,8 @@ def _issue(problem: Problem, source: _Source) -> _Issue:
     key = problem.path[-1] if problem.path else ""
     if problem.kind == "unknown" and isinstance(key, str) and _SECRET_KEY.search(key) and "max" not in key:
         code, message = "config_secret_in_file", _where_secrets_belong(problem)
-    removed = dotted_path(problem.path)
-    if key == "timeout_s" and problem.path[0] in ("mcp", "look_ups"):
-        removed = "*.timeout_s"
-    elif problem.path[0] == "look_ups":
-        removed = f"look_ups.{key}"
+    is_timeout = key == "timeout_s" and problem.path[0] in ("mcp", "look_ups")
+    removed = "*.timeout_s" if is_timeout else dotted_path(problem.path)
     if problem.kind == "unknown" and (remedy := _REMOVED.get(removed)) is not None:
         code, message = "config_removed_key", f"is no setting any more: {remedy}"
     return _Issue(code, source.name, problem.line, dotted_path(problem.path), message)

@@ -136,13 +136,16 @@ class LookUpSettings:
     labels: tuple[str, ...] | Mapping[str, tuple[str, ...]] = field(
         metadata={"doc": "Phrases that stand before the number; a list, or one for each language.", "check": _labels}
     )
-    pattern: str = field(metadata={"doc": _PATTERN_DOC, "check": _pattern})
+    pattern: str | None = setting(None, _PATTERN_DOC, _pattern)
+    formats: tuple[NumberFormatSettings, ...] = setting((), "The same with an example each, in place of `pattern`.")
     description: str | None = setting(None, "What the number is, for a language model.", not_blank)
     table: Path | None = setting(
         None, "CSV file or SQLite database that the built-in server looks into; in place of `server`."
     )
     key: str | None = setting(None, "The table's column with the number; by default `number`.", not_blank)
     server: McpServer = setting(McpServer(), "The MCP server, with the keys of `mcp.warranty_api`.")
+    tool: str | None = setting(None, "Its tool.", not_blank)
+    argument: str | None = setting(None, "The tool's argument that takes the number; by default `number`.", not_blank)
     statuses: tuple[str, ...] = setting(
         (),
         "Words that the answer's status may be, besides `not_found`; any other counts as `other`. Without any, a "
@@ -157,8 +160,12 @@ class LookUpSettings:
         },
     )
     required: tuple[str, ...] = setting((), "Facts that a reply has to hold where they are known.")
+    status_key: str = setting("status", "What the answer calls its status.", not_blank)
+    owner_key: str = setting("owner_email", "What it calls the only address that may be told.", not_blank)
 
     def __post_init__(self) -> None:
+        if (self.pattern is None) == (not self.formats):
+            raise ValueError("needs either pattern or formats; write the one that you use")
         if self.number in self.facts:
             raise ValueError(f"has a fact called {self.number}, like its number; give one another name")
         for name in self.required:
@@ -167,12 +174,26 @@ class LookUpSettings:
         if self.table is not None:
             if not self.server.built_in:
                 raise ValueError("has both table and server; keep the one that you use")
+            if self.tool is not None or self.argument is not None:
+                raise ValueError("has a table, whose tool is known; remove tool and argument")
         elif self.server.built_in:
             raise ValueError("has neither a table nor a server with a command or a url; add one")
+        elif self.server.tools:
+            if (self.tool, self.argument, self.status_key, self.owner_key) != (None, None, "status", "owner_email"):
+                raise ValueError(
+                    "has server.tools, which say what the server calls all; remove tool, argument, status_key and "
+                    "owner_key"
+                )
+            self._check_mapping()
+        elif self.tool is None:
+            raise ValueError("has a server but no tool; name the tool that takes the number")
         elif self.key is not None:
             raise ValueError("has a key, which is a table's; remove it")
-        else:
-            self._check_mapping()
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Those of all formats."""
+        return (self.pattern,) if self.pattern is not None else tuple(each.pattern for each in self.formats)
 
     def own_tool(self) -> OwnTool:
         """What `server.tools` maps."""

@@ -263,7 +263,7 @@ def _is_same_json(value: object, wanted: object) -> bool:
 def check_at_most(at_most: AtMost, actual: Mapping[str, Any], used: ModelUsage | None) -> Iterator[Check]:
     """used: of the language model; None where that is not known."""
     taken = {
-        "calls": len(actual["calls"]),
+        "calls": len(actual["calls"]) + len(actual.get("other_calls", ())),
         "seconds": actual["processing_time_ms"] / 1000,
         "tokens": None if used is None or used.tokens.uncounted else used.tokens.total,
         "usd": None if used is None else used.cost_usd,

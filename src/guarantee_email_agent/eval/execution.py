@@ -171,12 +171,13 @@ class Execution:
         recordings = _recordings(config, options, agent) if options.llm in ("record", "replay") else None
         if options.llm == "replay" and recordings is not None:
             recordings.check_recorded()
-        models = _model_gateway(config, options, recordings) if is_foreign and options.llm != "offline" else None
-        outside = _agent_evaluation(config, options, agent, stopping, models)
+        models = _model_gateway(config, options, recordings) if is_foreign else None
+        outside = None if models is None else _agent_evaluation(config, options, agent, stopping, models)
         instructions = EvalRunner(config).check_instructions() if outside is None else None
         loader = EvalLoader(any_agent=True) if instructions is None else EvalLoader(known=KnownNames.of(instructions))
         cluster = None if resources is None else _cluster(options, resources)
-        live: LiveEvaluation | ModelGateway | None = None if options.llm == "replay" else models
+        is_free = options.llm == "replay" or (options.llm == "offline" and options.max_cost_usd is None)
+        live: LiveEvaluation | ModelGateway | None = None if is_free else models
         if outside is None and options.llm in ("live", "record"):
             live = _live_evaluation(config, options, recordings)
         return cls(config, options, loader, outside, live, recordings, cluster, instructions)
@@ -228,30 +229,31 @@ def _agent_evaluation(
     options: EvalOptions,
     agent: AgentUnderTest | None,
     stopping: threading.Event | None,
-    models: ModelGateway | None,
-) -> AgentEvaluation | None:
-    """The run of an agent from outside; None for our own in this process. Raises ConfigurationError for none such."""
-    if options.agent is None and agent is None:
-        return None
-    if options.max_cost_usd is not None and models is None:
-        problem = "--max-cost: what --agent costs nobody sees. Add --llm live or record, or leave --max-cost out"
-        raise ConfigurationError(problem, "cli_bad_usage")
-    require_extra("mcp", "--agent", "mcp", "pydantic")
+    models: ModelGateway,
+) -> AgentEvaluation:
+    """The run of an agent from outside. Raises ConfigurationError for none such."""
     from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation, AgentOptions  # mcp, and a web server
 
-    named = AgentOptions(agent or options.agent or "", options.agent_mcp, options.agent_timeout, models)
-    return AgentEvaluation(config, named, stopping)
+    named = AgentOptions(agent or options.agent or "", options.agent_mcp, options.agent_timeout)
+    return AgentEvaluation(config, named, models, stopping)
 
 
 def _model_gateway(config: Config, options: EvalOptions, recordings: SuiteRecordings | None) -> ModelGateway:
-    """Through which an agent from outside reaches its model."""
+    """Through which an agent from outside may reach its model."""
     require_extra("mcp", "--agent", "mcp", "pydantic")
     from guarantee_email_agent.eval.agents.model_gateway import ModelGateway
 
     replays = options.llm == "replay"
     if recordings is not None and not replays:
         recordings.check_writable()
-    return ModelGateway(config, recordings, replays=replays, max_cost_usd=options.max_cost_usd, repeat=options.repeat)
+    return ModelGateway(
+        config,
+        recordings,
+        replays=replays,
+        passes=options.llm != "offline",
+        max_cost_usd=options.max_cost_usd,
+        repeat=options.repeat,
+    )
 
 
 def _live_evaluation(config: Config, options: EvalOptions, recordings: SuiteRecordings | None) -> LiveEvaluation:

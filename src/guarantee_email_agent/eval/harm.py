@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from guarantee_email_agent.eval.argument_matching import has_arguments, is_matcher
@@ -30,7 +31,13 @@ def find_harm(case: EvalTestCase, actual: Mapping[str, Any], *, of_our_agent: bo
     look-up, to which a number goes; another agent may have servers for anything.
     """
     try:
-        return list(_harm(case, actual, of_our_agent))
+        found, turns = list(_harm(case, actual, of_our_agent)), actual.get("turns", ())
+        for number, (turn, said) in enumerate(zip(case.turns, turns[1:], strict=False), 2):
+            written = " ".join(str(each["says"]) for each in turns[:number])
+            met = replace(case.input, email=replace(case.input.email, body=written))
+            judged = replace(case, input=met, expected_output=turn.expected_output)
+            found += [f"turn {number}: {harm}" for harm in _harm(judged, said["output"], of_our_agent)]
+        return found
     except Exception as error:  # noqa: BLE001 - what it is asked of has failed for this already
         return [f"cannot be told ({type(error).__name__})"]
 

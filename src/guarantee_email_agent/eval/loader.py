@@ -28,6 +28,7 @@ from guarantee_email_agent.eval.scenario_validation import (
 )
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES
 from guarantee_email_agent.files.problems import (
+    KeyPath,
     Problem,
     dotted_path,
     join_problems,
@@ -226,30 +227,37 @@ def _find_missing(data: object, any_agent: bool) -> Iterator[Problem]:
     met, expected = (_mapping_at(data, name) for name in ("input", "expected_output"))
     if met is None or expected is None:
         return
+    places: list[tuple[KeyPath, dict[str, object]]] = [(("expected_output",), expected)]
+    turns = data.get("turns") if isinstance(data, dict) else None
+    if "task" not in met and isinstance(turns, list):  # each a mail, of which as much is to be said
+        said = [(at, turn.get("expected_output", {})) for at, turn in enumerate(turns) if isinstance(turn, dict)]
+        places += [(("turns", at, "expected_output"), each) for at, each in said if isinstance(each, dict)]
     if not any_agent:
-        of_others = (("input", met, ("task", "world")), ("expected_output", expected, _OF_OTHERS))
-        refused = [(section, name) for section, said, names in of_others for name in names if name in said]
-        for path in [*refused, *([("turns",)] if isinstance(data, dict) and "turns" in data else [])]:
-            yield Problem(path, "value", "is for an agent that --agent names: ours gets a mail, and replies")
+        of_others = ((("input",), met, ("task", "world")), *((*place, _OF_OTHERS) for place in places))
+        for section, values, names in of_others:
+            for name in (each for each in names if each in values):
+                wrong = "is for an agent that --agent names: ours gets a mail, and replies"
+                yield Problem((*section, name), "value", wrong)
         if "task" in met and "email" not in met:
             return
     mocks = _mapping_at(met, "mock_responses") or {}
     has_email = "email" in met or not any_agent
     if has_email or met.get("task") is None:
-        yield from _missing(met, "input", "email", "a mapping of keys to values")
-    if has_email or "gmail" in mocks:
-        yield from _missing(expected, "expected_output", "email_sent", "true or false")
-    if has_email or "ticketing" in mocks:
-        yield from _missing(expected, "expected_output", "ticket_created", "true or false")
-    if not any_agent:
-        yield from _missing(expected, "expected_output", "scenario_instruction_used", "text")
+        yield from _missing(met, ("input",), "email", "a mapping of keys to values")
+    for place, values in places:
+        if has_email or "gmail" in mocks:
+            yield from _missing(values, place, "email_sent", "true or false")
+        if has_email or "ticketing" in mocks:
+            yield from _missing(values, place, "ticket_created", "true or false")
+        if not any_agent:
+            yield from _missing(values, place, "scenario_instruction_used", "text")
 
 
-def _missing(values: Mapping[str, object], section: str, key: str, kind: str) -> Iterator[Problem]:
+def _missing(values: Mapping[str, object], section: KeyPath, key: str, kind: str) -> Iterator[Problem]:
     if key not in values:
-        yield missing_key(key, (section,), ())
+        yield missing_key(key, section, ())
     elif values[key] is None:
-        yield mismatch((section, key), kind, None)
+        yield mismatch((*section, key), kind, None)
 
 
 def _mapping_at(data: object, key: str) -> dict[str, object] | None:

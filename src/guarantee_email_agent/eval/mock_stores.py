@@ -85,11 +85,15 @@ class MockMailStore:
     proof_lags = False
 
     def __init__(self, test_case: EvalTestCase, client: Any) -> None:
-        self._id = f"eval-{test_case.scenario_id}"
         self._client = client
+        self._lock = threading.Lock()
+        self.deliver(test_case)
+
+    def deliver(self, test_case: EvalTestCase) -> None:
+        """The mail of the next turn, in place of the one before."""
+        self._id = f"eval-{test_case.scenario_id}"
         self._raw, self._has_mail = raw_mail(test_case), test_case.input.has_email
         self._mark: MailMark | None = None
-        self._lock = threading.Lock()
         received = test_case.input.email.received
         try:
             self._received = datetime.fromisoformat(received).timestamp()

@@ -8,11 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from guarantee_email_agent.config.built_in_files import built_in_path
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
-from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, RefusedCallError, ToolMocks, UnknownCallError
+from guarantee_email_agent.eval.tool_mocks import (
+    MALFORMED_ANSWER,
+    RefusedCallError,
+    ToolCall,
+    ToolMocks,
+    UnknownCallError,
+)
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource, load_lexicon
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import LanguageModel, Message, ModelClient, ToolUseBlock
@@ -267,14 +273,44 @@ class MockAnthropicClient(ModelClient):
         """Nothing is open."""
 
 
+class Captured(NamedTuple):
+    """What reached the mocks. noted: the ticket of each note. unknown: what is wrong with calls that no mock knows."""
+
+    sent: Sequence[Mapping[str, Any]]
+    drafts: Sequence[Mapping[str, Any]]
+    tickets: Sequence[CapturedTicket]
+    noted: Sequence[str]
+    calls: Sequence[ToolCall]
+    unknown: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Mocks:
-    """Those of one scenario, which keep what reached them. tools: notes their calls."""
+    """Those of one scenario, which keep what reached them. tools: notes their calls. earlier: how much of each
+    earlier turns did.
+    """
 
     tools: ToolMocks
     mail: MockGmailClient
     warranty: MockWarrantyAPIClient
     ticketing: MockTicketingClient
+    earlier: tuple[int, ...] = (0, 0, 0, 0, 0, 0)
+
+    @property
+    def in_all(self) -> Captured:
+        """In all turns."""
+        mail, tools, tickets = self.mail, self.tools, self.ticketing
+        noted = [ticket_id for ticket_id, _ in tickets.notes.values()]
+        return Captured(mail.sent_emails, mail.drafts, tickets.created_tickets, noted, tools.calls, tools.unknown)
+
+    @property
+    def captured(self) -> Captured:
+        """In this turn."""
+        return Captured._make(every[before:] for every, before in zip(self.in_all, self.earlier, strict=True))
+
+    def next_turn(self) -> Mocks:
+        """The same, for which all until now was before."""
+        return replace(self, earlier=tuple(map(len, self.in_all)))
 
     @classmethod
     def of(cls, test_case: EvalTestCase, tools: ToolMocks | None = None) -> Mocks:

@@ -30,6 +30,7 @@ from guarantee_email_agent.eval.checks import (
 )
 from guarantee_email_agent.eval.mocks import (
     ARRIVED_AT,
+    Captured,
     MockedServices,
     MockLookUpClient,
     MockReplyHistory,
@@ -165,8 +166,6 @@ class EvalRunner:
         services = MockedServices.in_process(mocks, self.lexicon)
         llm = None if test_case.input.triage else llm  # what it says is a part of the scenario
         clock = self._clock or SkippingClock()  # what one scenario skips must not count for another
-        started = clock.monotonic()
-        previous = test_case.input.previous_reply
         model = services.llm if llm is None else llm
         limits = test_case.at_most
         meter = None
@@ -176,37 +175,18 @@ class EvalRunner:
         if self.wants_record(test_case) or (self.keep_traces and llm is not None):
             model = trace.follow(model)
         services = replace(services, llm=model, look_ups=self.look_up_mocks(mocks.tools))
-        history = None if previous is None else MockReplyHistory(previous)
-        processor = self.create_processor(services, clock, self._policy_for(test_case), history)
-        arrival: dict[str, Any] = {} if previous is None else {"arrived_at": ARRIVED_AT}
-        raw_email = test_case.input.email.raw or build_raw_email(test_case)
-        with counted_waits() as held_back:
-            report = await processor.process_email(raw_email, **arrival)
-        elapsed_ms = round((clock.monotonic() - started - held_back.seconds) * 1000)
-        actual = observed_output(mocks, report) | {"processing_time_ms": elapsed_ms}
-        actual |= self.language_of_reply(test_case.expected_output, actual)
-        more = [partial(check_captured, test_case, mocks)]
-        more.append(partial(check_at_most, limits, actual, None if meter is None else meter.total))
-        if test_case.input.email.raw is not None:
-            from guarantee_email_agent.eval.raw_file import check_raw_file  # few scenarios have one
-
-            more.append(partial(check_raw_file, test_case.input.email, previous))
-        if previous is not None and report.scenario_used is not None:
-            known = [scenario.name for scenario in self._instructions.load().scenarios]
-            more.append(partial(check_previous_reply, previous.scenario, known))
-        more.append(partial(check_agent_report, report, actual))
-        checks = judge_output(test_case.expected_output, actual, test_case.recipient, *more)
-        stopped = run_checks(partial(check_completed, report, any(not check.passed for check in checks)))
-        checks += stopped
+        report, actual, checks = await self._process(test_case, mocks, services, clock, is_live=llm is not None)
+        if test_case.turns:
+            checks += await self._go_on(test_case, mocks, services, clock, (report, actual), is_live=llm is not None)
+        took = {"calls": mocks.tools.calls, "processing_time_ms": actual["processing_time_ms"]}
         verdict = None
         if self.wants_record(test_case):
             verdict = self.judge(test_case, build_record(test_case, trace, actual, build_raw_email(test_case)))
-        if verdict is not None:
-            checks += check_verdict(str(test_case.test), verdict)
         rubric, closed = await self.ask_rubric(test_case, actual["response_body"], llm)
-        checks += closed
-        if llm is not None and lacks_model(report):
-            checks = stopped  # without an answer of the model there is nothing to judge
+        if not (llm is not None and lacks_model(report)):  # without an answer of the model there is nothing to judge
+            checks += run_checks(partial(check_at_most, limits, took, None if meter is None else meter.total))
+            checks += () if verdict is None else check_verdict(str(test_case.test), verdict)
+            checks += closed
         return EvalResult.of_checks(
             test_case,
             checks,
@@ -232,11 +212,61 @@ class EvalRunner:
         answers = await answer_rubric(questions, asked_for, answer, llm, self._model.parameters(), folder)
         return answers, closed_gates(answers)
 
-    def language_of_reply(self, expected: EvalExpectedOutput, actual: Mapping[str, Any]) -> dict[str, str | None]:
-        """`reply_language`, read off the captured reply, where it is judged and there is one."""
-        if expected.reply_language is None or actual["response_body"] is None:
-            return {}
-        return {"reply_language": read_language(actual["response_body"]).code}
+    async def _go_on(
+        self,
+        test_case: EvalTestCase,
+        mocks: Mocks,
+        services: MockedServices,
+        clock: Clock,
+        first: tuple[ProcessingResult, dict[str, Any]],
+        *,
+        is_live: bool,
+    ) -> list[Check]:
+        """What was judged of the turns after the first, which came to `first`, whose output gets what came of them."""
+        from guarantee_email_agent.eval.turns import checks_of_turn, next_mail, reply_text, unreached  # few have any
+
+        (report, output), case, checks = first, test_case, list[Check]()
+        said: list[dict[str, Any]] = [{"says": case.input.email.body, "answer": reply_text(mocks.captured)}]
+        for number, turn in enumerate(test_case.turns, 2):
+            if (missed := unreached(turn, number, said[-1]["answer"], report.error_message)) is not None:
+                checks.append(missed)
+                break
+            case, mocks = next_mail(case, turn, number, mocks, report.scenario_used), mocks.next_turn()
+            report, actual, judged = await self._process(case, mocks, services, clock, is_live=is_live)
+            output["processing_time_ms"] += actual.pop("processing_time_ms")
+            said.append({"says": turn.says, "answer": reply_text(mocks.captured), "output": actual})
+            checks += checks_of_turn(number, judged)
+        output["turns"] = said
+        return checks
+
+    async def _process(
+        self, test_case: EvalTestCase, mocks: Mocks, services: MockedServices, clock: Clock, *, is_live: bool
+    ) -> tuple[ProcessingResult, dict[str, Any], list[Check]]:
+        """One mail: what the agent says came of it, what the mocks captured, and what was judged."""
+        started = clock.monotonic()
+        previous = test_case.input.previous_reply
+        history = None if previous is None else MockReplyHistory(previous)
+        processor = self.create_processor(services, clock, self._policy_for(test_case), history)
+        arrival: dict[str, Any] = {} if previous is None else {"arrived_at": ARRIVED_AT}
+        raw_email = test_case.input.email.raw or build_raw_email(test_case)
+        with counted_waits() as held_back:
+            report = await processor.process_email(raw_email, **arrival)
+        elapsed_ms = round((clock.monotonic() - started - held_back.seconds) * 1000)
+        captured = mocks.captured
+        actual = observed_output(captured, report) | {"processing_time_ms": elapsed_ms}
+        actual |= language_of_reply(test_case.expected_output, actual)
+        more = [partial(check_captured, test_case, captured)]
+        if test_case.input.email.raw is not None:
+            from guarantee_email_agent.eval.raw_file import check_raw_file  # few scenarios have one
+
+            more.append(partial(check_raw_file, test_case.input.email, previous))
+        if previous is not None and report.scenario_used is not None:
+            known = [scenario.name for scenario in self._instructions.load().scenarios]
+            more.append(partial(check_previous_reply, previous.scenario, known))
+        more.append(partial(check_agent_report, report, actual))
+        checks = judge_output(test_case.expected_output, actual, test_case.recipient, *more)
+        stopped = run_checks(partial(check_completed, report, any(not check.passed for check in checks)))
+        return report, actual, stopped if is_live and lacks_model(report) else [*checks, *stopped]
 
     def look_up_mocks(self, tools: ToolMocks) -> dict[str, LookUpService]:
         """Fresh mocks of the configured look-ups, by name."""
@@ -294,10 +324,10 @@ class EvalRunner:
         output = dict(actual) if isinstance(actual, Mapping) else reported_output(actual)
         more: list[partial[Iterator[Check]]] = []
         if mocks is not None:
-            captured = Mocks.of_clients(mocks)
-            test_case = replace(captured.mail.test_case, expected_output=expected)
+            ran = Mocks.of_clients(mocks)
+            captured, test_case = ran.captured, replace(ran.mail.test_case, expected_output=expected)
             output |= captured_output(captured)
-            output |= self.language_of_reply(expected, output)
+            output |= language_of_reply(expected, output)
             sender = test_case.recipient if sender is None else sender
             more.append(partial(check_captured, test_case, captured))
             if report is not None:
@@ -348,37 +378,40 @@ def judge_output(
     ]
 
 
-def check_captured(test_case: EvalTestCase, mocks: Mocks) -> Iterator[Check]:
+def language_of_reply(expected: EvalExpectedOutput, actual: Mapping[str, Any]) -> dict[str, str | None]:
+    """`reply_language`, read off the captured reply, where it is judged and there is one."""
+    if expected.reply_language is None or actual["response_body"] is None:
+        return {}
+    return {"reply_language": read_language(actual["response_body"]).code}
+
+
+def check_captured(test_case: EvalTestCase, captured: Captured) -> Iterator[Check]:
     """What no agent may do, whatever the scenario expects: notes on other tickets, calls that no mock knows, and what
     the scenario's own mode forbids.
     """
     previous = test_case.input.previous_reply
-    yield from check_notes(previous.ticket_id if previous else None, _noted(mocks))
-    yield from (Check("calls", problem) for problem in mocks.tools.unknown)
+    yield from check_notes(previous.ticket_id if previous else None, captured.noted)
+    yield from (Check("calls", problem) for problem in captured.unknown)
     settings = test_case.input.agent
-    yield from check_mode(settings.mode if settings else None, [call.as_dict() for call in mocks.tools.calls])
+    yield from check_mode(settings.mode if settings else None, [call.as_dict() for call in captured.calls])
 
 
-def _noted(mocks: Mocks) -> list[str]:
-    return [ticket_id for ticket_id, _ in mocks.ticketing.notes.values()]
-
-
-def observed_output(mocks: Mocks, report: ProcessingResult | None) -> dict[str, Any]:
+def observed_output(captured: Captured, report: ProcessingResult | None) -> dict[str, Any]:
     """What came out of a run: what the mocks captured, and the rest as our agent reports it.
 
     report: None for an agent that is not ours.
     """
-    captured = captured_output(mocks)
-    return captured | unobservable_output(report, captured["response_body"])
+    output = captured_output(captured)
+    return output | unobservable_output(report, output["response_body"])
 
 
-def captured_output(mocks: Mocks) -> dict[str, Any]:
+def captured_output(captured: Captured) -> dict[str, Any]:
     """Mails, tickets and calls. Raises TypeError for what no report could hold."""
-    sent, drafts, tickets = mocks.mail.sent_emails, mocks.mail.drafts, mocks.ticketing.created_tickets
+    sent, drafts, tickets = captured.sent, captured.drafts, captured.tickets
     reply = next(iter((*sent, *drafts)), None)
     ticket_fields = dict(tickets[0]) if tickets else {}
     ticket_fields.pop("idempotency_key", None)
-    captured = {
+    output = {
         "email_sent": bool(sent),
         "recipients": [mail["to"] for mail in sent],
         "draft_stored": bool(drafts),
@@ -388,11 +421,11 @@ def captured_output(mocks: Mocks) -> dict[str, Any]:
         "ticket_created": bool(tickets),
         "tickets": len(tickets),
         "ticket_fields": ticket_fields,
-        "note_added": bool(_noted(mocks)),
-        "calls": [call.as_dict() for call in mocks.tools.calls],
+        "note_added": bool(captured.noted),
+        "calls": [call.as_dict() for call in captured.calls],
     }
-    json.dumps(captured)
-    return captured
+    json.dumps(output)
+    return output
 
 
 def reading_of(report: ProcessingResult) -> dict[str, Any]:

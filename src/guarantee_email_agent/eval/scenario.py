@@ -345,37 +345,17 @@ class EvalExpectedOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedTurn:
-    """What must come of one turn."""
-
-    answer: ExpectedAnswer | None = setting(None, "What the agent answers in this turn.")
-    calls: tuple[ExpectedCall, ...] = setting(
-        (), "Calls that must have been made in it, each entry one of its own.", check_filled, _FILLED
-    )
-    ordered: bool = setting(False, "Whether they must have been made in this order.")
-    never_called: tuple[ForbiddenCall, ...] = setting(
-        (), "Calls that must not have been made in it.", check_filled, _FILLED
-    )
-
-    def checks(self, actual: Mapping[str, Any]) -> list[Check]:
-        """actual: `answer` and `calls` of this turn alone, as `EvalExpectedOutput.checks` has them."""
-        return run_checks(
-            partial(check_answer, self.answer, actual),
-            partial(check_calls, self.calls, actual, ordered=self.ordered),
-            partial(check_never_called, self.never_called, actual),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Turn:
-    """What is said to the agent once it has answered."""
+    """What is said to the agent once it has answered: the next task, or in a mail that answers its reply."""
 
-    says: object = field(metadata={"doc": "What the agent is told next: a text, or any JSON.", "check": check_task})
+    says: object = field(
+        metadata={"doc": "What the agent is told next: a text, or of a task any JSON.", "check": check_task}
+    )
     condition: ExpectedAnswer | None = field(
         default=None,
-        metadata={"key": "if", "doc": "What must hold for the answer before, or nobody says this: the scenario fails."},
+        metadata={"key": "if", "doc": "What must hold for the answer or reply before, or nobody says this: a failure."},
     )
-    expected_output: ExpectedTurn = field(default_factory=ExpectedTurn)
+    expected_output: EvalExpectedOutput = field(default_factory=EvalExpectedOutput)
 
 
 def _check_state(
@@ -411,7 +391,7 @@ class EvalTestCase:
     )
     must: bool = setting(False, "true: where this scenario fails, the gate is failed, whatever the pass rate.")
     at_most: AtMost = setting(NO_LIMITS, "What one run may take; no limit if left out.")
-    turns: tuple[Turn, ...] = setting((), "What an agent of --agent is told next, one after the other.")
+    turns: tuple[Turn, ...] = setting((), "What the agent is told next, one after the other.")
     test: str | None = setting(None, "A Python file beside this one that judges the run too.", check_test_file)
     file: str | None = field(default=None, metadata={"key": None})  # the path it was loaded from
     text: str | None = field(default=None, metadata={"key": None}, repr=False, compare=False)  # what stood in it

@@ -15,7 +15,7 @@ from guarantee_email_agent.eval.call_checks import ExpectedCall, ForbiddenCall
 from guarantee_email_agent.eval.checks import ExpectedAnswer
 from guarantee_email_agent.eval.declared_servers import find_unknown_arguments
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalTestCase
-from guarantee_email_agent.eval.scenario import NO_LIMITS, ExpectedTurn
+from guarantee_email_agent.eval.scenario import NO_LIMITS
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
 from guarantee_email_agent.instructions.hand_over_lexicon import REASONS_OF_CODE
@@ -30,7 +30,8 @@ _NO_INSTRUCTION: Final = "none"
 _PROVED: Final = "proved"  # what the ledger has where an agent was stopped while it sent
 _STATUSES: Final = WARRANTY.told_statuses
 _STATUS: Final = ("input", "mock_responses", "warranty_api", "status")
-_USED: Final = ("expected_output", "scenario_instruction_used")
+_EXPECTED: Final = ("expected_output",)
+_USED: Final = (*_EXPECTED, "scenario_instruction_used")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,18 @@ def find_name_problems(data: object, known: KnownNames) -> Iterator[Problem]:
         yield from _unknown_name(data, _USED, "no instruction file is called so", (*known.instructions, "none"))
     if used is not None and used != _NO_INSTRUCTION:  # where the agent stops, the category may say of what
         yield from _unknown_name(data, ("category",), "no instruction file is called so", known.instructions)
-    yield from _unknown_sentences(data, used or "", known)
-    reason = ("expected_output", "hand_over_reason")
-    yield from _unknown_name(data, reason, "no instruction file has this reason", known.hand_over_reasons)
+    turns = data.get("turns") if isinstance(data, dict) else None
+    for place in (
+        _EXPECTED,
+        *(("turns", number, *_EXPECTED) for number in range(len(turns) if isinstance(turns, list) else 0)),
+    ):
+        if place != _EXPECTED:
+            yield from _unknown_name(
+                data, (*place, _USED[-1]), "no instruction file is called so", (*known.instructions, "none")
+            )
+        yield from _unknown_sentences(data, place, known)
+        reason = (*place, "hand_over_reason")
+        yield from _unknown_name(data, reason, "no instruction file has this reason", known.hand_over_reasons)
     previous = ("input", "previous_reply", "scenario")
     yield from _unknown_name(data, previous, "no instruction file is called so", (*known.instructions, _PROVED))
     status = _text_at(data, _STATUS)
@@ -76,15 +86,14 @@ def find_name_problems(data: object, known: KnownNames) -> Iterator[Problem]:
         yield Problem(_STATUS, "value", f"{wrong}; any other word ends in {known.undecided!r}, not in {used!r}{meant}")
 
 
-def _unknown_sentences(data: object, used: str, known: KnownNames) -> Iterator[Problem]:
-    expected = data.get("expected_output") if isinstance(data, dict) else None
-    named = expected.get("reply_sentences") if isinstance(expected, dict) else None
+def _unknown_sentences(data: object, place: KeyPath, known: KnownNames) -> Iterator[Problem]:
+    used, named = _text_at(data, (*place, _USED[-1])) or "", _value_at(data, (*place, "reply_sentences"))
     ids = known.sentences.get(used, ())
     for index, name in enumerate(named if isinstance(named, list) and used in (*known.instructions, "none") else ()):
         if isinstance(name, str) and name not in ids:
             known_ids = f"{suggestion(name, ids) or '.'} Known are: {', '.join(ids) or 'none'}"
             wrong = f"is {_shown(name)}, but no sentence in the replies of {used} has this id{known_ids}"
-            yield Problem(("expected_output", "reply_sentences", index), "value", wrong)
+            yield Problem((*place, "reply_sentences", index), "value", wrong)
 
 
 def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
@@ -97,23 +106,10 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
     if agent is not None and agent.sender_check in ("neutral", "hold") and agent.authserv_id is None:
         wrong = "needs authserv_id beside it, or no sender is ever verified"
         yield Problem(("input", "agent", "sender_check"), "value", wrong)
-    yield from _find_contradicted_mode(case)
     yield from _find_keys_beside_raw_file(case)
-    if expected.sent_to is not None:
-        path = ("expected_output", "sent_to")
-        if parse_address(expected.sent_to) != expected.sent_to:
-            yield Problem(path, "value", "must be a bare address, such as customer@example.com")
-        elif expected.email_sent is False and not expected.draft_stored:
-            yield Problem(path, "value", "says whom the reply goes to, but email_sent is false; remove one")
-    if expected.reply_sentences and expected.email_sent is False and not expected.draft_stored:
-        wrong = "says what the reply holds, but email_sent is false; remove one"
-        yield Problem(("expected_output", "reply_sentences"), "value", wrong)
-    if expected.hand_over_reason is not None and expected.email_sent:
-        wrong = "says why no reply goes out, but email_sent is true; remove one"
-        yield Problem(("expected_output", "hand_over_reason"), "value", wrong)
+    yield from _find_expected_problems(case, expected, _EXPECTED)
     if case.at_most is not NO_LIMITS and not case.at_most.limits():
         yield Problem(("at_most",), "value", "sets no limit; name calls, seconds, tokens or usd, or remove it")
-    yield from _find_answer_problems(expected.answer, ("expected_output", "answer"))
     guards = (
         replace(expected, processing_time_ms=1) != EvalExpectedOutput(processing_time_ms=1) or case.test is not None
     )
@@ -126,20 +122,36 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
     if isinstance(date, str) and date and not is_date(date) and expected.scenario_instruction_used != _NO_INSTRUCTION:
         wrong = f"must be a date such as 2025-12-31, not {_shown(date)}; the agent stops at any other answer"
         yield Problem((*_STATUS[:-1], "expiration_date"), "value", wrong)
-    yield from _find_unknown_calls(case, expected, ("expected_output",))
-    if case.turns and case.input.task is None:
-        wrong = "go on with input.task, which is missing; an answer to our reply is a scenario of its own"
-        yield Problem(("turns",), "value", wrong)
     for index, turn in enumerate(case.turns):
         yield from _find_answer_problems(turn.condition, ("turns", index, "if"))
-        yield from _find_answer_problems(turn.expected_output.answer, ("turns", index, "expected_output", "answer"))
-        yield from _find_unknown_calls(case, turn.expected_output, ("turns", index, "expected_output"))
+        if case.input.task is None and not isinstance(turn.says, str):
+            yield Problem(("turns", index, "says"), "value", "must be the text of a mail")
+        yield from _find_expected_problems(case, turn.expected_output, ("turns", index, *_EXPECTED))
 
 
-def _find_contradicted_mode(case: EvalTestCase) -> Iterator[Problem]:
+def _find_expected_problems(case: EvalTestCase, expected: EvalExpectedOutput, place: KeyPath) -> Iterator[Problem]:
+    """What is wrong with what is expected of a turn, the first or a later one."""
+    yield from _find_contradicted_mode(case, expected, place)
+    if expected.sent_to is not None:
+        path = (*place, "sent_to")
+        if parse_address(expected.sent_to) != expected.sent_to:
+            yield Problem(path, "value", "must be a bare address, such as customer@example.com")
+        elif expected.email_sent is False and not expected.draft_stored:
+            yield Problem(path, "value", "says whom the reply goes to, but email_sent is false; remove one")
+    if expected.reply_sentences and expected.email_sent is False and not expected.draft_stored:
+        wrong = "says what the reply holds, but email_sent is false; remove one"
+        yield Problem((*place, "reply_sentences"), "value", wrong)
+    if expected.hand_over_reason is not None and expected.email_sent:
+        wrong = "says why no reply goes out, but email_sent is true; remove one"
+        yield Problem((*place, "hand_over_reason"), "value", wrong)
+    yield from _find_answer_problems(expected.answer, (*place, "answer"))
+    yield from _find_unknown_calls(case, expected, place)
+
+
+def _find_contradicted_mode(case: EvalTestCase, expected: EvalExpectedOutput, place: KeyPath) -> Iterator[Problem]:
     """What the scenario's own mode rules out. In mode `drafts` nobody may forget to say whether there is one."""
-    expected, mode = case.expected_output, case.input.agent and case.input.agent.mode
-    path = ("expected_output", "draft_stored")
+    mode = case.input.agent and case.input.agent.mode
+    path = (*place, "draft_stored")
     if expected.draft_stored and expected.email_sent:
         yield Problem(path, "value", "says that the reply waits for a person, but email_sent is true; remove one")
     if mode in (None, "answer"):
@@ -152,7 +164,7 @@ def _find_contradicted_mode(case: EvalTestCase) -> Iterator[Problem]:
     for name in ("email_sent", "ticket_created", "note_added"):
         if getattr(expected, name):
             wrong = f"is true, but in mode {mode} nothing of the kind is done; correct one"
-            yield Problem(("expected_output", name), "value", wrong)
+            yield Problem((*place, name), "value", wrong)
 
 
 def _find_keys_beside_raw_file(case: EvalTestCase) -> Iterator[Problem]:
@@ -174,9 +186,7 @@ def _find_answer_problems(expected: ExpectedAnswer | None, path: KeyPath) -> Ite
         yield from find_argument_problems(expected.json, (*path, "json"))
 
 
-def _find_unknown_calls(
-    case: EvalTestCase, expected: EvalExpectedOutput | ExpectedTurn, place: KeyPath
-) -> Iterator[Problem]:
+def _find_unknown_calls(case: EvalTestCase, expected: EvalExpectedOutput, place: KeyPath) -> Iterator[Problem]:
     """Calls of tools that this scenario does not have: nobody could make them, so they would guard nothing."""
     if expected.ordered and len(expected.calls) < 2:
         yield Problem((*place, "ordered"), "value", "needs two calls or more; add them, or remove it")
@@ -248,10 +258,18 @@ def _unknown_name(data: object, path: KeyPath, problem: str, known: tuple[str, .
         yield Problem(path, "value", f"is {_shown(name)}, but {problem}{meant}")
 
 
-def _text_at(data: object, path: KeyPath) -> str | None:
+def _value_at(data: object, path: KeyPath) -> object:
     for key in path:
-        data = data.get(key) if isinstance(data, dict) else None
-    return data if isinstance(data, str) and data.strip() else None
+        if isinstance(data, list) and isinstance(key, int):
+            data = data[key]
+        else:
+            data = data.get(key) if isinstance(data, dict) else None
+    return data
+
+
+def _text_at(data: object, path: KeyPath) -> str | None:
+    value = _value_at(data, path)
+    return value if isinstance(value, str) and value.strip() else None
 
 
 def _answered_ids(headers: Mapping[str, str]) -> list[str]:

@@ -18,8 +18,7 @@ from pydantic import ConfigDict
 
 from guarantee_email_agent.eval.mock_stores import MockMailStore, MockTicketStore
 from guarantee_email_agent.eval.mocks import Mocks
-from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalTestCase
-from guarantee_email_agent.eval.scenario import ExpectedTurn
+from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import (
     MALFORMED_ANSWER,
     RefusedCallError,
@@ -73,8 +72,9 @@ class ServedMocks:
         self.stopped_by: str | None = None
         self._left = MAX_ARGUMENT_CHARS
         answers = test_case.input.mock_responses
+        self.mailbox = MockMailStore(test_case, self.mocks.mail)
         own = {
-            "mail": MailboxTools(MockMailStore(test_case, self.mocks.mail), 0).tools(),
+            "mail": MailboxTools(self.mailbox, 0).tools(),
             "warranty": _WarrantyTools(answers.get("warranty_api", {})).tools(),
             "ticketing": TicketingTools(MockTicketStore(self.mocks.ticketing)).tools(),
         }
@@ -107,15 +107,13 @@ class ServedMocks:
 
 def _is_named(case: EvalTestCase, server: str) -> bool:
     """Whether an agent is given this server of ours: each for a mail, for a task those that the scenario names."""
-    expected = case.expected_output
     named = set[str]()
-    for part in (expected, *(turn.expected_output for turn in case.turns)):
-        assert isinstance(part, EvalExpectedOutput | ExpectedTurn)
-        named |= {call.server for call in part.calls} | {call.server for call in part.never_called}
-    if any(value is not None for value in (expected.email_sent, expected.draft_stored)):
-        named.add("mail")
-    if any(value is not None for value in (expected.ticket_created, expected.note_added)):
-        named.add("ticketing")
+    for expected in (case.expected_output, *(turn.expected_output for turn in case.turns)):
+        named |= {call.server for call in expected.calls} | {call.server for call in expected.never_called}
+        if any(value is not None for value in (expected.email_sent, expected.draft_stored)):
+            named.add("mail")
+        if any(value is not None for value in (expected.ticket_created, expected.note_added)):
+            named.add("ticketing")
     return case.input.has_email or server in named or _SERVICES[server] in case.input.mock_responses
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ class RunTrace:
     """What happened in one run: the calls as its mocks noted them, and what was said, in OpenAI's shape.
 
     iterations: how often the model was asked. Of an agent that is not ours, task_result is its own last word, None for
-    the reply that was sent, and printed what it printed, by the name of the stream.
+    the reply that was sent, printed what it printed, by the name of the stream, others the steps that no mock noted.
     """
 
     tools: ToolMocks
@@ -25,17 +25,18 @@ class RunTrace:
     iterations: int = 0
     task_result: str | None = None
     printed: Mapping[str, str] = field(default_factory=dict)
+    others: Sequence[dict[str, Any]] = ()
     is_own: bool = True
 
     @property
     def execution_trace(self) -> list[dict[str, Any]]:
         """Each call of a tool as an action, with what came back as its feedback."""
-        return [call.as_step() for call in self.tools.calls]
+        return [*(call.as_step() for call in self.tools.calls), *self.others]
 
     @property
     def step_ms(self) -> tuple[float | None, ...]:
         """What each took, in milliseconds, which is no part of it; None for one that nobody waited for."""
-        return tuple(call.took_ms for call in self.tools.calls)
+        return (*(call.took_ms for call in self.tools.calls), *(None for _ in self.others))
 
     def follow(self, model: LanguageModel) -> LanguageModel:
         """`model`, whose exchange with the agent becomes the conversation."""

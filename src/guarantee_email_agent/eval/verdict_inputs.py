@@ -26,7 +26,7 @@ from guarantee_email_agent.files.python_code import NOTHING, FollowedCode
 from guarantee_email_agent.files.text_file import FileSignature, file_signature
 from guarantee_email_agent.runlog.program_inputs import code_inputs, digest_of_folder, incomplete, program_inputs
 from guarantee_email_agent.runlog.records import Input, InputSet
-from guarantee_email_agent.runlog.suite_files import CALIBRATION_FILE
+from guarantee_email_agent.runlog.suite_files import calibration_file
 from guarantee_email_agent.runlog.suite_manifest import MANIFEST
 
 AGENT_OPTIONS: Final = ("agent_mcp", "agent_timeout")
@@ -78,10 +78,9 @@ def input_files(config: Config, suite: Path, agent: str | None) -> Iterator[tupl
     if agent is None:
         yield from instruction_paths(config).items()
     yield from lexicon_paths(config).items()
-    for folder in (*suite.absolute().parents, *suite_folders(suite)):
-        if os.path.isfile(path := os.path.join(folder, CALIBRATION_FILE)):
-            yield ("rubric", os.path.relpath(path, suite)), path
     for folder in suite_folders(suite):
+        if (file := calibration_file(folder)) is not None:
+            yield ("rubric", os.path.relpath(file, suite)), os.fspath(file)
         for name in names(folder / "servers", ".yaml"):
             path = os.path.join(folder, "servers", name)
             yield ("server", os.path.relpath(path, suite)), path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from guarantee_email_agent.eval.argument_matching import find_argument_problems, find_json_problems
-from guarantee_email_agent.eval.models import EvalTestCase, ExpectedTable
+from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalTestCase, ExpectedTable
 from guarantee_email_agent.eval.tool_mocks import Effect, read_tool_mocks
 from guarantee_email_agent.eval.world import Row, Tables
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
@@ -26,7 +26,9 @@ def find_world_problems(case: EvalTestCase) -> Iterator[Problem]:
                 for place, each in enumerate(entry.in_turn):
                     if (effect := each.effect) is not None:
                         yield from _find_effect_problems(effect, case, arguments, (*path, "answers", place))
-    yield from _find_state_problems(case)
+    yield from _find_state_problems(case, case.expected_output, ("expected_output",))
+    for number, turn in enumerate(case.turns):
+        yield from _find_state_problems(case, turn.expected_output, ("turns", number, "expected_output"))
 
 
 def _find_effect_problems(
@@ -53,14 +55,12 @@ def _find_effect_problems(
         yield Problem((*path, "where" if effect.where else "one"), "value", wrong)
 
 
-def _find_state_problems(case: EvalTestCase) -> Iterator[Problem]:
-    expected, tables = case.expected_output, case.input.world
+def _find_state_problems(case: EvalTestCase, expected: EvalExpectedOutput, place: KeyPath) -> Iterator[Problem]:
+    tables = case.input.world
     if expected.nothing_else_changed and not tables:
-        yield Problem(
-            ("expected_output", "nothing_else_changed"), "value", "needs input.world, whose tables might change"
-        )
+        yield Problem((*place, "nothing_else_changed"), "value", "needs input.world, whose tables might change")
     for name, table in expected.state.items():
-        path = ("expected_output", "state", name)
+        path = (*place, "state", name)
         if name not in tables:
             yield Problem(path, "value", _no_table(name, tables))
         elif table == ExpectedTable():

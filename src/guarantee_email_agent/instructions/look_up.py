@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 FactForm = Literal["date", "amount", "name", "word"]
 
@@ -63,8 +63,8 @@ class LookUp:
     statuses: tuple[str, ...]
     facts: tuple[Fact, ...]
     format: NumberFormat = NumberFormat("serial_number")
-    status_key: ClassVar[str] = "status"
-    owner_key: ClassVar[str] = "owner_email"
+    status_key: str = "status"
+    owner_key: str = "owner_email"
 
     @property
     def is_of_warranties(self) -> bool:

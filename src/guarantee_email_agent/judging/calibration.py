@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from guarantee_email_agent.files.report_files import as_json, write_report
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.runlog.statistics import threshold_fraction, upper_bound
-from guarantee_email_agent.runlog.suite_files import CALIBRATION_FILE
+from guarantee_email_agent.runlog.suite_files import CALIBRATION_FILE, calibration_file
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import and_more, printable, truncate
@@ -64,8 +64,7 @@ class Calibration:
 
 def calibrations_of(folder: Path) -> list[Calibration]:
     """Those of the nearest file, in the folder or in one that it lies in. Raises ConfigurationError for a bad file."""
-    places = (place / CALIBRATION_FILE for place in (folder, *folder.absolute().parents))
-    file = next((place for place in places if place.is_file()), None)
+    file = calibration_file(folder)
     return [] if file is None else _read(file)
 
 
@@ -79,11 +78,6 @@ def _read(file: Path) -> list[Calibration]:
         problem = f"{printable(str(file))}: this is no calibration of rubrics. Remove it, and run 'judge calibrate'"
         raise ConfigurationError(problem, "rubric_calibration_invalid") from None
     return found
-
-
-class _Answer(NamedTuple):
-    model: str
-    answer: str
 
 
 class _Pair(NamedTuple):
@@ -132,17 +126,15 @@ def calibrate(labels: Path, store: RunStore, run: StoredRun, threshold: float | 
     return EXIT_SUCCESS if threshold is None or all(each.gates for each in found) else EXIT_EVALUATION
 
 
-def _answers_of(store: RunStore, run: StoredRun) -> tuple[dict[tuple[str, str], _Answer], Path]:
-    """By case and question, and the folder that has all cases. Of repetitions, which are no cases of their own, the
-    first counts.
-    """
-    answers: dict[tuple[str, str], _Answer] = {}
+def _answers_of(store: RunStore, run: StoredRun) -> tuple[dict[tuple[str, str], tuple[str, str]], Path]:
+    """Model and answer by case and question, and the folder that has all cases. Of repetitions the first counts."""
+    answers: dict[tuple[str, str], tuple[str, str]] = {}
     folders: set[str] = set()
     for case in store.cases(run, ("judgement",)):
         first = case.runs[0]
         for row in first.rubric:
             if row["model"] and first.repetition == 1:
-                answers[first.name, row["question"]] = _Answer(row["model"], row["answer"])
+                answers[first.name, row["question"]] = row["model"], row["answer"]
                 folders.add(os.path.dirname(os.path.abspath(first.file)))
     if not answers:
         problem = f"judge: no model has answered a rubric in run {run.id}. Run it with --llm live, record or replay"
@@ -160,7 +152,7 @@ def _sheet(answers: Iterable[tuple[str, str]]) -> bytes:
     return content.getvalue().encode(errors="backslashreplace")
 
 
-def _pairs(labels: Path, answers: Mapping[tuple[str, str], _Answer]) -> dict[tuple[str, str], list[_Pair]]:
+def _pairs(labels: Path, answers: Mapping[tuple[str, str], tuple[str, str]]) -> dict[tuple[str, str], list[_Pair]]:
     """By question and model."""
     pairs = defaultdict[tuple[str, str], list[_Pair]](list)
     seen: set[tuple[str, str]] = set()

@@ -45,8 +45,7 @@ from guarantee_email_agent.utils.text import printable
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.judging.grade_recorder import GradeRecorder
-    from guarantee_email_agent.judging.rubric import TaskRubrics
-    from guarantee_email_agent.runlog.records import KeptRun
+    from guarantee_email_agent.runlog.records import KeptRun, Usage
 
 logger = logging.getLogger(__name__)
 
@@ -133,15 +132,9 @@ def _recorder(options: GradeOptions, planned: int, resources: ExitStack) -> Grad
 
 
 def _results(items: Iterator[WorkItem], options: GradeOptions) -> Generator[Graded, None, None]:
-    asked: TaskRubrics | None = None
-    if options.llm != "offline" and options.config is not None:
-        from guarantee_email_agent.judging.rubric import TaskRubrics  # an event loop
-
-        asked = TaskRubrics(options.config, options.llm)
-
     def judged(item: WorkItem) -> Graded:
         name = item.task_name if item.of == 1 else f"{item.task_name}-{item.index}"
-        ask = None if asked is None else partial(asked.ask, name=name)
+        ask = None if options.llm == "offline" else partial(_ask_rubric, options, name)
         verdict = item.judge(timeout_s=options.timeout_s, allowed=options.allowed, ask=ask)
         return Graded(item.task_name, verdict, item.index, item.of, item.place)
 
@@ -149,6 +142,16 @@ def _results(items: Iterator[WorkItem], options: GradeOptions) -> Generator[Grad
         for graded in results:
             logger.info("Judged %s: %s", graded.name, graded.verdict.verdict)
             yield graded
+
+
+def _ask_rubric(options: GradeOptions, name: str, task: Task, record: Record) -> tuple[list[dict[str, Any]], Usage]:
+    import asyncio  # start-up, and few tasks have a rubric
+
+    from guarantee_email_agent.judging.rubric import answer_task_rubric
+
+    assert options.config is not None
+    assert options.llm != "offline"
+    return asyncio.run(answer_task_rubric(options.config, options.llm, name, task, record))
 
 
 def _work_items(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int, Iterator[WorkItem]]:

@@ -18,7 +18,7 @@ from guarantee_email_agent.runlog.database import StoreError, temporary_store
 from guarantee_email_agent.runlog.program_inputs import code_inputs, incomplete, program_inputs
 from guarantee_email_agent.runlog.records import Case, CaseResult, Input, InputSet, KeptRun, NewRun, Outcome
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
-from guarantee_email_agent.runlog.suite_files import CALIBRATION_FILE
+from guarantee_email_agent.runlog.suite_files import calibration_file
 from guarantee_email_agent.runlog.suite_statistics import ScoreCounter
 from guarantee_email_agent.runlog.views.run_report import RunOptions
 from guarantee_email_agent.utils.git_state import GitQuestion
@@ -70,10 +70,8 @@ class GradeRecorder:
             kind = "judge" if path.suffix == ".py" else "task"
             yield from _input(kind, path.name, path)
         place = folder.absolute()
-        for path in (each / CALIBRATION_FILE for each in place.parents):
-            if path.is_file():
-                yield from _input("rubric", path.name, path)
-                break
+        if (said := calibration_file(place)) is not None:
+            yield from _input("rubric", said.name, said)
         if self._llm in ("live", "record"):
             yield incomplete("a live model can answer otherwise")
         code = follow_judges([str(place / TEST_FILE)])

@@ -7,24 +7,29 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from itertools import zip_longest
 from typing import Final, Literal, NamedTuple
 
 from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
 from guarantee_email_agent.reading.number_tokens import (
     NumberToken,
     ends_phrase,
     extend_number,
     is_prefix_word,
+    is_shouted,
 )
 
 MAX_LABELS: Final = 1000  # no honest mail has so many; a hostile one shall not buy more time with more of them
 MAX_WORDS_TO_PLATE: Final = 7
 MAX_WORDS_TO_OWNER_OF_PLATE: Final = 3
+MAX_WORDS_TO_CLAIM: Final = 15
+WEIGHT_OF_DEVICE: Final = 1
+"""That of the devices' names among what speaks for a warranty."""
 MAX_WORDS_TO_VALUE: Final = 25
 MAX_WORDS_FROM_OTHER_LABEL: Final = 5
 MAX_WORDS_TO_DENIAL: Final = 6
@@ -41,9 +46,12 @@ _DASHES: Final = ("-", "–", "—", "->", "=>")
 MAX_LENGTH_DIFFERENCE: Final = 3
 
 _DIGIT: Final = re.compile(r"[0-9]")
+_LETTER: Final = re.compile(r"[A-Z]")
 _ALPHANUMERIC: Final = re.compile(r"[A-Z0-9]")
 _LIST_GAP: Final = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
 _PUNCTUATION: Final = re.compile(r"[ \t,]*")
+_BARE: Final = re.compile(r"(?:[A-Z]{1,5}[-/. ]?[0-9]|[0-9]{1,5}[-/. ]?[A-Z])(?:[-/. ]?[A-Z0-9]){4,}")
+"""What a bare "no." makes a serial number: letters and digits, and more of them than a model has."""
 
 Claim = Literal["own", "weak", "other", "example"]
 """What a label says of its number: that it is the kind looked for, may be, is another, or is nobody's."""
@@ -214,7 +222,9 @@ class LabelReader:
         ):
             return False
         text = words.text_of(before, before + 1)
-        known = self._lexicon.links | self._lexicon.joiners | self._lexicon.denials
+        known = self._lexicon.joiners | self._lexicon.denials
+        if _LETTER.search(number.text) or is_shouted(words, before):
+            known |= self._lexicon.links  # in "serial number AS 4471", the AS is hardly a word
         return 1 < len(text) <= MAX_CAPITALS and text.isupper() and text.isalpha() and words.folded[before] not in known
 
     def _ends_line(self, number: NumberToken) -> bool:
@@ -313,14 +323,22 @@ def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[Labe
     """The labels in a text. What says that a number stands on a device is a weak one.
 
     "The number on the sticker" does, and "underneath it says: 4711-A"; "the number on the back of a receipt" does not.
+    So does a bare "no. KT-77120-9", unless it may be the number of something else.
     """
     found, labels = lexicon.labels.find(words)[:MAX_LABELS], list[PhraseMatch[LabelKind]]()
     number: PhraseMatch[LabelKind] | None = None
+    devices = _words_of_devices(words, lexicon) if any(match.payload == "number" for match in found) else set[int]()
     for match, following in zip_longest(found, found[1:]):
         if labels and match.first < labels[-1].end and match.payload in ("number", "plate"):
             continue  # the "number" of "order number" is part of that label
         if match.payload == "number":
+            # "No" is a number's label where it is cut short: "no. 4711"
+            written = words.text_of(match.first, match.end).casefold()
+            if written in lexicon.denials and "." not in "".join(words.gaps[match.end : match.end + 1]):
+                continue
             number = match
+            if end := _end_of_bare_label(words, match, labels, lexicon, devices):
+                labels.append(match._replace(end=end, payload="weak"))
         elif match.payload != "plate":
             number = None
             labels.append(match)
@@ -330,7 +348,7 @@ def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[Labe
             if labels and labels[-1].first == number.first:
                 labels.pop()  # "the number on the sticker underneath"
             labels.append(number._replace(end=match.end, payload="weak"))
-        elif end := _end_of_saying(words, match.end, lexicon):
+        elif end := _end_of_saying(words, match, following, lexicon):
             labels.append(match._replace(end=end, payload="weak"))
     return labels
 
@@ -354,12 +372,63 @@ def _is_cut(words: TokenizedText, first: int, end: int, most: int) -> bool:
     return is_far or any(words.starts_sentence[at] or _DIGIT.search(words.folded[at]) for at in range(first, end))
 
 
-def _end_of_saying(words: TokenizedText, end: int, lexicon: Lexicon) -> int | None:
-    """The end of "says" in "underneath it says: 4711-A"; `end` itself before a colon; None where no number follows."""
-    for at in range(end, min(end + MAX_WORDS_TO_OWNER_OF_PLATE, len(words.folded))):
-        if any(map(_DIGIT.search, words.folded[at : at + 2])) and (at > end or ":" in words.gaps[at]):
+def _words_of_devices(words: TokenizedText, lexicon: Lexicon) -> set[int]:
+    return {
+        index
+        for match in lexicon.topics.find(words)
+        if match.payload.topic in WARRANTY.topics and match.payload.weight == WEIGHT_OF_DEVICE
+        for index in range(match.first, match.end)
+    }
+
+
+def _end_of_bare_label(
+    words: TokenizedText,
+    number: PhraseMatch[LabelKind],
+    labels: Sequence[PhraseMatch[LabelKind]],
+    lexicon: Lexicon,
+    devices: Collection[int],
+) -> int | None:
+    """The end of "no." in "my kettle, no. KT-77120-9" or of "its number is"; None in "cheque no. KT-77120-9"."""
+    first, end = number.first, number.end
+    claimed = range(labels[-1].end if labels else 0, first)
+    is_claimed = bool(labels) and labels[-1].payload == "other" and len(claimed) < MAX_WORDS_TO_CLAIM
+    if is_claimed and not any(_DIGIT.search(words.folded[at]) for at in claimed):
+        return None
+    passed_over = lexicon.links, lexicon.stop_words, lexicon.owners
+    is_apart = not first or words.starts_sentence[first] or words.starts_line(first) or ":" in words.gaps[first]
+    follows_word = words.gaps[first].isspace() and any(words.folded[first - 1] in each for each in passed_over)
+    if not (is_apart or follows_word or first - 1 in devices):
+        return None
+    while end < len(words.folded) and end - number.end < MAX_WORDS_TO_PLATE:
+        if _BARE.match(words.text, words.starts[end]):
+            # What follows a device's name may be that of its model.
+            is_announced = end - 1 not in devices or ":" in words.gaps[end]
+            return end if is_announced else None
+        if end not in devices and not any(words.folded[end] in each for each in passed_over):
+            return None
+        end += 1
+    return None
+
+
+def _end_of_saying(
+    words: TokenizedText,
+    plate: PhraseMatch[LabelKind],
+    following: PhraseMatch[LabelKind] | None,
+    lexicon: Lexicon,
+) -> int | None:
+    """The end of "says" in "underneath it says: 4711-A", of "number" in "on the back is the number 4711-A".
+
+    That of the plate itself before a colon, or behind "it says on the back"; None where no number follows.
+    """
+    number = range(following.first, following.end) if following and following.payload == "number" else range(0)
+    most = MAX_WORDS_TO_PLATE if number else MAX_WORDS_TO_OWNER_OF_PLATE
+    links, end = lexicon.links, plate.end
+    is_said = not links.isdisjoint(words.folded[max(plate.first - MAX_WORDS_TO_OWNER_OF_PLATE, 0) : plate.first])
+    for at in range(end, min(end + most, len(words.folded))):
+        is_linked = at > end or ":" in words.gaps[at] or (is_said and _BARE.match(words.text, words.starts[at]))
+        if is_linked and any(map(_DIGIT.search, words.folded[at : at + 2])):
             return at
-        if words.starts_sentence[at] or words.folded[at] not in lexicon.links | lexicon.stop_words:
+        if words.starts_sentence[at] or not (at in number or words.folded[at] in links | lexicon.stop_words):
             return None
     return None
 
@@ -397,7 +466,8 @@ _FORMS: Final = re.compile(
     r"|1Z[0-9A-Z]{16}|[A-Z]{2}[0-9]{9}[A-Z]{2}"  # parcels: UPS; UPU S10
     r"|[A-Z]{1,2}[0-9][A-Z0-9]?[0-9][A-Z]{2}|[0-9]{4}[A-Z]{2}|[A-Z][0-9][A-Z][0-9][A-Z][0-9]"  # postcodes: GB, NL, CA
     r"|(?:[ABDEFHILNPS]|AT|BE|CH|CZ|DE|DK|ES|FI|FIN|FR|HU|IT|NL|PL|PT|RO|SE|SK)-[0-9]{2,3}-?[0-9]{2,3}"
-    r"|(?:EN|ISO|IEC|DIN|VDE|BS|UL|ANSI|IEEE|RFC|CE|IP)[-/ ]?[0-9][-A-Z0-9/.:]*"  # standards
+    r"|(?:EN|ISO|IEC|DIN|VDE|BS|UL|ANSI|IEEE|RFC|CE|IP)[-/ ]?[0-9]{1,5}[A-Z]?"  # standards, with part and year
+    r"(?:[-/.:][A-Z]?[0-9]{1,3}|[-/.:](?:19|20)[0-9]{2})*"
     r"|[-A-Z0-9._/]{1,60}[.][A-Z]{2,6}"  # a file or a domain
 )
 _WRITTEN_AS_PHONE: Final = re.compile(r"[+(0][0-9 ()/.-]{5,20}|[0-9]{2,4}(?:[ /.-][0-9]{2,4}){2,4}")

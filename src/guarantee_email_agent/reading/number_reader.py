@@ -41,6 +41,8 @@ MAX_CONTACT_LINES: Final = 60  # to ask of a line whether it is a phone number t
 MAX_STOP_WORDS_OF_CONTACT: Final = 3
 MAX_PARTS_OF_LINE: Final = 6
 MAX_WORDS_TO_ANNOUNCED: Final = 2
+MAX_WORDS_OF_FIELD: Final = 4
+MAX_WORDS_OF_GREETING: Final = 6
 MAX_NUMBERS_OF_COMBINED: Final = 4
 MAX_WORDS_OF_ANSWER: Final = 50
 """So many words may stand beside the number in an answer: thanks, where it was found, a name."""
@@ -473,7 +475,20 @@ class NumberReader:
         """Whether word `index` begins a sentence, or a field of a form."""
         if index in self._label_ends:
             return False  # the full stop of "Serial No. 4711"
-        return self._words.starts_sentence[index] or (index in self._labels and self._words.starts_line(index))
+        words = self._words
+        if words.starts_sentence[index] or not words.starts_line(index):
+            return words.starts_sentence[index]
+        is_field = index in self._labels or any(
+            ":" in gap for gap in words.gaps[index + 1 : index + MAX_WORDS_OF_FIELD]
+        )
+        return is_field or self._follows_greeting(index)
+
+    def _follows_greeting(self, index: int) -> bool:
+        """Whether word `index` stands below "Dear colleagues,"."""
+        words, first = self._words, index - 1
+        while first and index - first < MAX_WORDS_OF_GREETING and not words.starts_line(first):
+            first -= 1
+        return "," in words.gaps[index] and words.folded[first] in self._lexicon.greetings
 
     def _dropped(self, counted: Mapping[str, NumberToken], reason: str) -> tuple[tuple[str, str], ...]:
         """Every number that does not count as it was written, with why. reason: of those of which nothing is known."""

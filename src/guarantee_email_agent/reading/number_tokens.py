@@ -22,6 +22,9 @@ from guarantee_email_agent.reading.unreadable import find_doubts, is_torn, is_un
 
 MAX_GROUP_LENGTH: Final = 5
 MAX_LETTERS_OF_GROUP: Final = 4
+MAX_LETTERS_OF_LABEL: Final = 2
+SHOUTED: Final = 40
+"""Characters without a small letter."""
 MAX_GROUPS: Final = 8
 MAX_PIECE_LENGTH: Final = 12
 MIN_LENGTH_ALONE: Final = 6
@@ -336,10 +339,18 @@ def is_prefix_word(words: TokenizedText, index: int, lexicon: Lexicon) -> bool:
     is_short = len(text) <= MAX_LETTERS_OF_GROUP and text.isascii() and text.isalpha() and text.isupper()
     if len(word) == 1:
         return is_short and word != "i"  # in capitals, one letter is hardly ever a word
+    is_linked = index > 0 and (words.folded[index - 1] in lexicon.links or ":" in words.gaps[index])
     # In a text of capitals "MY" is a word, in any other hardly.
-    is_shouted = index > 0 and words.text_of(index - 1, index).isupper() and words.text_of(index - 1, index).isalpha()
-    others = (lexicon.links, lexicon.joiners, lexicon.denials, *([lexicon.stop_words] if is_shouted else []))
-    return is_short and not any(word in each for each in others)
+    stop_words = lexicon.stop_words if is_shouted(words, index) and not is_linked else ()
+    is_link = word in lexicon.links and not is_linked  # the AS of "is AS 4471"
+    return is_short and not is_link and not any(word in each for each in (lexicon.joiners, lexicon.denials, stop_words))
+
+
+def is_shouted(words: TokenizedText, index: int) -> bool:
+    """Whether word `index` stands behind words in capitals; a label alone may be "S/N" anywhere."""
+    before = words.text_of(index - 1, index) if index else ""
+    is_word = len(before) > MAX_LETTERS_OF_LABEL and before.isalpha() and before.isupper()
+    return is_word or words.text[max(words.starts[index] - SHOUTED, 0) : words.starts[index]].isupper()
 
 
 def extend_number(

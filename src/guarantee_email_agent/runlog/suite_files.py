@@ -16,9 +16,14 @@ from guarantee_email_agent.runlog.suite_manifest import MANIFEST
 MAX_SCENARIO_BYTES: Final = 1 << 20
 SERVERS_FOLDER: Final = "servers"
 CALIBRATION_FILE: Final = "rubric_calibration.json"
-"""What people said of the answers to rubrics, for the folder that it lies in and those below."""
 _SAYS_ID: Final = re.compile(rb"(?m)^[\"']?scenario_id[\"']?\s*:")
 _RAW_FILE: Final = re.compile(rb"raw_file[\"']?:\s*[\"']?([^\s\"',}]+)")
+
+
+def calibration_file(folder: Path) -> Path | None:
+    """What people said of answers to rubrics: the nearest one, of the folder or of one that it lies in."""
+    places = (place / CALIBRATION_FILE for place in (folder, *folder.absolute().parents))
+    return next((place for place in places if place.is_file()), None)
 
 
 def scenario_names(folder: str) -> Iterator[str]:

@@ -232,17 +232,19 @@ class ScoreCounter:
     """Averages the scores of judges, as cases come: of each task once, since its records are not independent."""
 
     def __init__(self) -> None:
-        self._scores: dict[str, list[float | None]] = {}
+        self._scores: dict[str, list[float]] = {}
 
     def add(self, case: Case) -> None:
-        self._scores.setdefault(case.shown.name, []).extend(run.score for run in case.runs)
+        scores = (math.nan if run.score is None else run.score for run in case.runs)
+        self._scores.setdefault(case.shown.name, []).extend(scores)
 
     def as_dict(self) -> dict[str, Any] | None:
         """The mean with its 95 % interval, of `scored` of `total` tasks; None where nothing has a score."""
-        known = [_mean(known) for scores in self._scores.values() if (known := _all_known(scores))]
+        of_tasks = (math.fsum(scores) / len(scores) for scores in self._scores.values())
+        known = [score for score in of_tasks if not math.isnan(score)]
         if not known:
             return None
-        low, high = mean_interval(mean := _mean(known), len(known), _ALPHA)
+        low, high = mean_interval(mean := math.fsum(known) / len(known), len(known), _ALPHA)
         rounded = {name: round(each, 4) for name, each in (("mean", mean), ("low", low), ("high", high))}
         return {**rounded, "scored": len(known), "total": len(self._scores)}
 
@@ -256,16 +258,6 @@ def describe_score(score: Mapping[str, Any]) -> str:
     """As `ScoreCounter.as_dict` has it, for people."""
     interval = f"95% interval {score['low']:.2f} to {score['high']:.2f}"
     return f"{score['mean']:.2f} ({interval}), of {score['scored']} of {pluralize(score['total'], 'task')}"
-
-
-def _all_known(scores: Sequence[float | None]) -> list[float]:
-    """None of them where one is not known."""
-    known = [score for score in scores if score is not None]
-    return known if len(known) == len(scores) else []
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
 
 
 class RubricCounter:
@@ -287,8 +279,8 @@ class RubricCounter:
     def facts(self) -> Iterator[tuple[str, str]]:
         """For people; none where nothing was to be asked."""
         if counts := self.as_dict():
-            gating = f"{counts.pop('gates') or 'none'} of them gate"
-            yield "Rubric", f"{', '.join(f'{count} {name}' for name, count in counts.items())}; {gating}"
+            gating = counts.pop("gates") or "none"
+            yield "Rubric", f"{', '.join(f'{count} {name}' for name, count in counts.items())}; gating: {gating}"
 
 
 class SharedCauses:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, all_labels
-from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.instructions.look_up import FOUND, WARRANTY, Fact, LookUp, NumberFormat
 from guarantee_email_agent.instructions.phrases import InvalidPhraseError, parse_phrase
 from guarantee_email_agent.utils.errors import ConfigurationError
+
+TABLE_TOOL = "find_row"
+TABLE_ARGUMENT = "number"
 
 
 def configured_look_ups(config: Config) -> tuple[LookUp, ...]:
@@ -27,10 +29,10 @@ def instruction_files(config: Config) -> InstructionFiles:
 
 
 def tool_of(settings: LookUpSettings) -> tuple[str, str]:
-    """The tool that takes the number, and what we call it."""
+    """The tool that takes the number, and what it calls it."""
     if settings.table is not None:
-        return "find_row", "number"
-    return settings.server.tools[LOOK_UP_TOOL].tool, settings.number
+        return TABLE_TOOL, TABLE_ARGUMENT
+    return str(settings.tool), settings.argument or settings.number
 
 
 def _look_up(name: str, settings: LookUpSettings) -> LookUp:
@@ -55,5 +57,7 @@ def _look_up(name: str, settings: LookUpSettings) -> LookUp:
             else Fact(fact, form, required=fact in settings.required)
             for fact, form in settings.facts.items()
         ),
-        format=NumberFormat(settings.number, described, (settings.pattern,), labels),
+        format=NumberFormat(settings.number, described, settings.patterns, labels),
+        status_key=settings.status_key,
+        owner_key=settings.owner_key,
     )

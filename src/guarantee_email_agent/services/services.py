@@ -11,7 +11,7 @@ from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL, TICKETING_TOOLS
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.services.blocking import BlockingService, interrupted
 from guarantee_email_agent.services.clients import LookUpClient, MailClient, TicketingClient
-from guarantee_email_agent.services.look_ups import configured_look_ups
+from guarantee_email_agent.services.look_ups import configured_look_ups, tool_of
 from guarantee_email_agent.services.mail.local_mailbox import LocalMailbox
 from guarantee_email_agent.services.mail.open_store import check_mailbox, open_configured_store
 from guarantee_email_agent.services.table.local_look_ups import table_look_up, warranty_look_up
@@ -85,14 +85,16 @@ def create_look_up_client(name: str, config: Config, clock: Clock, environ: Mapp
     """As `create_services`. name: of the look-up."""
     settings = config.look_ups[name]
     (look_up,) = (look_up for look_up in configured_look_ups(config) if look_up.name == name)
+    server = settings.server
     if settings.table is not None:
         key = settings.key or settings.number
         return table_look_up(settings.table, key, config.agent.call_timeout_s, clock, look_up)
     from guarantee_email_agent.services.mcp.mcp_services import McpLookUp
 
     own_tools = {LOOK_UP_TOOL: settings.own_tool()}
-    session = _session(name, f"look_ups.{name}.server", settings.server, own_tools, config, clock, environ)
-    return McpLookUp(session, config.agent.call_timeout_s, LOOK_UP_TOOL, settings.number, clock, look_up)
+    session = _session(name, f"look_ups.{name}.server", server, own_tools, config, clock, environ)
+    tool, argument = (LOOK_UP_TOOL, settings.number) if server.tools else tool_of(settings)
+    return McpLookUp(session, config.agent.call_timeout_s, tool, argument, clock, look_up)
 
 
 def create_ticketing_client(config: Config, clock: Clock, environ: Mapping[str, str]) -> TicketingClient:

@@ -120,7 +120,7 @@ BOOKING: dict[str, Any] = {
 def test_a_task_without_a_mail_in_sight(folder: ScenarioFolder, tmp_path: Path) -> None:
     write(folder, 1, **BOOKING)
     program = """
-    assert sorted(task) == ["mcp_servers", "task"] and sorted(task["mcp_servers"]) == ["calendar"]
+    assert sorted(task) == ["environment", "mcp_servers", "task"] and sorted(task["mcp_servers"]) == ["calendar"]
     print(json.dumps({"task_result": call("calendar", "book", **task["task"])["structuredContent"]}))
     """
     (result,) = judged(folder, program, records_dir=tmp_path / "records")

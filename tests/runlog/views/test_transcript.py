@@ -30,6 +30,16 @@ def test_of_a_task_alone_its_answer_is_told_and_no_mail() -> None:
     assert "Reply" in titles(request="Look", response={**response, "email_sent": True, "response_body": "Hello"})
 
 
+def test_each_turn_is_told_and_odd_ones_are_left_out() -> None:
+    mails = [{"says": "A", "answer": "B"}, 7, {"says": "C", "answer": "D", "output": {"response_body": "D"}}]
+    shown = list(sections(sample_reports.result(request={"body": "A"}, response={"turns": mails})))
+    assert [(each.title, each.text) for each in shown[1:3]] == [("Turn 2", "C"), ("Reply", "D")]
+    tasks = [{"says": "A", "answer": {"b": 1}}, {"says": "C", "answer": None}]
+    shown = list(sections(sample_reports.result(request="A", response={"turns": tasks})))
+    said = [("Answer in turn 1", '{\n "b": 1\n}'), ("Turn 2", "C"), ("Answer in turn 2", "(no answer)")]
+    assert [(each.title, each.text) for each in shown[1:4]] == said
+
+
 def test_a_draft_is_no_reply() -> None:
     assert section("Draft", response={"response_body": "Hello", "draft_stored": True}).text == "Hello"
 

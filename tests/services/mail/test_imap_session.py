@@ -18,6 +18,7 @@ class Scripted:
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self.heard: list[str] = []
+        self.told: list[object] = []
         self.password = "secret"
 
     def __call__(
@@ -29,12 +30,12 @@ class Scripted:
             told = (answers or {}).get(command.decode(), b"OK done")
             if told is None or told == b"":
                 return told
-            more = b"* CAPABILITY IMAP4rev1\r\n" if command == b"CAPABILITY" else b""
+            more = {b"CAPABILITY": b"* CAPABILITY IMAP4rev1\r\n", b"NOOP": b"* 3 EXISTS\r\n"}.get(command, b"")
             return more + tag + b" " + told + b"\r\n"
 
         server = self._stack.enter_context(ScriptedServer(greeting, answer))
         where = MailServer("IMAP", "localhost", server.port, "none", "user", self.password)
-        session = ImapSession(where, lambda _: None)
+        session = ImapSession(where, lambda _: None, self.told.extend)
         self._stack.callback(session.close)
         return session
 
@@ -105,13 +106,16 @@ def test_a_server_that_is_none_or_wants_nobody_is_told(scripted: Scripted, greet
     assert refusal(scripted(greeting=greeting)).code == "mail_unavailable"
 
 
-def test_a_connection_unused_for_long_is_tested_first(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_unused_for_long_is_tested_first_and_what_the_server_tells_then_is_heard(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(imap_session, "_FRESH_S", 0.0)
     session = scripted()
     session.run(lambda _: None)
     assert "NOOP" not in scripted.heard
     session.run(lambda _: None)
     assert scripted.heard.count("NOOP") == 1
+    assert scripted.told == [(3, b"EXISTS")]
 
 
 def test_a_connection_that_died_unused_is_replaced(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:

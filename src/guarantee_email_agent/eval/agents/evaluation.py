@@ -19,9 +19,9 @@ from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUn
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.model_gateway import GatewayRun, ModelGateway
-from guarantee_email_agent.eval.checks import check_answer, check_at_most, check_verdict
+from guarantee_email_agent.eval.checks import check_at_most, check_verdict, run_checks
 from guarantee_email_agent.eval.mock_stores import mail_as_json, raw_mail
-from guarantee_email_agent.eval.mocks import Mocks
+from guarantee_email_agent.eval.mocks import Captured
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import (
     EvalRunner,
@@ -29,14 +29,15 @@ from guarantee_email_agent.eval.runner import (
     check_captured,
     judge_output,
     judgement_of,
+    language_of_reply,
     observed_output,
 )
 from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
+from guarantee_email_agent.eval.turns import checks_of_turn, next_mail, reply_text, unreached
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.llm.port import TokenUsage
-from guarantee_email_agent.llm.usage import ModelUsage
+from guarantee_email_agent.judging.record import Record
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
@@ -49,31 +50,34 @@ logger = logging.getLogger(__name__)
 
 _KINDS: Final = ("command", "http", "python")
 _FORMS: Final = "command:'PROGRAM ARGS', http://127.0.0.1:PORT/path, or python:module:function"
-_UNSEEN: Final = ModelUsage(0, TokenUsage(uncounted=1), None, 0)  # of a model that the agent reaches by itself
 _STOP_S: Final = 10.0  # that what is under way may take to end after Ctrl-C
 
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
     """agent: as `--agent` has it, or one that is there. transport: by which its MCP servers are reached. timeout_s: for
-    one scenario. models: through which it reaches its language model; None where nobody looks.
+    one scenario.
     """
 
     agent: str | AgentUnderTest
     transport: McpTransport = "http"
     timeout_s: float = 60.0
-    models: ModelGateway | None = None
 
 
 class AgentEvaluation:
     """One run of a suite against one agent."""
 
-    def __init__(self, config: Config, options: AgentOptions, stopping: threading.Event | None = None) -> None:
-        """stopping: once set, what is under way is ended. Raises ConfigurationError where there is no such agent."""
+    def __init__(
+        self, config: Config, options: AgentOptions, models: ModelGateway, stopping: threading.Event | None = None
+    ) -> None:
+        """models: of the agent, which it may reach through them. stopping: once set, what is under way is ended.
+
+        Raises ConfigurationError where there is no such agent.
+        """
         self._config = config
         self._options = options
         self._agent = find_agent(options)
-        self._models = options.models
+        self._models = models
         self._agent.check()
         self._server = LoopbackServer(MAX_REQUEST_BYTES)
         self._stopping = threading.Event() if stopping is None else stopping
@@ -108,13 +112,12 @@ class AgentEvaluation:
         def run(numbered: tuple[int, EvalTestCase | InvalidScenario]) -> EvalResult | None:
             """None where no scenario is to begin any more."""
             number, entry = numbered
-            if self._models is not None and not self._server.in_loop(self._models.limit.may_begin()):
+            if not self._server.in_loop(self._models.limit.may_begin()):
                 return None
             try:
                 return run_begun(number, entry)
             finally:
-                if self._models is not None:
-                    self._server.in_loop(self._models.end())
+                self._server.in_loop(self._models.end())
 
         def run_begun(number: int, entry: EvalTestCase | InvalidScenario) -> EvalResult:
             logger.info("Executing %d/%d: %s", number, total, entry.scenario_id)
@@ -127,14 +130,13 @@ class AgentEvaluation:
             for result in map_in_order(run, numbered_entries, jobs):
                 if result is not None:
                     yield result
-            if self._models is not None and self._models.limit.stop_reason is not None:
+            if self._models.limit.stop_reason is not None:
                 raise RunStoppedError(self._models.limit.stop_reason)
         finally:
             self._stopping.set()
             with self._under_way:
                 self._under_way.wait_for(lambda: not self._running, _STOP_S)
-            if self._models is not None:
-                self._server.in_loop(self._models.aclose())
+            self._server.in_loop(self._models.aclose())
             self._server.stop()
 
     def _pass_on(self, on_result: OnResult, repetition: int, result: EvalResult) -> None:
@@ -156,19 +158,17 @@ class AgentEvaluation:
 
     def _run_repeatedly(self, case: EvalTestCase, repeat: int, runner: EvalRunner) -> EvalResult:
         results = runner.earlier_results(case)
-        model = None if self._models is None else self._models.of_case(case)
+        model = self._models.of_case(case)
         while len(results) < repeat and not (results and self._stopping.is_set()):
             number = len(results) + 1
-            result = self._run_once(case, runner, None if model is None else model.begin(number))
-            result = replace(result, usage=_UNSEEN if model is None else model.usage())
-            if model is not None:
-                is_over = number == repeat and not self._stopping.is_set()
-                if is_over and (problem := model.finish()) is not None:
-                    result = result.with_failed(Check("recording", problem))
+            result = replace(self._run_once(case, runner, model.begin(number)), usage=model.usage())
+            is_over = number == repeat and not self._stopping.is_set()
+            if is_over and (problem := model.finish()) is not None:
+                result = result.with_failed(Check("recording", problem))
             results.append(runner.report_result(number, result))
         return EvalResult.of_repetitions(results, repeat)
 
-    def _run_once(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun | None) -> EvalResult:
+    def _run_once(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun) -> EvalResult:
         logger.info("Executing eval: %s", case.scenario_id)
         try:
             return self._run_and_judge(case, runner, model)
@@ -178,34 +178,37 @@ class AgentEvaluation:
             logger.debug("Scenario %s crashed", case.scenario_id, exc_info=True)
             return EvalResult.of_crash(case, error)
 
-    def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun | None) -> EvalResult:
+    def _run_and_judge(self, case: EvalTestCase, runner: EvalRunner, model: GatewayRun) -> EvalResult:
         mail = mail_as_json(case) if case.input.has_email else None
         served = ServedMocks(case)
         urls = self._server.publish(served.servers)
-        gateway = "" if model is None else self._server.publish_app(model)
-        environment = {} if model is None else model.environment(gateway)
+        gateway = self._server.publish_app(model)
 
         def stopped_by() -> str | None:
             return "the evaluation was interrupted" if self._stopping.is_set() else served.stopped_by
 
         started = time.monotonic()
+        run = AgentRun("it ended before its time")
         try:
+            environment = model.environment(gateway)
             task = AgentTask(mail, urls, self._options.timeout_s, stopped_by, case.input.task, environment)
-            run, said, turn_checks = self._converse(case, task, served.tools)
+            run, captured, said, turn_checks = self._converse(case, task, served)
         finally:
-            self._server.withdraw({**urls, **({"": gateway} if gateway else {})})
+            self._server.withdraw({**urls, "": gateway})
+            model.end(is_whole=run.failure is None)
         elapsed_ms = round((time.monotonic() - started) * 1000)
-        failure = served.stopped_by or (None if model is None else model.failure) or run.failure
-        actual = observed_output(served.mocks, None) | {"error": failure, "processing_time_ms": elapsed_ms}
-        actual["answer"] = said[0]["answer"]
+        failure = served.stopped_by or model.failure or run.failure
+        actual = _output(case, captured, served, said[0].pop("output")) | {"error": failure}
+        actual["processing_time_ms"] = elapsed_ms
         if case.turns:
             actual["turns"] = said
-        if case.input.world:
-            actual["world"] = served.world.as_dict()
-        actual |= runner.language_of_reply(case.expected_output, actual)
-        checks = _checks(case, served.mocks, actual, failure, None if model is None else model.meter.total)
-        checks += turn_checks
-        trace = _trace_of(run, served.tools)
+        if others := model.spans.other_calls(served.tools.calls):
+            actual["other_calls"] = [step["action"] for step in others]
+        checks = [] if failure is None else [Check("agent", failure)]  # first: what is missing may follow from it
+        checks += [*_checks(case, captured, actual), *turn_checks]
+        took = {"calls": served.tools.calls, "processing_time_ms": elapsed_ms}
+        checks += run_checks(partial(check_at_most, case.at_most, took, model.meter.total))
+        trace = _trace_of(run, served.tools, model.spans.record(), others)
         record = build_record(case, trace, actual, mail)
         verdict = runner.judge(case, record) if runner.wants_record(case) else None
         if verdict is not None:
@@ -213,7 +216,7 @@ class AgentEvaluation:
         rubric: list[dict[str, Any]] = []
         if case.expected_output.rubric:
             answer = actual["response_body"] if actual["answer"] is None else actual["answer"]
-            asking = runner.ask_rubric(case, answer, None if model is None else model.judge())
+            asking = runner.ask_rubric(case, answer, model.judge())
             rubric, closed = self._server.in_loop(asking)
             checks += closed
         return EvalResult.of_checks(
@@ -226,23 +229,44 @@ class AgentEvaluation:
         )
 
     def _converse(
-        self, case: EvalTestCase, task: AgentTask, tools: ToolMocks
-    ) -> tuple[AgentRun, list[dict[str, Any]], list[Check]]:
-        """The last run, what was said and answered in each turn, and what was judged of the turns after the first."""
+        self, case: EvalTestCase, task: AgentTask, served: ServedMocks
+    ) -> tuple[AgentRun, Captured, list[dict[str, Any]], list[Check]]:
+        """The last run; what the mocks captured of the first turn, and where a task goes on of all; what was said and
+        answered in each turn; and what was judged of those after the first.
+        """
+        is_mail, mocks, turn_case = case.input.task is None, served.mocks, case
         run = self._agent.run(task)
-        said, checks = [{"says": task.task, "answer": _answer_of(run)}], list[Check]()
+        first, checks = mocks.captured, list[Check]()
+        answer = _answer_of(run)
+        goes_on = reply_text(first) if is_mail else answer
+        said = [{"says": case.input.email.body if is_mail else task.task, "answer": goes_on, "output": answer}]
         for number, turn in enumerate(case.turns, 2):
-            unmet = [check for check in check_answer(turn.condition, said[-1]) if not check.passed]
-            if (why := run.failure or (f"the answer before it: {unmet[0].reason}" if unmet else None)) is not None:
-                checks.append(Check("turns", f"turn {number} was never reached: {why}"))
+            failure = served.stopped_by or run.failure
+            if (missed := unreached(turn, number, said[-1]["answer"], failure)) is not None:
+                checks.append(missed)
                 break
-            made = len(tools.calls)
-            run = self._agent.run(replace(task, email=None, task=turn.says, said=tuple(said)))
-            said.append({"says": turn.says, "answer": _answer_of(run)})
-            actual = {"answer": said[-1]["answer"], "calls": [call.as_dict() for call in tools.calls[made:]]}
-            judged = turn.expected_output.checks(actual)
-            checks += [check._replace(name=f"turn {number}: {check.name}") for check in judged]
-        return run, said, checks
+            if is_mail:
+                turn_case = next_mail(turn_case, turn, number, mocks, None)
+                served.mailbox.deliver(turn_case)
+                task = replace(task, email=mail_as_json(turn_case))
+            else:
+                turn_case = replace(case, expected_output=turn.expected_output)
+                task = replace(task, email=None, task=turn.says)
+            mocks, began = mocks.next_turn(), time.monotonic()
+            run = self._agent.run(replace(task, said=tuple(said)))
+            actual = _output(turn_case, captured := mocks.captured, served, answer := _answer_of(run))
+            took = {"processing_time_ms": round((time.monotonic() - began) * 1000)}
+            checks += checks_of_turn(number, _checks(turn_case, captured, actual | took))
+            said.append({"says": turn.says, "answer": reply_text(captured) if is_mail else answer, "output": actual})
+        return run, first if is_mail else served.mocks.captured, said, checks
+
+
+def _output(case: EvalTestCase, captured: Captured, served: ServedMocks, answer: object) -> dict[str, Any]:
+    """What came of a turn."""
+    actual = observed_output(captured, None) | {"answer": answer}
+    if case.input.world:
+        actual["world"] = served.world.as_dict()
+    return actual | language_of_reply(case.expected_output, actual)
 
 
 def find_agent(options: AgentOptions) -> AgentUnderTest:
@@ -264,21 +288,11 @@ def find_agent(options: AgentOptions) -> AgentUnderTest:
     raise ConfigurationError(problem, "eval_bad_agent")
 
 
-def _checks(
-    case: EvalTestCase, mocks: Mocks, actual: Mapping[str, Any], failure: str | None, used: ModelUsage | None
-) -> list[Check]:
-    """What an agent that is not ours can be judged by: what the mocks captured, and whether it ended well.
-
-    used: what its model took; None where nobody saw it.
-    """
-    checks = [] if failure is None else [Check("agent", failure)]  # first, since what is missing may follow from it
+def _checks(case: EvalTestCase, captured: Captured, actual: Mapping[str, Any]) -> list[Check]:
+    """What an agent that is not ours can be judged by: what the mocks captured."""
     expected = replace(case.expected_output, scenario_instruction_used=None, hand_over_reason=None)
-    captured = partial(check_captured, case, mocks)
-    thread = partial(check_thread, case, mocks.mail.sent_emails)
-    checks += judge_output(
-        expected, actual, case.recipient, thread, captured, partial(check_at_most, case.at_most, actual, used)
-    )
-    return checks
+    more = partial(check_captured, case, captured)
+    return judge_output(expected, actual, case.recipient, partial(check_thread, case, captured.sent), more)
 
 
 def check_thread(case: EvalTestCase, sent: Iterable[Mapping[str, Any]]) -> Iterator[Check]:
@@ -305,16 +319,20 @@ def _answer_of(run: AgentRun) -> object:
     return text if (content := json_or_missing(text)) is MISSING else content
 
 
-def _trace_of(run: AgentRun, tools: ToolMocks) -> RunTrace:
-    """The calls that the mocks noted, and what the agent reports of itself, as far as it has the right form."""
+def _trace_of(run: AgentRun, tools: ToolMocks, traced: Record, others: Sequence[dict[str, Any]]) -> RunTrace:
+    """The calls that the mocks noted, and what the agent reports of itself, as far as it has the right form.
+
+    traced: what its spans tell, where it does not report that itself. others: calls that only they tell of.
+    """
     conversation, iterations, result = (run.record.get(name) for name in ("conversation", "iterations", "task_result"))
     if not (result is None or isinstance(result, str)):
         result = json.dumps(result, ensure_ascii=False)
     return RunTrace(
         tools,
-        conversation if isinstance(conversation, list) else [],
-        iterations if type(iterations) is int else len(tools.calls),
+        conversation if isinstance(conversation, list) else traced.get("conversation", []),
+        iterations if type(iterations) is int else traced.get("iterations", len(tools.calls)),
         result,
         run.printed,
+        others=others,
         is_own=False,
     )

@@ -1,4 +1,5 @@
 """The language model behind an agent of somebody else's: what it asks passes here, to be recorded, counted, replayed.
+Where it reaches its model by itself, the spans that it exports tell what that took.
 
 Anthropic's messages, OpenAI's chat completions and responses are counted. Whatever else an agent asks passes, too, and
 what that takes is not known.
@@ -21,6 +22,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.agents.span_receiver import PLAIN_TIERS, SpanReceiver, exporter_environment
 from guarantee_email_agent.eval.case_result import as_usage
 from guarantee_email_agent.eval.cost_limit import CostLimit
 from guarantee_email_agent.eval.models import EvalTestCase
@@ -45,6 +47,7 @@ KEY_SET_BY_US: Final = "set-by-eval"
 
 _CONNECT_S: Final = 10.0
 _APIS: Final[Mapping[str, type[ApiModel]]] = {"anthropic": AnthropicModel, "openai": OpenAiModel}
+_SPANS: Final = "otlp"
 _BASE_URLS: Final = {"anthropic": "/anthropic", "openai": "/openai/v1"}
 _IN_BASE_URL: Final = {"anthropic": "", "openai": "v1/"}
 _OF_CONNECTION: Final = frozenset(
@@ -56,7 +59,6 @@ _LAST_LINE: Final = re.compile(r"^data: ?\[DONE\]", re.MULTILINE)
 _STREAMED: Final = ("/messages", "/completions", "/responses")
 _FREE: Final = ("/count_tokens", "/input_tokens")
 _PLAIN_CALLS: Final = ("function_call", "custom_tool_call")  # of the agent's own tools; others are paid for each
-_PLAIN_TIERS: Final = (None, "auto", "default", "standard")
 _TRANSIENT: Final = frozenset({408, 409, 425, 429})
 
 
@@ -69,11 +71,14 @@ class ModelGateway:
         recordings: SuiteRecordings | None,
         *,
         replays: bool,
+        passes: bool = True,
         max_cost_usd: float | None = None,
         repeat: int = 1,
     ) -> None:
-        """recordings: to which exchanges are written, or by which they are answered where it `replays`."""
-        self.config, self.recordings, self.replays = config, recordings, replays
+        """recordings: to which exchanges are written, or by which they are answered where it `replays`. passes: whether
+        the agent is to reach its model through us.
+        """
+        self.config, self.recordings, self.replays, self.passes = config, recordings, replays, passes
         self.meter = UsageMeter()
         self.limit = CostLimit(self.meter, None if replays else max_cost_usd, repeat, None)
         self.limiter = RateLimiter.of(config.llm, SystemClock())
@@ -171,6 +176,7 @@ class GatewayRun:
         self._used: set[RecordingName] = set()
         self._under_way: dict[Request, _Passing] = {}
         self.meter = UsageMeter()
+        self.spans = SpanReceiver()
         self.exchanges: list[Exchange] = []
         self.unanswered: set[str] = set()
         self.failure: str | None = None
@@ -178,21 +184,30 @@ class GatewayRun:
     def environment(self, url: str) -> dict[str, str]:
         """For the agent. url: under which this is published."""
         secrets = self._gateway.config.secrets
-        found: dict[str, str] = {}
-        for provider, path in _BASE_URLS.items():
+        found = exporter_environment(f"{url}/{_SPANS}")
+        for provider, path in _BASE_URLS.items() if self._gateway.passes else ():
             found[f"{provider.upper()}_BASE_URL"] = url + path
             if self._gateway.replays or getattr(secrets, f"{provider}_api_key") is not None:
                 found[f"{provider.upper()}_API_KEY"] = KEY_SET_BY_US
         return found
 
-    def judge(self) -> LanguageModel:
-        """Who answers the scenario's rubric: counted, recorded and replayed with what the agent asks."""
+    def judge(self) -> LanguageModel | None:
+        """Who answers the scenario's rubric: counted, recorded and replayed with what the agent asks; None: nobody."""
+        if not self._gateway.passes:
+            return None
         if self._gateway.replays:
             assert self._recordings is not None
             return ReplayClient(self._recordings, self._number)
         judge = RecordingClient(_JudgeModel(self._gateway.judge(), self.meter, self._gateway.meter))
         judge.exchanges = self.exchanges
         return judge
+
+    def end(self, *, is_whole: bool) -> None:
+        """Called once the agent has. is_whole: whether it came to its end, so that it exported all its spans."""
+        if not self._gateway.passes:
+            self.spans.is_whole &= is_whole
+            self.meter.add(used := self.spans.usage())
+            self._gateway.meter.add(used)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -207,13 +222,18 @@ class GatewayRun:
                 await self._finish(passing)
 
     async def _answer(self, request: Request, provider: str, place: str) -> Response:
-        if provider not in _APIS:
+        if provider not in (*(_APIS if self._gateway.passes else ()), _SPANS):
             return _problem(404, "there is no such API")
         body = bytearray()
         async for part in request.stream():
             body += part
             if len(body) > MAX_BODY_BYTES:
+                self.spans.is_whole &= provider != _SPANS
                 return _problem(413, f"the request is over {MAX_BODY_BYTES // 1_000_000} MB")
+        if provider == _SPANS:
+            problem = self.spans.receive(place, request.headers, bytes(body))
+            is_json = "json" in request.headers.get("content-type", "")
+            return Response("{}" if is_json else b"") if problem is None else _problem(400, problem)
         try:
             content = json.loads(body) if body else None
         except (ValueError, RecursionError):
@@ -396,7 +416,7 @@ def _taken(payloads: list[Mapping[str, Any]]) -> tuple[TokenUsage, float | None]
     extra = any(tools.values()) if isinstance(tools, Mapping) else tools is not None
     items = [item for whole in wholes for item in whole.get("output") or () if isinstance(item, Mapping)]
     extra = extra or any(str(item.get("type")).endswith("_call") and item["type"] not in _PLAIN_CALLS for item in items)
-    is_plain = models and not extra and all(tier in _PLAIN_TIERS for tier in tiers)
+    is_plain = models and not extra and all(tier in PLAIN_TIERS for tier in tiers)
     return tokens, cost_usd(models[-1], tokens) if is_plain else None
 
 

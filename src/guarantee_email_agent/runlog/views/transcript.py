@@ -24,7 +24,8 @@ _MAX_VALUE: Final = 2_000
 _SHOWN_APART: Final = frozenset(
     {
         *("response_body", "response_subject", "email_sent", "recipients", "reply_language", "draft_stored"),
-        *("draft_recipients", "ticket_created", "tickets", "ticket_fields", "note_added", "calls", "answer"),
+        *("draft_recipients", "ticket_created", "tickets", "ticket_fields", "note_added"),
+        *("calls", "other_calls", "answer", "turns"),
     }
 )
 
@@ -80,6 +81,7 @@ def sections(result: CaseResult) -> Iterator[Section]:
         is_mail = isinstance(request, Mapping)  # of a task alone, what was not sent is nothing to tell
         yield from _reply(response, is_mail)
         yield from _ticket(response, is_mail)
+        yield from _turns(response.get("turns"), is_mail)
         rest = {name: value for name, value in response.items() if name not in _SHOWN_APART and value not in (None, [])}
         if rest:
             yield Section("outcome", "Outcome", _fields(rest))
@@ -224,7 +226,9 @@ def _call(step: Any, took_ms: float | None) -> Call:
         name = str(action.get("action_type", "?"))
     else:
         return Call(_short(step))
-    answer = _answer(step.get("feedback"))
+    feedback = step.get("feedback")
+    name = f"in its spans: {name}" if isinstance(feedback, Mapping) and feedback.get("traced") is True else name
+    answer = _answer(feedback)
     shown = _fields(arguments) if isinstance(arguments, Mapping) else ()
     took = step.get("duration_ms", took_ms)
     duration_ms = took if isinstance(took, int | float) else None
@@ -259,6 +263,20 @@ def _ticket(response: Mapping[str, Any], is_mail: bool) -> Iterator[Section]:
     elif "ticket_created" in response and (is_mail or response.get("note_added")):
         note = " A note was added to the conversation's." if response.get("note_added") else ""
         yield Section("ticket", "Ticket", text=f"No ticket was created.{note}")
+
+
+def _turns(turns: Any, is_mail: bool) -> Iterator[Section]:
+    """What was said after the first answer, and what came of it."""
+    told = turns if isinstance(turns, list) else ()
+    for number, turn in enumerate((each for each in told[:_MAX_ITEMS] if isinstance(each, Mapping)), 1):
+        if number > 1:
+            yield _text("mail", f"Turn {number}", _as_text(turn.get("says")))
+        if is_mail and isinstance(output := turn.get("output"), Mapping):
+            yield from _reply(output, is_mail)
+            yield from _ticket(output, is_mail)
+        elif not is_mail:
+            answer = turn.get("answer")
+            yield _text("reply", f"Answer in turn {number}", "(no answer)" if answer is None else _as_text(answer))
 
 
 def _judgement(judgement: Mapping[str, Any] | None, judged: Sequence[Check]) -> Iterator[Section]:

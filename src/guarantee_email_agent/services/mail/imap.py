@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -11,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 
+from guarantee_email_agent.services.mail.imap_idle import ImapIdle
 from guarantee_email_agent.services.mail.imap_mark_folders import FolderMarks
 from guarantee_email_agent.services.mail.imap_marks import (
     UNTOUCHED,
@@ -35,7 +35,6 @@ from guarantee_email_agent.services.tool_error import ToolError
 
 _PAGE: Final = 500  # UIDs in one command, whose line servers limit
 _FACTS_KEPT: Final = 200_000
-_POLL_S: Final = 5.0
 _DAY: Final = timedelta(days=1)
 
 
@@ -55,8 +54,8 @@ class ImapMailbox(ImapReplies):
         self._folders = FolderMarks(settings.server, settings.folder, settings.mark_folder)
         self._marks: ImapMarks = self._keywords
         self._owner = ImapOwner(settings.server, settings.folder, settings.address)
+        self._idle = ImapIdle(settings.server, self._select)
         self._validity = 0
-        self._newest = 0  # the highest UID when the last wait ended
         self._old_below: tuple[float, int] = (0.0, 1)  # every UID below this one came before that moment's day
         self._facts: dict[int, _MailFacts] = {}
         self._breaks = Breaks()
@@ -150,19 +149,7 @@ class ImapMailbox(ImapReplies):
         return self._owner.claim(ledger, take_over=take_over)
 
     def wait(self, timeout_s: float, stop: threading.Event) -> bool:
-        """Asks every few seconds: IDLE (RFC 2177) would win those, and take a connection of its own."""
-
-        def has_grown(client: IMAPClient) -> bool:
-            client.noop()
-            before, self._newest = self._newest, max((self._newest, *client.search([b"UID", b"*"])))
-            return self._newest > before
-
-        deadline = time.monotonic() + timeout_s
-        while not self._inbox.run(has_grown):
-            left = deadline - time.monotonic()
-            if left <= 0 or stop.wait(min(_POLL_S, left)):
-                return False
-        return True
+        return self._idle.wait(timeout_s, stop)
 
     def test_connection(self, drafts: bool = False) -> str:
         self._inbox.run(lambda client: client.noop())
@@ -172,7 +159,7 @@ class ImapMailbox(ImapReplies):
         return f"folder {self._settings.folder} on the {self._settings.server.name}{self._marks.describe()}"
 
     def close(self) -> None:
-        for part in (self._inbox, self._folders, self._owner, self._sent, self._drafts):
+        for part in (self._idle, self._inbox, self._folders, self._owner, self._sent, self._drafts):
             part.close()
         if (tokens := self._settings.server.tokens) is not None:
             tokens.close()
@@ -235,7 +222,7 @@ class ImapMailbox(ImapReplies):
         validity = int(selected.get(b"UIDVALIDITY", 0))
         if validity != self._validity:  # all UIDs have a new meaning (RFC 3501 §2.3.1.1)
             self._validity, self._old_below = validity, (0.0, 1)
-            self._checked_below, self._newest = 1, 0
+            self._checked_below = 1
             self._facts.clear()
             self._breaks.mails.clear()
 

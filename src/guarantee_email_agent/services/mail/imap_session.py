@@ -7,7 +7,7 @@ import imaplib
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -93,12 +93,19 @@ class FolderClient(IMAPClient):  # type: ignore[misc]
 class ImapSession:
     """Runs work on a connection, one at a time.
 
-    `prepare` is run on every new connection, for example to select a folder.
+    `prepare` is run on every new connection, for example to select a folder. `on_untagged` gets the untagged responses
+    (RFC 3501 §7) that come while a connection is tested.
     """
 
-    def __init__(self, server: MailServer, prepare: Callable[[FolderClient], None]) -> None:
+    def __init__(
+        self,
+        server: MailServer,
+        prepare: Callable[[FolderClient], None],
+        on_untagged: Callable[[Iterable[object]], None] = lambda _: None,
+    ) -> None:
         self._server = server
         self._prepare = prepare
+        self._on_untagged = on_untagged
         self._lock = threading.Lock()
         self._client: FolderClient | None = None
         self._used_at = 0.0
@@ -148,7 +155,7 @@ class ImapSession:
             # A connection that a firewall forgot would take the whole time limit to fail.
             try:
                 self._client.socket().settimeout(_TEST_S)
-                self._client.noop()
+                self._on_untagged(self._client.noop()[1])
                 self._client.socket().settimeout(STEP_S)
             except (IMAPClientError, OSError):
                 self._drop()
