@@ -16,11 +16,19 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from guarantee_email_agent.runlog.records import Check, Input, InputSet, NewResult, NewRun, Usage
+from guarantee_email_agent.runlog.records import (
+    Check,
+    Input,
+    InputSet,
+    NewResult,
+    NewRun,
+    ResultFilter,
+    SuiteKey,
+    Usage,
+)
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_search import RunSearch
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
-from guarantee_email_agent.runlog.stored_records import ResultFilter, SuiteKey
 
 MB = 1_000_000
 REPLY = """\

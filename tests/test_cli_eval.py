@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import re
@@ -99,12 +98,6 @@ def test_a_model_that_cannot_answer_ends_in_2_before_anything_runs(mode: str, ru
 # Help ----------------------------------------------------------------------------------------------------------------
 
 
-def test_help_of_eval_explains_every_option(run: Run) -> None:
-    told = run("eval", "--help").stdout
-    for option in ("eval-dir", "only", "threshold", "jobs", "repeat", "json", "junit", "llm", "verbose"):
-        assert f"--{option}" in told
-
-
 # What goes where -----------------------------------------------------------------------------------------------------
 
 
@@ -171,27 +164,6 @@ def test_a_log_file_that_cannot_be_written_is_a_configuration_error(run: Run, tm
     assert "logging.file: cannot write" in done.stderr
 
 
-def test_reports_are_written_for_machines(run: Run, suite: WriteSuite, tmp_path: Path) -> None:
-    done = run("eval", "--eval-dir", suite(1, failed=1), "--json", "report.json", "--junit", "report.xml")
-
-    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert done.returncode == 4
-    assert report["schema_version"] == 1
-    assert report["totals"] == {
-        "total": 2,
-        "passed": 1,
-        "failed": 1,
-        "invalid": 0,
-        "needs_review": 0,
-        "distinct": 1,
-        "harmful": 0,
-    }
-    assert (report["gate"], report["threshold"], report["llm"]) == ("failed", 99.0, "offline")
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", report["started"])
-    assert report["run_id"]
-    assert 'failures="1"' in (tmp_path / "report.xml").read_text(encoding="utf-8")
-
-
 # Terminals and streams -----------------------------------------------------------------------------------------------
 
 
@@ -232,14 +204,6 @@ def test_a_terminal_that_wants_no_colours_gets_none(setting: dict[str, str], tmp
     written = on_a_terminal(["eval", "--eval-dir", suite(1)], tmp_path, **setting)
     assert "✓ valid_warranty_00001" in written
     assert "\x1b" not in written
-
-
-def test_an_empty_no_color_means_nothing(tmp_path: Path, suite: WriteSuite) -> None:
-    assert "\x1b[32m" in on_a_terminal(["eval", "--eval-dir", suite(1)], tmp_path, TERM="xterm", NO_COLOR="")
-
-
-def test_a_pipe_gets_no_colours(run: Run, suite: WriteSuite) -> None:
-    assert "\x1b" not in run("eval", "--eval-dir", suite(1, failed=1), env={"TERM": "xterm"}).stdout
 
 
 def test_an_encoding_without_the_signs_gets_ascii(run: Run, suite: WriteSuite) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import os
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import MODULE, TIMEOUT_S, Run, WriteSuite, environment
+from command_line import MODULE, Run, WriteSuite, environment
 from small_disks import in_shell, run_on_small_disk
 
 from guarantee_email_agent.eval.eval_recorder import user_name
@@ -121,40 +119,6 @@ def test_what_cannot_be_written_ends_in_2_before_anything_runs(
     assert os.listdir(tmp_path) == []
 
 
-def test_ctrl_c_leaves_every_report_and_each_says_so(suite: WriteSuite, tmp_path: Path) -> None:
-    command = [
-        *MODULE,
-        "eval",
-        "--no-store",
-        "--eval-dir",
-        str(suite(200)),
-        "--repeat",
-        "200",
-        "--verbose",
-        *every_report(tmp_path),
-    ]
-    with subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env=environment(PYTHONUNBUFFERED="1"),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        encoding="utf-8",
-    ) as child:
-        assert child.stdout
-        assert [child.stdout.readline() for _ in range(3)][-1].startswith("✓")
-        child.send_signal(signal.SIGINT)
-        child.stdout.read()
-        assert child.wait(TIMEOUT_S) == 130
-    assert json.loads(content(tmp_path, "json"))["interrupted"] is True
-    assert 'name="interrupted"' in content(tmp_path, "junit")
-    for form in ("html", "markdown"):
-        assert "Interrupted:" in content(tmp_path, form)
-        assert "of 200 scenarios ran." in content(tmp_path, form)
-    assert content(tmp_path, "csv").count("\n") == content(tmp_path, "jsonl").count("\n") + 1
-
-
 class TestGitHubActions:
     def test_failures_are_annotated_and_the_summary_is_written(
         self, run: Run, suite: WriteSuite, tmp_path: Path
@@ -176,9 +140,6 @@ class TestGitHubActions:
     def test_no_command_reads_what_another_prints(self, run: Run, arguments: tuple[str, ...]) -> None:
         first, *_, last = run(*arguments, env={"GITHUB_ACTIONS": "true"}).stdout.splitlines()
         assert last == f"::{first.removeprefix('::stop-commands::')}::"
-
-    def test_nothing_of_it_elsewhere(self, run: Run, suite: WriteSuite) -> None:
-        assert "::" not in run("eval", "--eval-dir", suite(1), "--no-store").stdout
 
     def test_a_report_on_stdout_has_no_commands_in_it(self, run: Run, suite: WriteSuite) -> None:
         done = run("eval", "--eval-dir", suite(1), "--no-store", "--json", "-", env={"GITHUB_ACTIONS": "true"})

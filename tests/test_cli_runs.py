@@ -37,14 +37,6 @@ def test_a_run_that_was_interrupted_shows_no_regression_and_proves_none(run: Run
     assert run("compare", "green", "last").returncode == 0
 
 
-def test_json_on_stdout_stands_alone(run: Run, runs: StoredRuns) -> None:
-    runs.write(1, [result(1)])
-    runs.write(2, [result(1)])
-    done = run("compare", "green", "--json", "-")
-    assert json.loads(done.stdout)["regressions"] == []
-    assert "No regression" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("name", "problem"),
     [

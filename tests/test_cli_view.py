@@ -5,15 +5,13 @@ from __future__ import annotations
 import http.client
 import signal
 import socket
-import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from command_line import LIST_MODULES, NEVER_OFFLINE, Run, modules_of
+from command_line import Run
 from running_view import running_view
 from stored_runs import StoredRuns, result
 
@@ -90,52 +88,9 @@ def test_what_is_no_port_is_one_line(run: Run, runs: StoredRuns, port: str) -> N
     assert "is not a port from 0 to 65535" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ("missing", "there is no run store"),
-        ("empty", "there is no run store"),
-        ("text", "it is no database, or damaged"),
-        ("folder", "it is a folder"),
-        ("newer", "a newer version wrote it (schema 99"),
-        ("foreign", "it is another program's database"),
-    ],
-)
-def test_a_store_that_cannot_be_read_is_one_line(run: Run, runs: StoredRuns, change: str, problem: str) -> None:
-    if change == "newer":
-        connection = sqlite3.connect(runs.file)
-        connection.execute("PRAGMA user_version = 99")
-        connection.close()
-    else:
-        runs.file.unlink()
-    if change == "empty":
-        runs.file.touch()
-    elif change == "text":
-        runs.file.write_text("no database at all\n" * 100)
-    elif change == "folder":
-        runs.file.mkdir()
-    elif change == "foreign":
-        connection = sqlite3.connect(runs.file)
-        connection.execute("CREATE TABLE theirs (number)")
-        connection.close()
-    done = run("view", "--port", "0")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert problem in done.stderr
-
-
 def test_without_the_extra_it_says_what_to_install(run: Run, runs: StoredRuns) -> None:
     done = run("view", program=[sys.executable, "-c", WITHOUT_UVICORN])
     assert (done.returncode, done.stderr) == (
         2,
         "guarantee-email-agent: view needs the package uvicorn. Run: uv sync --inexact --extra view (in the clone)\n",
     )
-
-
-def test_help_loads_none_of_it(run: Run) -> None:
-    done = run("view", "--help")
-    assert (done.returncode, "exit codes:" in done.stdout) == (0, True)
-    modules = subprocess.run(
-        [sys.executable, "-c", LIST_MODULES, "view", "--help"], capture_output=True, encoding="utf-8", check=False
-    ).stderr.split()
-    assert not {"jinja2", *NEVER_OFFLINE} & {module.partition(".")[0] for module in modules}
-    assert not [each for each in modules_of(run, "eval", "--help") if each.startswith("guarantee_email_agent.viewer")]

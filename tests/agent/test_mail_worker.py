@@ -20,6 +20,7 @@ from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
+from guarantee_email_agent.services.ports import SentState
 
 MINUTE = 60.0
 
@@ -146,6 +147,19 @@ class TestRepeatedWork:
         agent.mailbox.errors["read_raw"] = [integration_error("mail_timeout")]
         assert (agent.work().disposition, agent.mailbox.marks) == ("answered", {"first": "answered"})
         assert len(agent.mailbox.sent) == len(agent.rows()) == 1
+
+    def test_a_reply_of_which_nobody_can_tell_is_for_a_person(
+        self, agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def find_sent(message_id: str, wait_s: float = 0.0) -> SentState:
+            return "unknown"
+
+        agent.mailbox.lose_proof(sent=False)
+        assert agent.work().disposition == "failed"
+        monkeypatch.setattr(agent.mailbox, "find_sent", find_sent)
+        agent.now += 2000
+        assert (agent.work().disposition, agent.mailbox.marks) == ("unknown", {"first": "unknown"})
+        assert agent.mailbox.sent == []
 
     def test_a_ticket_that_an_earlier_version_began_to_open_keeps_its_key(self, agent: AgentInMemory) -> None:
         location_key = key_of_location(agent.worker.mailbox_name, "first", KEY)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from company import ADDRESS, Company
+from company import Company
 
 if TYPE_CHECKING:
     pass
@@ -82,16 +82,3 @@ class TestAnotherLedger:
         assert company.run("run", "--once", "--take-over").returncode == 0
         assert "This mailbox is served with another ledger" in "".join(agent.communicate(timeout=60))
         assert agent.returncode == 2
-
-
-@pytest.mark.parametrize(("folder", "is_told"), [("Support", True), ("inbox", False)])
-def test_a_folder_that_copies_of_replies_may_never_reach_is_told(
-    company: Company, monkeypatch: pytest.MonkeyPatch, folder: str, is_told: bool
-) -> None:
-    monkeypatch.setenv("IMAP_PASSWORD", "secret")
-    imap = {"host": "localhost", "port": 1, "security": "none", "folder": folder}
-    smtp = {"port": 1, "security": "none"}
-    company.configure(mailbox={"from_address": ADDRESS, "imap": imap, "smtp": smtp})
-    checked = company.run("check")
-    assert checked.returncode == 3
-    assert (f"⚠️ Proof of sending: mail to {ADDRESS} has to arrive in Support" in checked.stdout) == is_told

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from company import ADDRESS, Company
-from oauth_issuer import CLIENT_SECRET, OAuthIssuer
+from oauth_issuer import OAuthIssuer
 from tcp_proxy import TcpProxy
 from waiting import wait_until
-
-from guarantee_email_agent.agent.sign_in import check_sign_in
-from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.utils.errors import IntegrationError
 
 if TYPE_CHECKING:
     from mail_servers import MailServers
@@ -101,24 +95,3 @@ def test_a_sign_in_that_was_taken_back_costs_no_mail(
     assert not [
         secret for secret in (*secrets, *secrets_of(issuer, desk.folder), "device-secret") if secret in everything
     ]
-
-
-def test_check_asks_for_a_new_token_and_tells_how_long_it_lasts(
-    desk: Company, issuer: OAuthIssuer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk.configure(
-        mailbox={
-            "from_address": ADDRESS,
-            "imap": {"host": "localhost"},
-            "oauth": issuer.settings(flow="client_credentials"),
-        }
-    )
-    monkeypatch.setenv("OAUTH_CLIENT_SECRET", CLIENT_SECRET)
-    config = load_config(desk.folder / "config.yaml", os.environ, desk.folder)
-    assert re.fullmatch(
-        r"other, client_credentials: a new access token until \d{4}-\d\d-\d\d \d\d:\d\d UTC", check_sign_in(config)
-    )
-    issuer.answers = ["invalid_client"]
-    with pytest.raises(IntegrationError) as caught:
-        check_sign_in(config)
-    assert "Check mailbox.oauth.client_id and OAUTH_CLIENT_SECRET" in caught.value.message

@@ -135,10 +135,10 @@ class TestProblems:
                 ":1: llm.temperature: is no setting any more: remove it, it is 0 for models that take one",
             ),
             (
-                "mcp: {gmail: {command: x, timeout_s: 60}}",
+                "mailbox: {server: {command: x, timeout_s: 60}}",
                 (
-                    ":1: mcp.gmail.timeout_s: is no setting any more: set agent.call_timeout_s, which holds for all "
-                    "services; the mailbox has three times as long"
+                    ":1: mailbox.server.timeout_s: is no setting any more: set agent.call_timeout_s, which holds for "
+                    "all services; the mailbox has three times as long"
                 ),
             ),
             (
@@ -187,7 +187,7 @@ class TestProblems:
             ("{command: ' '}", ".command: must not be blank"),
         ],
     )
-    @pytest.mark.parametrize("key", ["mcp.ticketing_system", "mailbox.server", "mcp.gmail"])
+    @pytest.mark.parametrize("key", ["mcp.ticketing_system", "mailbox.server"])
     def test_message_about_a_server(self, cwd: Path, server: str, message: str, key: str) -> None:
         section, _, name = key.partition(".")
         refused = refusal(cwd, f"{section}:\n  {name}: {server}\n")
@@ -344,7 +344,6 @@ def test_servers_of_ones_own_that_of_the_mailbox_by_its_earlier_name(
     )
     config = load(cwd, text)
     assert config.mailbox.server == McpServer(command="npx", args=("-y", "my-server"))
-    assert config.mailbox_server_key == "mcp.gmail"
     assert caplog.messages == ["config.yaml:3: mcp.gmail is read as mailbox.server, its name from now on. Rename it"]
     assert config.mcp.warranty_api.url == "http://localhost:8000/mcp"
     assert not config.mailbox.server.built_in

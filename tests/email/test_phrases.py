@@ -16,7 +16,7 @@ from guarantee_email_agent.email.phrases import (
     read_language,
 )
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.normalize import normalize_text
+from guarantee_email_agent.utils.text import normalize_text
 
 LANGUAGES = languages()
 PLAIN = (

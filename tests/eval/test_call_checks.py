@@ -173,6 +173,27 @@ class TestNeverCalled:
     def test_which_calls(self, forbidden: ForbiddenCall, passes: bool) -> None:
         assert (failures_of([call("cancel", id="A")], never_called=[forbidden]) == []) is passes
 
+    @pytest.mark.parametrize(
+        ("tool", "arguments", "passes"),
+        [
+            ("cancel", {"id": "a"}, False),
+            ("orders_cancel", {"id": "A"}, False),
+            ("mcp__orders__cancel", {"id": "A"}, False),
+            ("cancel", None, False),
+            ("cancel", {"id": "B"}, True),
+            ("reorders_cancel", {"id": "A"}, True),
+        ],
+    )
+    def test_a_call_that_only_spans_tell_of_counts(
+        self, tool: str, arguments: dict[str, object] | None, passes: bool
+    ) -> None:
+        forbidden = (ForbiddenCall("orders", "cancel", {"id": "A"}),)
+        actual = {"calls": [], "other_calls": [{"tool": tool, "arguments": arguments}]}
+        failures = EvalExpectedOutput(never_called=forbidden).matches(actual)[1]
+        assert [line.partition("\n")[0] for line in failures] == (
+            [] if passes else [f"never_called: orders.{tool} (in its spans) was called"]
+        )
+
     def test_an_attempt_that_was_refused_counts(self) -> None:
         refused = {**call("cancel", id="A"), "refused": "no"}
         (failure,) = failures_of([refused], never_called=[ForbiddenCall("orders", "cancel")])

@@ -65,7 +65,7 @@ def test_what_is_unchanged_does_not_run_and_is_told_as_if_it_had(
         assert (run.id, run.outcome, run.total, run.passed, run.mails) == ("run-3", "failed", 3, 2, 1)
         assert [each.position for each in store.results(run)] == [1, 2, 3]
         for before, now in zip(suite.results("run-2"), store.results(run), strict=True):
-            assert store.transcript(before) == store.transcript(now)._replace(taken_over="")
+            assert store.result(before.id) == store.result(now.id)._replace(taken_over="")
             assert store.checks(before) == store.checks(now)
             assert before.step_ms == now.step_ms
 

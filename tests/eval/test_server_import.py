@@ -92,6 +92,11 @@ def test_the_order_of_plain_values_is_no_change(shop: Shop) -> None:
             [tool("a") | {"inputSchema": {"type": "object", "properties": {"b": {"type": "no"}}}}],
             "a: input_schema is no JSON schema",
         ),
+        (
+            "shop",
+            [tool("a") | {"inputSchema": {"type": "strin"}}],
+            r"its ListToolsResult is not what MCP has: tools\.0\.inputSchema\.type: Input should be 'object'\)\. Cor",
+        ),
         ("shop", [GET, tool("get_order")], "it offers two different tools called get_order"),
         ("shop", [tool("a b")], "a b: name is no name of a tool"),
         ("shop", [tool("endless")], "its list of tools has more than 100 pages"),

@@ -17,9 +17,16 @@ from mcp_sessions import PROGRAMS, Script, tool
 from guarantee_email_agent.eval.loader import EvalLoader
 
 KEY: Final = "sk_live_4eC39HqLyjWDarjtT1zdp7dc"
+SAID: Final = {
+    "plain": KEY,
+    "of a login": "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJqYW5lIn0.c2lnbmF0dXJl",
+    "of a database": "see postgres://shop:open-sesame@db.example.com/shop",
+    "of a form": "POST password=open-sesame&user=1",
+    "of two lines": "-----BEGIN RSA PRIVATE KEY-----\nMIIopen-sesame\n-----END RSA PRIVATE KEY-----",
+}
 GUEST: Final = {"guest": "Jane Doe", "mail": "jane.doe@firm.com", "phone": "+49 171 5550123", "number": 1234567}
-BOOKED: Final = {"id": "B-4711", **GUEST, "api_key": "hunter2hunter2", "note": f"token {KEY}"}
-PRIVATE: Final = ("Jane", "Doe", "firm.com", "5550123", "1234567", "4711", "hunter2", KEY)
+BOOKED: Final = {"id": "B-4711", **GUEST, "api_key": "hunter2hunter2", "notes": list(SAID.values())}
+PRIVATE: Final = ("Jane", "Doe", "firm.com", "5550123", "1234567", "4711", "hunter2", KEY, "eyJ", "sesame")
 MAP: Final = [{"type": "text", "text": "The map"}, {"type": "image", "data": "Zm9v", "mimeType": "image/png"}]
 TOOLS: Final = (
     tool("book", "guest", "filter"),
@@ -94,7 +101,7 @@ def test_a_scenario_made_of_what_passed_runs_at_once(tmp_path: Path, script: Scr
     assert answers[4].is_error
     path = tmp_path / "out" / "hotel_001.yaml"
     assert f"✓ wrote {path}: 6 calls of 5 tools" in told
-    assert ("1 address" in told, "2 secrets" in told, "✗" in told) == (True, True, False), told
+    assert ("1 address" in told, "6 secrets" in told, "✗" in told) == (True, True, False), told
     assert [word for word in PRIVATE if word in path.read_text()] == []
     case = EvalLoader(any_agent=True).load_eval_test_case(path)
     mocks: Any = case.input.mock_responses["hotel"]

@@ -45,7 +45,7 @@ def test_what_it_answered_and_what_was_wrong_with_it_are_kept(suite: KeptSuite) 
     (kept,) = suite.results()
     with RunStore(suite.file) as store:
         (check,) = store.checks(kept)
-        transcript = store.transcript(kept)
+        transcript = store.result(kept.id)
     assert (check.name, check.reason) == ("response_body_contains", "missing phrase 'no such phrase'")
     assert check.expected == "'no such phrase'"
     assert check.actual is not None
@@ -124,5 +124,5 @@ def test_copies_count_once_and_every_step_has_its_time(suite: KeptSuite) -> None
         run = store.find_run("last")
         for kept in store.results(run):
             assert kept.step_ms is not None
-            assert len(kept.step_ms) == len(store.transcript(kept).trace["execution_trace"]) == 3
+            assert len(kept.step_ms) == len(store.result(kept.id).trace["execution_trace"]) == 3
     assert (run.total, run.mails, run.mails_passed) == (2, 1, 1)

@@ -54,7 +54,7 @@ def test_every_verdict_is_kept_with_what_the_judge_said(grading: KeptGrading) ->
     with RunStore(grading.file) as store:
         run = store.find_run("last")
         results = list(store.results(run))
-        first = store.transcript(results[0])
+        first = store.result(results[0].id)
         (check,) = store.checks(results[0])
     assert (run.command, run.suite, run.outcome, run.exit_code) == ("grade", grading.tasks.as_posix(), "failed", 4)
     assert (run.planned, run.total, run.passed, run.failed) == (2, 2, 1, 1)
@@ -100,7 +100,7 @@ def test_a_single_record_has_its_place_and_an_answer_has_none(grading: KeptGradi
     grading.grade(directory=grading.tasks / "six", results=None, result_file=str(grading.records / "six.json"))
     grading.grade(directory=grading.tasks / "six", results=None, answer="42")
     with RunStore(grading.file) as store:
-        traces = [store.transcript(next(store.results(run))).trace for run in store.runs()]
+        traces = [store.result(next(store.results(run)).id).trace for run in store.runs()]
     assert traces[0] is None
     assert traces[1]["record"]["file"] == str(grading.records / "six.json")
 

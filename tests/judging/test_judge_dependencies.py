@@ -176,40 +176,6 @@ def test_line_ends_and_byte_order_marks_are_those_of_python(
     assert judge(file, {}).feedback == "from the wheel"
 
 
-@needs_uv
-def test_who_declares_something_else_does_not_wait(file: Path, wheel: Path, tmp_path: Path) -> None:
-    """The index of the first judge never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as index:
-        slow = tmp_path / "slow.py"
-        slow.write_text(declaring('dependencies = ["slow"]'))
-        program = """if True:
-            import os, sys, threading
-            from pathlib import Path
-            from guarantee_email_agent.judging.judge import judge
-
-            del os.environ["UV_OFFLINE"]
-            os.environ["UV_DEFAULT_INDEX"] = sys.argv[1]
-            threading.Thread(target=judge, args=(Path(sys.argv[2]), {}), daemon=True).start()
-            sys.stdin.readline()
-            del os.environ["UV_DEFAULT_INDEX"]
-            os.environ["UV_OFFLINE"] = "1"
-            print(judge(Path(sys.argv[3]), {}).feedback)
-        """
-        file.write_text(NEEDS_SHELF)
-        address = f"http://127.0.0.1:{index.getsockname()[1]}/"
-        with subprocess.Popen(
-            [sys.executable, "-c", program, address, str(slow), str(file)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        ) as process:  # fmt: skip
-            connection, _ = index.accept()
-            assert process.communicate("go\n", timeout=60)[0] == "from the wheel\n"
-            # uv ended with the process that waits for nobody.
-            connection.settimeout(60)
-            while connection.recv(1 << 16):
-                pass
-            connection.close()
-
-
 def test_without_uv(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)

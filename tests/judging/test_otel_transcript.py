@@ -21,7 +21,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from guarantee_email_agent.judging import record_files, record_from_otel
-from guarantee_email_agent.judging.record_files import RecordIndex, find_records
+from guarantee_email_agent.judging.record_files import RecordIndex, SpanFile, find_records
 from guarantee_email_agent.utils.errors import TaskError
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -225,14 +225,14 @@ def test_what_is_not_known_is_an_error(spans: Sequence[object], problem: str) ->
 def test_tools_that_no_message_tells_of() -> None:
     record = record_from_otel(
         export(
-            span(1, {**TOOL, "gen_ai.tool.call.arguments": '{"at": 1}', "gen_ai.tool.call.result": "5.00"}),
+            span(1, {**TOOL, "gen_ai.tool.call.arguments": {"at": -1}, "gen_ai.tool.call.result": "5.00"}),
             span(2, {**CHAT, "gen_ai.output.messages": said("5.00")}),
             span(3, TOOL, **ERROR),
             span(4, TOOL, 3),
         )
     )
     first, second = record["execution_trace"]
-    assert first == {"action": {"at": 1, "action_type": "look"}, "feedback": {"done": False, "message": "5.00"}}
+    assert first == {"action": {"at": -1, "action_type": "look"}, "feedback": {"done": False, "message": "5.00"}}
     assert second["action"] == {"arguments": "[not in the trace]", "action_type": "look"}
     assert second["feedback"] == {"done": False, "message": "boom", "error": True}
     assert record["task_result"] == "5.00"
@@ -266,6 +266,7 @@ class TestFiles:
         assert [place.read()["task_result"] for place in index.places("count")] == ["5"]
         [six] = index.places("six")
         assert (six.read()["task_result"], six.name) == ("2", f"{tmp_path / 'runs.jsonl'}, trace 2")
+        assert SpanFile(tmp_path / "runs.jsonl").read(six.extent)["task_result"] == "2"  # as it is shown later
         [nameless] = index.places(None)
         with pytest.raises(TaskError, match=r"runs.jsonl, trace 3: it names no task, or several\."):
             nameless.read()

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from guarantee_email_agent.judging import record_from_inspect, record_from_langchain, record_from_openai
+from guarantee_email_agent.judging import (
+    record_from_inspect,
+    record_from_langchain,
+    record_from_openai,
+    record_from_otel,
+    record_from_pydantic_ai,
+)
 from guarantee_email_agent.judging.record import Record, complete_record
 from guarantee_email_agent.judging.transcript import Call, Message, call_of, record_of_messages, text_of
 from guarantee_email_agent.utils.errors import TaskError
@@ -159,6 +173,7 @@ class TestExecutionTrace:
         (["one", {"type": "text", "text": "two"}], "one\ntwo"),
         ([{"type": "refusal", "refusal": "no"}, {"type": "image_url", "image_url": {}}], "no\n[image_url]"),
         ([{"type": "thinking", "thinking": "…"}, {"type": "tool_use", "name": "look"}], ""),
+        ([{"type": {}, "text": "one"}], "one"),
         ({"type": "text", "text": "one"}, "one"),
     ],
 )
@@ -186,3 +201,34 @@ def test_a_content_of_another_type(content: object) -> None:
 )
 def test_the_arguments_of_a_call(arguments: object, read: object) -> None:
     assert call_of("look", arguments, "1", "message 1").arguments == read
+
+
+STORED: list[tuple[str, Callable[[object], Record]]] = [
+    ("langchain_dumpd.json", record_from_langchain),
+    ("langchain_model_dump.json", record_from_langchain),
+    ("openai_chat_completions.json", record_from_openai),
+    ("openai_responses.json", record_from_openai),
+    ("openinference_langgraph.json", record_from_otel),
+    ("openinference_openai.json", record_from_otel),
+    ("pydantic_ai.json", record_from_pydantic_ai),
+]
+ODD = (None, 7, -1.5, True, "", "x", "[]", "{", [], [None], [["a"]], {}, {"a": 1}, {"intValue": "x"}, float("nan"))
+
+
+def places(data: Any) -> Iterator[tuple[Any, Any]]:
+    """Everything in it, by what holds it and under which key."""
+    for key in data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ():
+        yield data, key
+        yield from places(data[key])
+
+
+@pytest.mark.parametrize(("name", "convert"), STORED)
+def test_whatever_stands_in_a_transcript_is_read_or_refused(name: str, convert: Callable[[object], Record]) -> None:
+    whole = json.loads((Path(__file__).parent / "transcripts" / name).read_bytes())
+    chosen = random.Random(name)
+    for _ in range(300):
+        damaged = copy.deepcopy(whole)
+        for holder, key in chosen.sample(list(places(damaged)), 2):
+            holder[key] = copy.deepcopy(chosen.choice(ODD))
+        with suppress(TaskError):
+            assert convert(damaged)["status"] in ("success", "failed")

@@ -202,7 +202,13 @@ def test_finds_the_one_serial_number(text: str, number: str, lexicon: Lexicon) -
         ("El número que figura en la placa es AS 4471/22.", "AS4471/22"),
         ("S/N: AS 4471/22", "AS4471/22"),
         ("Liebe Kollegen,\nSerien-Nr.: K50/2022/03317\nunsere Inventarnummer: 00418", "K50/2022/03317"),
+        ("There it says KT-77120-9 underneath", "KT-77120-9"),
+        ("Da steht KT-77120-9 hinten drauf.", "KT-77120-9"),
+        ("The number engraved near the switch is TR/4471/20.", "TR/4471/20"),
+        ("I found a number, SM-0087-4471, on a plate", "SM-0087-4471"),
         # a bare number of who knows what
+        ("Your letter says WR-2204-118 on the back. My fan leaks.", None),
+        ("The model is KX-22000 on the back.", None),
         ("My fan leaks. I paid by cheque, number CH-2204418.", None),
         ("J'ai renvoyé la cafetière par Colissimo, n° 6A18472204.", None),
         ("Mój bilet nr BL-2204-118. Mikser nie działa", None),
@@ -317,6 +323,21 @@ def test_a_number_without_a_label_is_asked_about(text: str, lexicon: Lexicon) ->
     reading = read(text, lexicon)
     assert reading.numbers == ()
     assert len(reading.unconfirmed) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("The drill CD18-330917 and the jigsaw JS65-008123, please.", 2),
+        ("Der Toaster TO-220-9157 und der Kocher KT-60114-3 sind hin.", 2),
+        ("Toaster KTX-2000, KT-60114-3 on it", 0),  # a model
+        ("Scrap HT204911, it is HT204912.", 0),  # one device
+    ],
+)
+def test_unlabelled_numbers_that_look_alike_are_of_several_devices(text: str, count: int, lexicon: Lexicon) -> None:
+    reading = read(text, lexicon)
+    assert len(reading.numbers) == count
+    assert len(reading.unconfirmed) == 2
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.runlog.gate import GateDecision, Totals, decide_gate
+from guarantee_email_agent.runlog.suite_statistics import GateDecision, Totals, decide_gate
 
 
 def decide(passed: int, failed: int = 0, **rules: Any) -> GateDecision:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.runlog.owners import RunOwners
+from guarantee_email_agent.runlog.database import RunOwners
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_to_look_makes_no_file_and_releases_nothing_of_ours(file: Path) -> None:
     assert not owners.is_alive(3)
     look = f"""
 from pathlib import Path
-from guarantee_email_agent.runlog.owners import RunOwners
+from guarantee_email_agent.runlog.database import RunOwners
 
 owners = RunOwners.beside(Path({str(file)!r}))
 print([owners.is_alive(number) for number in (1, 2, 3)])

@@ -9,10 +9,19 @@ from stored_runs import StoredRuns, new_run, result
 
 from guarantee_email_agent.runlog import run_reader
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import Case, CaseResult, Check, Input, InputSet, Nearest, Usage
+from guarantee_email_agent.runlog.records import (
+    Case,
+    CaseResult,
+    Check,
+    Input,
+    InputSet,
+    Nearest,
+    StoredResult,
+    SuiteKey,
+    Usage,
+)
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
-from guarantee_email_agent.runlog.stored_records import StoredResult, SuiteKey
 
 KEY = SuiteKey("eval", "evals/scenarios", llm="offline")
 

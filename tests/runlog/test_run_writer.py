@@ -12,12 +12,10 @@ import pytest
 from stored_runs import StoredRuns, new_run, result
 
 from guarantee_email_agent.runlog import run_writer
-from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.owners import RunOwners
-from guarantee_email_agent.runlog.records import Check, Input, InputSet, Usage
+from guarantee_email_agent.runlog.database import RunOwners, StoreError
+from guarantee_email_agent.runlog.records import Check, Input, InputSet, SuiteKey, Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
-from guarantee_email_agent.runlog.stored_records import SuiteKey
 
 END = RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.5, ("0123abc", True))
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.sandbox import connection_owner
-from guarantee_email_agent.sandbox.connection_owner import owner_of, stand_in_user
+from guarantee_email_agent.sandbox import http_server
+from guarantee_email_agent.sandbox.http_server import owner_of, stand_in_user
 
 NOBODY = 65_534
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends a reset
@@ -28,9 +28,9 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebod
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How the kernel tells: as it does where it can be asked, or by its tables alone."""
     if request.param == "table":
-        monkeypatch.setattr(connection_owner, "_SOCK_DIAG", NO_PROTOCOL)
+        monkeypatch.setattr(http_server, "_SOCK_DIAG", NO_PROTOCOL)
     else:
-        monkeypatch.setattr(connection_owner, "_TABLES", {4: os.devnull, 6: os.devnull})
+        monkeypatch.setattr(http_server, "_TABLES", {4: os.devnull, 6: os.devnull})
     return str(request.param)
 
 
@@ -153,7 +153,7 @@ def test_a_user_namespace_makes_nobody_us() -> None:
 
 def test_a_user_that_stands_for_all_without_a_number() -> None:
     """Inside a user namespace: without one, every user has a number."""
-    program = "from guarantee_email_agent.sandbox.connection_owner import stand_in_user; print(stand_in_user())"
+    program = "from guarantee_email_agent.sandbox.http_server import stand_in_user; print(stand_in_user())"
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", sys.executable, "-c", program],
         capture_output=True,

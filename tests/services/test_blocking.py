@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from mcp_sessions import failure
 from virtual_time import run_in_virtual_time
-from waiting import PATIENCE_S, wait_until
+from waiting import PATIENCE_S
 
 from guarantee_email_agent.services import blocking
 from guarantee_email_agent.services.blocking import BlockingService, in_daemon_thread
@@ -167,12 +167,9 @@ class TestThreads:
             in_daemon_thread(work)
             assert await happened(service.begun)
 
-        async def find_thread() -> threading.Thread:
-            return await in_daemon_thread(threading.current_thread)
-
         asyncio.run(begin())
         service.may_end.set()
-        wait_until(lambda: asyncio.run(find_thread()) is threads[0])
+        threads[0].join()
 
     async def test_log_with_the_fields_of_the_call(self, service: Service) -> None:
         def logged(_: Service) -> str:

@@ -1,3 +1,5 @@
+"""What of a task outdates an earlier run of it, and what its verdict."""
+
 from __future__ import annotations
 
 import os
@@ -8,7 +10,7 @@ import pytest
 from tasks_and_sandboxes import write_task
 
 from guarantee_email_agent.judging.task import load_task
-from guarantee_email_agent.solving.task_digests import judge_digest, work_digest
+from guarantee_email_agent.solving.run_recorder import judge_digest, work_digest
 
 RECORD = Path("/nonesuch/task.json")
 YAML = "instruction: Say 42\nsandbox: {memory_mb: 64}\nwanted: 42\n"

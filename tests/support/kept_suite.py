@@ -12,9 +12,8 @@ from scenario_folder import BUILT_IN, ScenarioFolder
 
 from guarantee_email_agent.eval.execution import OfflineRun
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.runlog.records import KeptRun
+from guarantee_email_agent.runlog.records import KeptRun, StoredResult
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.stored_records import StoredResult
 
 
 class KeptSuite(ScenarioFolder):

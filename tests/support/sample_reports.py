@@ -9,7 +9,7 @@ from stored_runs import stored_run
 
 from guarantee_email_agent.runlog.records import Case, CaseResult, Check, Nearest
 from guarantee_email_agent.runlog.views.report import Report
-from guarantee_email_agent.runlog.views.suite_report import suite_report
+from guarantee_email_agent.runlog.views.stored_report import suite_report
 
 MISSING = Check("response_body_contains", "missing phrase 'type plate'", "'type plate'", "'Hello, Thank you …'")
 HOSTILE = (

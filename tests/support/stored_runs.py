@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.runlog.records import CaseResult, NewRun
+from guarantee_email_agent.runlog.records import CaseResult, NewRun, StoredRun
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
-from guarantee_email_agent.runlog.stored_records import StoredRun
 
 
 def new_run(number: int = 1, **changes: Any) -> NewRun:

@@ -1,10 +1,12 @@
+"""Text as it is compared and read."""
+
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.utils.normalize import normalize_line, normalize_text
+from guarantee_email_agent.utils.text import normalize_line, normalize_text
 
 
 @pytest.mark.parametrize(

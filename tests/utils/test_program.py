@@ -1,9 +1,11 @@
+"""A program as people name it."""
+
 from __future__ import annotations
 
 import pytest
 
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.program import parse_program
+from guarantee_email_agent.utils.process import parse_program
 
 
 def test_command_is_split_as_a_shell_does_it() -> None:

@@ -13,7 +13,7 @@ from fcntl import ioctl
 import pytest
 from screen import Screen
 
-from guarantee_email_agent.utils.progress import Progress
+from guarantee_email_agent.utils.terminal import Progress
 
 
 class Time:

@@ -19,7 +19,6 @@ PAGES = (
     "runs/last?verdict=not+passed",
     "runs/last/results/valid_warranty_001",
     "runs/last/results/valid_warranty_002",
-    "history/valid_warranty_001",
     "compare",
     "nothing",
 )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, TypeAlias
 
 from guarantee_email_agent.agent.identity_key import (
     key_of_location,
@@ -21,7 +21,6 @@ from guarantee_email_agent.agent.identity_key import (
 from guarantee_email_agent.agent.inbox import answer_since, count_inbox, inbox_filter, require_clock
 from guarantee_email_agent.agent.mail_model import check_price
 from guarantee_email_agent.agent.monitoring import check_place, require_packages, shown_place
-from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
 from guarantee_email_agent.agent.startup import connection_problem, require_owner
 from guarantee_email_agent.agent.worker_setup import REMEDY, RequiredEvaluation, required_evaluation
 from guarantee_email_agent.config.loader import built_in_files, load_config
@@ -61,13 +60,6 @@ LABELS: Final = {
     "too_old": "too old (agent.answer_since, agent.max_age_days)",
     "left_alone": "left to people (answered, flagged, deleted or drafts)",
 }
-
-
-class _Closable(Protocol):
-    async def close(self) -> None: ...
-
-
-_Service = TypeVar("_Service", bound=_Closable)
 
 
 def check_all(config_file: Path | None, out: TextStream, *, inbox: bool, mode: Mode | None = None) -> int:
@@ -126,46 +118,13 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         made = "" if ledger else " (the first run makes it)"
         report.passed("Ledger", f"{'LEDGER_URL' if config.secrets.ledger_url else location}{made}")
         ledger_was_read = True
-    if uses_oauth(config):  # before the mailbox, which then has the new token
-        with report.checking("Sign-in"):
-            report.passed("Sign-in", await asyncio.to_thread(check_sign_in, config))
-    mode = config.agent.mode
-    notes: dict[str, str] = {}  # what sample calls told, by service
-    mail, warranty, ticketing = await asyncio.gather(
-        _connect(
-            lambda: services.create_mail_client(config, _CLOCK, os.environ, key),
-            lambda client: client.test_connection(mode == "drafts"),
-        ),
-        _connect(
-            lambda: services.create_warranty_client(config, _CLOCK, os.environ),
-            lambda client: _test_with_sample(client, "warranty", notes) if warranty_needed else _nothing_to_try(),
-        ),
-        _connect(
-            lambda: services.create_ticketing_client(config, _CLOCK, os.environ),
-            lambda client: _test_with_sample(client, "ticketing", notes) if mode == "answer" else _nothing_to_try(),
-        ),
-    )
-    look_ups = {
-        name: await _connect(
-            partial(services.create_look_up_client, name, config, _CLOCK, os.environ),
-            partial(_test_with_sample, name=name, notes=notes),
-        )
-        for name in config.look_ups
-    }
+    parts = _service_parts(config, key, warranty_needed=warranty_needed)
+    opened = await asyncio.gather(*(_connect(make, test) for _, _, make, test in parts))
+    mail = opened[0][0]
     try:
-        report.service("Mailbox", mail, _describe_mailbox(config))
-        if mode == "answer":
-            _report_proof(config, report)
-        warranties = _describe(config.mcp.warranty_api, config.warranties.file)
-        report.service("Warranty system", warranty, warranties if warranty_needed else "not needed, no topic asks it")
-        report.note(notes.get("warranty"))
-        for name, client in look_ups.items():
-            look_up = config.look_ups[name]
-            report.service(f"Look-up {name}", client, _describe(look_up.server, look_up.table))
-            report.note(notes.get(name))
-        tickets = _describe(config.mcp.ticketing_system, config.tickets.database)
-        report.service("Ticketing", ticketing, tickets if mode == "answer" else "not needed, no ticket is opened")
-        report.note(notes.get("ticketing"))
+        for (part, described, _, _), (service, note) in zip(parts, opened, strict=True):
+            report.service(part, service, described)
+            report.note(note)
         # Of a ledger that cannot be read nobody knows whether it is the mailbox's own, nor what it knows of the inbox.
         if ledger_was_read and config.agent.mode != "observe" and isinstance(mail, MailClient):
             with report.checking("Mailbox"):
@@ -177,13 +136,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         if ledger_was_read and inbox and isinstance(mail, MailClient):
             await _count_inbox(mail, config, ledger, key, report)
     finally:
-        await asyncio.gather(
-            *(
-                service.close()
-                for service in (mail, warranty, ticketing, *look_ups.values())
-                if not isinstance(service, AgentError)
-            )
-        )
+        await asyncio.gather(*(service.close() for service, _ in opened if not isinstance(service, AgentError)))
         if ledger is not None:
             ledger.close()
 
@@ -237,38 +190,71 @@ def _report_evaluation(config: Config, report: _Report) -> None:
             raise InstructionError(f"{proof}. {REMEDY}", "instruction_not_evaluated")
 
 
-def _report_proof(config: Config, report: _Report) -> None:
-    """Where copies of replies may never come to the folder in which they are looked for."""
-    mailbox = config.mailbox
-    copies_matter = config.mailbox.server.built_in and mailbox.imap.host is not None and mailbox.sent_copy == "self"
-    if copies_matter and mailbox.imap.folder.upper() != "INBOX":
-        report.weak(
-            "Proof of sending",
-            f"mail to {mailbox.from_address} has to arrive in {mailbox.imap.folder}, or a reply could be sent twice "
-            "after a crash. If it does not, set mailbox.sent_copy to append",
-        )
+_Part: TypeAlias = tuple[str, str, Callable[[], Any], Callable[[Any], Awaitable[str]]]
+"""A service: what the report calls it and says of it, how it is made, and tested, with what the test told."""
 
 
-async def _connect(make: Callable[[], _Service], test: Callable[[_Service], Awaitable[bool]]) -> _Service | AgentError:
-    """The service, if it answers; else the problem, with the service closed."""
+def _service_parts(config: Config, key: bytes, *, warranty_needed: bool) -> list[_Part]:
+    """The mailbox first."""
+    mode, mcp = config.agent.mode, config.mcp
+    warranties = _describe(mcp.warranty_api, config.warranties.file)
+    tickets = _describe(mcp.ticketing_system, config.tickets.database)
+
+    async def test_mailbox(client: MailClient) -> str:
+        await client.test_connection(mode == "drafts")
+        return ""
+
+    return [
+        (
+            "Mailbox",
+            _describe_mailbox(config),
+            lambda: services.create_mail_client(config, _CLOCK, os.environ, key),
+            test_mailbox,
+        ),
+        (
+            "Warranty system",
+            warranties if warranty_needed else "not needed, no topic asks it",
+            lambda: services.create_warranty_client(config, _CLOCK, os.environ),
+            _test_with_sample if warranty_needed else _nothing_to_try,
+        ),
+        *(
+            (
+                f"Look-up {name}",
+                _describe(each.server, each.table),
+                partial(services.create_look_up_client, name, config, _CLOCK, os.environ),
+                _test_with_sample,
+            )
+            for name, each in config.look_ups.items()
+        ),
+        (
+            "Ticketing",
+            tickets if mode == "answer" else "not needed, no ticket is opened",
+            lambda: services.create_ticketing_client(config, _CLOCK, os.environ),
+            _test_with_sample if mode == "answer" else _nothing_to_try,
+        ),
+    ]
+
+
+async def _connect(make: Callable[[], Any], test: Callable[[Any], Awaitable[str]]) -> tuple[Any, str]:
+    """The service, if it answers, and what its test told; else the problem, with the service closed."""
     try:
         service = make()
     except ConfigurationError as error:
-        return error
-    if (problem := await connection_problem(test(service))) is None:
-        return service
+        return error, ""
+    told = asyncio.ensure_future(test(service))
+    if (problem := await connection_problem(told)) is None:
+        return service, told.result()
     await service.close()
-    return problem
+    return problem, ""
 
 
-async def _test_with_sample(client: LookUpClient | TicketingClient, name: str, notes: dict[str, str]) -> bool:
+async def _test_with_sample(client: LookUpClient | TicketingClient) -> str:
     await client.test_connection()
-    notes[name] = await client.test_answer()
-    return True
+    return await client.test_answer()
 
 
-async def _nothing_to_try() -> bool:
-    return True
+async def _nothing_to_try(_: object) -> str:
+    return ""
 
 
 async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger | None, key: bytes, report: _Report) -> None:
@@ -336,7 +322,7 @@ class _Report:
         """A setting that is allowed and worth a thought."""
         self.terminal.line(f"⚠️ {part}: {printable(detail)}")
 
-    def note(self, sentence: str | None) -> None:
+    def note(self, sentence: str) -> None:
         """More about the part that was told last; nothing where there is nothing to tell."""
         if sentence:
             self.terminal.line(f"    {printable(sentence)}")

@@ -275,7 +275,7 @@ def require_owner(owner: str | None, ledger_id: str) -> None:
         )
 
 
-async def connection_problem(test: Awaitable[bool]) -> AgentError | None:
+async def connection_problem(test: Awaitable[object]) -> AgentError | None:
     """Why a service cannot be used; None if it can. test: its `test_connection`."""
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):

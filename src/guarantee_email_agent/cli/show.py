@@ -11,9 +11,8 @@ from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.runlog.records import CaseResult
+    from guarantee_email_agent.runlog.records import CaseResult, StoredRun
     from guarantee_email_agent.runlog.run_reader import RunStore
-    from guarantee_email_agent.runlog.stored_records import StoredRun
 
 _EXIT_CODES = """\
   0    it was shown, whatever the run came to

@@ -78,11 +78,9 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
     issues: list[_Issue] = []
     environment = {**_dotenv(cwd, issues), **(os.environ if environ is None else environ)}
     source = _read(*_find(path, environment, cwd), cwd, issues)
-    is_renamed = _take_over_mcp_gmail(source, issues)
+    _take_over_mcp_gmail(source, issues)
     built = build(Config, source.data)
     if isinstance(built, list):
-        if is_renamed:
-            built = [_as_mcp_gmail(problem) for problem in built]
         issues += [_issue(problem, source) for problem in locate_problems(built, source.text)]
     folder = source.file.parent if source.file else cwd
     paths = _default_or_given_paths(source.data, folder, cwd)
@@ -98,7 +96,6 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
         eval=replace(config.eval, test_suite_path=paths["test_suite_path"]),
         secrets=read_secrets(config, environment),
         source=source.file,
-        mailbox_server_key="mcp.gmail" if is_renamed else config.mailbox_server_key,
     )
 
 
@@ -157,25 +154,19 @@ def _read(file: Path | None, remedy: str, cwd: Path, issues: list[_Issue]) -> _S
     return _Source(file, name, text, data)
 
 
-def _take_over_mcp_gmail(source: _Source, issues: list[_Issue]) -> bool:
-    """Whether the mailbox's server has the name of earlier versions, and is now where it belongs."""
+def _take_over_mcp_gmail(source: _Source, issues: list[_Issue]) -> None:
+    """The mailbox's server may have the name of earlier versions."""
     mcp, mailbox = source.data.get("mcp"), source.data.get("mailbox")
     if not isinstance(mcp, dict) or "gmail" not in mcp:
-        return False
+        return
     line, server = locate(source.text, ("mcp", "gmail")), mcp.pop("gmail")
     if isinstance(mailbox, dict) and "server" in mailbox:
         message = "is the earlier name of mailbox.server, which stands there, too; keep that one"
         issues.append(_Issue("config_removed_key", source.name, line, "mcp.gmail", message))
-        return False
+        return
     if isinstance(mailbox, dict | None):
         source.data["mailbox"] = {**(mailbox or {}), "server": server}
     logger.warning("%s:%s: mcp.gmail is read as mailbox.server, its name from now on. Rename it", source.name, line)
-    return True
-
-
-def _as_mcp_gmail(problem: Problem) -> Problem:
-    is_of_server = problem.path[:2] == ("mailbox", "server")
-    return replace(problem, path=("mcp", "gmail", *problem.path[2:])) if is_of_server else problem
 
 
 def _issue(problem: Problem, source: _Source) -> _Issue:
@@ -183,7 +174,7 @@ def _issue(problem: Problem, source: _Source) -> _Issue:
     key = problem.path[-1] if problem.path else ""
     if problem.kind == "unknown" and isinstance(key, str) and _SECRET_KEY.search(key) and "max" not in key:
         code, message = "config_secret_in_file", _where_secrets_belong(problem)
-    is_timeout = key == "timeout_s" and problem.path[0] in ("mcp", "look_ups")
+    is_timeout = key == "timeout_s" and problem.path[0] in ("mcp", "mailbox", "look_ups")
     removed = "*.timeout_s" if is_timeout else dotted_path(problem.path)
     if problem.kind == "unknown" and (remedy := _REMOVED.get(removed)) is not None:
         code, message = "config_removed_key", f"is no setting any more: {remedy}"

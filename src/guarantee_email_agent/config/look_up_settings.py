@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 
 from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
 from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL, AnswerForm, OwnTool, look_up_tool
-from guarantee_email_agent.files.fields import not_blank, setting
 from guarantee_email_agent.files.problems import ProblemsError, suggestion
+from guarantee_email_agent.files.validation import not_blank, setting
 
 MAX_FACTS: Final = 8
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from guarantee_email_agent.files.fields import not_blank, setting
+from guarantee_email_agent.files.validation import not_blank, setting
 
 OAuthFlow = Literal["device", "authorization_code", "client_credentials", "service_account"]
 

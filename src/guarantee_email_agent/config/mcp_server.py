@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from guarantee_email_agent.config.own_tools import OwnTool
-from guarantee_email_agent.files.fields import not_blank, setting
 from guarantee_email_agent.files.problems import (
     KeyPath,
     Problem,
@@ -18,6 +17,7 @@ from guarantee_email_agent.files.problems import (
     suggestion,
     unknown_key,
 )
+from guarantee_email_agent.files.validation import not_blank, setting
 from guarantee_email_agent.utils.field_path import FieldPathError, parse_field_path, put_at
 from guarantee_email_agent.utils.text import word_key
 

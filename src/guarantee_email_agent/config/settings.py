@@ -13,7 +13,7 @@ from guarantee_email_agent.config.mailbox_settings import MarkKind, OAuthSetting
 from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
 from guarantee_email_agent.config.operation_settings import MetricsSettings, StoreSettings
 from guarantee_email_agent.config.own_tools import TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
-from guarantee_email_agent.files.fields import not_blank, number, setting
+from guarantee_email_agent.files.validation import not_blank, number, setting
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 _ADDRESS: Final = re.compile(r"[^\s@<>,]+@[^\s@<>,]+")
@@ -401,8 +401,6 @@ class Config:
     secrets: Secrets = field(default_factory=Secrets, repr=False, metadata={"key": None})
     # The file that this was read from; None if there was none. No part of what two configurations have in common.
     source: Path | None = field(default=None, compare=False, metadata={"key": None})
-    # What the file calls the mailbox's MCP server; earlier versions had it as `mcp.gmail`.
-    mailbox_server_key: str = field(default="mailbox.server", compare=False, metadata={"key": None})
 
     @property
     def ledger_location(self) -> str:

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
-from guarantee_email_agent.files.fields import number, setting
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.files.validation import build
+from guarantee_email_agent.files.validation import build, number, setting
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 

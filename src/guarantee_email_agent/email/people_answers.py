@@ -17,7 +17,7 @@ from guarantee_email_agent.email.parsing.email import DERIVED_ID_SUFFIX, Email
 from guarantee_email_agent.email.processor import OPEN_TICKET_NUMBER
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.services.ports import Comparison, WrittenReply
-from guarantee_email_agent.utils.normalize import normalize_phrase
+from guarantee_email_agent.utils.text import normalize_phrase
 
 MOST_SENT_BYTES: Final = 200_000
 """Of a mail that was sent: its text stands before what is attached."""

@@ -13,10 +13,10 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, Final, TypeVar, cast
 
-from guarantee_email_agent.files.fields import not_blank
 from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, non_text_key
-from guarantee_email_agent.utils.normalize import normalize_phrase
+from guarantee_email_agent.files.validation import not_blank
 from guarantee_email_agent.utils.safe_regex import may_search
+from guarantee_email_agent.utils.text import normalize_phrase
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")

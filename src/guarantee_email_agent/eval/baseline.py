@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final
 from guarantee_email_agent.eval.verdict_inputs import input_files
 from guarantee_email_agent.runlog.comparison import Comparison, ContentChange, compare_runs
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import Case
+from guarantee_email_agent.runlog.records import Case, StoredRun, SuiteKey
 from guarantee_email_agent.runlog.run_reader import GREEN, LAST, RunStore
-from guarantee_email_agent.runlog.stored_records import StoredRun, SuiteKey
 from guarantee_email_agent.runlog.views.comparison_report import MAX_REPLIES, print_comparison, verb_of_change
 from guarantee_email_agent.runlog.views.report import relative_to
 from guarantee_email_agent.runlog.views.word_diff import CHANGE, diff_text, paint_changes

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Final
 
 from guarantee_email_agent.eval.argument_matching import has_arguments, pair_up
-from guarantee_email_agent.files.fields import number, setting
+from guarantee_email_agent.files.validation import number, setting
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import and_more, printable, truncate
@@ -98,9 +99,21 @@ def check_never_called(forbidden: Sequence[ForbiddenCall], actual: Mapping[str, 
     """On the safe side: another spelling of a value, such as other capitals or a number as text, is the same call."""
     for call in forbidden:
         made = [other for other in actual.get("calls", ()) if _fits(call, other, loosely=True)]
+        made += [
+            {"server": call.server, "tool": f"{other['tool']} (in its spans)", "arguments": other["arguments"] or {}}
+            for other in actual.get("other_calls", ())
+            if may_be_call_of(other["tool"], call.server, call.tool)
+            and (other["arguments"] is None or has_arguments(other["arguments"], call.arguments, loosely=True))
+        ]
         reason = f"{made[0]['server']}.{made[0]['tool']} was called" if made else ""
         found = _format_calls(made) if made else "it was not called"
         yield Check("never_called", reason, f"never {_format_expected(call)}", found, passed=not made)
+
+
+def may_be_call_of(name: str, server: str, tool: str | None) -> bool:
+    """Whether a tool's name in the spans of an agent may stand for this one: frameworks put the server's before it."""
+    rest = ".*" if tool is None else re.escape(tool)
+    return name == tool or re.fullmatch(rf"(mcp[\W_]+)?{re.escape(server)}[\W_]+{rest}", name, re.DOTALL) is not None
 
 
 def _fits(wanted: ExpectedCall | ForbiddenCall, call: Mapping[str, Any], *, loosely: bool = False) -> bool:

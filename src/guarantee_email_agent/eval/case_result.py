@@ -13,11 +13,11 @@ from guarantee_email_agent.eval.models import EvalInput, EvalResult, EvalTestCas
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.records import NO_USAGE, Case, CaseResult, Check, Nearest, Usage
-from guarantee_email_agent.runlog.suite_files import source_with_mail
+from guarantee_email_agent.runlog.suite_manifest import source_with_mail
 from guarantee_email_agent.runlog.suite_statistics import FINGERPRINT_BYTES
 from guarantee_email_agent.runlog.views.word_diff import diff_words
 from guarantee_email_agent.utils.addresses import parse_address
-from guarantee_email_agent.utils.normalize import normalize_phrase
+from guarantee_email_agent.utils.text import normalize_phrase
 
 _PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n|\n(?=\s*[-*•])")
 _SENTENCE_BREAK: Final = re.compile(r"(?<=[.!?])\s+")

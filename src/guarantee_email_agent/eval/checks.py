@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.argument_matching import check_pattern, has_arguments
-from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.files.validation import not_blank, number, setting
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.field_path import (
@@ -28,9 +28,8 @@ from guarantee_email_agent.utils.field_path import (
     parse_field_path,
     value_at,
 )
-from guarantee_email_agent.utils.normalize import has_phrase, normalize_phrase
 from guarantee_email_agent.utils.safe_regex import may_search
-from guarantee_email_agent.utils.text import truncate
+from guarantee_email_agent.utils.text import has_phrase, normalize_phrase, truncate
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Mode

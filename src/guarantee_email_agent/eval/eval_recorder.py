@@ -19,9 +19,8 @@ from guarantee_email_agent.eval.scenario_files import position_in
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
 from guarantee_email_agent.runlog.database import StoreError, temporary_store
 from guarantee_email_agent.runlog.proof import suite_name
-from guarantee_email_agent.runlog.records import Case, CaseResult, InputSet, KeptRun, NewRun, Outcome
+from guarantee_email_agent.runlog.records import Case, CaseResult, InputSet, KeptRun, NewRun, Outcome, SuiteKey
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
-from guarantee_email_agent.runlog.stored_records import SuiteKey
 from guarantee_email_agent.runlog.suite_statistics import MailCounter
 from guarantee_email_agent.runlog.views.run_report import RunOptions
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError

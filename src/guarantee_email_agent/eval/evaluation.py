@@ -26,10 +26,9 @@ from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.scenario_model import LlmMode
 from guarantee_email_agent.eval.sealed import refuse_sealed
 from guarantee_email_agent.eval.selection import select_scenarios
-from guarantee_email_agent.runlog.gate import GateOutcome, Totals
 from guarantee_email_agent.runlog.statistics import threshold_fraction
 from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, read_manifest
-from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
+from guarantee_email_agent.runlog.suite_statistics import GateOutcome, SuiteStatistics, Totals
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
 from guarantee_email_agent.utils.extras import require_extra

@@ -24,11 +24,10 @@ from guarantee_email_agent.llm.rate_limit import RECHECK_S, RateLimiter
 from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage
 from guarantee_email_agent.runlog.records import Usage
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
-from guarantee_email_agent.runlog.views.suite_report import describe_usage
+from guarantee_email_agent.runlog.views.stored_report import describe_usage
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import LLMError
-from guarantee_email_agent.utils.progress import Progress
-from guarantee_email_agent.utils.terminal import pluralize
+from guarantee_email_agent.utils.terminal import Progress, pluralize
 from guarantee_email_agent.utils.text import duration, printable
 
 logger = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ from guarantee_email_agent.files.problems import (
 from guarantee_email_agent.files.text_file import InputFileError, read_bytes, read_start, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
-from guarantee_email_agent.runlog.suite_files import MAX_SCENARIO_BYTES, scenario_names
+from guarantee_email_agent.runlog.suite_manifest import MAX_SCENARIO_BYTES, scenario_names
 from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.text import printable, truncate
 

@@ -18,7 +18,7 @@ from guarantee_email_agent.eval.declared_servers import (
 from guarantee_email_agent.eval.tool_mocks import EFFECTS, OWN_SERVICES, ToolAnswer, is_entry, read_tool_mocks
 from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, suggestion, unknown_key
 from guarantee_email_agent.files.validation import build
-from guarantee_email_agent.runlog.suite_files import SERVERS_FOLDER
+from guarantee_email_agent.runlog.suite_manifest import SERVERS_FOLDER
 
 _MEANT: Final = {"mail": "gmail", "warranty": "warranty_api"}
 _KEYS_OF_SERVICES: Final = frozenset({"error", "status", "expiration_date", "coverage", "serial_number", "owner_email"})

@@ -13,7 +13,7 @@ from guarantee_email_agent.eval.models import EvalEmail, PreviousReply
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.addresses import parse_address
 from guarantee_email_agent.utils.errors import ProcessingError
-from guarantee_email_agent.utils.normalize import normalize_text
+from guarantee_email_agent.utils.text import normalize_text
 
 
 def check_raw_file(email: EvalEmail, previous: PreviousReply | None = None) -> Iterator[Check]:

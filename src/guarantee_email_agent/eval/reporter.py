@@ -13,10 +13,15 @@ from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.checks import find_phrase
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.options import EvalOptions
-from guarantee_email_agent.runlog.gate import GateDecision, GateOutcome, Totals
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.statistics import Threshold
-from guarantee_email_agent.runlog.suite_statistics import SharedCauses, SuiteStatistics
+from guarantee_email_agent.runlog.suite_statistics import (
+    GateDecision,
+    GateOutcome,
+    SharedCauses,
+    SuiteStatistics,
+    Totals,
+)
 from guarantee_email_agent.runlog.views.run_report import RunReporter
 from guarantee_email_agent.runlog.views.word_diff import paint_changes
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, format_outcome, pluralize

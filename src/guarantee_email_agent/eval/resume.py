@@ -15,10 +15,9 @@ from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.scenario_files import names_twice, stem
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import COUNTED, Case, InputSet
+from guarantee_email_agent.runlog.records import COUNTED, Case, InputSet, StoredRun, SuiteKey
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.stored_records import StoredRun, SuiteKey
-from guarantee_email_agent.runlog.suite_files import file_content, has_source
+from guarantee_email_agent.runlog.suite_manifest import file_content, has_source
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 LAST_INTERRUPTED = ""
@@ -213,7 +212,7 @@ def is_source(file: str, content: bytes, digest: bytes | None, loader: EvalLoade
 
 
 def _restored(store: RunStore, number: int, case: EvalTestCase) -> EvalResult:
-    kept = store.transcript(store.result(number))
+    kept = store.result(number)
     elapsed_ms = round(kept.duration_ms)
     return EvalResult(
         case,

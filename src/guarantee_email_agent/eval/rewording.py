@@ -21,9 +21,8 @@ from guarantee_email_agent.runlog.comparison import compare_runs
 from guarantee_email_agent.runlog.records import CaseResult
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import keep_facts
-from guarantee_email_agent.utils.normalize import has_phrase
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
-from guarantee_email_agent.utils.text import and_more, printable
+from guarantee_email_agent.utils.text import and_more, has_phrase, printable
 
 _CHECK: Final = "response_body_contains"
 _MAX_NAMES: Final = 8

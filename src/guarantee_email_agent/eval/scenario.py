@@ -37,7 +37,7 @@ from guarantee_email_agent.eval.checks import (
     run_checks,
 )
 from guarantee_email_agent.eval.declared_servers import DeclaredServer
-from guarantee_email_agent.files.fields import distinct_texts, none_is_default, not_blank, number, setting
+from guarantee_email_agent.files.validation import distinct_texts, none_is_default, not_blank, number, setting
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.addresses import parse_addresses
 from guarantee_email_agent.utils.text import printable, truncate

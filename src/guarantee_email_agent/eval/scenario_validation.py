@@ -126,6 +126,9 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
         yield from _find_answer_problems(turn.condition, ("turns", index, "if"))
         if case.input.task is None and not isinstance(turn.says, str):
             yield Problem(("turns", index, "says"), "value", "must be the text of a mail")
+        if turn.expected_output.rubric:
+            wrong = "asks of the first answer alone; ask there, under expected_output, or remove it"
+            yield Problem(("turns", index, *_EXPECTED, "rubric"), "value", wrong)
         yield from _find_expected_problems(case, turn.expected_output, ("turns", index, *_EXPECTED))
 
 

@@ -27,7 +27,7 @@ from guarantee_email_agent.eval.tool_mocks import (
     UnknownCallError,
 )
 from guarantee_email_agent.eval.world import World
-from guarantee_email_agent.files.fields import field_key
+from guarantee_email_agent.files.validation import field_key
 from guarantee_email_agent.mcp_servers.dispatcher import (
     Dispatcher,
     ServerTool,

@@ -16,7 +16,7 @@ from guarantee_email_agent.files.problems import dotted_path
 from guarantee_email_agent.files.text_file import write_new_file
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import dump
-from guarantee_email_agent.runlog.suite_files import SERVERS_FOLDER
+from guarantee_email_agent.runlog.suite_manifest import SERVERS_FOLDER
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch, configured_launch
 from guarantee_email_agent.utils.clock import SystemClock

@@ -50,9 +50,16 @@ _PERSON: Final = re.compile(
     r"(name|customer|owner|contact|person|attendee|author|user|recipient|sender|assignee|guest)s?$", re.IGNORECASE
 )
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_TOKEN: Final = re.compile(
-    rf"(?<![\w/.-])(?!{_UUID})(?=[\w+=~-]*\d)(?=[\w+=~-]*[A-Za-z])[\w+=~-]{{20,}}(?![\w/.@])", re.ASCII
+_SECRET: Final = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|\beyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)?"  # RFC 7519
+    r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
+    r"|(?i:(?<=bearer )|(?<=basic )|(?<=password=)|(?<=passwd=)|(?<=secret=)|(?<=token=)|(?<=key=))[^\s\"',;&]{6,}"
+    rf"|(?<![\w/.-])(?!{_UUID})(?=[\w+=~-]*\d)(?=[\w+=~-]*[A-Za-z])[\w+=~-]{{20,}}(?![\w/.@])",
+    re.ASCII | re.DOTALL,
 )
+"""What is one wherever it stands: keys of many lines, tokens with their points, passwords of a URL or a form."""
+
 _NOTHING_EXPECTED: Final = {"never_called": [{"server": "mail"}]}
 _NO_DATA: Final = {"data": "", "blob": ""}
 
@@ -230,7 +237,7 @@ class _Redaction:
         return value
 
     def _text(self, text: str) -> str:
-        parts = re.split(r"(\[secret \d+\])", _TOKEN.sub(lambda match: self._secret(match[0]), without_secrets(text)))
+        parts = re.split(r"(\[secret \d+\])", _SECRET.sub(lambda match: self._secret(match[0]), without_secrets(text)))
         return "".join(part if at % 2 else self._anonymizer.replace(part) for at, part in enumerate(parts))
 
     def _secret(self, value: str) -> str:

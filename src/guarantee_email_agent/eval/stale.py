@@ -12,10 +12,9 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.resume import is_source
 from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
 from guarantee_email_agent.runlog.proof import suite_name
-from guarantee_email_agent.runlog.records import InputSet, changed_inputs
+from guarantee_email_agent.runlog.records import InputSet, StoredRun, changed_inputs
 from guarantee_email_agent.runlog.run_reader import LAST, RunStore
-from guarantee_email_agent.runlog.stored_records import StoredRun
-from guarantee_email_agent.runlog.suite_files import file_content
+from guarantee_email_agent.runlog.suite_manifest import file_content
 from guarantee_email_agent.runlog.views.comparison_report import describe_run
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.terminal import Terminal, pluralize

@@ -26,8 +26,7 @@ from guarantee_email_agent.runlog.suite_manifest import SuiteManifest, keep_open
 from guarantee_email_agent.runlog.suite_statistics import SuiteStatistics
 from guarantee_email_agent.runlog.views.run_report import run_and_report
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, ConfigurationError
-from guarantee_email_agent.utils.progress import Progress
-from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
+from guarantee_email_agent.utils.terminal import Progress, Terminal, TextStream, pluralize
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.baseline import Baseline

@@ -17,9 +17,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from guarantee_email_agent.eval.argument_matching import has_arguments
 from guarantee_email_agent.eval.declared_servers import DeclaredServer
-from guarantee_email_agent.files.fields import setting
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.files.validation import build
+from guarantee_email_agent.files.validation import build, setting
 from guarantee_email_agent.utils.text import printable, truncate
 
 EffectKind = Literal["reads", "inserts", "updates", "deletes"]

@@ -26,8 +26,7 @@ from guarantee_email_agent.files.python_code import NOTHING, FollowedCode
 from guarantee_email_agent.files.text_file import FileSignature, file_signature
 from guarantee_email_agent.runlog.program_inputs import code_inputs, digest_of_folder, incomplete, program_inputs
 from guarantee_email_agent.runlog.records import Input, InputSet
-from guarantee_email_agent.runlog.suite_files import calibration_file
-from guarantee_email_agent.runlog.suite_manifest import MANIFEST
+from guarantee_email_agent.runlog.suite_manifest import MANIFEST, calibration_file
 
 AGENT_OPTIONS: Final = ("agent_mcp", "agent_timeout")
 

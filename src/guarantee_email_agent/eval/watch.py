@@ -29,14 +29,12 @@ from guarantee_email_agent.eval.suite import evaluate, run_again
 from guarantee_email_agent.eval.verdict_inputs import input_files, suite_folders
 from guarantee_email_agent.files.text_file import FileSignature, file_signature
 from guarantee_email_agent.runlog.comparison import Changes, ReplyChange
-from guarantee_email_agent.runlog.gate import Totals
 from guarantee_email_agent.runlog.statistics import Threshold, format_percentage, meets_threshold, threshold_text
-from guarantee_email_agent.runlog.suite_statistics import SharedCauses
+from guarantee_email_agent.runlog.suite_statistics import SharedCauses, Totals
 from guarantee_email_agent.runlog.views.comparison_report import print_replies
 from guarantee_email_agent.runlog.views.report import relative_to
 from guarantee_email_agent.utils.errors import EXIT_INTERRUPTED, AgentError, ConfigurationError
-from guarantee_email_agent.utils.progress import Progress
-from guarantee_email_agent.utils.terminal import Terminal, TextStream, pluralize
+from guarantee_email_agent.utils.terminal import Progress, Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.text import and_more, printable
 
 LOOK_S: Final = 0.1

@@ -8,7 +8,7 @@ from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from guarantee_email_agent.files.fields import default_of, field_key, is_required
+from guarantee_email_agent.files.validation import default_of, field_key, is_required
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _SCALARS: Final[dict[Any, str]] = {

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from guarantee_email_agent.files.report_files import as_json, write_report
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.runlog.statistics import threshold_fraction, upper_bound
-from guarantee_email_agent.runlog.suite_files import CALIBRATION_FILE, calibration_file
+from guarantee_email_agent.runlog.suite_manifest import CALIBRATION_FILE, calibration_file
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import and_more, printable, truncate
 
 if TYPE_CHECKING:
+    from guarantee_email_agent.runlog.records import StoredRun
     from guarantee_email_agent.runlog.run_reader import RunStore
-    from guarantee_email_agent.runlog.stored_records import StoredRun
 
 SCHEMA_VERSION: Final = 1
 LABELS: Final = ("pass", "fail")

@@ -38,8 +38,7 @@ from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.runlog.views.run_report import RunOptions, run_and_report
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.parallel import map_in_order
-from guarantee_email_agent.utils.progress import Progress
-from guarantee_email_agent.utils.terminal import TextStream, pluralize
+from guarantee_email_agent.utils.terminal import Progress, TextStream, pluralize
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:

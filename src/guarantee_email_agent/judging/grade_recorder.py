@@ -18,7 +18,7 @@ from guarantee_email_agent.runlog.database import StoreError, temporary_store
 from guarantee_email_agent.runlog.program_inputs import code_inputs, incomplete, program_inputs
 from guarantee_email_agent.runlog.records import Case, CaseResult, Input, InputSet, KeptRun, NewRun, Outcome
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
-from guarantee_email_agent.runlog.suite_files import calibration_file
+from guarantee_email_agent.runlog.suite_manifest import calibration_file
 from guarantee_email_agent.runlog.suite_statistics import ScoreCounter
 from guarantee_email_agent.runlog.views.run_report import RunOptions
 from guarantee_email_agent.utils.git_state import GitQuestion

@@ -11,6 +11,7 @@ from guarantee_email_agent.judging.record import Record, cut_off_by
 from guarantee_email_agent.judging.transcript import (
     Message,
     call_of,
+    id_of,
     list_at,
     mapping_at,
     plain,
@@ -72,6 +73,5 @@ def _read_message(entry: Mapping[str, Any], where: str, attachments: Mapping[str
     message = Message(ROLES[role], text, tuple(calls), is_error=error is not None)
     if message.role != "tool":
         return message
-    answered = entry.get("tool_call_id")
     said = error.get("message") if isinstance(error, Mapping) else None
-    return replace(message, text=text or str(said or ""), answered_id=answered if isinstance(answered, str) else None)
+    return replace(message, text=text or str(said or ""), answered_id=id_of(entry.get("tool_call_id")))

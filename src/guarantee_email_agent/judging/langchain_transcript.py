@@ -11,6 +11,7 @@ from guarantee_email_agent.judging.transcript import (
     Call,
     Message,
     call_of,
+    id_of,
     kind_of,
     list_at,
     mapping_at,
@@ -74,12 +75,11 @@ def _read_message(entry: object, where: str) -> Message | None:
         return None
     if kind not in _ROLES:
         raise transcript_error(f"{where} has the type {kind[:60]!r}, which is none of {', '.join(_ROLES)}")
-    answered = fields.get("tool_call_id")
     return Message(
         _ROLES[kind],
         text_of(fields.get("content"), where),
         tuple(_calls(fields, where)),
-        answered if isinstance(answered, str) else None,
+        id_of(fields.get("tool_call_id")),
         fields.get("status") == "error",
         cut_off_by(fields.get("response_metadata")) or cut_off_by(fields, fields.get("additional_kwargs"), keys=()),
     )

@@ -11,6 +11,7 @@ from guarantee_email_agent.judging.transcript import (
     Call,
     Message,
     call_of,
+    id_of,
     kind_of,
     list_at,
     mapping_at,
@@ -78,9 +79,8 @@ def _add(messages: list[Message], entry: Mapping[str, Any], where: str) -> None:
         if kind in _NO_MESSAGES:
             return
         if kind.endswith(_OUTPUT):
-            answered = entry.get("call_id")
             text = text_of(entry.get("output"), where)
-            messages.append(Message("tool", text, answered_id=answered if isinstance(answered, str) else None))
+            messages.append(Message("tool", text, answered_id=id_of(entry.get("call_id"))))
             return
         if kind.endswith(_HOSTED_CALL):
             _add_call(messages, entry, kind, where)
@@ -125,12 +125,11 @@ def read_message(entry: Mapping[str, Any], where: str) -> Message:
     if (legacy := entry.get("function_call")) is not None:
         function = mapping_at(legacy, f"'function_call' of {where}")
         calls.append(call_of(function.get("name"), function.get("arguments"), None, where))
-    answered = entry.get("tool_call_id")
     return Message(
         ROLES[role],
         "\n".join(filter(None, (text_of(entry.get("content"), where), text_of(entry.get("refusal"), where)))),
         tuple(calls),
-        answered if isinstance(answered, str) else None,
+        id_of(entry.get("tool_call_id")),
         cut_off=cut_off_by(entry) if role == "assistant" else "",
     )
 

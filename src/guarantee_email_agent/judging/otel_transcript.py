@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +16,13 @@ from guarantee_email_agent.judging.transcript import (
     Message,
     as_text,
     call_of,
+    id_of,
     list_at,
     mapping_at,
     record_of_messages,
     transcript_error,
 )
+from guarantee_email_agent.utils.field_path import MISSING, json_or_missing
 from guarantee_email_agent.utils.text import printable, truncate
 
 NOT_TOLD: Final = "[not in the trace]"
@@ -34,7 +37,6 @@ _INPUTS: Final = ("llm.input_messages", "gen_ai.prompt")
 _OUTPUTS: Final = ("llm.output_messages", "gen_ai.completion")
 _DETAILS: Final = "gen_ai.client.inference.operation.details"
 _REDACTED: Final = "__REDACTED__"  # by OpenInference
-_NUMBERS: Final = {"intValue": int, "doubleValue": float}
 _CAPTURE: Final = "Let the instrumentation capture contents (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT)"
 
 
@@ -89,9 +91,9 @@ def traces_in(document: object) -> Iterator[tuple[str, str | None, bool]]:
     """Of each span its trace, the task that it names, and whether it tells anything of an agent."""
     for resource, span in _exported_spans(document):
         attributes = [each for each in (*resource, *list_at(span.get("attributes"), "'attributes'")) if each]
-        keys = {mapping_at(each, "an attribute").get("key"): each for each in attributes}
+        keys = {str(mapping_at(each, "an attribute").get("key")): each for each in attributes}
         named = _value(keys[TASK_NAME].get("value")) if TASK_NAME in keys else None
-        is_told = any(isinstance(key, str) and key.startswith(_CONVENTIONS) for key in keys)
+        is_told = any(key.startswith(_CONVENTIONS) for key in keys)
         yield span["traceId"], named if isinstance(named, str) and named else None, is_told
 
 
@@ -190,18 +192,17 @@ def _read_span(span: Mapping[str, Any]) -> Span:
     raised = (str(fields.get("exception.message") or "") for name, fields in events if name == "exception")
     said = (status.get("message") or next(raised, "")) if status.get("code") in (2, "STATUS_CODE_ERROR") else None
     problem = None if said is None else printable(truncate(str(said or "error").partition("\n")[0], 500))
-    start, end = (_integer(span.get(f"{name}TimeUnixNano")) for name in ("start", "end"))
-    dropped = sum(_integer(span.get(name)) for name in ("droppedAttributesCount", "droppedEventsCount"))
+    start, end = (_integer(span.get(f"{name}TimeUnixNano")) or 0 for name in ("start", "end"))
+    dropped = sum(_integer(span.get(name)) or 0 for name in ("droppedAttributesCount", "droppedEventsCount"))
     above, name = (str(span.get(key) or "") for key in ("parentSpanId", "name"))
     return Span(span["spanId"], above, name, start, max(start, end), attributes, events, problem, dropped)
 
 
-def _integer(value: object) -> int:
-    return int(value) if isinstance(value, int) or (isinstance(value, str) and _is_number(value)) else 0
-
-
-def _is_number(text: str) -> bool:
-    return text.isdecimal() and len(text) <= 20
+def _integer(value: object) -> int | None:
+    """64 bits are a text in protobuf's JSON. None for what is no such number."""
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value):
+        return int(value)
+    return value if isinstance(value, int) else None
 
 
 def _attributes(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,11 +219,8 @@ def _value(value: object) -> Any:
             return [_value(each) for each in list_at(mapping_at(held, "a list").get("values"), "'values'")]
         if kind == "kvlistValue":
             return _attributes({"attributes": mapping_at(held, "a mapping").get("values")})
-        if kind in _NUMBERS and isinstance(held, str | int | float):
-            try:
-                return _NUMBERS[kind](held)  # 64 bits are a text in protobuf's JSON
-            except (ValueError, OverflowError):
-                return None
+        if kind == "intValue":
+            return _integer(held)
         return None if held == _REDACTED else held
     return None
 
@@ -294,7 +292,7 @@ def _read(entry: object, where: str) -> Iterator[Message]:
         if kind == "tool_call_response":
             answered = True
             text = next((part[key] for key in ("response", "result") if part.get(key) is not None), NOT_TOLD)
-            yield Message("tool", as_text(text), answered_id=part.get("id"))
+            yield Message("tool", as_text(text), answered_id=id_of(part.get("id")))
         elif kind == "tool_call":
             calls.append(_openai_call(part))
         elif kind == "text" and held is None:
@@ -340,7 +338,7 @@ def _numbered(span: Span, prefixes: Sequence[str]) -> list[Any]:
 def _as_lists(tree: Any) -> Any:
     if not isinstance(tree, dict):
         return tree
-    if tree and all(map(_is_number, tree)):
+    if tree and all(_integer(name) is not None for name in tree):
         return [_as_lists(tree[name]) for name in sorted(tree, key=int)]
     return {name: _as_lists(value) for name, value in tree.items()}
 
@@ -385,7 +383,7 @@ def _with_tools(said: list[tuple[int, Message]], tools: Iterable[Span]) -> list[
 
 
 def _call_and_answer(span: Span) -> tuple[Message, Message]:
-    name = span.first("gen_ai.tool.name", "tool.name") or span.name.removeprefix("execute_tool ")
+    name = str(span.first("gen_ai.tool.name", "tool.name") or span.name.removeprefix("execute_tool ") or "?")
     arguments = span.first("gen_ai.tool.call.arguments", "tool_arguments", "input.value")
     call_id = span.first("gen_ai.tool.call.id", "tool_call.id") or span.id
     call = call_of(name, NOT_TOLD if arguments is None else arguments, call_id, str(span))
@@ -397,9 +395,5 @@ def _call_and_answer(span: Span) -> tuple[Message, Message]:
 
 def _parsed(value: object) -> Any:
     """JSON that stands in a text; a text that is none as it is."""
-    if isinstance(value, str):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
+    found = json_or_missing(value) if isinstance(value, str) else value
+    return value if found is MISSING else found

@@ -12,6 +12,7 @@ from guarantee_email_agent.judging.transcript import (
     Message,
     as_text,
     call_of,
+    id_of,
     kind_of,
     list_at,
     mapping_at,
@@ -68,7 +69,7 @@ def _read(entry: Mapping[str, Any], where: str) -> Iterator[Message]:
         )
     for part in parts:
         kind, content = part.get("part_kind"), plain(part.get("content"))
-        answered = part.get("tool_call_id") if part.get("tool_name") else None
+        answered = id_of(part.get("tool_call_id")) if part.get("tool_name") else None
         if kind in _RETURNS or (kind == "retry-prompt" and answered is not None):
             is_error = kind == "retry-prompt" or part.get("outcome", "success") != "success"
             yield Message("tool", as_text(content), answered_id=answered, is_error=is_error)

@@ -215,11 +215,16 @@ class SpanFile:
         """Raises TaskError for a record that cannot be used."""
         stated = extent
         if extent.number not in self.traces:
-            [first, *others] = [each for _, each in self.scan()]
-            if not extent.number and others:
-                problem = f"there are {len(others) + 1} traces of agents. Name the file with --results"
+            found: list[Extent] = []
+            try:
+                found.extend(each for _, each in self.scan())
+            except TaskError:
+                if extent.number not in self.traces:
+                    raise
+            if not extent.number and len(found) > 1:
+                problem = f"there are {len(found)} traces of agents. Name the file with --results"
                 raise record_error(str(self.path), problem, "task_transcript_invalid")
-            extent = extent if extent.number else first
+            extent = extent if extent.number else found[0]
         (trace, task_name), name, size, spans = self.traces[extent.number], self.describe(extent), 0, list[Span]()
         if stated.number and task_name is None:
             problem = "it names no task, or several. Give its resource or a span the attribute task_name"

@@ -24,8 +24,8 @@ from guarantee_email_agent.runlog.records import NO_USAGE, Check, Usage
 from guarantee_email_agent.runlog.views.transcript import rubric_said
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import AgentError
-from guarantee_email_agent.utils.normalize import has_phrase
 from guarantee_email_agent.utils.terminal import warn_on_stderr
+from guarantee_email_agent.utils.text import has_phrase
 
 TOOL: Final = "answer_questions"
 ANSWERS: Final = ("pass", "fail", "unknown")

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.files.fields import distinct_texts, not_blank, number, setting
 from guarantee_email_agent.files.problems import Problem, dotted_path, join_problems, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, kind_of_file, read_text
-from guarantee_email_agent.files.validation import build
+from guarantee_email_agent.files.validation import build, distinct_texts, not_blank, number, setting
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.text import printable

@@ -125,7 +125,7 @@ def text_of(content: object, where: str) -> str:
         entry = mapping_at(each, f"part {number} of {where}")
         kind = entry.get("type")
         text = next((entry[key] for key in _TEXT_KEYS if isinstance(entry.get(key), str)), None)
-        if kind in _SILENT_PARTS:
+        if isinstance(kind, str) and kind in _SILENT_PARTS:
             continue
         texts.append(f"[{kind}]" if text is None else text)
     return "\n".join(texts)
@@ -151,7 +151,12 @@ def call_of(name: object, arguments: object, call_id: object, where: str) -> Cal
         given = parsed if isinstance(parsed, dict) else given
     if not isinstance(given, Mapping | str):
         given = as_text(given)
-    return Call(name, given, call_id if isinstance(call_id, str) else None)
+    return Call(name, given, id_of(call_id))
+
+
+def id_of(value: object) -> str | None:
+    """The id of a call; None for what is none."""
+    return value if isinstance(value, str) else None
 
 
 def kind_of(value: object) -> str:

@@ -42,17 +42,18 @@ MIN_LENGTH_BEFORE_LABEL: Final = 5
 MIN_LENGTH: Final = 5
 """Letters and digits of a number that a label announces: fewer are a part of one, but for one that ends a phrase."""
 MAX_CAPITALS: Final = 4
+_BEHIND_BARE_LABEL: Final = " \t\n.,:°#("
 _DASHES: Final = ("-", "–", "—", "->", "=>")
 MAX_LENGTH_DIFFERENCE: Final = 3
+
+BARE_NUMBER: Final = re.compile(r"(?:[A-Z]{1,5}[-/. ]?[0-9]|[0-9]{1,5}[-/. ]?[A-Z])(?:[-/. ]?[A-Z0-9]){4,}")
+"""What a bare "no." makes a serial number, and what two devices have: more letters and digits than a model has."""
 
 _DIGIT: Final = re.compile(r"[0-9]")
 _LETTER: Final = re.compile(r"[A-Z]")
 _ALPHANUMERIC: Final = re.compile(r"[A-Z0-9]")
 _LIST_GAP: Final = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
 _PUNCTUATION: Final = re.compile(r"[ \t,]*")
-_BARE: Final = re.compile(r"(?:[A-Z]{1,5}[-/. ]?[0-9]|[0-9]{1,5}[-/. ]?[A-Z])(?:[-/. ]?[A-Z0-9]){4,}")
-"""What a bare "no." makes a serial number: letters and digits, and more of them than a model has."""
-
 Claim = Literal["own", "weak", "other", "example"]
 """What a label says of its number: that it is the kind looked for, may be, is another, or is nobody's."""
 
@@ -350,6 +351,8 @@ def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[Labe
             labels.append(number._replace(end=match.end, payload="weak"))
         elif end := _end_of_saying(words, match, following, lexicon):
             labels.append(match._replace(end=end, payload="weak"))
+        elif end := _end_of_saying_before(words, match.first, labels, lexicon):
+            labels.append(PhraseMatch(end - 1, end, "weak"))
     return labels
 
 
@@ -390,9 +393,7 @@ def _end_of_bare_label(
 ) -> int | None:
     """The end of "no." in "my kettle, no. KT-77120-9" or of "its number is"; None in "cheque no. KT-77120-9"."""
     first, end = number.first, number.end
-    claimed = range(labels[-1].end if labels else 0, first)
-    is_claimed = bool(labels) and labels[-1].payload == "other" and len(claimed) < MAX_WORDS_TO_CLAIM
-    if is_claimed and not any(_DIGIT.search(words.folded[at]) for at in claimed):
+    if _is_claimed(words, labels, first):
         return None
     passed_over = lexicon.links, lexicon.stop_words, lexicon.owners
     is_apart = not first or words.starts_sentence[first] or words.starts_line(first) or ":" in words.gaps[first]
@@ -400,7 +401,9 @@ def _end_of_bare_label(
     if not (is_apart or follows_word or first - 1 in devices):
         return None
     while end < len(words.folded) and end - number.end < MAX_WORDS_TO_PLATE:
-        if _BARE.match(words.text, words.starts[end]):
+        if words.gaps[end].strip(_BEHIND_BARE_LABEL):
+            return None
+        if BARE_NUMBER.match(words.text, words.starts[end]):
             # What follows a device's name may be that of its model.
             is_announced = end - 1 not in devices or ":" in words.gaps[end]
             return end if is_announced else None
@@ -425,12 +428,35 @@ def _end_of_saying(
     links, end = lexicon.links, plate.end
     is_said = not links.isdisjoint(words.folded[max(plate.first - MAX_WORDS_TO_OWNER_OF_PLATE, 0) : plate.first])
     for at in range(end, min(end + most, len(words.folded))):
-        is_linked = at > end or ":" in words.gaps[at] or (is_said and _BARE.match(words.text, words.starts[at]))
+        is_linked = at > end or ":" in words.gaps[at] or (is_said and BARE_NUMBER.match(words.text, words.starts[at]))
         if is_linked and any(map(_DIGIT.search, words.folded[at : at + 2])):
             return at
         if words.starts_sentence[at] or not (at in number or words.folded[at] in links | lexicon.stop_words):
             return None
     return None
+
+
+def _end_of_saying_before(
+    words: TokenizedText, plate: int, labels: Sequence[PhraseMatch[LabelKind]], lexicon: Lexicon
+) -> int | None:
+    """The end of "says" in "it says KT-77120-9 on the back"; None in "your letter says KT-77120-9 on the back"."""
+    for at in range(plate - 1, max(plate - MAX_WORDS_TO_PLATE, labels[-1].end if labels else 0, 1) - 1, -1):
+        if words.starts_sentence[at]:
+            return None
+        if words.folded[at - 1] in lexicon.links and (number := BARE_NUMBER.match(words.text, words.starts[at])):
+            is_begin = at == 1 or words.starts_sentence[at - 1] or words.starts_line(at - 1)
+            is_of_nothing = is_begin or words.folded[at - 2] in lexicon.stop_words
+            behind = words.folded[bisect_left(words.starts, number.end()) : plate]
+            is_near = all(word in lexicon.stop_words for word in behind)
+            return at if is_of_nothing and is_near and not _is_claimed(words, labels, at - 1) else None
+    return None
+
+
+def _is_claimed(words: TokenizedText, labels: Sequence[PhraseMatch[LabelKind]], first: int) -> bool:
+    """Whether the last label before word `first` is that of another number, which is still to come."""
+    between = words.folded[labels[-1].end if labels else 0 : first]
+    is_other = bool(labels) and labels[-1].payload == "other" and len(between) < MAX_WORDS_TO_CLAIM
+    return is_other and not any(map(_DIGIT.search, between))
 
 
 def outermost(labels: Sequence[Label]) -> Iterator[Label]:

@@ -15,6 +15,7 @@ from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedT
 from guarantee_email_agent.reading.number_corrections import CorrectionReader
 from guarantee_email_agent.reading.number_labels import (
     A_PHONE_NUMBER,
+    BARE_NUMBER,
     MAX_LABELS,
     MIN_LENGTH_BEFORE_LABEL,
     Claim,
@@ -31,6 +32,7 @@ from guarantee_email_agent.reading.number_tokens import (
     find_address_words,
     find_number_tokens,
     is_distinctive,
+    may_be_one_misread,
     shape,
 )
 
@@ -57,6 +59,7 @@ MIN_DIGITS_OF_ARTICLE: Final = 12
 
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Z0-9]+")
 _PARTS: Final = re.compile(r" [|·•–-] |, ")
+_RUN: Final = re.compile(r"([A9])\1+")
 _PHONE_LABEL: Final = re.compile(r"^[A-Za-z.]{0,9}[:.]?\s*")
 _LABEL_CLAIMS: Final[Mapping[str, Claim]] = {"serial": "own", "weak": "weak", "other": "other", "example": "example"}
 # A reply repeats the number, perhaps to somebody whose address was forged: no words, no status, and nothing that is a
@@ -148,6 +151,8 @@ class NumberReader:
         by_key = {number_key(number.text): number for number in reversed(ours)}
         numbers = tuple(number.text for number in ours if by_key[number_key(number.text)] is number)
         unconfirmed = () if numbers else tuple(dict.fromkeys(self._unconfirmed()))
+        if len(unconfirmed) > 1 and self._are_of_devices(unconfirmed):
+            numbers = unconfirmed  # none is looked up where there are several
         unreadable = asked and not numbers and any(self._is_open(number) for number in self._numbers)
         dropped = self._dropped(by_key, "has no label")
         return NumberReading(numbers, unreadable, unconfirmed, labelled, is_answer, dropped)
@@ -453,6 +458,15 @@ class NumberReader:
             might_be_ours = self._lexicon.unlabelled.fullmatch(number.text) is not None
             if might_be_ours and not _SAYS_SOMETHING.search(number.text) and not self._has_standard_form(number):
                 yield number.text
+
+    def _are_of_devices(self, numbers: Sequence[str]) -> bool:
+        """Whether unlabelled numbers are alike: "the drill CD18-330917 and the jigsaw JS65-008123"."""
+        forms = {_RUN.sub(r"\1", shape(number)) for number in numbers}
+        is_open = self._is_serial and not self._format.patterns and not self._denies_number()
+        if not is_open or len(forms) > 1 or not all(map(BARE_NUMBER.fullmatch, numbers)):
+            return False
+        # Those that differ in a sign or two may be one that was mistyped first.
+        return not any(may_be_one_misread(first, second) for first, second in pairwise(numbers))
 
     def _is_known_otherwise(self, number: NumberToken) -> bool:
         """Whether a number without a label of its own is another; digits in groups may be a phone's by chance."""

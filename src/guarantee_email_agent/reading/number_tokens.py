@@ -153,11 +153,14 @@ def _alternatives(words: TokenizedText, lexicon: Lexicon, numbers: Sequence[Numb
     found = set[int]()
     for number, following in pairwise(numbers):
         is_choice = following.first == number.end + 1 and words.folded[number.end] in lexicon.alternatives
-        if is_choice and len(number.text) == len(following.text) >= MIN_LENGTH_ALONE:
-            differing = sum(map(str.__ne__, number.text, following.text))
-            if 0 < differing <= MAX_DIFFERING_SIGNS:
-                found |= {number.first, following.first}
+        if is_choice and len(number.text) >= MIN_LENGTH_ALONE and may_be_one_misread(number.text, following.text):
+            found |= {number.first, following.first}
     return found
+
+
+def may_be_one_misread(number: str, other: str) -> bool:
+    """Whether two numbers differ in no more than a sign or two."""
+    return len(number) == len(other) and 0 < sum(map(str.__ne__, number, other)) <= MAX_DIFFERING_SIGNS
 
 
 def _find_spaced(words: TokenizedText, patterns: Sequence[re.Pattern[str]]) -> dict[int, NumberToken]:

@@ -9,9 +9,8 @@ from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import Input
+from guarantee_email_agent.runlog.records import CaseOutcome, Input, StoredRun
 from guarantee_email_agent.runlog.run_reader import GREEN, RunStore
-from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
 
 _SETTINGS: Final = (
     "command",
@@ -215,7 +214,7 @@ def _changed_replies(store: RunStore, pairs: Sequence[CaseChange]) -> Iterator[R
 
 
 def _reply(store: RunStore, outcome: CaseOutcome) -> str | None:
-    response = store.transcript(store.result(outcome.result)).response
+    response = store.result(outcome.result).response
     reply = response.get("response_body") or response.get("answer") if isinstance(response, Mapping) else None
     return reply if isinstance(reply, str) else None
 
@@ -229,7 +228,7 @@ def _changed_feedback(store: RunStore, pairs: Sequence[CaseChange], run: StoredR
 
 def _said(store: RunStore, outcome: CaseOutcome) -> str | None:
     """By a judge: its feedback, or why it gave none."""
-    judgement = store.transcript(store.result(outcome.result)).judgement
+    judgement = store.result(outcome.result).judgement
     said = (judgement.get("error") or judgement.get("feedback")) if isinstance(judgement, Mapping) else None
     return said if isinstance(said, str) else None
 
@@ -270,7 +269,7 @@ def _by_name(inputs: Iterable[Input]) -> dict[tuple[str, str], Input]:
 def _changed_sources(store: RunStore, pairs: Sequence[CaseChange], run: StoredRun) -> Iterator[ContentChange]:
     kind = "scenario" if run.command == "eval" else "task"
     for each in _with_other("source", pairs):
-        before, after = (store.transcript(store.result(outcome.result)).source for outcome in each)
+        before, after = (store.result(outcome.result).source for outcome in each)
         yield ContentChange(kind, each.name, before, after, existed=True, exists=True, cases=1)
 
 

@@ -11,10 +11,9 @@ from typing import Final, Literal, NamedTuple
 from guarantee_email_agent.config.built_in_files import built_in_path
 from guarantee_email_agent.config.operation_settings import run_store_file
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.runlog.records import Input, changed_inputs
+from guarantee_email_agent.runlog.records import Input, StoredRun, SuiteKey, changed_inputs
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.stored_records import StoredRun, SuiteKey
-from guarantee_email_agent.runlog.suite_files import file_content, has_source, scenario_names
+from guarantee_email_agent.runlog.suite_manifest import file_content, has_source, scenario_names
 from guarantee_email_agent.utils.text import and_more
 
 _FILES: Final = ("instruction", "lexicon")

@@ -13,16 +13,22 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.runlog.database import BUSY_S, Database, storable
-from guarantee_email_agent.runlog.owners import RunOwners
-from guarantee_email_agent.runlog.records import INCOMPLETE, PARTS, Case, CaseResult, Check, Input, Nearest, Usage
-from guarantee_email_agent.runlog.schema import RUN_COUNTS
-from guarantee_email_agent.runlog.stored_records import (
+from guarantee_email_agent.runlog.database import BUSY_S, Database, RunOwners, storable
+from guarantee_email_agent.runlog.records import (
+    INCOMPLETE,
+    PARTS,
+    Case,
     CaseOutcome,
+    CaseResult,
+    Check,
+    Input,
+    Nearest,
     StoredResult,
     StoredRun,
     SuiteKey,
+    Usage,
 )
+from guarantee_email_agent.runlog.schema import RUN_COUNTS
 from guarantee_email_agent.utils.text import printable, truncate
 
 _Made = TypeVar("_Made")
@@ -339,14 +345,13 @@ class RunStore:
 
     def first_failed(self, outcome: CaseOutcome) -> StoredResult:
         """The first repetition that did not pass, else the first one."""
-        first = self.result(outcome.result)
-        condition = "results.run = ? AND results.position = ? AND results.verdict != 'passed'"
-        failed = self._results(condition, "ORDER BY results.repetition LIMIT 1", (first.run, first.position))
-        return failed[0] if failed else first
+        condition = "(results.run, results.position) = (SELECT run, position FROM results WHERE id = ?)"
+        order = "ORDER BY results.verdict = 'passed', results.repetition LIMIT 1"
+        return self._results(condition, order, (outcome.result,))[0]
 
-    def result(self, number: int) -> StoredResult:
-        """By its `id`, which there must be."""
-        return self._results("results.id = ?", "", (number,))[0]
+    def result(self, number: int) -> CaseResult:
+        """By its `id`, which there must be, with what happened."""
+        return self._made(self._case_result, self._whole_rows("results.id = ?", (number,), PARTS))[0]
 
     def history(self, name: str, *, limit: int = 50) -> list[StoredResult]:
         """The results of one case in all runs, the newest first."""
@@ -361,10 +366,6 @@ class RunStore:
         """The checks that failed, in their order."""
         query = "SELECT name, reason, expected, actual FROM checks WHERE result = ? ORDER BY number"
         return [Check(*row) for row in self.rows(query, (result.id,))]
-
-    def transcript(self, result: StoredResult) -> CaseResult:
-        """The result with what happened."""
-        return self._made(self._case_result, self._whole_rows("results.id = ?", (result.id,), PARTS))[0]
 
     def inputs(self, input_set: int) -> list[Input]:
         """What results depended on, by kind and name; with their content where it is kept."""

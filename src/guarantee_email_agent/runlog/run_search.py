@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from guarantee_email_agent.runlog.records import Check
+from guarantee_email_agent.runlog.records import ALL_RESULTS, Check, GroupCounts, ResultFilter, StoredResult, StoredRun
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.stored_records import ALL_RESULTS, GroupCounts, ResultFilter, StoredResult, StoredRun
 
 GOING_ON: Final = "going on"
 _GROUPS: Final = """SELECT category, language, sum(ok), count(*) FROM (

@@ -13,8 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from guarantee_email_agent.runlog.database import Database, StoreError, storable, temporary_store
-from guarantee_email_agent.runlog.owners import RunOwners
+from guarantee_email_agent.runlog.database import Database, RunOwners, StoreError, storable, temporary_store
 from guarantee_email_agent.runlog.records import PARTS, CaseResult, Input, InputSet, NewRun, Outcome
 from guarantee_email_agent.runlog.schema import RUN_COUNTS
 

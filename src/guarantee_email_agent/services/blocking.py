@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
-from queue import SimpleQueue
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from guarantee_email_agent.services.call_errors import NOT_STARTED, TIMEOUT, integration_error
@@ -158,23 +157,9 @@ def in_daemon_thread(work: Callable[[], _Answer]) -> asyncio.Future[_Answer]:
         if not done.done():
             answer(outcome)
 
-    if _idle.acquire(blocking=False):
-        _jobs.put(run)
-    else:
-        threading.Thread(target=_work, args=(run,), daemon=True, name="blocking call").start()
+    # Those of a ThreadPoolExecutor are no daemons: the end of the process would wait for a server that hangs.
+    threading.Thread(target=run, daemon=True, name="blocking call").start()
     return done
-
-
-# As of a ThreadPoolExecutor, whose threads are no daemons: the end of the process would wait for a server that hangs.
-_jobs: Final[SimpleQueue[Callable[[], None]]] = SimpleQueue()
-_idle: Final = threading.Semaphore(0)
-
-
-def _work(job: Callable[[], None]) -> None:
-    while True:
-        job()
-        _idle.release()
-        job = _jobs.get()
 
 
 def error_place(error: BaseException) -> str:

@@ -66,7 +66,7 @@ def create_mail_client(config: Config, clock: Clock, environ: Mapping[str, str],
         return LocalMailbox(service, clock, config.mailbox.copy_wait_s, read_only=read_only)
     from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
 
-    session = _session("mail", config.mailbox_server_key, server, {}, config, clock, environ)
+    session = _session("mail", "mailbox.server", server, {}, config, clock, environ)
     return McpMailbox(session, clock, timeout_s, read_only=read_only)
 
 

@@ -29,8 +29,7 @@ from guarantee_email_agent.solving.run_recorder import EarlierRun
 from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.parallel import map_in_order
-from guarantee_email_agent.utils.progress import Progress
-from guarantee_email_agent.utils.terminal import TextStream, pluralize
+from guarantee_email_agent.utils.terminal import Progress, TextStream, pluralize
 
 if TYPE_CHECKING:
     from guarantee_email_agent.judging.grade_recorder import GradeRecorder

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from guarantee_email_agent.utils.normalize import strip_invisible
+from guarantee_email_agent.utils.text import strip_invisible
 
 MAX_ADDRESS_CHARS = 320  # RFC 5321 §4.5.3.1: 64 for the local part, "@", 255 for the domain
 

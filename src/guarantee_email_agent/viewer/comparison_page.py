@@ -17,8 +17,8 @@ from guarantee_email_agent.runlog.comparison import (
     compare_runs,
     find_pair,
 )
+from guarantee_email_agent.runlog.records import CaseOutcome, StoredRun
 from guarantee_email_agent.runlog.run_reader import GREEN, LAST
-from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
 from guarantee_email_agent.runlog.views.comparison_report import alike_replies, shown_setting, verb_of_change
 from guarantee_email_agent.runlog.views.word_diff import diff_lines
 from guarantee_email_agent.viewer.site import Query, Site

@@ -10,9 +10,8 @@ from starlette.responses import Response
 
 from guarantee_email_agent.judging.record_reference import with_record
 from guarantee_email_agent.runlog.database import StoreError
-from guarantee_email_agent.runlog.records import Check, Outcome, Verdict
+from guarantee_email_agent.runlog.records import Check, Outcome, ResultFilter, StoredResult, StoredRun, Verdict
 from guarantee_email_agent.runlog.run_search import GOING_ON, RunFilter, RunSearch
-from guarantee_email_agent.runlog.stored_records import ResultFilter, StoredResult, StoredRun
 from guarantee_email_agent.runlog.views.board_page import board_page
 from guarantee_email_agent.runlog.views.html_report import HistoryChart
 from guarantee_email_agent.runlog.views.stored_report import stored_report

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from guarantee_email_agent.email.parsing.email import Email, Span
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.utils.errors import ProcessingError
-from guarantee_email_agent.utils.normalize import normalize_text
+from guarantee_email_agent.utils.text import normalize_text
 
 MAIL: dict[str, object] = {
     "subject": "Warranty status inquiry",

@@ -270,7 +270,7 @@ def test_whatever_becomes_of_an_agent_the_evidence_is_there(
     (kept,) = suite.results()
     stream = io.StringIO()
     with RunStore(suite.file) as store:
-        trace = store.transcript(kept).trace
+        trace = store.result(kept.id).trace
         run = store.find_run("last")
         print_result(run, store.find_case(run, kept.name), Terminal(stream, color=False, ascii_only=False))
     unknown, known, sent = trace["execution_trace"][:3]

@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from otlp import export, span
 
 from guarantee_email_agent.eval.agents import span_receiver
-from guarantee_email_agent.eval.agents.span_receiver import SpanReceiver
+from guarantee_email_agent.eval.agents.span_receiver import SpanReceiver, as_call
 from guarantee_email_agent.eval.tool_mocks import ToolCall
 
 SCENARIO = """\
@@ -84,7 +84,7 @@ def test_an_agent_with_a_real_exporter(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     assert "the agent's own: 2 answers" in run.stdout
     report = json.loads((tmp_path / "report.json").read_text())["results"][0]
-    assert report["actual_output"]["other_calls"] == [{"town": "Graz", "action_type": "weather"}]
+    assert report["actual_output"]["other_calls"] == [{"tool": "weather", "arguments": {"town": "Graz"}}]
     record = json.loads((tmp_path / "records" / "booking_001.json").read_text())
     booked, asked = record["execution_trace"]
     assert booked["action"] == {"action_type": "desk.book"}
@@ -166,7 +166,8 @@ def test_calls_that_our_servers_noted_are_no_others() -> None:
         for number, name in enumerate(names, 1)
     ]
     calls = [ToolCall("orders", "get_order", {}) for _ in range(4)]
-    assert [step["action"]["action_type"] for step in received(*tools).other_calls(calls)] == ["forget_order", "refund"]
+    others = [as_call(step) for step in received(*tools).other_calls(calls)]
+    assert others == [{"tool": name, "arguments": None} for name in ("forget_order", "refund")]
 
 
 def test_protobuf_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -181,6 +181,7 @@ def test_an_agent_of_somebody_else_gets_them_as_mails_in_its_inbox(
             "turns[0].expected_output.calls[0].server 'dask' is no server of this scenario",
         ),
         ([{"says": "x", "expected_output": {"state": {"orders": {"rows": 1}}}}], {}, "'orders' is no table of input"),
+        ([{"says": "x", "expected_output": {"rubric": ["Is it kind?"]}}], {}, "rubric asks of the first answer alone"),
         ([{"says": "x"}], {"input": MAIL}, "Missing field: turns[0].expected_output.email_sent"),
         ([{"says": {"people": 4}, "expected_output": NOTHING}], {"input": MAIL}, "turns[0].says must be the text of"),
     ],

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import sample_reports
 
-from guarantee_email_agent.runlog.gate import Totals
 from guarantee_email_agent.runlog.records import Usage
+from guarantee_email_agent.runlog.suite_statistics import Totals
 from guarantee_email_agent.runlog.views.report import Report
 from guarantee_email_agent.runlog.views.row_files import COLUMNS, as_csv, as_json_lines
 

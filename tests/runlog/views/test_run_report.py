@@ -19,8 +19,7 @@ from guarantee_email_agent.runlog.views.run_report import (
     run_and_report,
 )
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.progress import Progress
-from guarantee_email_agent.utils.terminal import Terminal
+from guarantee_email_agent.utils.terminal import Progress, Terminal
 
 
 class Reporter(RunReporter):

@@ -1,3 +1,5 @@
+"""The report of a run of the suite."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +10,7 @@ from stored_runs import stored_run
 
 from guarantee_email_agent.runlog.records import Case, Usage
 from guarantee_email_agent.runlog.views.report import Report
-from guarantee_email_agent.runlog.views.suite_report import suite_report
+from guarantee_email_agent.runlog.views.stored_report import suite_report
 
 
 def report(*cases: Case, **run: Any) -> Report:

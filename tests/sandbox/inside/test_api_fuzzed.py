@@ -59,19 +59,5 @@ def test_any_arguments(box: Box, method: str, path: str, arguments: dict[str, ob
     _check(box, httpx.request(method, f"{box.sandbox.base_url}{path}", content=body, timeout=30))
 
 
-@pytest.mark.slow
-@settings(max_examples=200, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-@given(
-    METHODS,
-    st.sampled_from(PATHS),
-    st.binary(max_size=300),
-    st.text(st.characters(min_codepoint=32, max_codepoint=126)),
-)
-def test_any_bytes(box: Box, method: str, path: str, body: bytes, text: str) -> None:
-    headers = {"Content-Type": text.strip() or "x"}
-    url = f"{box.sandbox.base_url}{path}?{text}"
-    _check(box, httpx.request(method, url, content=body, headers=headers, timeout=30))
-
-
 def test_the_sandbox_is_still_there(box: Box) -> None:
     assert box.output("echo alive") == "alive"

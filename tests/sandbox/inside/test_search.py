@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.sandbox.inside.api_request import Arguments
-from guarantee_email_agent.sandbox.inside.files import Files
-from guarantee_email_agent.sandbox.inside.search import find
+from guarantee_email_agent.sandbox.inside.files import Files, find
 
 NAMES = ("a.py", "b.txt", "deep/c.py", "deep/er/d.py", "deep/[x].md", "deep/y.md", ".git/config")
 

@@ -20,7 +20,7 @@ START = sys.argv[1] if len(sys.argv) > 1 else "well"
 FILE = Path(sys.argv[2]) if len(sys.argv) > 2 else None
 TOOLS = (
     "echo", "prose", "sleep", "die", "fail", "declare", "break_promise", "big", "endless", "rubbish", "say",
-    "environment", "process", "effect", "spawn", "refuse", "half_a_character", "log_line",
+    "environment", "process", "effect", "spawn", "refuse",
     "odd_pattern", "odd_reference",
 )  # fmt: skip
 
@@ -72,11 +72,6 @@ def answer(tool: str, given: dict) -> dict[str, object]:
             return structured({"pid": os.getpid(), "session": os.getsid(0)})
         case "odd_pattern" | "odd_reference":
             return structured({"id": "x"})
-        case "half_a_character":
-            return structured({"said": "\ud83d"})
-        case "log_line":
-            print(json.dumps({"id": given["id"], "message": "a line of a log"}), flush=True)
-            return structured({"said": "after the log"})
         case "spawn":
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
             return structured({"pid": child.pid})

@@ -105,6 +105,8 @@ def test_a_server_of_chat_completions_solves_a_task(
     record = bench.record("sum")
     found = (record["status"], (record["reason"] or {}).get("code"), record["tokens"] and record["tokens"]["total"])
     assert (found, code) == (told, 0 if told[0] == "success" else 4), record["reason"]
+    filtered = b"content_filter" in replies[0].body
+    assert not filtered or record["reason"]["message"].endswith("refused to go on: content_filter")
 
 
 def test_model_that_cannot_be_asked_is_an_error_and_repeated(bench: Any, model_server: MessagesServer) -> None:

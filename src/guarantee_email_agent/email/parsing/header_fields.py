@@ -13,7 +13,7 @@ from binascii import a2b_base64, a2b_qp
 from contextlib import suppress
 
 from guarantee_email_agent.email.parsing.email import DAMAGED_HEADER, MAX_HEADER_CHARS, MAX_HEADERS, TOO_MANY_HEADERS
-from guarantee_email_agent.utils.normalize import replace_controls
+from guarantee_email_agent.utils.text import replace_controls
 
 # RFC 2047 §2; spaces inside the encoded text are forbidden there and sent all the same.
 _ENCODED_WORD = re.compile(r"=\?([A-Za-z0-9_.:+-]{1,60})(?:\*[A-Za-z0-9-]{1,20})?\?([BbQq])\?([^?\r\n]*)\?=")

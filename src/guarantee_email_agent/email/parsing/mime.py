@@ -35,7 +35,7 @@ from guarantee_email_agent.email.parsing.header_fields import (
     parse_parameters,
 )
 from guarantee_email_agent.email.parsing.html_text import truncate_html
-from guarantee_email_agent.utils.normalize import normalize_file_name
+from guarantee_email_agent.utils.text import normalize_file_name
 
 Subtype = Literal["plain", "html"]
 

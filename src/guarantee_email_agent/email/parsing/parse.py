@@ -30,7 +30,7 @@ from guarantee_email_agent.email.parsing.email import (
 from guarantee_email_agent.email.parsing.quoting import label_spans
 from guarantee_email_agent.utils.addresses import parse_addresses
 from guarantee_email_agent.utils.errors import ProcessingError
-from guarantee_email_agent.utils.normalize import normalize_file_name, normalize_line, normalize_text, replace_controls
+from guarantee_email_agent.utils.text import normalize_file_name, normalize_line, normalize_text, replace_controls
 
 if TYPE_CHECKING:
     from datetime import datetime

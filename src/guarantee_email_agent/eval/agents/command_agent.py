@@ -28,7 +28,7 @@ from guarantee_email_agent.eval.agents.agent import (
     task_as_json,
 )
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.program import parse_program
+from guarantee_email_agent.utils.process import parse_program
 from guarantee_email_agent.utils.text import printable, truncate
 
 logger = logging.getLogger(__name__)

@@ -19,6 +19,7 @@ from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUn
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.model_gateway import GatewayRun, ModelGateway
+from guarantee_email_agent.eval.agents.span_receiver import as_call
 from guarantee_email_agent.eval.checks import check_at_most, check_verdict, run_checks
 from guarantee_email_agent.eval.mock_stores import mail_as_json, raw_mail
 from guarantee_email_agent.eval.mocks import Captured
@@ -203,7 +204,7 @@ class AgentEvaluation:
         if case.turns:
             actual["turns"] = said
         if others := model.spans.other_calls(served.tools.calls):
-            actual["other_calls"] = [step["action"] for step in others]
+            actual["other_calls"] = [as_call(step) for step in others]
         checks = [] if failure is None else [Check("agent", failure)]  # first: what is missing may follow from it
         checks += [*_checks(case, captured, actual), *turn_checks]
         took = {"calls": served.tools.calls, "processing_time_ms": elapsed_ms}

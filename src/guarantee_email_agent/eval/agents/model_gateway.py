@@ -36,10 +36,10 @@ from guarantee_email_agent.llm.rate_limit import Permit, RateLimiter, retry_afte
 from guarantee_email_agent.llm.recording import Exchange, RecordingClient, RecordingName, Recordings, ReplayClient
 from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage, UsageMeter, cost_usd, usage_of
 from guarantee_email_agent.runlog.records import Usage
-from guarantee_email_agent.runlog.views.suite_report import describe_usage
+from guarantee_email_agent.runlog.views.stored_report import describe_usage
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import LLMError
-from guarantee_email_agent.utils.progress import Progress
+from guarantee_email_agent.utils.terminal import Progress
 
 MAX_BODY_BYTES: Final = 64_000_000
 KEY_SET_BY_US: Final = "set-by-eval"

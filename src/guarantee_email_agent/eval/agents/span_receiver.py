@@ -9,8 +9,16 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from guarantee_email_agent.eval.agents.agent import without_secrets
+from guarantee_email_agent.eval.call_checks import may_be_call_of
 from guarantee_email_agent.eval.tool_mocks import ToolCall
-from guarantee_email_agent.judging.otel_transcript import Span, outermost, record_of_spans, spans_of, tool_step
+from guarantee_email_agent.judging.otel_transcript import (
+    NOT_TOLD,
+    Span,
+    outermost,
+    record_of_spans,
+    spans_of,
+    tool_step,
+)
 from guarantee_email_agent.judging.record import MAX_RECORD_BYTES, Record
 from guarantee_email_agent.llm.openai_client import chat_usage
 from guarantee_email_agent.llm.port import TokenUsage
@@ -21,6 +29,7 @@ from guarantee_email_agent.utils.extras import install_command
 PLAIN_TIERS: Final = (None, "auto", "default", "standard")
 """Of a service that costs what the price list says."""
 
+_UNTOLD: Final = {"arguments": NOT_TOLD}
 _UNSEEN: Final = ModelUsage(0, TokenUsage(uncounted=1), None, 0)
 _GZIP: Final = 31  # of zlib's window bits
 _TOO_MUCH: Final = f"over {MAX_RECORD_BYTES // 1_000_000} MB of spans"
@@ -77,12 +86,18 @@ class SpanReceiver:
         for span in sorted(outermost(list(self._spans.values()), "tool"), key=lambda span: span.start):
             step = tool_step(span)
             name = str(step["action"]["action_type"])
-            own = next((each for each in noted if _is_call_of(name, each)), None)
+            own = next((each for each in noted if may_be_call_of(name, each.server, each.tool)), None)
             if own is None:
                 steps.append({**step, "feedback": {**step["feedback"], "traced": True}})
             else:
                 noted.remove(own)
         return steps
+
+
+def as_call(step: Mapping[str, Any]) -> dict[str, Any]:
+    """One of `other_calls` as `actual_output` has it. Its arguments are None where the span does not tell them."""
+    arguments = {name: value for name, value in step["action"].items() if name != "action_type"}
+    return {"tool": step["action"]["action_type"], "arguments": None if arguments == _UNTOLD else arguments}
 
 
 def exporter_environment(url: str) -> dict[str, str]:
@@ -112,25 +127,17 @@ def _protobuf_as_json(body: bytes) -> str:
 
 
 def _tokens(span: Span) -> TokenUsage:
-    counts = {
-        "prompt_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
-        "completion_tokens": (
-            *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
-            "llm.token_count.completion",
-        ),
-    }
+    usage, count = "gen_ai.usage.", "llm.token_count.prompt"
     cached = {
-        "cached_tokens": ("gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),
-        "cache_write_tokens": (
-            "gen_ai.usage.cache_creation.input_tokens",
-            "llm.token_count.prompt_details.cache_write",
-        ),
+        "cached_tokens": span.first(f"{usage}cache_read.input_tokens", f"{count}_details.cache_read"),
+        "cache_write_tokens": span.first(f"{usage}cache_creation.input_tokens", f"{count}_details.cache_write"),
     }
-    details = {name: span.first(*keys) for name, keys in cached.items()}
-    tokens = chat_usage({name: span.first(*keys) for name, keys in counts.items()} | {"prompt_tokens_details": details})
+    counts = {
+        "prompt_tokens": span.first(f"{usage}input_tokens", f"{usage}prompt_tokens", count),
+        "completion_tokens": span.first(
+            f"{usage}output_tokens", f"{usage}completion_tokens", "llm.token_count.completion"
+        ),
+        "prompt_tokens_details": cached,
+    }
+    tokens = chat_usage(counts)
     return tokens if tokens.total else TokenUsage(uncounted=1)
-
-
-def _is_call_of(name: str, call: ToolCall) -> bool:
-    """Whether a span's name of a tool may stand for a call: frameworks put the server's before it."""
-    return name == call.tool or (name.endswith(call.tool) and call.server in name)

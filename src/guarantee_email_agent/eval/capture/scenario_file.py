@@ -18,7 +18,7 @@ from guarantee_email_agent.eval.dry_run import DryRun
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.files.yaml import dump
 from guarantee_email_agent.instructions.look_up import LookUp
-from guarantee_email_agent.utils.normalize import has_phrase
+from guarantee_email_agent.utils.text import has_phrase
 
 _MAX_TRIES: Final = 50
 _NAMED_IN: Final = ("from", "to", "cc", "reply-to")

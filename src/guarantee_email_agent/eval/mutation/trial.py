@@ -24,9 +24,9 @@ from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
 from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.files.yaml import load_documents
-from guarantee_email_agent.runlog.gate import Totals, decide_gate
+from guarantee_email_agent.runlog.suite_statistics import Totals, decide_gate
 from guarantee_email_agent.utils.errors import EvalError, InstructionError
-from guarantee_email_agent.utils.normalize import has_phrase
+from guarantee_email_agent.utils.text import has_phrase
 
 Noticed = Literal["refused", "gate", "whole", "unnoticed"]
 """On loading; by a gate that closes; by a suite of which everything has to pass; by nothing."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from guarantee_email_agent.runlog.comparison import CaseChange, Changes, Comparison, ContentChange, ReplyChange, Sums
+from guarantee_email_agent.runlog.records import CaseOutcome, StoredRun
 from guarantee_email_agent.runlog.statistics import format_percentage
-from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
 from guarantee_email_agent.runlog.views.word_diff import diff_lines, diff_text, paint_changes
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import printable, truncate

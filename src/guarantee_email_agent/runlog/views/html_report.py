@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from guarantee_email_agent.runlog.records import Case
-from guarantee_email_agent.runlog.stored_records import StoredRun
+from guarantee_email_agent.runlog.records import Case, StoredRun
 from guarantee_email_agent.runlog.suite_statistics import SharedCauses
 from guarantee_email_agent.runlog.views.report import SIGNS, WORDS, Report, relative_to
 from guarantee_email_agent.runlog.views.transcript import Section, cut, sections

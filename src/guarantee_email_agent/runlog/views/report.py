@@ -10,9 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from guarantee_email_agent.runlog.gate import Totals
-from guarantee_email_agent.runlog.records import Case, Check, Verdict
-from guarantee_email_agent.runlog.stored_records import GroupCounts, StoredRun
+from guarantee_email_agent.runlog.records import Case, Check, GroupCounts, StoredRun, Verdict
+from guarantee_email_agent.runlog.suite_statistics import Totals
 
 Gate = Literal["passed", "failed", "inconclusive", "undecided"]
 """inconclusive: only a proof that was asked for is missing. undecided: the run was stopped before its end."""

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from guarantee_email_agent.runlog.records import CaseResult
+from guarantee_email_agent.runlog.records import CaseOutcome, CaseResult, StoredRun
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage
-from guarantee_email_agent.runlog.stored_records import CaseOutcome, StoredRun
 from guarantee_email_agent.runlog.suite_statistics import describe_score
 from guarantee_email_agent.runlog.views.comparison_report import describe_run
 from guarantee_email_agent.runlog.views.transcript import Call, Section, sections

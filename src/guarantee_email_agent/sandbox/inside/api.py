@@ -12,10 +12,8 @@ from typing import Any, Final
 
 from .api_request import ApiRequest, Arguments, Reply, RequestError, Result, pack_reply, receive_reply, success
 from .code_runner import CodeRunner
-from .editor import edit
-from .files import DOWNLOAD_BYTES, Files
+from .files import DOWNLOAD_BYTES, OPERATIONS, Files, edit
 from .process_starter import ProcessStarter, kill_group
-from .search import OPERATIONS
 from .shell import Shell
 
 VERSION: Final = "1.7.0"

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import binascii
 import errno
+import fnmatch
+import itertools
 import os
+import re
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
-from .api_request import Arguments, InvalidArgumentError, RequestError, Result, encode
+from .api_request import Arguments, InvalidArgumentError, RequestError, Result, choose, encode
+from .running_command import shorten
 
 READ_BYTES: Final = 16 << 20
 """The longest file that is read or edited as text."""
@@ -167,3 +172,187 @@ def walk(top: str, depth: int | None = None) -> Iterator[os.DirEntry[str]]:
             yield entry
             if (left is None or left > 1) and entry.is_dir(follow_symlinks=False):
                 waiting.append((entry.path, None if left is None else left - 1))
+
+
+MAX_RESULTS: Final = 10_000
+
+Operation = Callable[[Files, Arguments], Result]
+
+
+def list_path(files: Files, arguments: Arguments) -> Result:
+    path = _folder(files, arguments)
+    depth = arguments.integer("max_depth") if arguments.flag("recursive") else 1
+    hidden, endings = arguments.flag("show_hidden"), arguments.texts("file_types")
+    found = []
+    for entry, relative in _walk(path, depth):
+        if not hidden and any(part.startswith(".") for part in relative.split("/")):
+            continue
+        folder = entry.is_dir(follow_symlinks=False)
+        if endings and (folder or not entry.name.endswith(tuple(endings))):
+            continue
+        found.append(_describe(entry))
+        if len(found) >= MAX_RESULTS:
+            break
+    key = choose("sort_by", arguments.optional_text("sort_by") or "path", _ORDERS)
+    found.sort(key=key, reverse=arguments.flag("sort_desc"))
+    folders = sum(item["is_directory"] for item in found)
+    counts = {"total_count": len(found), "directory_count": folders, "file_count": len(found) - folders}
+    return {"path": path, "files": found, **counts}, f"{len(found)} entries"
+
+
+def find(files: Files, arguments: Arguments) -> Result:
+    """A pattern without a slash fits names anywhere below the folder; one with a slash fits paths, as `find` has it."""
+    path, pattern = _folder(files, arguments), arguments.text("glob")
+    is_path = "/" in pattern
+    if is_path:
+        pattern = f"*/{pattern[3:]}" if pattern.startswith("**/") else f"/{pattern}"
+    fits = _compile("glob", fnmatch.translate(pattern)).match
+    names = ((entry.path, f"/{relative}" if is_path else entry.name) for entry, relative in _walk(path))
+    found = [found for found, name in names if fits(name)][:MAX_RESULTS]
+    return {"path": path, "files": found}, f"{len(found)} files found"
+
+
+def search(files: Files, arguments: Arguments) -> Result:
+    """The lines of a file that a regular expression occurs in, with their numbers from 0 on as reading counts them."""
+    path, pattern = files.resolve(arguments.path("file")), _compile("regex", arguments.text("regex"))
+    found = (hit for hit in enumerate(files.load_text(path).splitlines()) if pattern.search(hit[1]))
+    matches = dict(itertools.islice(found, MAX_RESULTS))
+    result = {"file": path, "matches": list(matches.values()), "line_numbers": list(matches)}
+    return result, f"{len(matches)} matches"
+
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    "/v1/file/list": list_path,
+    "/v1/file/find": find,
+    "/v1/file/search": search,
+}
+
+
+def _folder(files: Files, arguments: Arguments) -> str:
+    path = files.resolve(arguments.path("path"))
+    try:
+        if not stat.S_ISDIR(os.stat(path).st_mode):
+            raise RequestError(400, f"{path}: Is no directory")
+    except OSError as error:
+        raise file_error(error, path) from None
+    return path
+
+
+def _walk(top: str, depth: int | None = None) -> Iterator[tuple[os.DirEntry[str], str]]:
+    """Everything below a folder, each with its path from there."""
+    try:
+        for entry in walk(top, depth):
+            yield entry, entry.path.removeprefix(top).lstrip("/")
+    except OSError as error:
+        raise file_error(error, top) from None
+
+
+def _compile(argument: str, pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise InvalidArgumentError(argument, f"is no regular expression: {error}") from None
+
+
+def _describe(entry: os.DirEntry[str]) -> dict[str, Any]:
+    details = entry.stat(follow_symlinks=False)
+    folder = stat.S_ISDIR(details.st_mode)
+    return {
+        "name": entry.name,
+        "path": entry.path,
+        "is_directory": folder,
+        "modified_time": time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(details.st_mtime)),
+        "extension": os.path.splitext(entry.name)[1] or None,
+        "size": None if folder else details.st_size,
+        "permissions": stat.filemode(details.st_mode),
+    }
+
+
+_ORDERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
+    "path": lambda item: item["path"],
+    "name": lambda item: item["name"],
+    "size": lambda item: item["size"] or 0,
+    "modified": lambda item: item["modified_time"],
+    "type": lambda item: (not item["is_directory"], item["extension"] or "", item["name"]),
+}
+
+
+_CONTEXT_LINES: Final = 4
+_MAX_LISTED: Final = 1_000
+
+_Edit = tuple[str, str | None, str | None]
+"""Output, content before, content now."""
+
+
+def edit(files: Files, arguments: Arguments) -> Result:
+    """View, create, replace or insert; the messages are written for a language model."""
+    command, path = arguments.text("command"), files.resolve(arguments.path("path"))
+    actions = {"view": _view, "create": _create, "str_replace": _replace, "insert": _insert}
+    action = choose("command", command, actions)
+    existed = os.path.lexists(path)
+    output, old, new = action(files, path, arguments)
+    result = {"output": output, "error": None, "path": path, "prev_exist": existed}
+    return result | {"old_content": old, "new_content": new}, f"{command} done"
+
+
+def _view(files: Files, path: str, arguments: Arguments) -> _Edit:
+    if os.path.isdir(path):
+        names = [f"{path}/"]
+        for entry in walk(path, 2):
+            if not entry.name.startswith("."):
+                names.append(f"{entry.path}{'/' if entry.is_dir(follow_symlinks=False) else ''}")
+            if len(names) > _MAX_LISTED:
+                names.append("…")
+                break
+        return "\n".join(names), None, None
+    lines = files.load_text(path).split("\n")
+    first, last = 1, len(lines)
+    if view_range := arguments.integers("view_range"):
+        if len(view_range) != 2:
+            problem = "must be two line numbers, such as [11, 20]; -1 is the last line"
+            raise InvalidArgumentError("view_range", problem)
+        first, last = view_range[0], len(lines) if view_range[1] == -1 else view_range[1]
+        if not 1 <= first <= len(lines) or last < first:
+            problem = f"must lie between 1 and {len(lines)}, the first line before the last"
+            raise InvalidArgumentError("view_range", problem)
+    return shorten(_numbered(lines[first - 1 : last], first)), None, None
+
+
+def _create(files: Files, path: str, arguments: Arguments) -> _Edit:
+    text = arguments.text("file_text")
+    old = files.load_text(path) if os.path.isfile(path) else None
+    files.store(path, encode(text))
+    return f"File created: {path}", old, text
+
+
+def _replace(files: Files, path: str, arguments: Arguments) -> _Edit:
+    old, new = arguments.text("old_str"), arguments.optional_text("new_str") or ""
+    text = files.load_text(path)
+    count = text.count(old) if old else 0
+    if count == 0:
+        raise RequestError(400, f"{path}: old_str does not occur in it as it stands. Nothing was changed")
+    if count > 1:
+        raise RequestError(400, f"{path}: old_str occurs {count} times. Give more of the text around it")
+    at, changed = text.index(old), text.replace(old, new)
+    files.store(path, encode(changed))
+    return f"File edited: {path}\n{_excerpt(changed, text.count(chr(10), 0, at), new)}", text, changed
+
+
+def _insert(files: Files, path: str, arguments: Arguments) -> _Edit:
+    new, line, text = arguments.text("new_str"), arguments.integer("insert_line"), files.load_text(path)
+    lines = text.split("\n")
+    if line is None or not 0 <= line <= len(lines):
+        raise InvalidArgumentError("insert_line", f"must lie between 0 and {len(lines)}")
+    changed = "\n".join([*lines[:line], *new.split("\n"), *lines[line:]])
+    files.store(path, encode(changed))
+    return f"File edited: {path}\n{_excerpt(changed, line, new)}", text, changed
+
+
+def _numbered(lines: list[str], first: int) -> str:
+    return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(lines, first))
+
+
+def _excerpt(text: str, line: int, new: str) -> str:
+    """The lines that were edited, with some around them. line: counted from 0."""
+    lines, first = text.split("\n"), max(line - _CONTEXT_LINES, 0)
+    return shorten(_numbered(lines[first : line + new.count("\n") + 1 + _CONTEXT_LINES], first + 1))

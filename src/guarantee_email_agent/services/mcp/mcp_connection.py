@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from guarantee_email_agent.services.call_errors import ERROR_META_KEY
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
-from guarantee_email_agent.services.mcp.stdio_server import NO_JSON, AnswerTooLargeError, StdioServer
+from guarantee_email_agent.services.mcp.stdio_server import AnswerTooLargeError, StdioServer
 from guarantee_email_agent.utils.loopback import is_loopback
 from guarantee_email_agent.utils.process import gc_paused
 from guarantee_email_agent.utils.version import __version__
@@ -39,7 +39,6 @@ MAX_TOOL_PAGES: Final = 100
 CONNECT_S: Final = 10.0  # for one HTTP connection to come about
 # As the SDK words it:
 _CONNECTION_CLOSED: Final = "Connection closed"
-_INVALID_SCHEMA: Final = "Invalid schema"
 # As the SDKs word it, those for Python and TypeScript:
 _FORGOTTEN: Final = re.compile(r"(?i)\b(no valid|invalid|unknown|missing) session\b|\bserver not initialized\b")
 
@@ -96,10 +95,6 @@ class CallFailedError(Exception):
 
     def __str__(self) -> str:
         return self.message
-
-
-class BadAnswerError(ValueError):
-    """An answer that is not as it has to be. The message is a verb phrase about it, without anything it holds."""
 
 
 def load_sdk() -> None:
@@ -194,15 +189,20 @@ class McpConnection:
                 raise ValueError(f"its list of tools has more than {MAX_TOOL_PAGES} pages")
         except (MCPError, OSError, RuntimeError, ValueError) as error:
             self.tools_changed = True
-            raise CallFailedError(getattr(error, "message", str(error)), ended=self.ended) from None
+            said = getattr(error, "message", str(error))
+            if type(error).__name__ == "ValidationError":  # pydantic's takes a paragraph with an address in it
+                what: Any = error
+                place = ".".join(map(str, what.errors()[0]["loc"]))
+                said = f"its {what.title} is not what MCP has: {place}: {what.errors()[0]['msg']}"
+            raise CallFailedError(said, ended=self.ended) from None
         self.tools = tools
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Sets no limit to the waiting. Raises CallFailedError where no answer of the tool comes, ValueError where it
-        is not as the tool declares, and BadAnswerError where more is known of why.
+        is not as the tool declares.
         """
         from mcp import MCPError
-        from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, TextContent
+        from mcp_types import CONNECTION_CLOSED, TextContent
 
         client = self._open_client()
         try:  # half a character (a lone surrogate), or no number, which the SDK fails on in its own way
@@ -214,8 +214,6 @@ class McpConnection:
         try:
             result = await client.call_tool(tool, dict(arguments))
         except MCPError as error:
-            if error.code == PARSE_ERROR and error.message == NO_JSON:
-                raise BadAnswerError(NO_JSON) from None
             status = statuses[-1] if statuses else 0
             # The session, by a server that was started anew: 404 by the protocol, 400 of many.
             forgotten = status == 404 or (status == 400 and _FORGOTTEN.search(error.message) is not None)
@@ -226,8 +224,6 @@ class McpConnection:
         except (RuntimeError, ValueError) as error:  # RuntimeError for results that fit no schema
             if self._stop.is_set():
                 raise CallFailedError("the connection has ended", ended=True) from None
-            if str(error).startswith(_INVALID_SCHEMA):
-                raise BadAnswerError("cannot be held against its outputSchema, which is no valid one") from None
             raise ValueError(str(error)) from None
         text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
         structured = result.structured_content

@@ -27,7 +27,6 @@ from guarantee_email_agent.services.call_errors import (
     without_arguments,
 )
 from guarantee_email_agent.services.mcp.mcp_connection import (
-    BadAnswerError,
     CallFailedError,
     McpConnection,
     OfferedTool,
@@ -187,8 +186,7 @@ class McpSession:
             raise problem from None
         except ValueError as error:
             self.log_response(tool, str(error))
-            wrong = str(error) if isinstance(error, BadAnswerError) else "is not as the tool declares it"
-            raise MalformedAnswerError(self.name, tool, wrong) from None
+            raise MalformedAnswerError(self.name, tool, "is not as the tool declares it") from None
         self._record_answer()
         return answer
 

@@ -16,9 +16,7 @@ MAX_TARGET_CHARS: Final = 200
 
 # What programs need in order to run at all; none of it is a secret.
 _COMMON_VARIABLES: Final = (
-    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
-    # Windows
-    "APPDATA", "LOCALAPPDATA", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERPROFILE",
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"
 )  # fmt: skip
 
 

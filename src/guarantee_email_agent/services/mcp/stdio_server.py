@@ -7,7 +7,6 @@ Unlike the SDK's own it sets a limit to a line, takes a long one in linear time 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 from asyncio.subprocess import PIPE, SubprocessStreamProtocol
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 EXIT_GRACE_S: Final = 5.0
 MAX_STDERR_CHARS: Final = 300
-NO_JSON: Final = "is no message in valid JSON"
 _CHUNK: Final = 65_536
 _POLL_S: Final = 0.01
 _DRAIN_S: Final = 1.0
@@ -165,10 +163,7 @@ class StdioServer:
     def _signal(self, number: signal.Signals) -> None:
         """To the whole group, whose number is the first process's own for as long as one of the group lives."""
         with suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.get_pid(), number)
-            elif self._process.get_returncode() is None:
-                self._process.kill()
+            os.killpg(self._process.get_pid(), number)
 
     async def _read_messages(self, stdout: asyncio.StreamReader) -> None:
         try:
@@ -190,16 +185,11 @@ class StdioServer:
         import mcp_types as types
         from mcp.shared.message import SessionMessage
 
-        message: types.JSONRPCMessage
         try:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
-            if (answered := _answered_id(line)) is None:
-                self._on_stderr(f"(on stdout, and no MCP message) {_printable_line(line)}")
-                return
-            # Without an answer its call would wait until its deadline, as if the server were silent.
-            error = types.ErrorData(code=types.PARSE_ERROR, message=NO_JSON)
-            message = types.JSONRPCError(jsonrpc="2.0", id=answered, error=error)
+            self._on_stderr(f"(on stdout, and no MCP message) {_printable_line(line)}")
+            return
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the reader is gone
             await self._to_client.send(SessionMessage(message))
 
@@ -223,22 +213,6 @@ class _ServerProtocol(SubprocessStreamProtocol):
     def process_exited(self) -> None:
         super().process_exited()
         asyncio.get_running_loop().call_later(_DRAIN_S, self._on_end)
-
-
-def _answered_id(line: bytes) -> int | None:
-    """The request that a line answers which is no valid message, for instance for half a character in a text.
-
-    Ours have a number. Other JSON with an `id`, such as a line of a log, answers nothing.
-    """
-    with suppress(ValueError, RecursionError):
-        match json.loads(line):
-            case {"jsonrpc": "2.0", "id": int(answered), "result": _} | {
-                "jsonrpc": "2.0",
-                "id": int(answered),
-                "error": _,
-            } if not isinstance(answered, bool):
-                return answered
-    return None
 
 
 def _printable_line(line: bytes) -> str:

@@ -95,12 +95,9 @@ class OpenedTable(Generic[Row]):
 
     def __init__(self, file: Path, layout: TableLayout[Row]) -> None:
         try:
-            self._table: Table[Row] = open_table(file, layout)
+            self.find = open_table(file, layout).find
         except TableError as error:
             raise ToolError(f"{layout.server}_invalid_table", str(error)) from None
-
-    def find(self, number: str) -> Row | None:
-        return self._table.find(number)
 
     def close(self) -> None:
         """It holds nothing open between two calls."""

@@ -113,7 +113,8 @@ class LlmAgent(Agent):
         """Why the task cannot go on after this answer."""
         if answer.stop_reason in _FAILED_STOP_REASONS:
             code, why = _FAILED_STOP_REASONS[answer.stop_reason]
-            explanation = getattr(getattr(answer, "stop_details", None), "explanation", None)
+            details = getattr(answer, "stop_details", None)
+            explanation = getattr(details, "explanation", None) or getattr(details, "category", None)
             return FailureReason(code, f"{why}{f': {explanation}' if explanation else ''}")
         self._reminders = 0 if calls else self._reminders + 1
         if self._reminders <= MAX_REMINDERS:

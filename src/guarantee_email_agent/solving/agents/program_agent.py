@@ -15,7 +15,7 @@ from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, Agen
 from guarantee_email_agent.solving.run_limits import FailureReason
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.program import parse_program
+from guarantee_email_agent.utils.process import parse_program
 
 INSTRUCTION: Final = "{instruction}"
 MAX_ANSWER_BYTES: Final = 10_000_000

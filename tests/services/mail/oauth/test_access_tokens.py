@@ -190,11 +190,3 @@ def test_a_client_of_its_own_keeps_its_token_in_memory(
     assert issuer.requests[-1]["scope"] == "mail.read mail.send"
     clock.now += 3600
     assert own.get() in issuer.access_tokens
-
-
-def test_a_new_token_can_be_asked_for_while_the_old_one_is_good(
-    tokens: AccessTokens, issuer: OAuthIssuer, clock: Clock
-) -> None:
-    first = tokens.get()
-    assert tokens.renew().access_token != first
-    assert tokens.get() != first

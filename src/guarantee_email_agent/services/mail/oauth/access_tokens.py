@@ -58,10 +58,6 @@ class AccessTokens:
             token = self._replace(refused)
         return token.access_token if token.access_token != refused else None
 
-    def renew(self) -> Token:
-        """A new one, however good the old one is: shows that it can be had."""
-        return self._replace(None, anew=True)
-
     def close(self) -> None:
         """Give a request that is on its way the time to be kept."""
         with self._lock:
@@ -70,12 +66,12 @@ class AccessTokens:
             with suppress(ToolError, TimeoutError):
                 request.result(WAIT_S)
 
-    def _replace(self, refused: str | None, *, anew: bool = False) -> Token:
+    def _replace(self, refused: str | None) -> Token:
         with self._lock:
             request = self._request
             if request is None:
                 request = self._request = Future()
-                arguments = (request, refused, anew)
+                arguments = (request, refused)
                 # No daemon: a process that ended with the answer on its way would lose the one good refresh token.
                 threading.Thread(target=self._work, args=arguments, daemon=False, name="access token").start()
         try:
@@ -84,9 +80,9 @@ class AccessTokens:
             text = f"the {self._issuer.name} does not answer in time"
             raise ToolError("mail_unavailable", text, retryable=True) from None
 
-    def _work(self, request: Future[Token], refused: str | None, anew: bool) -> None:
+    def _work(self, request: Future[Token], refused: str | None) -> None:
         try:
-            token = self._obtain(refused, anew=anew)
+            token = self._obtain(refused)
         except BaseException as error:  # noqa: BLE001 - for whoever waits
             with self._lock:
                 self._request = None
@@ -96,19 +92,16 @@ class AccessTokens:
             self._token, self._request = token, None
         request.set_result(token)
 
-    def _obtain(self, refused: str | None, *, anew: bool) -> Token:
+    def _obtain(self, refused: str | None) -> Token:
         if self._file is None:
             with self._lock:
                 known = self._token
             return known if known is not None and self._is_too_new(known, refused) else self._issuer.issue()
-        known = self._file.read()
-        if self._is_good(known, refused) and not anew:
+        if self._is_good(known := self._file.read(), refused):
             return known
         with self._file.locked():
             stored = self._file.read()  # another agent may have been faster
-            if self._is_good(stored, refused) and (not anew or stored != known):
-                return stored
-            if self._is_too_new(stored, refused):
+            if self._is_good(stored, refused) or self._is_too_new(stored, refused):
                 return stored
             if stored.refresh_token is None:
                 text = f"mailbox.oauth.token_file {self._file.path} holds no refresh token"
