@@ -8,13 +8,13 @@ import threading
 from typing import Annotated, Any, Literal
 
 import pytest
-from anyio import to_thread
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client
 from mcp_calls import CallError, call, in_memory
 from pydantic import Field, ValidationError
 
+from guarantee_email_agent.mcp_servers import dispatcher
 from guarantee_email_agent.mcp_servers.dispatcher import (
     Dispatcher,
     ServerTool,
@@ -177,8 +177,9 @@ async def test_an_error_of_the_server_itself_tells_the_place_and_not_the_text(
     assert "customer" not in caplog.text + caught.value.message
 
 
-async def test_a_call_given_up_before_a_thread_was_free_is_not_begun() -> None:
-    to_thread.current_default_thread_limiter().total_tokens = 1
+async def test_a_call_given_up_before_a_thread_was_free_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher, "MAX_THREADS", 1)
+    dispatcher._limiter.set(None)
     go_on, done = threading.Event(), []
 
     async def hold(_: ToolArguments) -> ToolOutput:
@@ -189,15 +190,15 @@ async def test_a_call_given_up_before_a_thread_was_free_is_not_begun() -> None:
         await in_thread(done.append, arguments.text)
         return ToolOutput()
 
-    dispatcher = Dispatcher("sample", [ServerTool(hold), ServerTool(write)])
+    sample = Dispatcher("sample", [ServerTool(hold), ServerTool(write)])
     calls = [
-        asyncio.create_task(dispatcher.dispatch(*each))
+        asyncio.create_task(sample.dispatch(*each))
         for each in (("hold", {}), ("write", {"text": "given up"}), ("write", {"text": "waited for"}))
     ]
     await asyncio.sleep(0.1)  # each call has come to its thread
     calls[1].cancel()
     await asyncio.wait([calls[1]])
     go_on.set()
-    await dispatcher.drain()
+    await sample.drain()
     assert done == ["waited for"]
     assert not (await calls[2]).is_error

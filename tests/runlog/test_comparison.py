@@ -97,9 +97,9 @@ def test_the_file_that_changed_is_named_with_its_content_before_and_now(runs: St
         [result(1, inputs=after), result(2, inputs=after)],
     )
     assert found.contents.shown == (
-        ("instruction", "greeting.md", b"Hello", b"Good day", True, True, 2),
-        ("instruction", "new.md", None, b"y", False, True, 2),
-        ("instruction", "old.md", b"x", None, True, False, 2),
+        ("instruction", "greeting.md", b"Hello", b"Good day", "changed", 2),
+        ("instruction", "new.md", None, b"y", "added", 2),
+        ("instruction", "old.md", b"x", None, "removed", 2),
     )
 
 
@@ -120,7 +120,7 @@ def test_a_changed_scenario_file_is_named(runs: StoredRuns) -> None:
         runs, [result(1, source=b"old"), result(2, source=b"s")], [result(1, source=b"new"), result(2, source=b"s")]
     )
     assert [tuple(each) for each in found.contents.shown] == [
-        ("scenario", "valid_warranty_001", b"old", b"new", True, True, 1)
+        ("scenario", "valid_warranty_001", b"old", b"new", "changed", 1)
     ]
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings
-from guarantee_email_agent.config.mcp_server import McpServer
+from guarantee_email_agent.config.mcp_server import McpServer, ToolMapping
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, NumberFormat
 from guarantee_email_agent.services.look_ups import configured_look_ups, tool_of
@@ -49,9 +50,11 @@ def test_a_label_that_matches_far_too_much_is_refused() -> None:
         configured_look_ups(Config(look_ups={"orders": settings}))
 
 
-def test_a_server_of_ones_own_is_asked_by_its_own_names() -> None:
-    settings = LookUpSettings(
-        ("order",), "order_number", ("order",), "[0-9]{6}", server=McpServer(command="x"), tool="get_order"
-    )
+@pytest.mark.parametrize(
+    "asked", [{"tool": "get_order"}, {"tools": {"look_up": ToolMapping("get_order", {"order_number": "id"})}}]
+)
+def test_a_server_of_ones_own_is_asked_by_its_own_names(asked: dict[str, Any]) -> None:
+    server = McpServer(command="x", tools=asked.pop("tools", {}))
+    settings = LookUpSettings(("order",), "order_number", ("order",), "[0-9]{6}", server=server, **asked)
     assert tool_of(ORDERS) == ("find_row", "number")
     assert tool_of(settings) == ("get_order", "order_number")

@@ -81,7 +81,7 @@ class Servers:
 
     def session(self, launch: ServerLaunch | None = None, name: str = "oracle", **settings: Any) -> McpSession:
         settings.setdefault("exit_grace_s", 1.0)
-        return self.keep(McpSession(name, launch or self.launch(), self.clock, **settings))
+        return self.keep(McpSession(name, launch or self.launch(), **settings))
 
     def scripted(self, script: Script) -> ServerLaunch:
         return self.launch(str(script.file), script="scripted_tools.py")

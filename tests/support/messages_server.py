@@ -185,7 +185,8 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             assert self.path.startswith("/v1/")
-            request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            body = self.rfile.read(int(self.headers["content-length"]))
+            request = json.loads(body) if body.startswith(b"{") else {"upload": body.decode()}
             reply = server.take(request, {name.lower(): value for name, value in self.headers.items()})
             try:
                 self._give(reply)

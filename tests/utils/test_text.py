@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from guarantee_email_agent.utils.text import duration, head_and_tail, printable, truncate
+from guarantee_email_agent.utils.text import duration, head_and_tail, printable, time_taken, truncate
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,14 @@ def test_writes_out_what_a_terminal_would_obey(text: str, shown: str) -> None:
 )
 def test_a_duration_has_one_unit(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [(0.024, "0.02 ms"), (9.96, "10.0 ms"), (12, "12 ms"), (9_999, "10.0 s"), (7_200_000, "120 min")],
+)
+def test_a_time_that_something_took_is_as_exact_as_it_is_short(milliseconds: float, text: str) -> None:
+    assert time_taken(milliseconds) == text
 
 
 @pytest.mark.parametrize(("text", "short"), [("", ""), ("four", "four"), ("fives", "five…")])

@@ -52,6 +52,14 @@ def test_without_a_green_run_it_takes_the_one_before(runs: StoredRuns, pages: Vi
     assert "Newly failing: 1" in pages.get("/compare?run=20260118T100001-00000001").text
 
 
+def test_a_run_that_did_not_reach_a_case_decides_nothing(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [result(1), result(2)])
+    runs.write(2, [result(1)], "interrupted", 130, planned=2)
+    page = pages.get("/compare")
+    assert "✗ Not decided: 1 of 2 were not reached" in page.text
+    assert "No regression" not in page.text
+
+
 def test_many_changes_are_cut_and_it_says_so(runs: StoredRuns, pages: ViewedRuns) -> None:
     before = [result(each, source=b"a") for each in range(1, 201)]
     after = [

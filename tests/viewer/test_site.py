@@ -22,22 +22,6 @@ def test_names_of_any_kind_make_an_address_of_this_site() -> None:
     assert with_query("/", command=None, suite="a b&c") == "/?suite=a+b%26c"
 
 
-@pytest.mark.parametrize(
-    ("milliseconds", "shown"),
-    [
-        (0, "0.00 ms"),
-        (9.96, "10.0 ms"),
-        (12, "12 ms"),
-        (999, "999 ms"),
-        (9_999, "10.0 s"),
-        (61_000, "61.0 s"),
-        (7_200_000, "120 min"),
-    ],
-)
-def test_durations(site: Site, milliseconds: float, shown: str) -> None:
-    assert site.environment.filters["duration"](milliseconds) == shown
-
-
 def test_changed_words_are_marked_and_nothing_else_is_markup(site: Site) -> None:
     line = "a [-<b>-] {+&+} [-unclosed"
     assert site.environment.filters["changes"](line) == "a <del>&lt;b&gt;</del> <ins>&amp;</ins> [-unclosed"

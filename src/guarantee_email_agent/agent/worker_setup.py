@@ -143,11 +143,8 @@ class CheckedInstructions:
         if error.message != self._problem:
             self._problem = error.message
             for line in error.message.splitlines():
-                logger.error("The instructions from before stay in use: %s", line, extra=_fields(error))
-
-
-def _fields(error: InstructionError) -> dict[str, dict[str, str]]:
-    return {"fields": {"code": error.code}}
+                fields = {"code": error.code}
+                logger.error("The instructions from before stay in use: %s", line, extra={"fields": fields})
 
 
 def checked_instructions(config: Config) -> CheckedInstructions:

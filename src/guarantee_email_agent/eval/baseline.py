@@ -16,7 +16,7 @@ from guarantee_email_agent.runlog.comparison import Comparison, ContentChange, c
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import Case, StoredRun, SuiteKey
 from guarantee_email_agent.runlog.run_reader import GREEN, LAST, RunStore
-from guarantee_email_agent.runlog.views.comparison_report import MAX_REPLIES, print_comparison, verb_of_change
+from guarantee_email_agent.runlog.views.comparison_report import MAX_REPLIES, print_comparison
 from guarantee_email_agent.runlog.views.report import relative_to
 from guarantee_email_agent.runlog.views.word_diff import CHANGE, diff_text, paint_changes
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -177,7 +177,7 @@ def print_next_steps(config: Config, options: EvalOptions, terminal: Terminal) -
             name = next(iter(failing), name)
             compare = ", 'compare green last' has every difference"
             changed = [each for each in comparison.contents.shown if each.kind != "scenario" or each.name in failing]
-            found = [*map(verb_of_change, changed), *_other_changes(comparison)]
+            found = [*(each.verb for each in changed), *_other_changes(comparison)]
             if changed and changed[0].kind == "scenario":
                 found[0] = _first_change(changed[0], store.find_case(run, changed[0].name)[0].file)
             elif changed:
@@ -195,7 +195,7 @@ def _first_change(change: ContentChange, path: str) -> str:
     """`instructions/main.md:3 [-words that went-] {+words that came+}`."""
     place = printable(relative_to(path))
     if change.before is None or change.after is None:
-        return f"{place} ({verb_of_change(change)})"
+        return f"{place} ({change.verb})"
     before, after = (content.decode(errors="replace") for content in (change.before, change.after))
     lines = zip_longest(before.splitlines(), after.splitlines())
     number = next((number for number, (old, new) in enumerate(lines, 1) if old != new), 1)

@@ -253,7 +253,7 @@ def _suite(
     for name, chosen, known in (("llm", llm, get_args(LlmMode)), ("agent_mcp", agent_mcp, ("http", "stdio"))):
         if chosen not in known:
             raise ValueError(f"{name} is {chosen!r}. Pass one of {', '.join(known)}")
-    if max_cost_usd is not None and llm not in _ASKING:
+    if max_cost_usd is not None and llm not in _ASKING and (agent is None or llm == "replay"):
         raise ValueError("max_cost_usd limits what an API takes. Pass llm='live' or 'record', too")
     numbers = {"repeat": repeat, "jobs": jobs, "agent_timeout_s": agent_timeout_s, "max_cost_usd": max_cost_usd}
     for name, number in numbers.items():

@@ -19,7 +19,6 @@ from guarantee_email_agent.files.yaml import dump
 from guarantee_email_agent.runlog.suite_manifest import SERVERS_FOLDER
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch, configured_launch
-from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_SUCCESS, ConfigurationError, MCPConnectionError
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
 from guarantee_email_agent.utils.text import printable, truncate
@@ -120,7 +119,7 @@ def _list_tools(name: str, launch: ServerLaunch) -> dict[str, Any]:
     """As the file has them. Raises MCPConnectionError."""
 
     async def ask() -> dict[str, Any]:
-        session = McpSession(name, launch, SystemClock(), start_timeout_s=START_S)
+        session = McpSession(name, launch, start_timeout_s=START_S)
         try:
             return await listed_tools(session)
         finally:

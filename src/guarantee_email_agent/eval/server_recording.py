@@ -31,7 +31,6 @@ from guarantee_email_agent.mcp_servers.stdio import serve_calls
 from guarantee_email_agent.services.mcp.mcp_connection import ToolAnswer
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
-from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import (
     EXIT_SUCCESS,
     ConfigurationError,
@@ -77,7 +76,7 @@ def record_server(folder: Path, name: str, launch: ServerLaunch, today: str, ter
     declaration = declaration_path(folder, name)
 
     async def record() -> None:
-        session = McpSession(name, launch, SystemClock(), start_timeout_s=START_S)
+        session = McpSession(name, launch, start_timeout_s=START_S)
         try:
             recorder = _Recorder(session, await listed_tools(session))
             try:

@@ -31,7 +31,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 MAX_TEXT_CHARS: Final = 65_536  # of the text beside structured content; for a mail of megabytes it would only double it
+MAX_THREADS: Final = 16
+_limiter: Final[RunVar[CapacityLimiter | None]] = RunVar("limiter")  # not anyio's own: the SDK writes answers by that
+
 logger = logging.getLogger(__name__)
 
 _MAX_PROBLEMS = 5  # of one call's arguments that are reported
@@ -144,7 +148,9 @@ def error_result(error: ToolError) -> CallToolResult:
 
 async def in_thread(work: Callable[..., _Result], *arguments: object) -> _Result:
     """The result of `work` in a thread. It is not begun where the client cancelled before a thread was free."""
-    return await to_thread.run_sync(work, *arguments)
+    if (limiter := _limiter.get(None)) is None:
+        _limiter.set(limiter := CapacityLimiter(MAX_THREADS))
+    return await to_thread.run_sync(work, *arguments, limiter=limiter)
 
 
 class Dispatcher:

@@ -27,6 +27,7 @@ from guarantee_email_agent.reading.number_tokens import (
 MAX_LABELS: Final = 1000  # no honest mail has so many; a hostile one shall not buy more time with more of them
 MAX_WORDS_TO_PLATE: Final = 7
 MAX_WORDS_TO_OWNER_OF_PLATE: Final = 3
+MAX_WORDS_OF_SAYING: Final = 6
 MAX_WORDS_TO_CLAIM: Final = 15
 WEIGHT_OF_DEVICE: Final = 1
 """That of the devices' names among what speaks for a warranty."""
@@ -328,7 +329,8 @@ def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[Labe
     """
     found, labels = lexicon.labels.find(words)[:MAX_LABELS], list[PhraseMatch[LabelKind]]()
     number: PhraseMatch[LabelKind] | None = None
-    devices = _words_of_devices(words, lexicon) if any(match.payload == "number" for match in found) else set[int]()
+    is_possible = any(match.payload in ("number", "plate") for match in found)
+    devices = _words_of_devices(words, lexicon) if is_possible else set[int]()
     for match, following in zip_longest(found, found[1:]):
         if labels and match.first < labels[-1].end and match.payload in ("number", "plate"):
             continue  # the "number" of "order number" is part of that label
@@ -349,7 +351,7 @@ def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[Labe
             if labels and labels[-1].first == number.first:
                 labels.pop()  # "the number on the sticker underneath"
             labels.append(number._replace(end=match.end, payload="weak"))
-        elif end := _end_of_saying(words, match, following, lexicon):
+        elif end := _end_of_saying(words, match, following, lexicon, devices):
             labels.append(match._replace(end=end, payload="weak"))
         elif end := _end_of_saying_before(words, match.first, labels, lexicon):
             labels.append(PhraseMatch(end - 1, end, "weak"))
@@ -418,20 +420,29 @@ def _end_of_saying(
     plate: PhraseMatch[LabelKind],
     following: PhraseMatch[LabelKind] | None,
     lexicon: Lexicon,
+    devices: Collection[int],
 ) -> int | None:
     """The end of "says" in "underneath it says: 4711-A", of "number" in "on the back is the number 4711-A".
 
     That of the plate itself before a colon, or behind "it says on the back"; None where no number follows.
     """
-    number = range(following.first, following.end) if following and following.payload == "number" else range(0)
-    most = MAX_WORDS_TO_PLATE if number else MAX_WORDS_TO_OWNER_OF_PLATE
     links, end = lexicon.links, plate.end
-    is_said = not links.isdisjoint(words.folded[max(plate.first - MAX_WORDS_TO_OWNER_OF_PLATE, 0) : plate.first])
+    number = range(following.first, following.end) if following and following.payload == "number" else range(0)
+    most = MAX_WORDS_TO_PLATE if number else MAX_WORDS_OF_SAYING
+    is_said = not links.isdisjoint(words.folded[max(plate.first - MAX_WORDS_OF_SAYING, 0) : plate.first])
+    is_owned = False
     for at in range(end, min(end + most, len(words.folded))):
-        is_linked = at > end or ":" in words.gaps[at] or (is_said and BARE_NUMBER.match(words.text, words.starts[at]))
+        word = words.folded[at]
+        is_bare = BARE_NUMBER.match(words.text, words.starts[at]) is not None
+        is_linked = at > end or ":" in words.gaps[at] or (is_said and is_bare)
+        if is_owned:  # "the back of the kettle says KT-77120-9", not "the back of my KX200"
+            is_linked = is_bare and words.folded[at - 1] in links
         if is_linked and any(map(_DIGIT.search, words.folded[at : at + 2])):
             return at
-        if words.starts_sentence[at] or not (at in number or words.folded[at] in links | lexicon.stop_words):
+        is_of_device = word in lexicon.owners or at in devices
+        is_owned = is_owned or is_of_device
+        is_known = is_of_device or at in number or word in links or word in lexicon.stop_words
+        if words.starts_sentence[at] or not is_known:
             return None
     return None
 

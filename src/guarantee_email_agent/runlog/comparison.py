@@ -74,7 +74,7 @@ class ContentChange(NamedTuple):
     """Something that verdicts depend on and that is not the same in both runs.
 
     kind, name: as `Input` has them, and `scenario` or `task` for the file of a case. before, after: None where it was
-    not there or its content is not kept; existed, exists: whether it was there. cases: how many of both runs depend
+    not there or its content is not kept. verb: `changed`, `added` or `removed`. cases: how many of both runs depend
     on it.
     """
 
@@ -82,8 +82,7 @@ class ContentChange(NamedTuple):
     name: str
     before: bytes | None
     after: bytes | None
-    existed: bool
-    exists: bool
+    verb: str
     cases: int
 
 
@@ -155,6 +154,21 @@ class Comparison:
         """Cases that passed and fail, and those that are gone: to delete a failing one is no way to green."""
         return [each.name for each in self.newly_failing] + [each.name for each in self.removed]
 
+    def groups(self) -> Iterator[tuple[str, str, Sequence[CaseChange | CaseOutcome], StoredRun]]:
+        """Title, `failed`, `passed` or `other`, cases, and the run that has their results; none without a case."""
+        now, before = self.run, self.baseline
+        listed: tuple[tuple[str, str, Sequence[CaseChange | CaseOutcome], StoredRun], ...] = (
+            ("Newly failing", "failed", self.newly_failing, now),
+            ("Removed, which counts as a regression", "failed", self.removed, before),
+            ("Still failing", "other", self.still_failing, now),
+            ("Newly passing", "passed", self.newly_passing, now),
+            ("Added", "other", self.added, now),
+            (f"Not reached by the run ({now.state})", "other", self.not_reached, before),
+            (f"Not reached by the baseline ({before.state})", "other", self.not_reached_before, now),
+            ("Not selected this time", "other", self.not_selected, before),
+        )
+        yield from (group for group in listed if group[2])
+
     @property
     def shows_no_regression(self) -> bool:
         """Whether there is none, and all ran that could show one."""
@@ -177,6 +191,8 @@ def compare_runs(
     missing = max(0, run.planned - len(cases))
     was_stopped = len(cases_before) < baseline.planned
     inputs = list(_changed_inputs(store, pairs, run))
+    replies = _changed_texts(store, pairs, "response", "response_body", "answer")
+    feedback = _changed_texts(store, () if run.command == "eval" else pairs, "judgement", "error", "feedback")
     sources = Changes.first(_changed_sources(store, pairs, run), max_details, counts=counts_all)
     return Comparison(
         baseline,
@@ -190,8 +206,8 @@ def compare_runs(
         not_reached=gone if missing and not is_part else (),
         not_reached_before=only_after if was_stopped else (),
         not_selected=gone if is_part else (),
-        replies=Changes.first(_changed_replies(store, pairs), max_details, counts=counts_all),
-        feedback=Changes.first(_changed_feedback(store, pairs, run), max_details, counts=counts_all),
+        replies=Changes.first(replies, max_details, counts=counts_all),
+        feedback=Changes.first(feedback, max_details, counts=counts_all),
         contents=Changes((*inputs, *sources.shown), sources.more),
         settings=tuple(_changed_settings(baseline, run)),
         unknown_inputs=sum(None in (pair.before.input_set, pair.after.input_set) for pair in pairs),
@@ -206,31 +222,17 @@ def _with_other(part: str, pairs: Iterable[CaseChange]) -> Iterator[CaseChange]:
     yield from sorted(others, key=lambda pair: (pair.passed[1], not pair.passed[0]))
 
 
-def _changed_replies(store: RunStore, pairs: Sequence[CaseChange]) -> Iterator[ReplyChange]:
-    for each in _with_other("response", pairs):
-        before, after = (_reply(store, outcome) for outcome in each)
+def _changed_texts(store: RunStore, pairs: Iterable[CaseChange], part: str, *keys: str) -> Iterator[ReplyChange]:
+    """What cases were answered, or judges said of them, as the first of `keys` has it that there is in a part."""
+    for each in _with_other(part, pairs):
+        before, after = (_text(getattr(store.result(outcome.result), part), keys) for outcome in each)
         if before != after:
             yield ReplyChange(each.name, before, after)
 
 
-def _reply(store: RunStore, outcome: CaseOutcome) -> str | None:
-    response = store.result(outcome.result).response
-    reply = response.get("response_body") or response.get("answer") if isinstance(response, Mapping) else None
-    return reply if isinstance(reply, str) else None
-
-
-def _changed_feedback(store: RunStore, pairs: Sequence[CaseChange], run: StoredRun) -> Iterator[ReplyChange]:
-    for each in _with_other("judgement", pairs) if run.command != "eval" else ():
-        before, after = (_said(store, outcome) for outcome in each)
-        if before != after:
-            yield ReplyChange(each.name, before, after)
-
-
-def _said(store: RunStore, outcome: CaseOutcome) -> str | None:
-    """By a judge: its feedback, or why it gave none."""
-    judgement = store.result(outcome.result).judgement
-    said = (judgement.get("error") or judgement.get("feedback")) if isinstance(judgement, Mapping) else None
-    return said if isinstance(said, str) else None
+def _text(said: Any, keys: Sequence[str]) -> str | None:
+    found = next((said[key] for key in keys if said.get(key)), None) if isinstance(said, Mapping) else None
+    return found if isinstance(found, str) else None
 
 
 def _changed_inputs(store: RunStore, pairs: Sequence[CaseChange], run: StoredRun) -> Iterator[ContentChange]:
@@ -255,8 +257,7 @@ def _changed_inputs(store: RunStore, pairs: Sequence[CaseChange], run: StoredRun
                 shown,
                 was and was.content,
                 now and now.content,
-                existed=was is not None,
-                exists=now is not None,
+                "added" if was is None else "removed" if now is None else "changed",
                 cases=count + (known.cases if known else 0),
             )
     yield from changes.values()
@@ -270,7 +271,7 @@ def _changed_sources(store: RunStore, pairs: Sequence[CaseChange], run: StoredRu
     kind = "scenario" if run.command == "eval" else "task"
     for each in _with_other("source", pairs):
         before, after = (store.result(outcome.result).source for outcome in each)
-        yield ContentChange(kind, each.name, before, after, existed=True, exists=True, cases=1)
+        yield ContentChange(kind, each.name, before, after, "changed", cases=1)
 
 
 def _changed_settings(baseline: StoredRun, run: StoredRun) -> Iterator[tuple[str, Any, Any]]:

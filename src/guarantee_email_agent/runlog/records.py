@@ -399,6 +399,14 @@ class StoredRun:
         return SuiteKey(self.command, self.suite, self.selection, self.agent, self.llm)
 
     @property
+    def commit(self) -> str:
+        """The revision in Git that it ran at, and whether files were changed since; empty where there is none."""
+        if self.git_revision is None:
+            return ""
+        unknown = " (not known whether files were changed since)" if self.git_dirty is None else ""
+        return f"{self.git_revision[:12]}{' with changed files' if self.git_dirty else unknown}"
+
+    @property
     def state(self) -> str:
         """The outcome in a word or two, also while there is none."""
         return self.outcome or "going on"

@@ -172,7 +172,7 @@ class SuiteStatistics:
         planned: int | None = None,
         regressions: Sequence[str] = (),
     ) -> GateDecision:
-        """As `runlog.gate` has it."""
+        """As the function of that name, of the totals so far."""
         return decide_gate(
             self.totals,
             threshold,

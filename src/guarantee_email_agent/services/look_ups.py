@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, all_labels
+from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.instructions.look_up import FOUND, WARRANTY, Fact, LookUp, NumberFormat
@@ -32,7 +33,8 @@ def tool_of(settings: LookUpSettings) -> tuple[str, str]:
     """The tool that takes the number, and what it calls it."""
     if settings.table is not None:
         return TABLE_TOOL, TABLE_ARGUMENT
-    return str(settings.tool), settings.argument or settings.number
+    tool = settings.tool or settings.server.tools[LOOK_UP_TOOL].tool
+    return tool, settings.argument or settings.number
 
 
 def _look_up(name: str, settings: LookUpSettings) -> LookUp:

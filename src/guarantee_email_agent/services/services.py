@@ -66,7 +66,7 @@ def create_mail_client(config: Config, clock: Clock, environ: Mapping[str, str],
         return LocalMailbox(service, clock, config.mailbox.copy_wait_s, read_only=read_only)
     from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
 
-    session = _session("mail", "mailbox.server", server, {}, config, clock, environ)
+    session = _session("mail", "mailbox.server", server, {}, config, environ)
     return McpMailbox(session, clock, timeout_s, read_only=read_only)
 
 
@@ -77,7 +77,7 @@ def create_warranty_client(config: Config, clock: Clock, environ: Mapping[str, s
         return warranty_look_up(config.warranties.file, config.agent.call_timeout_s, clock)
     from guarantee_email_agent.services.mcp.mcp_services import warranty_over_mcp
 
-    session = _session("warranty_api", "mcp.warranty_api", server, WARRANTY_TOOLS, config, clock, environ)
+    session = _session("warranty_api", "mcp.warranty_api", server, WARRANTY_TOOLS, config, environ)
     return warranty_over_mcp(session, config.agent.call_timeout_s, clock)
 
 
@@ -92,7 +92,7 @@ def create_look_up_client(name: str, config: Config, clock: Clock, environ: Mapp
     from guarantee_email_agent.services.mcp.mcp_services import McpLookUp
 
     own_tools = {LOOK_UP_TOOL: settings.own_tool()}
-    session = _session(name, f"look_ups.{name}.server", server, own_tools, config, clock, environ)
+    session = _session(name, f"look_ups.{name}.server", server, own_tools, config, environ)
     tool, argument = (LOOK_UP_TOOL, settings.number) if server.tools else tool_of(settings)
     return McpLookUp(session, config.agent.call_timeout_s, tool, argument, clock, look_up)
 
@@ -105,7 +105,7 @@ def create_ticketing_client(config: Config, clock: Clock, environ: Mapping[str, 
     from guarantee_email_agent.services.mcp.mapped_session import MappedSession
     from guarantee_email_agent.services.mcp.mcp_services import MappedTickets, McpTickets
 
-    session = _session("ticketing", "mcp.ticketing_system", server, TICKETING_TOOLS, config, clock, environ)
+    session = _session("ticketing", "mcp.ticketing_system", server, TICKETING_TOOLS, config, environ)
     if isinstance(session, MappedSession):
         return MappedTickets(session, config.agent.call_timeout_s, clock, server.tools)
     return McpTickets(session, config.agent.call_timeout_s, clock)
@@ -117,7 +117,6 @@ def _session(
     server: McpServer,
     own_tools: Mapping[str, OwnTool],
     config: Config,
-    clock: Clock,
     environ: Mapping[str, str],
 ) -> McpSession:
     from guarantee_email_agent.services.mcp.mapped_session import MappedSession
@@ -126,11 +125,10 @@ def _session(
 
     launch = configured_launch(setting, server, config.secrets.mcp_environment, environ)
     if not server.tools:
-        return McpSession(name, launch, clock)
+        return McpSession(name, launch)
     return MappedSession(
         name,
         launch,
-        clock,
         server.tools,
         own_tools,
         config.source,

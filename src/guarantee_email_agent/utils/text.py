@@ -77,6 +77,13 @@ def duration(seconds: float) -> str:
     return f"{seconds / 86_400.0:.0f} days"
 
 
+def time_taken(milliseconds: float) -> str:
+    """As exact as it is short: `0.02 ms`, `4.1 ms`, `15 ms`, `1.2 s`, `12 min`."""
+    if milliseconds < 1_000:
+        return f"{milliseconds:.{2 if milliseconds < 1 else 1 if milliseconds < 10 else 0}f} ms"
+    return f"{milliseconds / 1000:,.1f} s" if milliseconds < 600_000 else f"{milliseconds / 60_000:,.0f} min"
+
+
 def word_key(word: str) -> str:
     """Two spellings of one word have one key: `In transit`, `in-transit` and `IN_TRANSIT`."""
     return word.strip().casefold().replace(" ", "_").replace("-", "_")

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from guarantee_email_agent.runlog.comparison import (
     CaseChange,
     Changes,
-    Comparison,
     ContentChange,
     ReplyChange,
     compare_runs,
@@ -19,7 +18,7 @@ from guarantee_email_agent.runlog.comparison import (
 )
 from guarantee_email_agent.runlog.records import CaseOutcome, StoredRun
 from guarantee_email_agent.runlog.run_reader import GREEN, LAST
-from guarantee_email_agent.runlog.views.comparison_report import alike_replies, shown_setting, verb_of_change
+from guarantee_email_agent.runlog.views.comparison_report import alike_replies, shown_setting
 from guarantee_email_agent.runlog.views.word_diff import diff_lines
 from guarantee_email_agent.viewer.site import Query, Site
 
@@ -34,7 +33,6 @@ class CaseGroup(NamedTuple):
     """Cases that changed in the same way; `shown` are those on the page. run: where each has its result."""
 
     title: str
-    role: str
     shown: Sequence[CaseOutcome]
     total: int
     run: StoredRun
@@ -61,7 +59,6 @@ class FileChange(NamedTuple):
     """A changed file or setting, and the lines of the difference, each with its sign."""
 
     change: ContentChange
-    verb: str
     lines: Sequence[str]
 
 
@@ -78,15 +75,17 @@ def comparison_page(request: Request) -> Response:
             others = (each.id for each in (*choices[1:], choices[0]) if each.id != second)
             first = GREEN if _has_green_before(choices, second) else next(others)
         baseline, run = find_pair(store, first, second or LAST)
-        baseline, run = store.with_counts(baseline), store.with_counts(run)
         comparison = compare_runs(store, baseline, run, max_details=_MAX_REPLIES, counts_all=False)
     return site.page(
         "compare.html.jinja",
-        baseline=baseline,
-        run=run,
+        baseline=comparison.baseline,
+        run=comparison.run,
         comparison=comparison,
         choices=choices,
-        groups=[group for group in _groups(comparison) if group.total],
+        groups=[
+            CaseGroup(title, [_outcome(each) for each in cases[:_MAX_NAMES]], len(cases), where)
+            for title, _, cases, where in comparison.groups()
+        ],
         texts=[
             text
             for text in (
@@ -109,24 +108,6 @@ def _has_green_before(runs: Sequence[StoredRun], name: str | None) -> bool:
     )
 
 
-def _groups(comparison: Comparison) -> list[CaseGroup]:
-    now, before = comparison.run, comparison.baseline
-    listed: list[tuple[str, str, Sequence[CaseChange | CaseOutcome], StoredRun]] = [
-        ("Newly failing", "failed", comparison.newly_failing, now),
-        ("Removed, which counts as a regression", "failed", comparison.removed, before),
-        ("Still failing", "failed", comparison.still_failing, now),
-        ("Newly passing", "passed", comparison.newly_passing, now),
-        ("Added", "added", comparison.added, now),
-        ("Not reached, since the run was stopped", "other", comparison.not_reached, before),
-        ("Not reached before", "other", comparison.not_reached_before, now),
-        ("Not selected this time", "other", comparison.not_selected, before),
-    ]
-    return [
-        CaseGroup(title, role, [_outcome(each) for each in cases[:_MAX_NAMES]], len(cases), run)
-        for title, role, cases, run in listed
-    ]
-
-
 def _outcome(case: CaseChange | CaseOutcome) -> CaseOutcome:
     return case.after if isinstance(case, CaseChange) else case
 
@@ -135,4 +116,4 @@ def _file(change: ContentChange) -> FileChange:
     lines: list[str] = []
     if change.before is not None and change.after is not None:
         lines = list(diff_lines(change.before, change.after, _MAX_LINES))
-    return FileChange(change, verb_of_change(change), lines)
+    return FileChange(change, lines)

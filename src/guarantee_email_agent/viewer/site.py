@@ -60,7 +60,7 @@ class Site:
         environment = template_environment(_PACKAGE)
         object.__setattr__(self, "environment", environment)
         object.__setattr__(self, "static", _static_files(environment))
-        environment.filters |= {"number": _number, "moment": _moment, "duration": _duration, "changes": _changes}
+        environment.filters |= {"number": _number, "moment": _moment, "changes": _changes}
         environment.filters["describe_score"] = describe_score
         environment.globals |= {
             "labels": self.labels,
@@ -109,16 +109,6 @@ def _number(value: int) -> str:
 def _moment(iso: str) -> str:
     """2026-01-18T10:00:00Z → 2026-01-18 10:00:00 UTC."""
     return iso.replace("T", " ").replace("Z", " UTC")
-
-
-def _duration(milliseconds: float) -> str:
-    if milliseconds < 1:
-        return f"{milliseconds:.2f} ms"
-    if milliseconds < 10:
-        return f"{milliseconds:.1f} ms"
-    if milliseconds < 1_000:
-        return f"{milliseconds:.0f} ms"
-    return f"{milliseconds / 1000:,.1f} s" if milliseconds < 600_000 else f"{milliseconds / 60_000:,.0f} min"
 
 
 def _changes(line: str) -> Markup:

@@ -272,6 +272,29 @@ def test_what_is_not_recorded_is_told_as_a_function_can_be_recorded(suite: Path)
     assert failure.endswith("Record it anew: evaluate(…, llm='record')")
 
 
+async def transcribed(task: dict[str, Any]) -> object:
+    from openai import OpenAI
+
+    with OpenAI(**options(task, "OPENAI")) as client:
+        said = client.audio.transcriptions.create(model="whisper-1", file=("said.wav", b"RIFF"))
+    return {"task_result": {**DAY, "asked": "Monday", "said": said.text}}
+
+
+@pytest.mark.parametrize(
+    ("llm", "found"),
+    [
+        ("live", ["at_most.tokens: what it took", "at_most.usd: what it took"]),
+        ("record", ["agent: the function raised"]),
+    ],
+)
+def test_an_upload_passes_and_is_never_recorded(llm: Any, found: list[str], suite: Path) -> None:
+    with running_messages_server() as server:
+        server.replies = [Reply(json.dumps({"text": SAID}).encode())]
+        told = failures(evaluate(suite, agent=transcribed, llm=llm, config=config_for(server)))
+    assert all(map(str.startswith, told, found)), told
+    assert ("RIFF" in str(server.requests), "neither be recorded" in told[0]) == (llm == "live", llm == "record")
+
+
 def test_an_error_of_the_api_reaches_the_agent_as_its_sdk_has_it(suite: Path) -> None:
     with running_messages_server() as server:
         server.replies = [error_reply(429, "slow down", retry_after="0")]

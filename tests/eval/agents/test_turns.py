@@ -15,8 +15,9 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.utils.errors import EvalError
 
 BOOKS = """
-import json, sys
-task = json.loads(sys.stdin.readline())
+if task["task"] == "Strange":
+    call("desk", "burn")
+    sys.exit(1)
 earlier = [turn["content"] for turn in task.get("conversation", [])]
 said = {"Book a table": "For how many?", "Four": "Booked for 4."}.get(str(task["task"]), "Sorry?")
 print(json.dumps({"task_result": f"{said} ({len(earlier)} before)"}) if task["task"] != "Nobody" else "")
@@ -53,6 +54,7 @@ FOUR = {
             [{**FOUR, "expected_output": {"calls": [{"server": "desk", "tool": "book"}]}}],
             ["turn 2: calls: desk.book was not called"],
         ),
+        ([{"says": "Strange"}], ["agent: ", "turn 2: calls: desk.burn is not mocked"]),
         ([{"says": "Nobody"}, FOUR], ["turns: turn 3 was never reached: there is no answer to go on from"]),
     ],
 )
@@ -61,8 +63,7 @@ def test_each_turn_is_said_and_judged_where_it_is_reached(
 ) -> None:
     folder = ScenarioFolder(tmp_path / "scenarios", BUILT_IN)
     (folder.folder / "tables_1.yaml").write_text(json.dumps(scenario(*turns)))
-    (tmp_path / "books.py").write_text(BOOKS)
-    (result,) = folder.report(agent=f"command:python {tmp_path / 'books.py'}")["results"]
+    (result,) = folder.report(agent=f"command:{write_program(tmp_path, BOOKS)}")["results"]
     found = [failure.partition("\n")[0] for failure in result["failures"]]
     assert len(found) == len(failures), found
     assert all(map(str.startswith, found, failures)), found

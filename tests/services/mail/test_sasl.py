@@ -26,7 +26,7 @@ REASON = base64.b64encode(json.dumps({"status": "401", "schemes": "bearer"}).enc
 
 
 class Tokens:
-    """A TokenSource: the first one, and then the others for those that are refused."""
+    """As AccessTokens: the first one, and then the others for those that are refused."""
 
     def __init__(self, first: str, *others: str) -> None:
         self._first, self._others = first, list(others)

@@ -13,13 +13,12 @@ from pathlib import Path
 
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch, common_environment
-from guarantee_email_agent.utils.clock import SystemClock
 
 
 async def main(end: str) -> None:
     server = str(Path(__file__).parent / "stdio_server.py")
     launch = ServerLaunch("mcp.test", sys.executable, (server,), common_environment(os.environ))
-    session = McpSession("oracle", launch, SystemClock())
+    session = McpSession("oracle", launch)
     print((await session.call("process", {}, 30.0))["pid"], flush=True)
     if end != "return":
         await session.call("sleep", {"seconds": 1}, 30.0)

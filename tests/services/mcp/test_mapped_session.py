@@ -58,7 +58,7 @@ def make_session(servers: Servers, script: Script) -> MakeSession:
         mappings: dict[str, ToolMapping], own_tools: dict[str, OwnTool], name: str = "warranty_api"
     ) -> MappedSession:
         launch = servers.scripted(script)
-        return servers.keep(MappedSession(name, launch, servers.clock, mappings, own_tools, exit_grace_s=1.0))
+        return servers.keep(MappedSession(name, launch, mappings, own_tools, exit_grace_s=1.0))
 
     return make
 

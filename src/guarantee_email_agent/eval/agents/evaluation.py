@@ -207,7 +207,7 @@ class AgentEvaluation:
             actual["other_calls"] = [as_call(step) for step in others]
         checks = [] if failure is None else [Check("agent", failure)]  # first: what is missing may follow from it
         checks += [*_checks(case, captured, actual), *turn_checks]
-        took = {"calls": served.tools.calls, "processing_time_ms": elapsed_ms}
+        took = actual | {"calls": served.tools.calls}
         checks += run_checks(partial(check_at_most, case.at_most, took, model.meter.total))
         trace = _trace_of(run, served.tools, model.spans.record(), others)
         record = build_record(case, trace, actual, mail)
@@ -232,8 +232,8 @@ class AgentEvaluation:
     def _converse(
         self, case: EvalTestCase, task: AgentTask, served: ServedMocks
     ) -> tuple[AgentRun, Captured, list[dict[str, Any]], list[Check]]:
-        """The last run; what the mocks captured of the first turn, and where a task goes on of all; what was said and
-        answered in each turn; and what was judged of those after the first.
+        """The last run; what the mocks captured of the first turn, and where a task goes on the calls of all; what was
+        said and answered in each turn; and what was judged of those after the first.
         """
         is_mail, mocks, turn_case = case.input.task is None, served.mocks, case
         run = self._agent.run(task)
@@ -259,7 +259,7 @@ class AgentEvaluation:
             took = {"processing_time_ms": round((time.monotonic() - began) * 1000)}
             checks += checks_of_turn(number, _checks(turn_case, captured, actual | took))
             said.append({"says": turn.says, "answer": reply_text(captured) if is_mail else answer, "output": actual})
-        return run, first if is_mail else served.mocks.captured, said, checks
+        return run, first if is_mail else first._replace(calls=served.mocks.captured.calls), said, checks
 
 
 def _output(case: EvalTestCase, captured: Captured, served: ServedMocks, answer: object) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def json_comparison(comparison: Comparison) -> dict[str, Any]:
         "changed_replies": [each._asdict() for each in comparison.replies.shown],
         "changed_feedback": [each._asdict() for each in comparison.feedback.shown],
         "changed_contents": [
-            {"kind": each.kind, "name": each.name, "change": verb_of_change(each), "cases": each.cases}
+            {"kind": each.kind, "name": each.name, "change": each.verb, "cases": each.cases}
             for each in comparison.contents.shown
         ],
         "changed_settings": [{"name": name, "before": old, "after": new} for name, old, new in comparison.settings],
@@ -108,7 +108,7 @@ def _print_content(change: ContentChange, terminal: Terminal) -> None:
     depend = pluralize(change.cases, "result")
     own = change.kind in ("scenario", "task") or ("/" in change.name and change.kind == "judge")
     which = "" if own else f" ({depend} {'depends' if change.cases == 1 else 'depend'} on it)"
-    terminal.line(f"{verb_of_change(change).capitalize()} {change.kind}: {printable(change.name)}{which}")
+    terminal.line(f"{change.verb.capitalize()} {change.kind}: {printable(change.name)}{which}")
     if change.before is not None and change.after is not None:
         for line in diff_lines(change.before, change.after, _MAX_DIFF_LINES):
             shown = f"    {printable(truncate(line, _MAX_LINE))}"
@@ -116,28 +116,12 @@ def _print_content(change: ContentChange, terminal: Terminal) -> None:
             terminal.line(paint(shown))
 
 
-def verb_of_change(change: ContentChange) -> str:
-    """`changed`, `added` or `removed`."""
-    return "changed" if change.existed and change.exists else "added" if change.exists else "removed"
-
-
 def _print_cases(comparison: Comparison, terminal: Terminal) -> None:
-    kinds = (
-        ("Newly failing", comparison.newly_failing, terminal.red),
-        ("Removed, which counts as a regression", comparison.removed, terminal.red),
-        ("Still failing", comparison.still_failing, str),
-        ("Newly passing", comparison.newly_passing, terminal.green),
-        ("Added", comparison.added, str),
-        (f"Not reached by the run ({comparison.run.state})", comparison.not_reached, str),
-        (f"Not reached by the baseline ({comparison.baseline.state})", comparison.not_reached_before, str),
-    )
-    for title, cases, paint in kinds:
-        if cases:
-            terminal.line(paint(f"{title}: {len(cases)}"))
-            for line in _case_lines(cases):
-                terminal.line(f"    {line}")
-    if comparison.not_selected:
-        terminal.line(f"Not selected this time: {len(comparison.not_selected)}")
+    paints = {"failed": terminal.red, "passed": terminal.green}
+    for title, kind, cases, _ in comparison.groups():
+        terminal.line(paints.get(kind, str)(f"{title}: {len(cases)}"))
+        for line in _case_lines(cases) if cases is not comparison.not_selected else ():
+            terminal.line(f"    {line}")
     terminal.line(f"Still passing: {comparison.still_passing}")
 
 

@@ -15,7 +15,7 @@ from guarantee_email_agent.runlog.records import Case, StoredRun
 from guarantee_email_agent.runlog.suite_statistics import SharedCauses
 from guarantee_email_agent.runlog.views.report import SIGNS, WORDS, Report, relative_to
 from guarantee_email_agent.runlog.views.transcript import Section, cut, sections
-from guarantee_email_agent.utils.text import printable, visible
+from guarantee_email_agent.utils.text import printable, time_taken, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -91,7 +91,7 @@ def template_environment(*packages: str) -> Environment:
         undefined=StrictUndefined,
     )
     environment.filters |= {"printable": _one_line, "visible": _lines, "fold": _fold, "asset": Markup}
-    environment.filters["relative"] = relative_to
+    environment.filters |= {"relative": relative_to, "duration": time_taken}
     environment.tests |= {"language_tag": lambda text: _LANGUAGE_TAG.fullmatch(text) is not None}
     environment.globals |= {"words": WORDS, "signs": SIGNS, "sections": _sections_of}
     return environment

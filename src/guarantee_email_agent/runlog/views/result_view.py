@@ -17,7 +17,7 @@ from guarantee_email_agent.runlog.suite_statistics import describe_score
 from guarantee_email_agent.runlog.views.comparison_report import describe_run
 from guarantee_email_agent.runlog.views.transcript import Call, Section, sections
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
-from guarantee_email_agent.utils.text import and_more, printable, truncate
+from guarantee_email_agent.utils.text import and_more, printable, time_taken, truncate
 
 _MAX_CASES: Final = 100
 _MAX_FAILED_CHECKS: Final = 3
@@ -49,7 +49,7 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
         terminal.line("It has no end: it was killed, or the store could not be written any more")
     if run.require_proof:
         terminal.line(f"Gate: {run.state}, with a proof of {run.threshold:g}% asked for")
-    terminal.line(f"Version: {printable(run.package_version)}{_revision(run)}")
+    terminal.line(printable(f"Version: {run.package_version}{f', git {run.commit}' if run.commit else ''}"))
     if run.tokens or run.cost_usd is None:
         tokens = f"{run.tokens:,} tokens" if run.tokens else "tokens not known"
         cost = "cost not known" if run.cost_usd is None else f"${run.cost_usd:.4f}"
@@ -87,12 +87,6 @@ def _print_failed(store: RunStore, outcome: CaseOutcome, terminal: Terminal) -> 
         terminal.line(f"    {printable(check._replace(reason=reason).summary)}")
     if len(checks) > _MAX_FAILED_CHECKS:
         terminal.line(f"    … and {len(checks) - _MAX_FAILED_CHECKS} more")
-
-
-def _revision(run: StoredRun) -> str:
-    if run.git_revision is None:
-        return ""
-    return f", git {run.git_revision[:12]}{' with changed files' if run.git_dirty else ''}"
 
 
 def print_result(run: StoredRun, results: Sequence[CaseResult], terminal: Terminal) -> None:
@@ -174,7 +168,7 @@ def _field_lines(section: Section) -> Iterator[str]:
 
 
 def _call_lines(call: Call) -> Iterator[str]:
-    took = "" if call.duration_ms is None else f" {_milliseconds(call.duration_ms)}"
+    took = "" if call.duration_ms is None else f" {time_taken(call.duration_ms)}"
     yield f"{call.name}({', '.join(f'{name}={_argument(value)}' for name, value in call.arguments)}){took}"
     if call.answer is not None:
         yield f"  → {_argument(call.answer, quoted=False)}"
@@ -183,12 +177,6 @@ def _call_lines(call: Call) -> Iterator[str]:
 def _argument(value: str, *, quoted: bool = True) -> str:
     text = truncate(" ".join(value[:_MAX_VALUE].split()), _MAX_ARGUMENT)
     return f"'{text}'" if quoted and not value.startswith(("{", "[")) else text
-
-
-def _milliseconds(duration_ms: float) -> str:
-    if duration_ms < 1:  # as of a mock
-        return f"{duration_ms:.2f} ms"
-    return f"{duration_ms:.1f} ms" if duration_ms < 10 else f"{duration_ms:,.0f} ms"
 
 
 def _check_lines(section: Section, terminal: Terminal) -> Iterator[str]:
@@ -206,7 +194,8 @@ def _check_lines(section: Section, terminal: Terminal) -> Iterator[str]:
 
 def _cost_line(result: CaseResult) -> str:
     usage = result.usage
-    line = f"{result.duration_ms:.0f} ms"
+    line = time_taken(result.duration_ms)
     if not usage.calls:
         return line
-    return f"{line}; {pluralize(usage.calls, 'answer')} of the model after {usage.latency_ms} ms, {usage.describe()}"
+    waited = f"{pluralize(usage.calls, 'answer')} of the model after {time_taken(usage.latency_ms)}"
+    return f"{line}; {waited}, {usage.describe()}"

@@ -111,7 +111,7 @@ def suite_report(
         causes=causes.counts(),
         groups=statistics.groups.rows(),
         history=history,
-        commit=_commit(run),
+        commit=run.commit,
         ran_by=str(run.facts.get("by", "")),
         summary={
             "schema_version": SCHEMA_VERSION,
@@ -145,13 +145,6 @@ def suite_report(
         },
         json_case=_scenario_as_json,
     )
-
-
-def _commit(run: StoredRun) -> str:
-    if run.git_revision is None:
-        return ""
-    unknown = " (not known whether files were changed since)" if run.git_dirty is None else ""
-    return f"{run.git_revision[:12]}{' with changed files' if run.git_dirty else unknown}"
 
 
 def describe_usage(model: str, usage: Usage) -> str:

@@ -8,28 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.text import truncate
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
 
 CONNECT_S: Final = 10.0
 STEP_S: Final = 20.0  # of waiting for the next bytes of an answer
 _Connection = TypeVar("_Connection")
 _MAX_RESPONSE_CHARS: Final = 200  # of what a server answered, in our messages
-
-
-class TokenSource(Protocol):
-    """Where access tokens come from. Methods raise ToolError."""
-
-    def get(self) -> str:
-        """One that is good for a while yet."""
-
-    def get_other(self, refused: str) -> str | None:
-        """Another one than that which a server refused; None where there is none to be had now."""
-
-    def close(self) -> None:
-        """Give a request that is on its way the time to be kept."""
 
 
 class TokenRefusedError(ToolError):
@@ -47,7 +37,7 @@ class MailServer:
     user: str | None
     password: str | None = field(repr=False)
     ca_file: Path | None = None
-    tokens: TokenSource | None = field(default=None, repr=False)
+    tokens: AccessTokens | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:

@@ -18,8 +18,8 @@ from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.loopback import is_loopback
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.services.mail.mail_server import TokenSource
     from guarantee_email_agent.services.mail.mail_store import OwnMailStore
+    from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
     from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
 
 _MAX_SECRET_BYTES: Final = 4_000_000
@@ -105,7 +105,7 @@ def open_mail_store(
     imap, smtp = mailbox.imap, mailbox.smtp
     user = imap.user or address
     smtp_user = user if smtp.user is None else smtp.user or None
-    tokens: TokenSource | None = None
+    tokens: AccessTokens | None = None
     if client is not None:
         from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
 

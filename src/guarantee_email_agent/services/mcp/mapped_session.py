@@ -35,7 +35,6 @@ from guarantee_email_agent.services.mcp.mapping_check import Misfit, find_misfit
 from guarantee_email_agent.services.mcp.mcp_connection import OfferedTool, ToolAnswer
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
-from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.field_path import MISSING
 
@@ -53,14 +52,13 @@ class MappedSession(McpSession):
         self,
         name: str,
         launch: ServerLaunch,
-        clock: Clock,
         mappings: Mapping[str, ToolMapping],
         own_tools: Mapping[str, OwnTool],
         source: Path | None = None,
         **settings: Any,
     ) -> None:
         """source: the configuration file, whose lines errors name. settings: as of McpSession."""
-        super().__init__(name, launch, clock, **settings)
+        super().__init__(name, launch, **settings)
         self._mappings = mappings
         self._own_tools = own_tools
         self._source = source

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from guarantee_email_agent.services.call_errors import ERROR_META_KEY
@@ -24,8 +23,6 @@ from guarantee_email_agent.utils.process import gc_paused
 from guarantee_email_agent.utils.version import __version__
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
-
     from httpx2 import AsyncByteStream, Response
     from mcp import Client
     from mcp.client import Transport
@@ -284,7 +281,6 @@ class McpConnection:
         http = AsyncClient(
             headers=headers,
             timeout=Timeout(CONNECT_S, read=None),
-            verify=_ssl_context(),
             trust_env=not is_loopback(URL(self._launch.url).host),  # a proxy could not reach this machine
         )
         http.event_hooks["response"] += [_record_error_status, limit_size]
@@ -326,14 +322,6 @@ _error_statuses: ContextVar[list[int] | None] = ContextVar("error_statuses", def
 async def _record_error_status(response: Response) -> None:
     if (statuses := _error_statuses.get()) is not None and response.status_code >= 400:
         statuses.append(response.status_code)
-
-
-@cache
-def _ssl_context() -> SSLContext:
-    """The client's default, read once: its certificates take 20 ms, and every session has a client of its own."""
-    from httpx2 import create_ssl_context
-
-    return create_ssl_context()
 
 
 def _root_cause(error: BaseException) -> BaseException:

@@ -35,15 +35,12 @@ from guarantee_email_agent.services.mcp.mcp_connection import (
 )
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
 from guarantee_email_agent.services.mcp.stdio_server import EXIT_GRACE_S, AnswerTooLargeError
-from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
-from guarantee_email_agent.utils.retry import Backoff
 from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
 
 START_TIMEOUT_S: Final = 20.0
-RESTART: Final = Backoff(0.5, longest_s=30.0)
 MAX_MISSED_DEADLINES: Final = 2
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024  # a mail of 25 MB is 34 MB as base64
 MAX_LOGGED_CHARS: Final = 1000
@@ -58,15 +55,14 @@ class McpSession:
     """One service. `name` begins its error codes: `mail`, `warranty_api`, `ticketing`.
 
     Belongs to one event loop; any number of its tasks may call at once. A server whose connection ended is started anew
-    by the next call: at once where it had answered before, after a growing delay where it had not. A server that let
-    deadlines pass without a sign of life is stopped first, so that no two ever work at a time.
+    by the next call; the circuit of the service keeps that from being often. A server that let deadlines pass without a
+    sign of life is stopped first, so that no two ever work at a time.
     """
 
     def __init__(
         self,
         name: str,
         launch: ServerLaunch,
-        clock: Clock,
         *,
         start_timeout_s: float = START_TIMEOUT_S,
         max_answer_bytes: int = MAX_ANSWER_BYTES,
@@ -75,15 +71,12 @@ class McpSession:
         """start_timeout_s: seconds until the server has listed its tools. exit_grace_s: see StdioServer."""
         self.name = name
         self.launch = launch
-        self._clock = clock
         self._start_timeout_s = start_timeout_s
         self._max_answer_bytes = max_answer_bytes
         self._exit_grace_s = exit_grace_s
         self._connection: McpConnection | None = None
         self._starting: asyncio.Task[McpConnection] | None = None
         self._closed = False
-        self._failures = 0  # starts and connections that ended without one answer in between
-        self._not_before = 0.0
         self._missed_deadlines = 0
         self._told_changes = ""
         self._required: dict[str, frozenset[str]] = {}
@@ -187,7 +180,7 @@ class McpSession:
         except ValueError as error:
             self.log_response(tool, str(error))
             raise MalformedAnswerError(self.name, tool, "is not as the tool declares it") from None
-        self._record_answer()
+        self._missed_deadlines = 0
         return answer
 
     async def _verify(self, connection: McpConnection, *, called: bool = False) -> None:
@@ -220,10 +213,6 @@ class McpSession:
         lacking = _lacking(self._required, offered)
         return f"the server was changed: it offers {', '.join(lacking)} no more" if lacking else ""
 
-    def _record_answer(self) -> None:
-        self._missed_deadlines = self._failures = 0
-        self._not_before = 0.0
-
     def _tool_error(self, answer: ToolAnswer, tool: str, arguments: Mapping[str, Any]) -> IntegrationError:
         if error := declared_error(self.name, answer.declared):
             return error
@@ -236,7 +225,7 @@ class McpSession:
         if not failure.ended:
             if not failure.was_sent:
                 return self._error(INVALID_ARGUMENT, f"{tool}: {failure.message}, so the server was not asked")
-            self._record_answer()
+            self._missed_deadlines = 0
             self.log_response(tool, failure.message)
             said = without_arguments(failure.message, arguments)
             kind = classify_protocol_error(failure.code, failure.http_status, said)
@@ -263,9 +252,6 @@ class McpSession:
         if self._connection is not None and not self._connection.ended:
             return self._connection
         if self._starting is None or self._starting.done():
-            if (wait_s := self._not_before - self._clock.monotonic()) > 0:
-                problem = f"the server failed {self._failures} times; it is started again in {wait_s:.1f} s"
-                raise self._error(_NOT_RUNNING, problem)
             self._starting = asyncio.create_task(self._open(self._connection), name=f"mcp {self.name} start")
             # asyncio complains of an exception that nobody retrieves: the call that asked for this may be cancelled.
             self._starting.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -275,7 +261,6 @@ class McpSession:
         if old is not None:
             await old.close()
             logger.warning("%s: %s. It is started anew", self.name, self._describe_end(old))
-        self._failures += 1  # until it has answered a call
         self._missed_deadlines = 0
         load_sdk()
         connection = McpConnection(self.name, self.launch, self._max_answer_bytes, self._exit_grace_s)
@@ -284,17 +269,11 @@ class McpSession:
                 await connection.open()
         except BaseException as error:
             await connection.close()
-            self._delay_restart()
             if isinstance(error, asyncio.CancelledError):
                 raise
             raise self._start_error(connection, error) from None
-        if self._failures > 1:
-            self._delay_restart()
         self._connection = connection
         return connection
-
-    def _delay_restart(self) -> None:
-        self._not_before = self._clock.monotonic() + RESTART.delay_s(self._failures)
 
     def _describe_end(self, connection: McpConnection) -> str:
         code = connection.exit_code
