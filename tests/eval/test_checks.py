@@ -374,4 +374,6 @@ def test_the_answer_of_an_agent(expected: dict[str, Any], answer: object, failed
     checks = EvalExpectedOutput(answer=ExpectedAnswer(**expected)).checks({"answer": answer})
     assert [each.name.removeprefix("answer.") for each in checks if not each.passed] == failed
     if answer is None:
-        assert {each.reason for each in checks} == {"the agent gave none: its record has no task_result"}
+        assert {each.reason for each in checks} == {
+            'the agent gave none: its last line, response or return value has no "task_result"'
+        }

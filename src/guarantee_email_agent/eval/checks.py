@@ -229,7 +229,7 @@ def check_answer(expected: ExpectedAnswer | None, actual: Mapping[str, Any]) -> 
         return _compared(
             f"answer.{name}",
             passed and is_given,
-            reason if is_given else "the agent gave none: its record has no task_result",
+            reason if is_given else 'the agent gave none: its last line, response or return value has no "task_result"',
             wanted,
             actual if is_given else found,
         )

@@ -175,9 +175,12 @@ class EvalRunner:
         if self.wants_record(test_case) or (self.keep_traces and llm is not None):
             model = trace.follow(model)
         services = replace(services, llm=model, look_ups=self.look_up_mocks(mocks.tools))
-        report, actual, checks = await self._process(test_case, mocks, services, clock, is_live=llm is not None)
+        process = partial(self._process, services=services, clock=clock, is_live=llm is not None)
+        report, actual, checks = await process(test_case, mocks)
         if test_case.turns:
-            checks += await self._go_on(test_case, mocks, services, clock, (report, actual), is_live=llm is not None)
+            from guarantee_email_agent.eval.turns import go_on  # few scenarios have any
+
+            checks += await go_on(test_case, mocks, report, actual, process)
         took = {"calls": mocks.tools.calls, "processing_time_ms": actual["processing_time_ms"]}
         verdict = None
         if self.wants_record(test_case):
@@ -212,35 +215,8 @@ class EvalRunner:
         answers = await answer_rubric(questions, asked_for, answer, llm, self._model.parameters(), folder)
         return answers, closed_gates(answers)
 
-    async def _go_on(
-        self,
-        test_case: EvalTestCase,
-        mocks: Mocks,
-        services: MockedServices,
-        clock: Clock,
-        first: tuple[ProcessingResult, dict[str, Any]],
-        *,
-        is_live: bool,
-    ) -> list[Check]:
-        """What was judged of the turns after the first, which came to `first`, whose output gets what came of them."""
-        from guarantee_email_agent.eval.turns import checks_of_turn, next_mail, reply_text, unreached  # few have any
-
-        (report, output), case, checks = first, test_case, list[Check]()
-        said: list[dict[str, Any]] = [{"says": case.input.email.body, "answer": reply_text(mocks.captured)}]
-        for number, turn in enumerate(test_case.turns, 2):
-            if (missed := unreached(turn, number, said[-1]["answer"], report.error_message)) is not None:
-                checks.append(missed)
-                break
-            case, mocks = next_mail(case, turn, number, mocks, report.scenario_used), mocks.next_turn()
-            report, actual, judged = await self._process(case, mocks, services, clock, is_live=is_live)
-            output["processing_time_ms"] += actual.pop("processing_time_ms")
-            said.append({"says": turn.says, "answer": reply_text(mocks.captured), "output": actual})
-            checks += checks_of_turn(number, judged)
-        output["turns"] = said
-        return checks
-
     async def _process(
-        self, test_case: EvalTestCase, mocks: Mocks, services: MockedServices, clock: Clock, *, is_live: bool
+        self, test_case: EvalTestCase, mocks: Mocks, *, services: MockedServices, clock: Clock, is_live: bool
     ) -> tuple[ProcessingResult, dict[str, Any], list[Check]]:
         """One mail: what the agent says came of it, what the mocks captured, and what was judged."""
         started = clock.monotonic()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
+from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.checks import check_answer
 from guarantee_email_agent.eval.mocks import Captured, Mocks
 from guarantee_email_agent.eval.models import EvalEmail, EvalTestCase, PreviousReply, Turn
@@ -15,6 +16,29 @@ from guarantee_email_agent.eval.scenario import NO_LIMITS
 from guarantee_email_agent.runlog.records import Check
 
 _LATER_S: Final = 3600.0  # that a customer takes to write again
+
+
+async def go_on(
+    case: EvalTestCase,
+    mocks: Mocks,
+    report: ProcessingResult,
+    output: dict[str, Any],
+    process: Callable[[EvalTestCase, Mocks], Awaitable[tuple[ProcessingResult, dict[str, Any], list[Check]]]],
+) -> list[Check]:
+    """What was judged of our agent's turns after the first. report, output: of that one; output gets the others'."""
+    checks = list[Check]()
+    said: list[dict[str, Any]] = [{"says": case.input.email.body, "answer": reply_text(mocks.captured)}]
+    for number, turn in enumerate(case.turns, 2):
+        if (missed := unreached(turn, number, said[-1]["answer"], report.error_message)) is not None:
+            checks.append(missed)
+            break
+        case, mocks = next_mail(case, turn, number, mocks, report.scenario_used), mocks.next_turn()
+        report, actual, judged = await process(case, mocks)
+        output["processing_time_ms"] += actual.pop("processing_time_ms")
+        said.append({"says": turn.says, "answer": reply_text(mocks.captured), "output": actual})
+        checks += checks_of_turn(number, judged)
+    output["turns"] = said
+    return checks
 
 
 def unreached(turn: Turn, number: int, answer: object, failure: str | None) -> Check | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import func, literal_column, or_, select, update
 
 from guarantee_email_agent.ledger.database import Database
 from guarantee_email_agent.ledger.tables import NOW, locations, mails
@@ -37,16 +37,13 @@ class ComparisonCount:
     alike_percent: float | None
 
 
+# A literal: two parameters of one value are two expressions to PostgreSQL.
+_COMPARISON: Final = func.coalesce(mails.c.comparison, literal_column("'unknown'"))
 COUNTS: Final = (
-    select(
-        mails.c.outcome,
-        func.coalesce(mails.c.comparison, "unknown").label("comparison"),
-        func.count(),
-        func.avg(mails.c.alike_percent),
-    )
+    select(mails.c.outcome, _COMPARISON, func.count(), func.avg(mails.c.alike_percent))
     .where(mails.c.outcome.in_(("drafted", "observed")))
     .where(or_(mails.c.outcome == "drafted", mails.c.comparison.is_not(None)))
-    .group_by(mails.c.outcome, func.coalesce(mails.c.comparison, "unknown"))
+    .group_by(mails.c.outcome, _COMPARISON)
 )
 _FORGOTTEN: Final = {"message_key": None, "reply_words": None}
 _AWAITED: Final = mails.c.message_key.is_not(None)
