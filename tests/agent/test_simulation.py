@@ -59,10 +59,10 @@ BUGS = (
     Bug(
         "the mark is set before the ledger is finished",
         "agent/mail_outcome.py",
-        "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n"
+        "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code), written)\n"
         "        return await self._mark_ended(",
         "        await self.mark(entry, claim.location_key, result)\n"
-        "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n"
+        "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code), written)\n"
         "        return await self._mark_ended(",
     ),
     Bug(
@@ -151,9 +151,9 @@ BUGS = (
     Bug(
         "a mail is marked although the ledger could not be written",
         "agent/mail_outcome.py",
-        "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n",
+        "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code), written)\n",
         "        with __import__('contextlib').suppress(AgentError):\n"
-        "            await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n",
+        "            await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code), written)\n",
     ),
     Bug(
         "a mark that was set once is not set again",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import Sequence
@@ -52,7 +53,7 @@ def run_pydantic_ai(**settings: Any) -> dict[str, Any]:
             raise ModelRetry("no such number")
         return "valid"
 
-    agent.run_sync("Are SN12345 and SN99999 under warranty?")
+    asyncio.run(agent.run("Are SN12345 and SN99999 under warranty?"))
     return MessageToDict(encode_spans(exporter.get_finished_spans()))
 
 

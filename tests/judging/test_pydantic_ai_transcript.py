@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -33,9 +34,11 @@ def test_a_run_as_objects_and_as_json() -> None:
             raise ModelRetry("not there")
         return [5.0]
 
-    messages = agent.run_sync(["How much?", ImageUrl("http://shop.example/1.png")]).all_messages()
+    messages = asyncio.run(agent.run(["How much?", ImageUrl("http://shop.example/1.png")])).all_messages()
     record = record_from_pydantic_ai(messages)
-    stored = json.loads(agent.run_sync(["How much?", ImageUrl("http://shop.example/1.png")]).all_messages_json())
+    stored = json.loads(
+        asyncio.run(agent.run(["How much?", ImageUrl("http://shop.example/1.png")])).all_messages_json()
+    )
     assert record == record_from_pydantic_ai(stored) == record_from_pydantic_ai({"messages": stored})
     assert (record["task_result"], record["status"], record["iterations"]) == ("5.00", "success", 2)
     assert [(message["role"], message["content"]) for message in record["conversation"]] == [
@@ -57,7 +60,7 @@ def test_the_answer_of_an_output_tool_is_the_one_that_was_accepted() -> None:
         return ModelResponse([ToolCallPart(info.output_tools[0].name, {"amount": amount})])
 
     agent = Agent(FunctionModel(answer), output_type=Price, instructions="Answer.")
-    record = record_from_pydantic_ai(agent.run_sync("How much?").all_messages())
+    record = record_from_pydantic_ai(asyncio.run(agent.run("How much?")).all_messages())
     assert (record["task_result"], record["status"]) == ('{"amount": 5}', "success")
     assert record["execution_trace"][0]["feedback"]["error"] is True
     assert [message["role"] for message in record["conversation"]].count("system") == 1

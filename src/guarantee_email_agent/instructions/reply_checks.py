@@ -80,13 +80,13 @@ def _problems_in(
         for chosen in _selections(template, facts):
             pieces = template.pieces(facts, chosen)
             try:
-                texts = [fold(piece.value(facts)) for piece in pieces]
+                texts = [piece.value(facts) for piece in pieces]
             except MissingFactError as error:
                 yield error.line, str(error), f'Put it inside <if {error.name}="known">…</if>'
                 continue
-            if claim := find_false_claim("".join(texts), situation, facts.get("coverage"), look_ups):
+            if claim := find_false_claim(fold("".join(texts)), situation, facts.get("coverage"), look_ups):
                 words = " ".join(claim[0].split())
-                line = _line_at(claim.start(), texts, pieces, template)
+                line = _line_at(claim.start(), list(map(fold, texts)), pieces, template)
                 yield line, f"the reply says '{words}', which is not so", "Change it, or add a condition"
 
 

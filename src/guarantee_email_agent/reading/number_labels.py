@@ -51,6 +51,7 @@ BARE_NUMBER: Final = re.compile(r"(?:[A-Z]{1,5}[-/. ]?[0-9]|[0-9]{1,5}[-/. ]?[A-
 """What a bare "no." makes a serial number, and what two devices have: more letters and digits than a model has."""
 
 _DIGIT: Final = re.compile(r"[0-9]")
+_ASKED: Final = re.compile(r"\s*\?")
 _LETTER: Final = re.compile(r"[A-Z]")
 _ALPHANUMERIC: Final = re.compile(r"[A-Z0-9]")
 _LIST_GAP: Final = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
@@ -297,6 +298,8 @@ class LabelReader:
     def number_before(self, label: Label) -> NumberToken | None:
         """The number in "4711-A is my serial number" or "4711-A (serial number)"."""
         words, index, linked = self._words, label.first, False
+        if _ASKED.match(words.text, words.ends[label.end - 1]):
+            return None  # "It is a KX2000-1, where is the serial number?"
         # "Toaster TS90018, serial number"
         is_last = label.end == len(words.folded) or "\n" in words.gaps[label.end]
         for _ in range(MAX_WORDS_BEFORE_LABEL):
