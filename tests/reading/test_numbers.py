@@ -81,6 +81,8 @@ AMONG_OTHER_NUMBERS = [
     ("Serial number HT20491 is not in my photo", "HT20491"),
 ]
 NONE = [
+    "It is a KX2000-1, where is the serial number?",
+    "To jest KX2000-1, gdzie jest numer seryjny?",
     "S/N 60W 77190",  # a unit begins no number
     "ORDER#448812 kettle broken",
     "Rechnungsnummer RE20240815, der Trockner ist defekt.",

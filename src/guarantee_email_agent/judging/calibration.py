@@ -73,7 +73,7 @@ def _read(file: Path) -> list[Calibration]:
         rows = json.loads(read_text(file, _MAX_BYTES))["rubrics"]
         found = [Calibration(**{**row, "passes": tuple(row["passes"]), "fails": tuple(row["fails"])}) for row in rows]
         for each in found:
-            each.gates  # noqa: B018 - whether its numbers make sense
+            _ = each.gates  # fails where its numbers make no sense
     except (InputFileError, ValueError, TypeError, LookupError, RecursionError):
         problem = f"{printable(str(file))}: this is no calibration of rubrics. Remove it, and run 'judge calibrate'"
         raise ConfigurationError(problem, "rubric_calibration_invalid") from None

@@ -246,12 +246,15 @@ class SpanFile:
         wanted = trace.encode() if trace.isalnum() else b""  # JSON may escape another one
         for extent, content in _lines(self.path, *((within.start, within.length) if within else ())):
             if extent.start == 0 and not content.endswith(b"}"):  # one export, over several lines
-                whole, name = Extent(0, 0, self.path.stat().st_size), str(self.path)
-                yield whole, lambda convert: _named(convert, read_json(name), name)  # noqa: B023 - the last one
+                yield Extent(0, 0, self.path.stat().st_size), partial(_read_whole, str(self.path))
                 return
             if wanted in content:
                 name = f"{self.path}:{extent.number}" if within is None else self.describe(within)
                 yield extent, partial(_read_export, content, extent, name)
+
+
+def _read_whole(name: str, convert: Callable[[object], _Made]) -> _Made:
+    return _named(convert, read_json(name), name)
 
 
 def _read_export(content: bytes, extent: Extent, name: str, convert: Callable[[object], _Made]) -> _Made:

@@ -295,11 +295,13 @@ class LabelReader:
                 break
         return numbers
 
+    def is_question(self, label: Label) -> bool:
+        """Whether a question ends in it: "It is a KX2000-1, where is the serial number?" tells none."""
+        return _ASKED.match(self._words.text, self._words.ends[label.end - 1]) is not None
+
     def number_before(self, label: Label) -> NumberToken | None:
         """The number in "4711-A is my serial number" or "4711-A (serial number)"."""
         words, index, linked = self._words, label.first, False
-        if _ASKED.match(words.text, words.ends[label.end - 1]):
-            return None  # "It is a KX2000-1, where is the serial number?"
         # "Toaster TS90018, serial number"
         is_last = label.end == len(words.folded) or "\n" in words.gaps[label.end]
         for _ in range(MAX_WORDS_BEFORE_LABEL):

@@ -315,6 +315,8 @@ class NumberReader:
         if number is None:
             if self._is_back_reference(label):
                 return self._numbers_referred_to(label)
+            if self._label_reader.is_question(label):
+                return []
             number = self._label_reader.number_before(label)
             if number is not None and number.first not in self._reasons:
                 return [number]
@@ -341,8 +343,8 @@ class NumberReader:
         for index in range(label.first - 2, max(label.first - 1 - MAX_WORDS_TO_BACK_REFERENCE, -1), -1):
             if self._words.folded[index] in self._lexicon.back_references:
                 return True
-            if self._words.starts_sentence[index]:
-                return False
+            if self._words.starts_sentence[index] or any(map(str.isdigit, self._words.folded[index])):
+                return False  # what stands before a number does not speak of it
         return False
 
     def _numbers_referred_to(self, label: Label) -> list[NumberToken]:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
 
@@ -140,7 +141,7 @@ def capture_wrong(
         try:
             if mail is None:
                 raise ProcessingError("It cannot be read. Save it as a file, and capture that", "capture_unreadable")
-            capture_mail(options, config, stream, lambda mail=mail: mail, find_thread, known)  # type: ignore[misc]
+            capture_mail(options, config, stream, repeat(mail).__next__, find_thread, known)
         except ProcessingError as error:
             failed += 1
             terminal.outcome(f"✗ A mail that is flagged wrong: {printable(error.message)}")
