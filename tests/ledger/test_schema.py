@@ -9,12 +9,29 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from ledgers import KEY
+from ledgers import KEY, claimed
 
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader
 from guarantee_email_agent.ledger.opening import open_ledger, open_ledger_to_read
 from guarantee_email_agent.utils.errors import AgentError
+
+
+def test_one_without_the_newest_columns_is_brought_up_to_date(ledger_location: str, ledger_sql: Any) -> None:
+    columns = ("message_key", "reply_words", "comparison", "alike_percent")
+    with closing(open_ledger(ledger_location, key=KEY)) as ledger:
+        claim = claimed(ledger)
+    for statement in (
+        "DROP INDEX ledger_mails_by_message",
+        *(f"ALTER TABLE ledger_mails DROP COLUMN {each}" for each in columns),
+    ):
+        ledger_sql.rows(statement)
+    with LedgerReader(ledger_location) as reader:
+        assert reader.comparisons() == []
+    with closing(open_ledger(ledger_location, key=KEY)):
+        assert ledger_sql.rows(f"SELECT mail_key, {', '.join(columns)} FROM ledger_mails") == [
+            (claim.mail_key, *[None] * 4)
+        ]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from guarantee_email_agent.ledger.comparisons import COUNTS, ComparisonCount
 from guarantee_email_agent.ledger.database import open_database, sqlite_file
 from guarantee_email_agent.ledger.facts import TOO_OLD, read_fact
 from guarantee_email_agent.ledger.interventions import SHORT_KEY
-from guarantee_email_agent.ledger.opening import KEY_FINGERPRINT, require_key, require_version
+from guarantee_email_agent.ledger.opening import KEY_FINGERPRINT, missing_columns, require_key, require_version
 from guarantee_email_agent.ledger.tables import current_time, facts, locations, mails
 from guarantee_email_agent.services.ports import Outcome
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -131,7 +131,10 @@ class LedgerReader:
         return [running_agent(row) for row in self._rows(ALL_AGENTS)]
 
     def comparisons(self) -> list[ComparisonCount]:
-        """What people sent beside what the agent drafted, or would have sent."""
+        """What people sent beside what the agent drafted, or would have sent; none where nobody compared yet."""
+        with self._database.read_transaction() as connection:
+            if missing_columns(connection):
+                return []
         rows = [(*row[:3], None if row[3] is None else round(float(row[3]), 1)) for row in self._rows(COUNTS)]
         return sorted(
             (ComparisonCount(*row) for row in rows), key=lambda each: (each.outcome, -each.mails, each.comparison)

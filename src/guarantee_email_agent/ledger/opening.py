@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from sqlalchemy import Connection, inspect, select, update
+from sqlalchemy import Connection, inspect, select, text, update
 
 from guarantee_email_agent.ledger.database import Database, LedgerError, check_sqlite_place, open_database, sqlite_file
 from guarantee_email_agent.ledger.facts import LEDGER_ID
@@ -105,8 +105,19 @@ def prepare_schema(database: Database, connection: Connection, key: bytes) -> No
         known = {"schema_version": str(SCHEMA_VERSION), KEY_FINGERPRINT: _fingerprint(key), LEDGER_ID: ledger_id}
         connection.execute(facts.insert(), [{"name": name, "value": value} for name, value in known.items()])
         return
+    for column in missing_columns(connection):
+        kind = mails.c[column].type.compile(connection.dialect)
+        connection.execute(text(f"ALTER TABLE {mails.name} ADD COLUMN {column} {kind}"))
+    for index in mails.indexes:
+        index.create(connection, checkfirst=True)
     # A disk without room and a user without rights show here, and not with the first mail.
     connection.execute(update(facts).where(facts.c.name == "schema_version").values(value=str(SCHEMA_VERSION)))
+
+
+def missing_columns(connection: Connection) -> list[str]:
+    """Of mails, in a ledger that no agent of this version has opened; those of before leave them empty."""
+    there = {column["name"] for column in inspect(connection).get_columns(mails.name)}
+    return [column.name for column in mails.columns if column.name not in there]
 
 
 def _has_schema(database: Database, connection: Connection, key: bytes) -> bool:
