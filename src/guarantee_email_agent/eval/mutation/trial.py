@@ -16,13 +16,12 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.agent_inputs import instruction_paths, lexicon_paths
 from guarantee_email_agent.eval.capture.scenario_file import file_text, next_id
 from guarantee_email_agent.eval.case_result import split_sentences
-from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.execution import EvalOptions
+from guarantee_email_agent.eval.loader import EvalLoader, select_scenarios
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.mutation.instruction_faults import PHRASE, Fault, distinct, instruction_faults
-from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
 from guarantee_email_agent.eval.scenario_validation import KnownNames
-from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.runlog.suite_statistics import Totals, decide_gate
 from guarantee_email_agent.utils.errors import EvalError, InstructionError

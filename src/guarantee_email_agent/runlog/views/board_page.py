@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.runlog.records import CaseResult
-from guarantee_email_agent.runlog.selective import Handling, handling_of
 from guarantee_email_agent.runlog.statistics import format_percentage
+from guarantee_email_agent.runlog.suite_statistics import Handling, handling_of
 from guarantee_email_agent.runlog.views.html_report import (
     content_security_policy,
     template_environment,
