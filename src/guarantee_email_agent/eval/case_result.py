@@ -66,7 +66,6 @@ def as_case_result(result: EvalResult, position: int, repetition: int) -> CaseRe
         judgement=dict(result.judgement) if result.judgement else None,
         step_ms=result.step_ms,
         mail=None if known is None else mail_fingerprint(known),
-        taken_over=result.taken_over,
     )
 
 

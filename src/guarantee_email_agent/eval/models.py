@@ -452,8 +452,7 @@ class EvalResult:
     usage: what it took of a model that is paid for. reading: how our own agent read the mail: `topic`, `language`,
     `numbers`, and what it looked up. trace: `conversation` and `execution_trace` of the record, where
     one was made; step_ms: milliseconds of each of its steps. judgement: what the scenario's own judge said and printed.
-    repetitions: the result of every run of a scenario that ran several times, in order. taken_over: the id of the run
-    that gave it, where that is an earlier one.
+    repetitions: the result of every run of a scenario that ran several times, in order.
     """
 
     test_case: EvalTestCase | InvalidScenario
@@ -468,7 +467,6 @@ class EvalResult:
     repetitions: tuple[EvalResult, ...] = ()
     step_ms: tuple[float | None, ...] = field(default=(), compare=False)
     checks: tuple[Check, ...] = ()
-    taken_over: str = ""
 
     @classmethod
     def of_checks(cls, case: EvalTestCase, checks: Iterable[Check], actual: Mapping[str, Any], **more: Any) -> Self:

@@ -180,43 +180,6 @@ class GateDecision(NamedTuple):
         return self.gate == "passed"
 
 
-def decide_gate(
-    totals: Totals,
-    threshold: Threshold,
-    *,
-    require_proof: bool,
-    fail_fast: bool = False,
-    planned: int | None = None,
-    must_failed: Sequence[str] = (),
-    regressions: Sequence[str] = (),
-    manifest: SuiteManifest = DEVELOPMENT,
-    proven: float | None = None,
-) -> GateDecision:
-    """Whether the pass rate reaches `threshold` percent, and where a proof is required, whether it is proven to.
-
-    fail_fast: whether the first failure fails the run, whatever the rate. planned: how many scenarios a whole run has;
-    as many as there are if None. must_failed: which scenarios failed of those that must pass. regressions: what
-    is worse than in the baseline and must not be. manifest: of the suite, and proven: its `lower_bound`.
-    """
-    wanted = threshold_text(threshold)
-    failed_at_once = fail_fast and totals.passed < totals.total
-    if failed_at_once and planned is not None and totals.total < planned:
-        ran = f"{totals.total} of {pluralize(planned, 'scenario')} ran"
-        return GateDecision("failed", f"stopped at the first failure, {ran}")
-    below = [] if meets_threshold(totals.passed, totals.total, threshold) else [f"<{wanted}% threshold"]
-    if must_failed:
-        below.append(f"{pluralize(len(must_failed), 'scenario')} that must pass failed")
-    if below:
-        return GateDecision("failed", "; ".join(below))
-    if regressions:
-        return GateDecision("failed", f"{pluralize(len(regressions), 'regression')} since the baseline")
-    if failed_at_once:
-        return GateDecision("failed", "stopped at a failure")
-    if require_proof and (proven is None or proven < threshold_fraction(threshold) * 100):
-        return GateDecision("inconclusive", manifest.why_unproven(proven))
-    return GateDecision("passed", f"≥{wanted}% threshold")
-
-
 FINGERPRINT_BYTES: Final = 16
 _MAX_FLAKY: Final = 20
 _MAX_RUNS: Final = 3
@@ -243,7 +206,7 @@ class SuiteStatistics:
         self._repeat = 1
         self._runs = [0, 0]
         self._taken_over: Counter[str] = Counter()
-        self._must_failed: list[str] = []
+        self.must_failed: list[str] = []
         self._flaky: list[tuple[str, int, int]] = []
 
     def emptied(self) -> SuiteStatistics:
@@ -261,7 +224,7 @@ class SuiteStatistics:
         if shown.taken_over:
             self._taken_over[shown.taken_over] += 1
         if shown.must and not case.passed:
-            self._must_failed.append(case.name)
+            self.must_failed.append(case.name)
         self._repeat = max(self._repeat, count)
         self._runs = [self._runs[0] + passed, self._runs[1] + count]
         if 0 < passed < count:
@@ -281,18 +244,28 @@ class SuiteStatistics:
         planned: int | None = None,
         regressions: Sequence[str] = (),
     ) -> GateDecision:
-        """As the function of that name, of the totals so far."""
-        return decide_gate(
-            self.totals,
-            threshold,
-            require_proof=require_proof,
-            fail_fast=fail_fast,
-            planned=planned,
-            must_failed=self._must_failed,
-            regressions=regressions,
-            manifest=self._manifest,
-            proven=self.proven(planned),
-        )
+        """Whether the pass rate reaches `threshold` percent, and where a proof is required, whether it is proven to.
+
+        fail_fast: whether the first failure fails the run, whatever the rate. planned: how many scenarios a whole run
+        has; as many as there are if None. regressions: what is worse than in the baseline and must not be.
+        """
+        totals, wanted, proven = self.totals, threshold_text(threshold), self.proven(planned)
+        failed_at_once = fail_fast and totals.passed < totals.total
+        if failed_at_once and planned is not None and totals.total < planned:
+            ran = f"{totals.total} of {pluralize(planned, 'scenario')} ran"
+            return GateDecision("failed", f"stopped at the first failure, {ran}")
+        below = [] if meets_threshold(totals.passed, totals.total, threshold) else [f"<{wanted}% threshold"]
+        if self.must_failed:
+            below.append(f"{pluralize(len(self.must_failed), 'scenario')} that must pass failed")
+        if below:
+            return GateDecision("failed", "; ".join(below))
+        if regressions:
+            return GateDecision("failed", f"{pluralize(len(regressions), 'regression')} since the baseline")
+        if failed_at_once:
+            return GateDecision("failed", "stopped at a failure")
+        if require_proof and (proven is None or proven < threshold_fraction(threshold) * 100):
+            return GateDecision("inconclusive", self._manifest.why_unproven(proven))
+        return GateDecision("passed", f"≥{wanted}% threshold")
 
     def _whole_mails(self, planned: int | None) -> DistinctMails | None:
         """Those of a whole run, where it was one."""
@@ -335,8 +308,8 @@ class SuiteStatistics:
 
     def must_facts(self) -> Iterator[tuple[str, str]]:
         """Which scenarios failed of those that close the gate alone."""
-        if self._must_failed:
-            yield "Must failed", and_more(list(map(printable, self._must_failed)), _MAX_FLAKY)
+        if self.must_failed:
+            yield "Must failed", and_more(list(map(printable, self.must_failed)), _MAX_FLAKY)
 
     def conclusion(self, planned: int | None = None) -> str:
         """What the suite shows, and what it does not, in a sentence or two. planned: as `decide_gate` has it."""
@@ -383,7 +356,7 @@ class SuiteStatistics:
         """For machines."""
         selective = self.selectivity.as_dict()
         return {
-            "must_failed": self._must_failed,
+            "must_failed": self.must_failed,
             **({"selective": selective} if selective else {}),
             **({"rubric": rubric} if (rubric := self.rubric.as_dict()) else {}),
             **({"taken_over": dict(self._taken_over)} if self._taken_over else {}),
