@@ -377,6 +377,7 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
         ("Sticker says 7 4 4 1 9 2", "744192"),
         ("0045113978", "0045113978"),
         ("My grandson read it for me, it is 6610-882-41.", "6610-882-41"),  # as phone numbers are written, too
+        ("Found it, under the left ear pad: 4711 0815 22", "4711081522"),  # no country groups its phones so
     ],
 )
 def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexicon) -> None:

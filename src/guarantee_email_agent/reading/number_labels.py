@@ -507,12 +507,14 @@ _FORMS: Final = re.compile(
     r"|(?:0[1-9]|[12][0-9]|3[01])(?:0[1-9]|1[0-2])(?:19|20)[0-9]{2}"
     r"|1Z[0-9A-Z]{16}|[A-Z]{2}[0-9]{9}[A-Z]{2}"  # parcels: UPS; UPU S10
     r"|[A-Z]{1,2}[0-9][A-Z0-9]?[0-9][A-Z]{2}|[0-9]{4}[A-Z]{2}|[A-Z][0-9][A-Z][0-9][A-Z][0-9]"  # postcodes: GB, NL, CA
+    r"|[A-Z]{2}[0-9]{2} ?[A-Z]{3}"  # number plates: GB; others stand behind a hyphen
     r"|(?:[ABDEFHILNPS]|AT|BE|CH|CZ|DE|DK|ES|FI|FIN|FR|HU|IT|NL|PL|PT|RO|SE|SK)-[0-9]{2,3}-?[0-9]{2,3}"
     r"|(?:EN|ISO|IEC|DIN|VDE|BS|UL|ANSI|IEEE|RFC|CE|IP)[-/ ]?[0-9]{1,5}[A-Z]?"  # standards, with part and year
     r"(?:[-/.:][A-Z]?[0-9]{1,3}|[-/.:](?:19|20)[0-9]{2})*"
     r"|[-A-Z0-9._/]{1,60}[.][A-Z]{2,6}"  # a file or a domain
 )
 _WRITTEN_AS_PHONE: Final = re.compile(r"[+(0][0-9 ()/.-]{5,20}|[0-9]{2,4}(?:[ /.-][0-9]{2,4}){2,4}")
+_SHORT_AREA: Final = re.compile(r"[0-9]{1,3}[^0-9]")
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Z0-9]+")
 
 
@@ -534,13 +536,28 @@ def find_standard(written: str) -> str | None:
 
 
 def _is_phone_number(written: str) -> bool:
-    """Whether a number that is written as phone numbers are is one somewhere."""
+    """Whether a number that is written as phone numbers are is one somewhere.
+
+    One that begins neither with a zero nor with a sign is so in countries that dial none before an area of at most
+    three digits: "612 345 678", not "4711 0815 22".
+    """
     import phonenumbers  # start-up: 0.1 s
 
+    is_told = written[0] in "+(0"
+    if not (is_told or _SHORT_AREA.match(written)):
+        return False
     for region in (None,) if written.startswith("+") else PHONE_REGIONS:
         try:
-            if phonenumbers.is_valid_number(phonenumbers.parse(written, region)):
-                return True
+            number = phonenumbers.parse(written, region)
         except phonenumbers.NumberParseException:
             continue
+        styles = (phonenumbers.PhoneNumberFormat.NATIONAL, phonenumbers.PhoneNumberFormat.INTERNATIONAL)
+        if phonenumbers.is_valid_number(number) and (
+            is_told or _digits(written) in {_digits(phonenumbers.format_number(number, style)) for style in styles}
+        ):
+            return True
     return False
+
+
+def _digits(written: str) -> str:
+    return "".join(filter(str.isdigit, written))
