@@ -101,6 +101,12 @@ def have_similar_shape(first: NumberToken, other: NumberToken) -> bool:
     return are_alike and abs(len(first.text) - len(other.text)) <= MAX_LENGTH_DIFFERENCE
 
 
+def is_completed_by(first: NumberToken, other: NumberToken) -> bool:
+    """Whether a number begins with another: YM-0418-22 with YM 0418."""
+    beginning, whole = (_NOT_ALPHANUMERIC.sub("", number.text) for number in (first, other))
+    return whole.startswith(beginning)
+
+
 class LabelReader:
     """Reads the numbers of the labels of one text.
 
