@@ -44,7 +44,7 @@ NOT_CORRECTED = [
     ("The order is not 44112 but 44121. Serial number SN60111.", ("SN60111",)),
     ("Not SN60111.", ("SN60111",)),
     ("Serial number SN60111. Correction: I bought it in 2021.", ("SN60111",)),
-    ("Serial number SN60111, no sorry 4711-B", ()),  # either may be meant, so neither is read
+    ("Serial number SN60111, no sorry 48829911", ()),  # either may be meant, so neither is read
 ]
 
 
