@@ -366,22 +366,28 @@ class NumberReader:
         free = [each for each in others if each.first not in self._reasons]
         free = [each for each in free if each is free[0] or len(each.text) >= MIN_LENGTH_BEFORE_LABEL]
         given = list[NumberToken](labelled)
-        for number in () if labelled else free:
+        alone = [] if labelled else [each for each in free if self._is_alone(each)]
+        is_alone = len({number_key(each.text) for each in alone}) == 1 and not self._rivals(free, alone[0])
+        if is_alone:
+            given = alone[:1]
+        for number in () if given else free:
             if not given or number.first >= given[-1].end:
                 given.append(self._text.extend(self._label_reader.with_prefix(number)))
-        if not given or (not labelled and others[0].first < given[0].first):
+        if not given or not (labelled or is_alone or others[0].first >= given[0].first):
             return []
         words, lexicon = self._words, self._lexicon
         inside = contact.union(index for number in given for index in range(number.first, number.end))
         left = [index for index, word in enumerate(words.folded) if index not in inside and len(word) > 1]
-        before = [words.folded[index] for index in left if index < given[0].first]
-        is_doubted = "?" in words.text_between(0, given[0].first) or not lexicon.denials.isdisjoint(before)
+        start = self._start_of_announcement(given[0]) if is_alone else 0
+        before = [words.folded[index] for index in left if start <= index < given[0].first]
+        is_doubted = "?" in words.text_between(start, given[0].first) or not lexicon.denials.isdisjoint(before)
+        is_doubted = is_doubted or (is_alone and self._denies_number())
         is_doubted = is_doubted or self._is_announced_otherwise(given[0]) or bool(lexicon.unsure_answers.find(words))
         explained = {index for match in lexicon.explained.find(words) for index in range(match.first, match.end)}
         unknown = {words.folded[index] for index in left if index not in explained} - lexicon.stop_words
         # The "bt" of "bt 330 118" may be a part of the number.
         beside = {words.folded[index] for number in given for index in self._words_beside(number)}
-        if len(left) > MAX_WORDS_OF_ANSWER or len(unknown) > MAX_UNKNOWN_OF_ANSWER:
+        if not is_alone and (len(left) > MAX_WORDS_OF_ANSWER or len(unknown) > MAX_UNKNOWN_OF_ANSWER):
             return []
         if labelled:
             return given
@@ -389,10 +395,35 @@ class NumberReader:
             return []
         return given if all(have_similar_shape(given[0], number) for number in given) else []
 
-    def _is_announced_otherwise(self, number: NumberToken) -> bool:
-        """Whether another label stands before a number in its sentence: "on the invoice I read FA-2025"."""
+    def _is_alone(self, number: NumberToken) -> bool:
+        """Whether a number that can hardly be a model's or a count fills a line."""
+        words, end = self._words, number.end
+        is_line = words.starts_line(number.first) or not number.first
+        ends_line = end == len(words.folded) or "\n" in words.gaps[end]
+        return is_line and ends_line and BARE_NUMBER.fullmatch(number.text) is not None
+
+    def _rivals(self, numbers: Sequence[NumberToken], alone: NumberToken) -> bool:
+        """Whether another number may as well be the one."""
+        others = (each for each in numbers if number_key(each.text) != number_key(alone.text))
+        return any(is_distinctive(each.text) and self._may_be_answer(each) for each in others)
+
+    def _start_of_announcement(self, number: NumberToken) -> int:
+        """The first word of the sentence before that of a number."""
         first, _ = self._sentence_around(number.first)
-        return any(first <= label.first < number.first and label.claim == "other" for label in self._labels.values())
+        return self._sentence_around(first - 1)[0] if first else 0
+
+    def _is_announced_otherwise(self, number: NumberToken) -> bool:
+        """Whether another label stands before a number in its sentence: "on the invoice I read FA-2025".
+
+        One that has a number of its own says nothing of the next: "Model ER-6 / BT330118".
+        """
+        first, _ = self._sentence_around(number.first)
+        claimed = [each.first for each in self._numbers if each.first < number.first and each.first in self._reasons]
+        last = max(claimed, default=first - 1)
+        return any(
+            max(first, last + 1) <= label.first < number.first and label.claim == "other"
+            for label in self._labels.values()
+        )
 
     def _contact_words(self, number: NumberToken) -> set[int]:
         """The words of paragraphs below a number that say how to reach its writer: a phone, an address."""
