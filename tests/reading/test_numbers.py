@@ -378,6 +378,8 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
         ("0045113978", "0045113978"),
         ("My grandson read it for me, it is 6610-882-41.", "6610-882-41"),  # as phone numbers are written, too
         ("Found it, under the left ear pad: 4711 0815 22", "4711081522"),  # no country groups its phones so
+        ("No problem at all. I have 2 of them, it is the red one: KT-77120-9", "KT-77120-9"),
+        ("Is it raining there? Model ER-6 of the quokka wibbles, snorfles and gronks:\nKT-77120-9\nJo", "KT-77120-9"),
     ],
 )
 def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexicon) -> None:
@@ -400,6 +402,10 @@ def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexic
         "bt 330 118",
         "KT-77?20",
         "Is it this one? 4471-A",
+        "is it KT-77120-9?",
+        "No worries. It has none. The box says KT-77120-9",
+        "The old one was\nKT-77120-9\nbefore you swapped it",
+        "WX2, 7719 0033",
         "Thank you, but the quokka wibbles, snorfles, frobnicates and gronks: KT-77120-9",
     ],
 )
