@@ -409,7 +409,7 @@ class NumberReader:
     def _is_alone(self, number: NumberToken) -> bool:
         """Whether a number that can hardly be a model's or a count fills a line."""
         words, end = self._words, number.end
-        is_line = words.starts_line(number.first) or not number.first
+        is_line = not number.first or "\n" in words.gaps[number.first]
         ends_line = end == len(words.folded) or "\n" in words.gaps[end]
         return is_line and ends_line and BARE_NUMBER.fullmatch(number.text) is not None
 
