@@ -386,7 +386,9 @@ class NumberReader:
         # The "no" of "no problem" and the "not" of "does not heat" deny nothing of the number.
         phrases = {index for match in matches if match.end - match.first > 1 for index in range(match.first, match.end)}
         before = [words.folded[index] for index in left if start <= index < given[0].first and index not in phrases]
-        is_doubted = "?" in words.text_between(start, given[0].first) or not lexicon.denials.isdisjoint(before)
+        is_doubted = "?" in words.text[
+            words.starts[start] : words.starts[given[0].first]
+        ] or not lexicon.denials.isdisjoint(before)
         is_doubted = is_doubted or (is_alone and self._denies_number())
         is_doubted = is_doubted or words.text.startswith("?", words.ends[given[-1].end - 1])
         is_doubted = is_doubted or self._is_announced_otherwise(given[0]) or bool(lexicon.unsure_answers.find(words))
