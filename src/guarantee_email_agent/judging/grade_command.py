@@ -241,11 +241,20 @@ def _read_single_record(options: GradeOptions, read_stdin: ReadStdin) -> tuple[R
         answer = _text_of_stdin(read_stdin).removesuffix("\n").removesuffix("\r")
         return record_of_answer(answer), None
     if options.result_file == STDIN:
-        data = parse_json(_text_of_stdin(read_stdin), "stdin")
+        text = _text_of_stdin(read_stdin)
+        data = _parse_exports(text) if options.transcript == "otel" else parse_json(text, "stdin")
         return converted(data, converter(options.transcript), "stdin"), None
     file = Path(options.result_file or "")
     place = RecordPlace(record_file(file, None, converter(options.transcript)), Extent())
     return place.read(), place
+
+
+def _parse_exports(text: str) -> object:
+    """The JSON of an export of spans, or of one on each line, as a collector's file exporter writes them."""
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if len(lines) < 2 or not lines[0][1].rstrip().endswith("}"):  # one export, maybe over several lines
+        return parse_json(text, "stdin")
+    return [parse_json(line, f"stdin:{number}", is_line=True) for number, line in lines]
 
 
 def _text_of_stdin(read_stdin: ReadStdin) -> str:
