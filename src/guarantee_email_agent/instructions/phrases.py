@@ -8,7 +8,7 @@ so that `serial no` finds `Serial-No.`; any other sign (the slash of `s/n`) must
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -64,7 +64,7 @@ class TokenizedText:
     starts_sentence: Sequence[bool]
     separators: Sequence[str | None]
     """What tells one gap from another within a phrase, None for one that no phrase goes across."""
-    matches: dict[PhraseMatcher[Any], list[PhraseMatch[Any]]] = field(default_factory=dict, init=False, repr=False)
+    meanings: dict[MeaningMatcher, _Meanings] = field(default_factory=dict, init=False, repr=False)
 
     def starts_line(self, index: int) -> bool:
         """Whether word `index` begins a line that somebody began: a mail program breaks only what is long."""
@@ -158,35 +158,25 @@ class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
 
         shorter: where several begin at one word, all of them and not the longest alone, longest first.
         """
-        if shorter:
-            return self._find(words, shorter=True)
-        if (matches := words.matches.get(self)) is None:
-            matches = words.matches[self] = self._find(words, shorter=False)
-        return matches
+        found = self._find(words, shorter=shorter)
+        return [PhraseMatch(first, first + len(phrase.words), phrase.payload) for first, phrase in found]
 
-    def _find(self, words: TokenizedText, *, shorter: bool) -> list[PhraseMatch[Payload]]:
-        matches: list[PhraseMatch[Payload]] = []
+    def _find(self, words: TokenizedText, *, shorter: bool) -> Iterator[tuple[int, PhrasePattern[Payload]]]:
         folded = words.folded
         last = len(folded) - 1
         for index, candidates in enumerate(map(self.__getitem__, folded)):
             if candidates is None:
                 continue
             single, by_next_word, by_start = candidates
-            found = False
             if index < last and (by_next_word or by_start):
                 following = folded[index + 1]
-                for phrase in by_next_word.get(following) or by_start.get(following[:_NEXT_KEY_LENGTH], ()):
-                    if _rest_matches(phrase, words, index):
-                        matches.append(PhraseMatch(index, index + len(phrase.words), phrase.payload))
-                        found = True
-                        if not shorter:
-                            break
-            if shorter or not found:
-                for phrase in single:
-                    matches.append(PhraseMatch(index, index + 1, phrase.payload))
-                    if not shorter:
-                        break
-        return matches
+                fitting = by_next_word.get(following) or by_start.get(following[:_NEXT_KEY_LENGTH], ())
+                longer = [phrase for phrase in fitting if _rest_matches(phrase, words, index)] if fitting else fitting
+                single = (*longer, *single) if longer else single
+            for phrase in single:
+                yield index, phrase
+                if not shorter:
+                    break
 
     def __missing__(self, word: str) -> _Candidates[Payload] | None:
         """The phrases that may begin with `word`, longest first; kept, since mails share most of their words."""
@@ -203,6 +193,7 @@ class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
             return None
         phrases += (each for each in endings if word.endswith(each.words[0][0]))
         phrases.sort(key=lambda phrase: (-len(phrase.words), -sum(len(part) for part, _ in phrase.words)))
+        phrases = self._telling(phrases)
         longer = [phrase for phrase in phrases if len(phrase.words) > 1]
         by_next_word, by_start = dict[str, list[PhrasePattern[Payload]]](), dict[str, list[PhrasePattern[Payload]]]()
         for phrase in longer:
@@ -213,6 +204,69 @@ class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
                 by_next_word[following] = [each for each in longer if _fits(following, each.words[1])]
         self[word] = candidates = _Candidates(phrases[len(longer) :], by_next_word, by_start) if phrases else None
         return candidates
+
+    def _telling(self, phrases: list[PhrasePattern[Payload]]) -> list[PhrasePattern[Payload]]:
+        """Without those that say nothing more than others. phrases: that begin with one word, in their order."""
+        return phrases
+
+
+class Meaning(NamedTuple):
+    """What one of a lexicon's phrases stands for. kind: None for what is known, and no more than that."""
+
+    kind: str | None = None
+    payload: Any = None
+    is_known: bool = True
+
+
+class _Meanings(NamedTuple):
+    by_kind: Mapping[str, list[PhraseMatch[Any]]]
+    known: frozenset[int]
+
+
+class MeaningMatcher(PhraseMatcher[Meaning]):
+    """Looks for phrases of several kinds in one pass over a text, however many of them are asked for."""
+
+    def known_words(self, words: TokenizedText) -> frozenset[int]:
+        """Those that belong to any phrase."""
+        return self._read(words).known
+
+    def find_kind(self, words: TokenizedText, kind: str) -> list[PhraseMatch[Any]]:
+        """As `find` does it, as if there were no other."""
+        return self._read(words).by_kind.get(kind, [])
+
+    def _telling(self, phrases: list[PhrasePattern[Meaning]]) -> list[PhrasePattern[Meaning]]:
+        distinct = dict[object, PhrasePattern[Meaning]]()
+        for phrase in phrases:
+            # Words alone are all the same here, since all of them fit.
+            written = phrase.words[1:] and (phrase.words, phrase.separators)
+            distinct.setdefault((written, phrase.payload.kind, phrase.payload.is_known), phrase)
+        return [*distinct.values()]
+
+    def _read(self, words: TokenizedText) -> _Meanings:
+        if (meanings := words.meanings.get(self)) is None:
+            by_kind, known = dict[str, list[PhraseMatch[Any]]](), set[int]()
+            for first, phrase in self._find(words, shorter=True):
+                kind, payload, is_known = phrase.payload
+                end = first + len(phrase.words)
+                if is_known:
+                    known.update(range(first, end))
+                if kind is not None:
+                    of_kind = by_kind.setdefault(kind, [])
+                    if not of_kind or of_kind[-1].first != first:
+                        of_kind.append(PhraseMatch(first, end, payload))
+            meanings = words.meanings[self] = _Meanings(by_kind, frozenset(known))
+        return meanings
+
+
+class PhrasesOfKind(NamedTuple, Generic[Payload]):
+    """Those of a matcher that are of one kind."""
+
+    matcher: MeaningMatcher
+    kind: str
+
+    def find(self, words: TokenizedText) -> list[PhraseMatch[Payload]]:
+        """Every place where one begins, the longest of each."""
+        return self.matcher.find_kind(words, self.kind)
 
 
 def parse_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:

@@ -377,7 +377,7 @@ class NumberReader:
         before = [words.folded[index] for index in left if index < given[0].first]
         is_doubted = "?" in words.text_between(0, given[0].first) or not lexicon.denials.isdisjoint(before)
         is_doubted = is_doubted or self._is_announced_otherwise(given[0]) or bool(lexicon.unsure_answers.find(words))
-        explained = {index for match in lexicon.explained.find(words) for index in range(match.first, match.end)}
+        explained = lexicon.meanings.known_words(words)
         unknown = {words.folded[index] for index in left if index not in explained} - lexicon.stop_words
         # The "bt" of "bt 330 118" may be a part of the number.
         beside = {words.folded[index] for number in given for index in self._words_beside(number)}
