@@ -381,17 +381,17 @@ class NumberReader:
         inside = contact.union(index for number in given for index in range(number.first, number.end))
         left = [index for index, word in enumerate(words.folded) if index not in inside and len(word) > 1]
         start = self._start_of_announcement(given[0]) if is_alone else 0
-        matches = lexicon.explained.find(words)
-        explained = {index for match in matches for index in range(match.first, match.end)}
-        # The "no" of "no problem" and the "not" of "does not heat" deny nothing of the number.
-        phrases = {index for match in matches if match.end - match.first > 1 for index in range(match.first, match.end)}
-        before = [words.folded[index] for index in left if start <= index < given[0].first and index not in phrases]
-        is_doubted = "?" in words.text[
-            words.starts[start] : words.starts[given[0].first]
-        ] or not lexicon.denials.isdisjoint(before)
-        is_doubted = is_doubted or (is_alone and self._denies_number())
-        is_doubted = is_doubted or words.text.startswith("?", words.ends[given[-1].end - 1])
-        is_doubted = is_doubted or self._is_announced_otherwise(given[0]) or bool(lexicon.unsure_answers.find(words))
+        phrases = lexicon.meanings.words_of_phrases(words)
+        before = {words.folded[index] for index in left if start <= index < given[0].first and index not in phrases}
+        is_doubted = (
+            "?" in words.text[words.starts[start] : words.starts[given[0].first]]
+            or words.text.startswith("?", words.ends[given[-1].end - 1])
+            or not lexicon.denials.isdisjoint(before)
+            or (is_alone and self._denies_number())
+            or self._is_announced_otherwise(given[0])
+            or bool(lexicon.unsure_answers.find(words))
+        )
+        explained = lexicon.meanings.known_words(words)
         unknown = {words.folded[index] for index in left if index not in explained} - lexicon.stop_words
         # The "bt" of "bt 330 118" may be a part of the number.
         beside = {words.folded[index] for number in given for index in self._words_beside(number)}
