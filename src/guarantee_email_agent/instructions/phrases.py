@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Generic, NamedTuple, TypeVar
 
 Payload = TypeVar("Payload")
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"([^\W_]+)")
 _SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
 _LETTER = "[a-z0-9ß-öø-ž]"  # small ones of the Latin scripts; folded, each is one letter or two
 _PLAIN_PHRASE = re.compile(rf"{_LETTER}{{3,40}}\*?(?: (?:{_LETTER}{{2,40}}\*|{_LETTER}{{1,40}}))*")
@@ -83,14 +84,10 @@ class TokenizedText:
 @lru_cache(maxsize=8)
 def tokenize(text: str) -> TokenizedText:
     """Cut `text` into runs of letters and digits. Pure, hence cached: several steps read the same mail."""
-    spans = [match.span() for match in _WORD.finditer(text)]
-    starts, ends = [start for start, _ in spans], [end for _, end in spans]
-    gaps = [text[end:start] for end, start in zip((0, *ends), starts, strict=False)]
-    if text.isascii():
-        lowered = text.casefold()
-        folded = [lowered[start:end] for start, end in spans]
-    else:
-        folded = [fold(text[start:end]) for start, end in spans]
+    pieces = _WORD.split(text)  # gaps and words in turn, a gap last
+    places = list(accumulate(map(len, pieces)))
+    starts, ends, gaps = places[:-1:2], places[1::2], pieces[:-1:2]
+    folded = list(map(str.casefold if text.isascii() else fold, pieces[1::2]))
     starts_sentence = [gap != " " and _SENTENCE_END.search(gap) is not None for gap in gaps]
     separators = ["" if gap == " " else _separator_in(gap) for gap in gaps]
     return TokenizedText(text, folded, starts, ends, gaps, starts_sentence, separators)
