@@ -34,12 +34,16 @@ _HOLE_BEFORE: Final = re.compile(
     rf"|\.{{2,}}[-/]?"
     rf"|\w[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?|[0-9][ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}})$"
 )
+_ENDS_OF_HOLE: Final = tuple(f"{_HOLE}-/.)]}}>")
+"""What stands last in what `_HOLE_BEFORE` finds, but for blanks."""
+
 _ODD_JOINTS: Final = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2044\u2215=+`")
 _JOINTS: Final = frozenset("-/._")
 _LIST_SIGNS: Final = frozenset(",;|")
 MAX_LETTERS_OF_PIECE: Final = 4
 _EMPHASIS: Final = frozenset("*_")
 _PLACEHOLDERS: Final = re.compile(r"[0-9]-?x{2,}|x{2,}-?[0-9]|[0-9]x[0-9]*x[0-9]|[0-9]_+[A-Z0-9]|[0-9]-?X{2,}(?![A-Z])")
+_SIGNS_OF_PLACEHOLDER: Final = frozenset("xX_")
 _LONE_PLACEHOLDER: Final = re.compile(r"[0-9]x[0-9]")  # among capitals
 
 
@@ -56,12 +60,16 @@ def is_unreadable(
     text, start, stop = words.text, words.starts[first], words.ends[end - 1]
     before, after = text[max(start - MAX_HOLE, 0) : start], text[stop : stop + MAX_HOLE]
     is_emphasized = before[-1:] in _EMPHASIS and after[:1] == before[-1:] and not after[1:2].isalnum()
-    return (
-        (not is_emphasized and bool(_HOLE_BEHIND.match(after) or _HOLE_BEFORE.search(before)))
-        or _PLACEHOLDERS.search(text, start, stop) is not None
-        or (not text[start:stop].islower() and _LONE_PLACEHOLDER.search(text, start, stop) is not None)
-        or any(_doubts_number(words, first, end, doubt, label_starts) for doubt in _doubts_near(doubts, first, end))
-    )
+    has_hole_before = before.rstrip(" \t").endswith(_ENDS_OF_HOLE) and _HOLE_BEFORE.search(before)
+    if not is_emphasized and (has_hole_before or _HOLE_BEHIND.match(after)):
+        return True
+    written = text[start:stop]
+    if not _SIGNS_OF_PLACEHOLDER.isdisjoint(written) and (
+        _PLACEHOLDERS.search(text, start, stop)
+        or (not written.islower() and _LONE_PLACEHOLDER.search(text, start, stop))
+    ):
+        return True
+    return any(_doubts_number(words, first, end, doubt, label_starts) for doubt in _doubts_near(doubts, first, end))
 
 
 def _doubts_near(doubts: Sequence[PhraseMatch[bool]], first: int, end: int) -> Sequence[PhraseMatch[bool]]:
