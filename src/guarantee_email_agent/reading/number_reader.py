@@ -112,7 +112,8 @@ class NumberReader:
         self._numbers = find_number_tokens(words, lexicon, in_lexicon, _patterns(number_format.patterns))
         found = [Label(each.first, each.end, _LABEL_CLAIMS[each.payload]) for each in in_lexicon]
         self._labels = {label.first: label for label in outermost(self._claims(found))}
-        self._label_ends = {label.end for label in self._labels.values()}
+        numbers = (match.end for match in lexicon.labels.find(words) if match.payload == "number")
+        self._label_ends = {label.end for label in self._labels.values()}.union(numbers)
         self._found: dict[int, NumberToken] = {}
         self._reasons: dict[int, str] = {}
         if not self._numbers:
@@ -130,7 +131,7 @@ class NumberReader:
             self._find_labelled("weak")
         if self._found:
             self._find_same_shape()
-        self._found = CorrectionReader(self._text, self._usable).apply(self._found)
+        self._found = self._corrected(self._found)
 
     @property
     def asks_for_number(self) -> bool:
@@ -170,6 +171,9 @@ class NumberReader:
             if label.first not in inside
         ]
         return sorted((*own, *others))
+
+    def _corrected(self, found: Mapping[int, NumberToken]) -> dict[int, NumberToken]:
+        return CorrectionReader(self._text, self._usable).apply(found)
 
     def _drop_addresses_and_examples(self) -> None:
         words = find_address_words(self._words)
@@ -363,6 +367,7 @@ class NumberReader:
         """The numbers that are essentially all that the text says; hardly ever more than one. labelled: those of it."""
         contact = self._contact_words(labelled[0] if labelled else self._numbers[0])
         free = [each for each in self._numbers if each.first not in contact and each.first not in self._reasons]
+        free = [each for each in free if not self._is_announced_otherwise(each)]
         is_long = [len(each.text) >= MIN_LENGTH_BEFORE_LABEL for each in free]
         if any(is_long) and not self._is_count(free[0]):
             is_long[0] = True  # it may be the first group
@@ -377,6 +382,8 @@ class NumberReader:
                 given.append(self._text.extend(self._label_reader.with_prefix(number)))
         if not given:
             return []
+        if not labelled:
+            given = list(self._corrected({number.first: number for number in given}).values())
         words, lexicon = self._words, self._lexicon
         inside = contact.union(index for number in given for index in range(number.first, number.end))
         left = [index for index, word in enumerate(words.folded) if index not in inside and len(word) > 1]
@@ -388,7 +395,6 @@ class NumberReader:
             or words.text.startswith("?", words.ends[given[-1].end - 1])
             or not lexicon.denials.isdisjoint(before)
             or (is_alone and self._denies_number())
-            or self._is_announced_otherwise(given[0])
             or bool(lexicon.unsure_answers.find(words))
         )
         explained = lexicon.meanings.known_words(words)
