@@ -23,7 +23,7 @@ from guarantee_email_agent.mcp_servers.dispatcher import (
     format_problems,
     in_thread,
 )
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ToolError
 
 pytestmark = pytest.mark.anyio
 

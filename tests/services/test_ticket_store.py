@@ -20,8 +20,8 @@ from mcp_sessions import TICKET
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.services import ticket_store
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.ticket_store import FIELDS, LocalTickets, TicketStore, TicketStoreError
-from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.clock import SystemClock
 
 NOW = "2027-03-31T10:00:00Z"
@@ -191,7 +191,7 @@ class TestTrouble:
         program = (
             "import resource, sys; from pathlib import Path\n"
             "from guarantee_email_agent.services.ticket_store import *\n"
-            "from guarantee_email_agent.services.tool_error import ToolError\n"
+            "from guarantee_email_agent.services.call_errors import ToolError\n"
             "store = TicketStore(Path(sys.argv[1]))\n"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
             "try:\n"

@@ -39,8 +39,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_json
 
 from guarantee_email_agent.services.blocking import error_place
-from guarantee_email_agent.services.call_errors import ERROR_META_KEY
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ERROR_META_KEY, ToolError
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ def create_mail_client(config: Config, clock: Clock, environ: Mapping[str, str],
         setting = "mailbox.maildir" if config.mailbox.imap.host is None else "mailbox"
         service = BlockingService("mail", setting, lambda: open_configured_store(config, key), timeout_s)
         return LocalMailbox(service, clock, config.mailbox.copy_wait_s, read_only=read_only)
-    from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
+    from guarantee_email_agent.services.mcp.mcp_services import McpMailbox
 
     session = _session("mail", "mailbox.server", server, {}, config, environ)
     return McpMailbox(session, clock, timeout_s, read_only=read_only)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.services.blocking import BlockingService
+from guarantee_email_agent.services.call_errors import ToolError, format_sqlite_error, sqlite_tool_error
 from guarantee_email_agent.services.clients import TicketingClient
-from guarantee_email_agent.services.tool_error import ToolError, format_sqlite_error, sqlite_tool_error
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.sqlite_errors import enable_wal
 

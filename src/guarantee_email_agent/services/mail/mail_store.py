@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, runtime_checkable
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
     DraftState,
@@ -21,7 +22,6 @@ from guarantee_email_agent.services.ports import (
     Reply,
     SentState,
 )
-from guarantee_email_agent.services.tool_error import ToolError
 
 KEYWORDS: Final[Mapping[MailMark, str]] = {
     "answered": "$AgentAnswered",
