@@ -10,7 +10,6 @@ from guarantee_email_agent.judging.record import Record, cut_off_by
 from guarantee_email_agent.judging.transcript import (
     Call,
     Message,
-    call_of,
     id_of,
     kind_of,
     list_at,
@@ -91,14 +90,8 @@ def _calls(fields: Mapping[str, Any], where: str) -> list[Call]:
         for key in ("tool_calls", "invalid_tool_calls")
         for call in list_at(fields.get(key), f"{key!r} of {where}")
     ]
-    if listed:
-        return [
-            read_call(call, where)
-            if "function" in call
-            else call_of(call.get("name"), call.get("args"), call.get("id"), where)
-            for call in listed
-        ]
     # Messages that were stored before LangChain had calls of its own.
     extra = fields.get("additional_kwargs")
     given = extra.get("tool_calls") if isinstance(extra, Mapping) else None
-    return [read_call(call, where) for call in list_at(given, f"'tool_calls' of {where}")]
+    calls = [{"function": {**call, "arguments": call.get("args")}, **call} for call in listed]
+    return [read_call(call, where) for call in calls or list_at(given, f"'tool_calls' of {where}")]

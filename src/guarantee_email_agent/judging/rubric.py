@@ -161,15 +161,14 @@ class TaskRubrics:
         if self._mode == "replay":
             return await answer(ReplayClient(recordings, 1)), NO_USAGE
         model = live_model(self._config, SystemClock())
-        client = RecordingClient(meter := MeteredModel(model))
+        client = RecordingClient(meter := MeteredModel(model, self._meter))
         try:
             if not await self.limit.may_begin():
                 raise RunStoppedError(self.limit.stop_reason)
             rows = await answer(client)
         finally:
             await model.aclose()
-        self._meter.add(taken := meter.total)
-        self.limit.learn(taken)
+        self.limit.learn(taken := meter.total)
         self.limit.end()
         kept = self._mode == "record" and not client.failed
         if kept and (problem := recordings.write([client.exchanges])) is not None:

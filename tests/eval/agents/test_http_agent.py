@@ -119,7 +119,7 @@ def test_one_that_is_not_there(service: Service) -> None:
     service.close()
     with pytest.raises(ConfigurationError, match="nothing answers there"):
         HttpAgent(service.url).check()
-    assert "the agent gave no answer: Connection refused" in (run(service).failure or "")
+    assert "the agent gave no answer: " in (run(service).failure or "")
 
 
 @pytest.mark.parametrize(

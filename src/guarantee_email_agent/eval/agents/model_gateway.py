@@ -177,7 +177,7 @@ class GatewayRun:
         self._gateway, self._recordings, self._number = gateway, recordings, number
         self._used: set[RecordingName] = set()
         self._under_way: dict[Request, _Passing] = {}
-        self.meter = UsageMeter()
+        self.meter = UsageMeter(None if gateway.replays else gateway.meter)
         self.spans = SpanReceiver()
         self.exchanges: list[Exchange] = []
         self.unanswered: set[str] = set()
@@ -200,7 +200,7 @@ class GatewayRun:
         if self._gateway.replays:
             assert self._recordings is not None
             return ReplayClient(self._recordings, self._number)
-        judge = RecordingClient(_JudgeModel(self._gateway.judge(), self.meter, self._gateway.meter))
+        judge = RecordingClient(MeteredModel(self._gateway.judge(), self.meter))
         judge.exchanges = self.exchanges
         return judge
 
@@ -208,8 +208,7 @@ class GatewayRun:
         """Called once the agent has. is_whole: whether it came to its end, so that it exported all its spans."""
         if not self._gateway.passes:
             self.spans.is_whole &= is_whole
-            self.meter.add(used := self.spans.usage())
-            self._gateway.meter.add(used)
+            self.meter.add(self.spans.usage())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -327,22 +326,7 @@ class GatewayRun:
             usage, cost = _taken(str(asked["path"]), _payloads(text))
         except (AttributeError, RecursionError, TypeError, ValueError):  # not of the form that we know
             usage, cost = TokenUsage(uncounted=1), None
-        used = ModelUsage(1, usage, cost, round(took_s * 1000))
-        self.meter.add(used)
-        if not self._gateway.replays:
-            self._gateway.meter.add(used)
-
-
-class _JudgeModel(MeteredModel):
-    """Counts with what the agent takes."""
-
-    def __init__(self, model: LanguageModel, *meters: UsageMeter) -> None:
-        super().__init__(model)
-        self._meters = meters
-
-    def add(self, usage: ModelUsage) -> None:
-        for meter in self._meters:
-            meter.add(usage)
+        self.meter.add(ModelUsage(1, usage, cost, round(took_s * 1000)))
 
 
 @dataclass(slots=True)
