@@ -448,9 +448,10 @@ def _end_of_saying(
         is_linked = at > end or ":" in words.gaps[at] or (is_said and is_bare)
         if is_owned:  # "the back of the kettle says KT-77120-9", not "the back of my KX200"
             is_linked = is_bare and words.folded[at - 1] in links
-        if is_linked and any(map(_DIGIT.search, words.folded[at : at + 2])):
+        if is_linked and at not in number and any(map(_DIGIT.search, words.folded[at : at + 2])):
             return at
-        is_of_device = word in lexicon.owners or at in devices
+        # In "the plate has the number 4711" the article is not that of a device.
+        is_of_device = (word in lexicon.owners and at + 1 not in number) or at in devices
         is_owned = is_owned or is_of_device
         is_known = is_of_device or at in number or word in links or word in lexicon.stop_words
         if words.starts_sentence[at] or not is_known:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Final
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
@@ -362,9 +362,11 @@ class NumberReader:
     def _answer(self, labelled: list[NumberToken]) -> list[NumberToken]:
         """The numbers that are essentially all that the text says; hardly ever more than one. labelled: those of it."""
         contact = self._contact_words(labelled[0] if labelled else self._numbers[0])
-        others = [each for each in self._numbers if each.first not in contact]
-        free = [each for each in others if each.first not in self._reasons]
-        free = [each for each in free if each is free[0] or len(each.text) >= MIN_LENGTH_BEFORE_LABEL]
+        free = [each for each in self._numbers if each.first not in contact and each.first not in self._reasons]
+        is_long = [len(each.text) >= MIN_LENGTH_BEFORE_LABEL for each in free]
+        if any(is_long) and not self._is_count(free[0]):
+            is_long[0] = True  # it may be the first group
+        free = list(compress(free, is_long)) if any(is_long) else free[:1]
         given = list[NumberToken](labelled)
         alone = [] if labelled else [each for each in free if self._is_alone(each)]
         is_alone = len({number_key(each.text) for each in alone}) == 1 and not self._rivals(free, alone[0])
@@ -373,17 +375,23 @@ class NumberReader:
         for number in () if given else free:
             if not given or number.first >= given[-1].end:
                 given.append(self._text.extend(self._label_reader.with_prefix(number)))
-        if not given or not (labelled or is_alone or others[0].first >= given[0].first):
+        if not given:
             return []
         words, lexicon = self._words, self._lexicon
         inside = contact.union(index for number in given for index in range(number.first, number.end))
         left = [index for index, word in enumerate(words.folded) if index not in inside and len(word) > 1]
         start = self._start_of_announcement(given[0]) if is_alone else 0
-        before = [words.folded[index] for index in left if start <= index < given[0].first]
-        is_doubted = "?" in words.text_between(start, given[0].first) or not lexicon.denials.isdisjoint(before)
-        is_doubted = is_doubted or (is_alone and self._denies_number())
-        is_doubted = is_doubted or self._is_announced_otherwise(given[0]) or bool(lexicon.unsure_answers.find(words))
-        explained = {index for match in lexicon.explained.find(words) for index in range(match.first, match.end)}
+        phrases = lexicon.meanings.words_of_phrases(words)
+        before = {words.folded[index] for index in left if start <= index < given[0].first and index not in phrases}
+        is_doubted = (
+            "?" in words.text[words.starts[start] : words.starts[given[0].first]]
+            or words.text.startswith("?", words.ends[given[-1].end - 1])
+            or not lexicon.denials.isdisjoint(before)
+            or (is_alone and self._denies_number())
+            or self._is_announced_otherwise(given[0])
+            or bool(lexicon.unsure_answers.find(words))
+        )
+        explained = lexicon.meanings.known_words(words)
         unknown = {words.folded[index] for index in left if index not in explained} - lexicon.stop_words
         # The "bt" of "bt 330 118" may be a part of the number.
         beside = {words.folded[index] for number in given for index in self._words_beside(number)}
@@ -395,10 +403,15 @@ class NumberReader:
             return []
         return given if all(have_similar_shape(given[0], number) for number in given) else []
 
+    def _is_count(self, number: NumberToken) -> bool:
+        """Whether a few digits stand apart, so that they are no group of a number: the 2 of "one of 2"."""
+        is_short = number.text.isdigit() and len(number.text) < MIN_LENGTH_BEFORE_LABEL
+        return is_short and number.end not in self._text.numbers
+
     def _is_alone(self, number: NumberToken) -> bool:
         """Whether a number that can hardly be a model's or a count fills a line."""
         words, end = self._words, number.end
-        is_line = words.starts_line(number.first) or not number.first
+        is_line = not number.first or "\n" in words.gaps[number.first]
         ends_line = end == len(words.folded) or "\n" in words.gaps[end]
         return is_line and ends_line and BARE_NUMBER.fullmatch(number.text) is not None
 
@@ -408,9 +421,9 @@ class NumberReader:
         return any(is_distinctive(each.text) and self._may_be_answer(each) for each in others)
 
     def _start_of_announcement(self, number: NumberToken) -> int:
-        """The first word of the sentence before that of a number."""
+        """The first word of a number's sentence, or of the one before where the number begins it."""
         first, _ = self._sentence_around(number.first)
-        return self._sentence_around(first - 1)[0] if first else 0
+        return first if first < number.first or not first else self._sentence_around(first - 1)[0]
 
     def _is_announced_otherwise(self, number: NumberToken) -> bool:
         """Whether another label stands before a number in its sentence: "on the invoice I read FA-2025".

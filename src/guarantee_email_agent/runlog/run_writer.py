@@ -355,7 +355,10 @@ def _end(connection: sqlite3.Connection, number: int, end: RunEnd, announced: Ma
 
 
 def _as_json(value: Any) -> bytes | None:
-    return None if value is None else json.dumps(value, separators=(",", ":"), default=str).encode()
+    return None if value is None else _ENCODER.encode(value).encode()
+
+
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), default=str)
 
 
 def _as_text(step_ms: Sequence[float | None]) -> str:
