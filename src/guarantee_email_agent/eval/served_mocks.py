@@ -75,7 +75,7 @@ class ServedMocks:
         self.mailbox = MockMailStore(test_case, self.mocks.mail)
         own = {
             "mail": MailboxTools(self.mailbox, 0).tools(),
-            "warranty": _WarrantyTools(answers.get("warranty_api", {})).tools(),
+            "warranty": [_warranty_tool(answers.get("warranty_api", {}))],
             "ticketing": TicketingTools(MockTicketStore(self.mocks.ticketing)).tools(),
         }
         self.servers: dict[str, PublishedTools] = {
@@ -253,14 +253,11 @@ class _AnyAnswer(ToolOutput):
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
-class _WarrantyTools:
-    def __init__(self, answer: Mapping[str, object]) -> None:
-        self._answer = {key: value for key, value in answer.items() if key != "error"} or {"status": "not_found"}
+def _warranty_tool(answer: Mapping[str, object]) -> ServerTool:
+    said = {key: value for key, value in answer.items() if key != "error"} or {"status": "not_found"}
 
-    def tools(self) -> list[ServerTool]:
-        return [ServerTool(self.check_warranty, read_only=True)]
-
-    async def check_warranty(self, arguments: CheckWarranty) -> _AnyAnswer:  # noqa: ARG002 - one answer for any number
-        return _AnyAnswer(**self._answer)
+    async def check_warranty(arguments: CheckWarranty) -> _AnyAnswer:  # noqa: ARG001 - one answer for any number
+        return _AnyAnswer(**said)
 
     check_warranty.__doc__ = WarrantyTools.check_warranty.__doc__
+    return ServerTool(check_warranty, read_only=True)

@@ -21,15 +21,6 @@ from guarantee_email_agent.judging.transcript import (
 )
 
 _ROLES: Final = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool", **ROLES}
-_CLASSES: Final = {
-    "HumanMessage": "human",
-    "AIMessage": "ai",
-    "SystemMessage": "system",
-    "ToolMessage": "tool",
-    "FunctionMessage": "function",
-    "ChatMessage": "chat",
-    "RemoveMessage": "remove",
-}
 
 
 def record_from_langchain(transcript: object) -> Record:
@@ -62,14 +53,14 @@ def _read_message(entry: object, where: str) -> Message | None:
         case [str(role), content]:
             entry = {"type": role, "content": content}
         case {"lc": _, "kwargs": Mapping() as fields, "id": [*_, str(name)]}:  # as `dumpd` writes it
-            entry = {"type": _CLASSES.get(name.removesuffix("Chunk"), name), **fields}
+            entry = {"type": name, **fields}
         case {"type": str(kind), "data": Mapping() as fields}:  # as `messages_to_dict` does
             entry = {**fields, "type": kind}
     fields = mapping_at(entry, where)
     stated = fields.get("type")
-    if not isinstance(stated, str) or stated == "chat":
+    kind = stated.removesuffix("Chunk").removesuffix("Message").lower() if isinstance(stated, str) else "chat"
+    if kind == "chat":
         return read_message(fields, where)
-    kind = _CLASSES.get(stated.removesuffix("Chunk"), stated)
     if kind == "remove":
         return None
     if kind not in _ROLES:

@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.agents.span_receiver import PLAIN_TIERS, SpanReceiver, exporter_environment
-from guarantee_email_agent.eval.case_result import as_usage
+from guarantee_email_agent.eval.live import PaidRun
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.scenario_model import SuiteRecordings
 from guarantee_email_agent.llm.anthropic_client import AnthropicModel
@@ -36,8 +36,6 @@ from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.rate_limit import Permit, RateLimiter, retry_after_s
 from guarantee_email_agent.llm.recording import Exchange, RecordingClient, RecordingName, Recordings, ReplayClient
 from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage, UsageMeter, cost_usd, usage_of
-from guarantee_email_agent.runlog.records import Usage
-from guarantee_email_agent.runlog.views.stored_report import describe_usage
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.extras import require_extra
@@ -64,7 +62,7 @@ _PLAIN_CALLS: Final = ("function_call", "custom_tool_call")  # of the agent's ow
 _TRANSIENT: Final = frozenset({408, 409, 425, 429})
 
 
-class ModelGateway:
+class ModelGateway(PaidRun):
     """For one run of a suite. Used in the event loop of the server that publishes it."""
 
     def __init__(
@@ -81,7 +79,7 @@ class ModelGateway:
         the agent is to reach its model through us.
         """
         self.config, self.recordings, self.replays, self.passes = config, recordings, replays, passes
-        self.meter = UsageMeter()
+        self.model, self.meter = "the agent's own", UsageMeter()
         self.limit = CostLimit(self.meter, None if replays else max_cost_usd, repeat, None)
         self.limiter = RateLimiter.of(config.llm, SystemClock())
         self._client: AsyncClient | None = None
@@ -116,19 +114,6 @@ class ModelGateway:
         for client in (self._client, self._judge):
             if client is not None:
                 await client.aclose()
-
-    def count_earlier(self, usages: Iterable[ModelUsage]) -> None:
-        """What an interrupted run, which goes on, had paid for."""
-        for usage in usages:
-            self.limit.learn(usage)
-            self.meter.add(usage)
-
-    def cost(self) -> str:
-        """One line for people: what the run took."""
-        return describe_usage("the agent's own", self.usage())
-
-    def usage(self) -> Usage:
-        return as_usage(self.meter.total)
 
     def progress_detail(self) -> str:
         return "" if not self.meter.cost_usd else f"${self.meter.cost_usd:.4f}"
@@ -301,22 +286,16 @@ class GatewayRun:
         if answer is None:
             self._gateway.limiter.unanswered()
             return
-        self._tell_limiter(passing.permit, answer)
+        limiter = self._gateway.limiter
+        if passing.permit is not None and status in (429, 529):
+            limiter.refused(passing.permit, retry_after_s(answer.headers), over_limit=status == 429)
+        elif passing.permit is not None:
+            limiter.answered()
         if text is not None and status < 500 and status not in _TRANSIENT:  # what is asked again is no answer
             kept = {"status": status, "content_type": passing.content_type, "body": text}
             self.exchanges.append(Exchange(asked, passing.digest, kept))
             self.unanswered.discard(passing.digest)
         await answer.aclose()  # last, since an agent that hung up cancels it
-
-    def _tell_limiter(self, permit: Permit | None, answer: Answer) -> None:
-        limiter = self._gateway.limiter
-        if permit is None:
-            return
-        if answer.status_code in (429, 529):
-            pause_s = retry_after_s(answer.headers)
-            limiter.refused(permit, pause_s, over_limit=answer.status_code == 429)
-        else:
-            limiter.answered()
 
     def _count(self, asked: Mapping[str, Any], status: int, text: str, took_s: float) -> None:
         """Count an answer. text: empty for one that was cut off."""
