@@ -62,7 +62,7 @@ RESPONSES: Final = ("responses", {"model": "gpt-5-mini", "input": "Say hello"})
 SAID: Final = answer(text("hello"), stop_reason="end_turn", model="claude-haiku-4-5")
 RESPONDED: Final[dict[str, Any]] = {
     "model": "gpt-5-mini",
-    "output": [{"type": "message", "content": [{"type": "output_text", "text": "hello"}]}],
+    "output": [{"type": "function_call"}, {"type": "message", "content": [{"type": "output_text", "text": "hello"}]}],
     "usage": {"input_tokens": 22, "output_tokens": 5, "total_tokens": 27, "input_tokens_details": {"cached_tokens": 7}},
 }
 LOCAL: Final = {  # without id, created and total_tokens, and with an ending of its own
