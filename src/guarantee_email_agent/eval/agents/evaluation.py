@@ -275,10 +275,8 @@ def find_agent(options: AgentOptions) -> AgentUnderTest:
         raise ConfigurationError(f"{problem}Leave --agent-mcp out", "eval_bad_agent")
     if not isinstance(options.agent, str):
         return options.agent
-    if kind == "command" and colon:
-        return CommandAgent(place, options.transport)
-    if kind == "python" and colon:
-        return PythonAgent(place, options.transport)
+    if kind in ("command", "python") and colon:
+        return (CommandAgent if kind == "command" else PythonAgent)(place, options.transport)
     if kind == "http" and colon:
         return HttpAgent(options.agent)
     hint = suggestion(kind, _KINDS) or "."
