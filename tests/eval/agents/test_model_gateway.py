@@ -24,7 +24,6 @@ from messages_server import (
     answer,
     completion,
     error_reply,
-    running_messages_server,
     text,
 )
 
@@ -279,12 +278,6 @@ def ask_in_vain(url: str, asked: Any) -> None:
 
 def answered_as(reply: Reply) -> str:
     return reply.headers.get("content-type", "application/json")
-
-
-@pytest.fixture
-def server() -> Iterator[MessagesServer]:
-    with running_messages_server() as server:
-        yield server
 
 
 @pytest.fixture

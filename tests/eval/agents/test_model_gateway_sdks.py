@@ -18,7 +18,6 @@ from messages_server import (
     answer,
     completion,
     error_reply,
-    running_messages_server,
     text,
 )
 
@@ -179,23 +178,21 @@ def failures(evaluation: Evaluation) -> list[str]:
 
 
 @pytest.mark.parametrize("ask", WAYS, ids=lambda ask: ask.__name__)
-def test_calls_of_an_sdk_are_recorded_counted_and_replayed_offline(ask: Ask, suite: Path) -> None:
+def test_calls_of_an_sdk_are_recorded_counted_and_replayed(ask: Ask, suite: Path, server: MessagesServer) -> None:
     agent = partial(talk, ask=ask)
-    with running_messages_server() as server:
-        server.replies = [WAYS[ask]]
-        config = config_for(server)
-        recorded = evaluate(suite, agent=agent, llm="record", config=config, max_cost_usd=1)
+    server.replies = [WAYS[ask]]
+    config = config_for(server)
+    recorded = evaluate(suite, agent=agent, llm="record", config=config, max_cost_usd=1)
     assert (failures(recorded), len(server.requests)) == ([], 2)
     assert len(list((suite.parent / "agent-recordings" / "talk_001").iterdir())) == 2
     replayed = evaluate(suite, agent=agent, llm="replay", config=replace(config, secrets=Secrets()))
     assert failures(replayed) == []
 
 
-def test_what_a_limit_stops_is_not_passed_and_says_so(suite: Path) -> None:
+def test_what_a_limit_stops_is_not_passed_and_says_so(suite: Path, server: MessagesServer) -> None:
     (suite / "talk_002.yaml").write_text(SCENARIO.replace("talk_001", "talk_002"))
-    with running_messages_server() as server:
-        server.replies = [WAYS[chat_plain]]
-        evaluation = evaluate(suite, agent=talk, llm="live", config=config_for(server), max_cost_usd=0.00001)
+    server.replies = [WAYS[chat_plain]]
+    evaluation = evaluate(suite, agent=talk, llm="live", config=config_for(server), max_cost_usd=0.00001)
     assert (len(evaluation.results), evaluation.gate, evaluation.passed) == (1, "inconclusive", False)
     assert "Stopped: 1 of 2 scenarios ran, the gate is not decided: $" in evaluation.format_for_display()
 
@@ -223,16 +220,14 @@ async def transcribed(task: dict[str, Any]) -> object:
         ("record", ["agent: the function raised"]),
     ],
 )
-def test_an_upload_passes_and_is_never_recorded(llm: Any, found: list[str], suite: Path) -> None:
-    with running_messages_server() as server:
-        server.replies = [Reply(json.dumps({"text": SAID}).encode())]
-        told = failures(evaluate(suite, agent=transcribed, llm=llm, config=config_for(server)))
+def test_an_upload_passes_and_is_not_recorded(llm: Any, found: list[str], suite: Path, server: MessagesServer) -> None:
+    server.replies = [Reply(json.dumps({"text": SAID}).encode())]
+    told = failures(evaluate(suite, agent=transcribed, llm=llm, config=config_for(server)))
     assert all(map(str.startswith, told, found)), told
     assert ("RIFF" in str(server.requests), "neither be recorded" in told[0]) == (llm == "live", llm == "record")
 
 
-def test_an_error_of_the_api_reaches_the_agent_as_its_sdk_has_it(suite: Path) -> None:
-    with running_messages_server() as server:
-        server.replies = [error_reply(429, "slow down", retry_after="0")]
-        (failure, *_) = failures(evaluate(suite, agent=talk, llm="live", config=config_for(server)))
+def test_an_error_of_the_api_reaches_the_agent_as_its_sdk_has_it(suite: Path, server: MessagesServer) -> None:
+    server.replies = [error_reply(429, "slow down", retry_after="0")]
+    (failure, *_) = failures(evaluate(suite, agent=talk, llm="live", config=config_for(server)))
     assert failure.startswith("agent: the function raised RateLimitError: Error code: 429")
