@@ -224,6 +224,7 @@ def test_what_the_answer_is(spans: Sequence[object], answer: str, reason: str | 
             "without its text",
         ),
         ([span(1, {"openinference.span.kind": "AGENT", "output.value": "__REDACTED__"})], "tells what was said"),
+        ([span(1, {"traceloop.span.kind": "agent", "traceloop.entity.output": '"5.0'})], "tells what was said"),
         (
             [span(1, {**CHAT, "gen_ai.output.messages": said("5")}), span(2, CHAT)],
             "'span 2' does not tell what the model answered",

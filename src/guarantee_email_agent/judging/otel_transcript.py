@@ -378,8 +378,8 @@ def _answer_of(run: Span) -> str | None:
     if answered := _messages_of(run)[1]:
         return None if answered[-1].calls or answered[-1].cut_off else answered[-1].text
     if (value := run.first("output.value")) is None:
-        value = _parsed(run.first("traceloop.entity.output"))
-        return None if value is None or isinstance(value, dict) else as_text(value)
+        value = json_or_missing(str(run.first("traceloop.entity.output")))  # which a limit may have cut
+        return None if value in (MISSING, None) or isinstance(value, dict) else as_text(value)
     is_state = "json" in str(run.first("output.mime_type")) and isinstance(_parsed(value), dict)
     return None if is_state else as_text(value)
 
