@@ -116,16 +116,13 @@ class AgentEvaluation:
             if not self._server.in_loop(self._models.limit.may_begin()):
                 return None
             try:
-                return run_begun(number, entry)
+                with self._counted():
+                    logger.info("Executing %d/%d: %s", number, total, entry.scenario_id)
+                    if isinstance(entry, InvalidScenario):
+                        return runner.report_result(1, EvalResult.of_invalid(entry))
+                    return self._run_repeatedly(entry, repeat, runner)
             finally:
                 self._server.in_loop(self._models.end())
-
-        def run_begun(number: int, entry: EvalTestCase | InvalidScenario) -> EvalResult:
-            logger.info("Executing %d/%d: %s", number, total, entry.scenario_id)
-            with self._counted():
-                if isinstance(entry, InvalidScenario):
-                    return runner.report_result(1, EvalResult.of_invalid(entry))
-                return self._run_repeatedly(entry, repeat, runner)
 
         try:
             for result in map_in_order(run, numbered_entries, jobs):
@@ -278,10 +275,8 @@ def find_agent(options: AgentOptions) -> AgentUnderTest:
         raise ConfigurationError(f"{problem}Leave --agent-mcp out", "eval_bad_agent")
     if not isinstance(options.agent, str):
         return options.agent
-    if kind == "command" and colon:
-        return CommandAgent(place, options.transport)
-    if kind == "python" and colon:
-        return PythonAgent(place, options.transport)
+    if kind in ("command", "python") and colon:
+        return (CommandAgent if kind == "command" else PythonAgent)(place, options.transport)
     if kind == "http" and colon:
         return HttpAgent(options.agent)
     hint = suggestion(kind, _KINDS) or "."
