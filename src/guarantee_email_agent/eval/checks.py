@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.eval.argument_matching import check_pattern, has_arguments
+from guarantee_email_agent.eval.call_checks import check_pattern, has_arguments
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.validation import not_blank, number, setting
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER

@@ -10,12 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from guarantee_email_agent.eval.argument_matching import find_argument_problems
-from guarantee_email_agent.eval.call_checks import ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.call_checks import ExpectedCall, ForbiddenCall, find_argument_problems
 from guarantee_email_agent.eval.checks import ExpectedAnswer
 from guarantee_email_agent.eval.declared_servers import find_unknown_arguments
-from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalTestCase
-from guarantee_email_agent.eval.scenario import NO_LIMITS
+from guarantee_email_agent.eval.models import NO_LIMITS, EvalExpectedOutput, EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
 from guarantee_email_agent.instructions.hand_over_lexicon import REASONS_OF_CODE

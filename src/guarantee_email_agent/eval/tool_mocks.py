@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from guarantee_email_agent.eval.argument_matching import has_arguments
+from guarantee_email_agent.eval.call_checks import has_arguments
 from guarantee_email_agent.eval.declared_servers import DeclaredServer
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.validation import build, setting

@@ -211,6 +211,7 @@ class Meaning(NamedTuple):
 class _Meanings(NamedTuple):
     by_kind: Mapping[str, list[PhraseMatch[Any]]]
     known: frozenset[int]
+    in_phrases: frozenset[int]
 
 
 class MeaningMatcher(PhraseMatcher[Meaning]):
@@ -219,6 +220,10 @@ class MeaningMatcher(PhraseMatcher[Meaning]):
     def known_words(self, words: TokenizedText) -> frozenset[int]:
         """Those that belong to any phrase."""
         return self._read(words).known
+
+    def words_of_phrases(self, words: TokenizedText) -> frozenset[int]:
+        """Those that belong to one of several words: the "no" of "no problem" denies nothing."""
+        return self._read(words).in_phrases
 
     def find_kind(self, words: TokenizedText, kind: str) -> list[PhraseMatch[Any]]:
         """As `find` does it, as if there were no other."""
@@ -236,7 +241,7 @@ class MeaningMatcher(PhraseMatcher[Meaning]):
 
     def _read(self, words: TokenizedText) -> _Meanings:
         if (meanings := words.meanings.get(self)) is None:
-            by_kind, known = dict[str, list[PhraseMatch[Any]]](), set[int]()
+            by_kind, known, in_phrases = dict[str, list[PhraseMatch[Any]]](), set[int](), set[int]()
             for first, candidates in enumerate(map(self.__getitem__, words.folded)):
                 if candidates is None:
                     continue
@@ -246,12 +251,12 @@ class MeaningMatcher(PhraseMatcher[Meaning]):
                     kind, payload, is_known = phrase.payload
                     end = first + len(phrase.words)
                     if is_known and end > first + 1:
-                        known.update(range(first, end))
+                        in_phrases.update(range(first, end))
                     if kind is not None:
                         of_kind = by_kind.setdefault(kind, [])
                         if not of_kind or of_kind[-1].first != first:
                             of_kind.append(PhraseMatch(first, end, payload))
-            meanings = words.meanings[self] = _Meanings(by_kind, frozenset(known))
+            meanings = words.meanings[self] = _Meanings(by_kind, frozenset(known | in_phrases), frozenset(in_phrases))
         return meanings
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Final
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
@@ -112,7 +112,8 @@ class NumberReader:
         self._numbers = find_number_tokens(words, lexicon, in_lexicon, _patterns(number_format.patterns))
         found = [Label(each.first, each.end, _LABEL_CLAIMS[each.payload]) for each in in_lexicon]
         self._labels = {label.first: label for label in outermost(self._claims(found))}
-        self._label_ends = {label.end for label in self._labels.values()}
+        numbers = (match.end for match in lexicon.labels.find(words) if match.payload == "number")
+        self._label_ends = {label.end for label in self._labels.values()}.union(numbers)
         self._found: dict[int, NumberToken] = {}
         self._reasons: dict[int, str] = {}
         if not self._numbers:
@@ -130,7 +131,7 @@ class NumberReader:
             self._find_labelled("weak")
         if self._found:
             self._find_same_shape()
-        self._found = CorrectionReader(self._text, self._usable).apply(self._found)
+        self._found = self._corrected(self._found)
 
     @property
     def asks_for_number(self) -> bool:
@@ -170,6 +171,9 @@ class NumberReader:
             if label.first not in inside
         ]
         return sorted((*own, *others))
+
+    def _corrected(self, found: Mapping[int, NumberToken]) -> dict[int, NumberToken]:
+        return CorrectionReader(self._text, self._usable).apply(found)
 
     def _drop_addresses_and_examples(self) -> None:
         words = find_address_words(self._words)
@@ -362,26 +366,42 @@ class NumberReader:
     def _answer(self, labelled: list[NumberToken]) -> list[NumberToken]:
         """The numbers that are essentially all that the text says; hardly ever more than one. labelled: those of it."""
         contact = self._contact_words(labelled[0] if labelled else self._numbers[0])
-        others = [each for each in self._numbers if each.first not in contact]
-        free = [each for each in others if each.first not in self._reasons]
-        free = [each for each in free if each is free[0] or len(each.text) >= MIN_LENGTH_BEFORE_LABEL]
+        free = [each for each in self._numbers if each.first not in contact and each.first not in self._reasons]
+        free = [each for each in free if not self._is_announced_otherwise(each)]
+        is_long = [len(each.text) >= MIN_LENGTH_BEFORE_LABEL for each in free]
+        if any(is_long) and not self._is_count(free[0]):
+            is_long[0] = True  # it may be the first group
+        free = list(compress(free, is_long)) if any(is_long) else free[:1]
         given = list[NumberToken](labelled)
-        for number in () if labelled else free:
+        alone = [] if labelled else [each for each in free if self._is_alone(each)]
+        is_alone = len({number_key(each.text) for each in alone}) == 1 and not self._rivals(free, alone[0])
+        if is_alone:
+            given = alone[:1]
+        for number in () if given else free:
             if not given or number.first >= given[-1].end:
                 given.append(self._text.extend(self._label_reader.with_prefix(number)))
-        if not given or (not labelled and others[0].first < given[0].first):
+        if not given:
             return []
+        if not labelled:
+            given = list(self._corrected({number.first: number for number in given}).values())
         words, lexicon = self._words, self._lexicon
         inside = contact.union(index for number in given for index in range(number.first, number.end))
         left = [index for index, word in enumerate(words.folded) if index not in inside and len(word) > 1]
-        before = [words.folded[index] for index in left if index < given[0].first]
-        is_doubted = "?" in words.text_between(0, given[0].first) or not lexicon.denials.isdisjoint(before)
-        is_doubted = is_doubted or self._is_announced_otherwise(given[0]) or bool(lexicon.unsure_answers.find(words))
+        start = self._start_of_announcement(given[0]) if is_alone else 0
+        phrases = lexicon.meanings.words_of_phrases(words)
+        before = {words.folded[index] for index in left if start <= index < given[0].first and index not in phrases}
+        is_doubted = (
+            "?" in words.text[words.starts[start] : words.starts[given[0].first]]
+            or words.text.startswith("?", words.ends[given[-1].end - 1])
+            or not lexicon.denials.isdisjoint(before)
+            or (is_alone and self._denies_number())
+            or bool(lexicon.unsure_answers.find(words))
+        )
         explained = lexicon.meanings.known_words(words)
         unknown = {words.folded[index] for index in left if index not in explained} - lexicon.stop_words
         # The "bt" of "bt 330 118" may be a part of the number.
         beside = {words.folded[index] for number in given for index in self._words_beside(number)}
-        if len(left) > MAX_WORDS_OF_ANSWER or len(unknown) > MAX_UNKNOWN_OF_ANSWER:
+        if not is_alone and (len(left) > MAX_WORDS_OF_ANSWER or len(unknown) > MAX_UNKNOWN_OF_ANSWER):
             return []
         if labelled:
             return given
@@ -389,10 +409,40 @@ class NumberReader:
             return []
         return given if all(have_similar_shape(given[0], number) for number in given) else []
 
-    def _is_announced_otherwise(self, number: NumberToken) -> bool:
-        """Whether another label stands before a number in its sentence: "on the invoice I read FA-2025"."""
+    def _is_count(self, number: NumberToken) -> bool:
+        """Whether a few digits stand apart, so that they are no group of a number: the 2 of "one of 2"."""
+        is_short = number.text.isdigit() and len(number.text) < MIN_LENGTH_BEFORE_LABEL
+        return is_short and number.end not in self._text.numbers
+
+    def _is_alone(self, number: NumberToken) -> bool:
+        """Whether a number that can hardly be a model's or a count fills a line."""
+        words, end = self._words, number.end
+        is_line = not number.first or "\n" in words.gaps[number.first]
+        ends_line = end == len(words.folded) or "\n" in words.gaps[end]
+        return is_line and ends_line and BARE_NUMBER.fullmatch(number.text) is not None
+
+    def _rivals(self, numbers: Sequence[NumberToken], alone: NumberToken) -> bool:
+        """Whether another number may as well be the one."""
+        others = (each for each in numbers if number_key(each.text) != number_key(alone.text))
+        return any(is_distinctive(each.text) and self._may_be_answer(each) for each in others)
+
+    def _start_of_announcement(self, number: NumberToken) -> int:
+        """The first word of a number's sentence, or of the one before where the number begins it."""
         first, _ = self._sentence_around(number.first)
-        return any(first <= label.first < number.first and label.claim == "other" for label in self._labels.values())
+        return first if first < number.first or not first else self._sentence_around(first - 1)[0]
+
+    def _is_announced_otherwise(self, number: NumberToken) -> bool:
+        """Whether another label stands before a number in its sentence: "on the invoice I read FA-2025".
+
+        One that has a number of its own says nothing of the next: "Model ER-6 / BT330118".
+        """
+        first, _ = self._sentence_around(number.first)
+        claimed = [each.first for each in self._numbers if each.first < number.first and each.first in self._reasons]
+        last = max(claimed, default=first - 1)
+        return any(
+            max(first, last + 1) <= label.first < number.first and label.claim == "other"
+            for label in self._labels.values()
+        )
 
     def _contact_words(self, number: NumberToken) -> set[int]:
         """The words of paragraphs below a number that say how to reach its writer: a phone, an address."""

@@ -24,11 +24,11 @@ from starlette.types import Receive, Scope, Send
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.agents.span_receiver import PLAIN_TIERS, SpanReceiver, exporter_environment
 from guarantee_email_agent.eval.case_result import as_usage
-from guarantee_email_agent.eval.cost_limit import CostLimit
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.scenario_model import SuiteRecordings
 from guarantee_email_agent.llm.anthropic_client import AnthropicModel
 from guarantee_email_agent.llm.api_client import NOT_SENT, ApiModel
+from guarantee_email_agent.llm.cost_limit import CostLimit
 from guarantee_email_agent.llm.openai_client import OpenAiModel, chat_usage
 from guarantee_email_agent.llm.port import ClosableModel, LanguageModel, TokenUsage, request_digest
 from guarantee_email_agent.llm.provider import live_model
