@@ -385,13 +385,19 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
         ("Richtig ist HS-30951, nicht HS-30915.", "HS-30951"),
         ("Am Griff, LS330-2217. Rechnung hab ich auch noch (Nr. 2024-11873).", "LS330-2217"),
         ("No problem at all. I have 2 of them, it is the red one: KT-77120-9", "KT-77120-9"),
-        ("Is it raining there? Model ER-6 of the quokka wibbles, snorfles and gronks:\nKT-77120-9\nJo", "KT-77120-9"),
     ],
 )
 def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexicon) -> None:
     reading = read(text, lexicon, asked=True)
     assert reading.numbers == (number,)
     assert reading.is_answer
+
+
+def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(lexicon: Lexicon) -> None:
+    text = "Is it raining? Model ER-6 of the quokka wibbles, snorfles, frobnicates and gronks:\nKT-77120-9\nJo"
+    reading = read(text, lexicon, asked=True)
+    assert reading.numbers == ("KT-77120-9",)
+    assert not reading.is_answer
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,9 @@ from guarantee_email_agent.eval.tool_mocks import (
 )
 from guarantee_email_agent.eval.world import World
 from guarantee_email_agent.files.validation import field_key
-from guarantee_email_agent.mcp_servers.dispatcher import (
+from guarantee_email_agent.mcp_servers.loopback import PublishedTools
+from guarantee_email_agent.mcp_servers.mailbox_tools import MailboxTools
+from guarantee_email_agent.mcp_servers.server import (
     Dispatcher,
     ServerTool,
     ToolOutput,
@@ -36,12 +38,9 @@ from guarantee_email_agent.mcp_servers.dispatcher import (
     structured_result,
     text_result,
 )
-from guarantee_email_agent.mcp_servers.loopback import PublishedTools
-from guarantee_email_agent.mcp_servers.mailbox_tools import MailboxTools
 from guarantee_email_agent.mcp_servers.ticketing import TicketingTools
 from guarantee_email_agent.mcp_servers.warranty import CheckWarranty, WarrantyTools
-from guarantee_email_agent.services.call_errors import ERROR_META_KEY
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ERROR_META_KEY, ToolError
 from guarantee_email_agent.utils.text import head_and_tail
 
 MAX_CALLS: Final = 1000
