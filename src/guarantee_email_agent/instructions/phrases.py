@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 Payload = TypeVar("Payload")
@@ -173,12 +174,16 @@ class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
         if of_key := self._by_key.get(key):
             # A plain phrase is cut when a text holds a word of its key for the first time.
             of_key[:] = cut = [each if isinstance(each, PhrasePattern) else _cut(*each) for each in of_key]
-            phrases += (each for each in cut if _fits(word, each.words[0]))
+            for phrase in cut:
+                text, is_prefix = phrase.words[0]
+                if word == text or (is_prefix and word.startswith(text)):
+                    phrases.append(phrase)
         elif not endings:
             self[word] = None
             return None
-        phrases += (each for each in endings if word.endswith(each.words[0][0]))
-        phrases.sort(key=lambda phrase: (-len(phrase.words), -sum(len(part) for part, _ in phrase.words)))
+        phrases += [each for each in endings if word.endswith(each.words[0][0])]
+        if len(phrases) > 1:
+            phrases.sort(key=_length, reverse=True)
         longer = [phrase for phrase in phrases if len(phrase.words) > 1]
         by_next_word, by_start = dict[str, list[PhrasePattern[Payload]]](), dict[str, list[PhrasePattern[Payload]]]()
         for phrase in longer:
@@ -186,7 +191,11 @@ class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
             if is_prefix:
                 by_start.setdefault(following[:_NEXT_KEY_LENGTH], []).append(phrase)
             elif following not in by_next_word:
-                by_next_word[following] = [each for each in longer if _fits(following, each.words[1])]
+                by_next_word[following] = [
+                    each
+                    for each in longer
+                    if following == each.words[1][0] or (each.words[1][1] and following.startswith(each.words[1][0]))
+                ]
         self[word] = candidates = _Candidates(phrases[len(longer) :], by_next_word, by_start) if phrases else None
         return candidates
 
@@ -324,9 +333,8 @@ def _parse_any_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
     return PhrasePattern(tuple(words), tuple(separators), payload)
 
 
-def _fits(word: str, expected: tuple[str, bool]) -> bool:
-    text, is_prefix = expected
-    return word.startswith(text) if is_prefix else word == text
+def _length(phrase: PhrasePattern[Payload]) -> tuple[int, int]:
+    return len(phrase.words), sum(map(len, map(itemgetter(0), phrase.words)))
 
 
 def _fitting(candidates: _Candidates[Payload], words: TokenizedText, index: int) -> Sequence[PhrasePattern[Payload]]:
@@ -344,9 +352,10 @@ def _rest_matches(phrase: PhrasePattern[Payload], words: TokenizedText, index: i
     folded, separators = words.folded, words.separators
     if index + len(phrase.words) > len(folded):
         return False
-    for expected, separator in zip(phrase.words[1:], phrase.separators, strict=True):
+    for (text, is_prefix), separator in zip(phrase.words[1:], phrase.separators, strict=True):
         index += 1
-        if separators[index] != separator or not _fits(folded[index], expected):
+        word = folded[index]
+        if separators[index] != separator or not (word == text or (is_prefix and word.startswith(text))):
             return False
     return True
 

@@ -74,6 +74,8 @@ def is_unreadable(
 
 def _doubts_near(doubts: Sequence[PhraseMatch[bool]], first: int, end: int) -> Sequence[PhraseMatch[bool]]:
     """Those of the doubts, which are in order, that may be about the number words[first:end]."""
+    if not doubts:
+        return ()
     start = bisect_left(doubts, first - MAX_WORDS_TO_DOUBT, key=attrgetter("first"))
     return doubts[start : bisect_left(doubts, end + MAX_WORDS_TO_DOUBT, start, key=attrgetter("first"))]
 
@@ -106,21 +108,23 @@ def is_torn(words: TokenizedText, first: int, end: int, label_words: Collection[
 def _may_be_joined(words: TokenizedText, index: int, piece: int) -> bool:
     """index: of the word that the gap stands before. piece: of the one that may be a part."""
     gap, text = words.gaps[index], words.text_of(piece, piece + 1)
+    if not gap or gap == " ":
+        return False
     has_digit = any(map(str.isdigit, text))
     if gap in _LIST_SIGNS:
         return has_digit and len(text) < MAX_FRAGMENT  # of a list, the next is as long
     is_short = text.isupper() and len(text) <= MAX_LETTERS_OF_PIECE
-    return bool(gap) and _ODD_JOINTS.issuperset(gap) and (has_digit or is_short)
+    return _ODD_JOINTS.issuperset(gap) and (has_digit or is_short)
 
 
 def _find_alternatives(words: TokenizedText, lexicon: Lexicon) -> Iterator[PhraseMatch[bool]]:
     """ "KT-77120-9 or -8", "(l or 1)", "then a 7 or maybe a 1": two readings of a part, a word between them."""
-    folded, passed_over = words.folded, lexicon.stop_words | lexicon.alternatives
-    for index, word in enumerate(folded):
-        if word not in lexicon.alternatives or not 0 < index < len(folded) - 1:
+    folded, alternatives = words.folded, lexicon.alternatives
+    for index, word in enumerate(() if alternatives.isdisjoint(folded) else folded):
+        if word not in alternatives or not 0 < index < len(folded) - 1:
             continue
         behind, last = index + 1, min(index + MAX_WORDS_BETWEEN, len(folded) - 1)
-        while behind < last and folded[behind] in passed_over:
+        while behind < last and (folded[behind] in lexicon.stop_words or folded[behind] in alternatives):
             behind += 1
         # "or 3 years", "or KT-77121"
         goes_on = behind + 1 < len(folded) and (
