@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.open_store import require_oauth_client
-from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError
 from guarantee_email_agent.utils.terminal import Terminal
 from guarantee_email_agent.utils.text import printable

@@ -27,7 +27,9 @@ from guarantee_email_agent.eval.tool_mocks import (
     UnknownCallError,
 )
 from guarantee_email_agent.eval.world import World
-from guarantee_email_agent.mcp_servers.dispatcher import (
+from guarantee_email_agent.mcp_servers.loopback import PublishedTools
+from guarantee_email_agent.mcp_servers.mailbox_tools import MailboxTools
+from guarantee_email_agent.mcp_servers.server import (
     Dispatcher,
     ServerTool,
     ToolOutput,
@@ -35,12 +37,9 @@ from guarantee_email_agent.mcp_servers.dispatcher import (
     structured_result,
     text_result,
 )
-from guarantee_email_agent.mcp_servers.loopback import PublishedTools
-from guarantee_email_agent.mcp_servers.mailbox_tools import MailboxTools
 from guarantee_email_agent.mcp_servers.ticketing import TicketingTools
 from guarantee_email_agent.mcp_servers.warranty import CheckWarranty, WarrantyTools
-from guarantee_email_agent.services.call_errors import ERROR_META_KEY
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ERROR_META_KEY, ToolError
 from guarantee_email_agent.utils.text import head_and_tail
 
 MAX_CALLS: Final = 1000

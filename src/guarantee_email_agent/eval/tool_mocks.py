@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from guarantee_email_agent.eval.argument_matching import has_arguments
+from guarantee_email_agent.eval.call_checks import has_arguments
 from guarantee_email_agent.eval.declared_servers import DeclaredServer
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.validation import build, setting
@@ -68,6 +68,7 @@ _NEEDED_IN_BLOCK: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _MAX_TOOL_CHARS: Final = 100
 _Answered = TypeVar("_Answered")
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=dict)
 
 
 @dataclass(slots=True)
@@ -88,7 +89,7 @@ class ToolCall:
 
     def answered(self, answer: _Answered) -> _Answered:
         """Note what came back, and hand it on."""
-        self.answer = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, default=dict)
+        self.answer = answer if isinstance(answer, str) else _ENCODER.encode(answer)
         return answer
 
     def as_dict(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from guarantee_email_agent.eval.argument_matching import has_arguments, pair_up
+from guarantee_email_agent.eval.call_checks import has_arguments, pair_up
 from guarantee_email_agent.eval.checks import ExpectedTable, format_value
 from guarantee_email_agent.eval.tool_mocks import Effect, EffectError
 from guarantee_email_agent.runlog.records import Check

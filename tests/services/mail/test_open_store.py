@@ -12,13 +12,13 @@ from mail_stores import refused
 
 from guarantee_email_agent.config.mailbox_settings import OAuthSettings
 from guarantee_email_agent.config.settings import AgentSettings, Config, Imap, MailboxSettings, Secrets, Smtp
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.imap_replies import ImapSettings
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.maildir import Maildir
 from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
 from guarantee_email_agent.services.mail.open_store import check_mailbox, open_configured_store
-from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, ConfigurationError
 
 IMAP = Config(mailbox=MailboxSettings("support@example.com", imap=Imap("mail.example.com")))

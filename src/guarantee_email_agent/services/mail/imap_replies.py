@@ -29,13 +29,13 @@ from typing import Final, Literal
 from imapclient import IMAPClient
 
 from guarantee_email_agent.config.mailbox_settings import MarkKind
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.compose import compose, envelope_address
 from guarantee_email_agent.services.mail.imap_session import ImapSession
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.smtp import send_mail, try_login
 from guarantee_email_agent.services.mail.special_folder import DraftsFolder, SentFolder, find_own_copies, has_copy
 from guarantee_email_agent.services.ports import DraftState, Reply, SentState
-from guarantee_email_agent.services.tool_error import ToolError
 
 logger = logging.getLogger(__name__)
 

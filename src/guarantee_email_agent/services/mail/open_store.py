@@ -11,7 +11,7 @@ from guarantee_email_agent.config.mailbox_settings import KEPT_TOKEN_FLOWS
 from guarantee_email_agent.config.settings import Config, MailboxSettings, Secrets
 from guarantee_email_agent.files.private_file import read_private_text
 from guarantee_email_agent.files.text_file import InputFileError
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.utils.addresses import parse_address
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.extras import require_extra

@@ -11,11 +11,10 @@ from certificates import make_certificate, server_context
 from oauth_issuer import CLIENT_SECRET, USER, OAuthIssuer
 from scripted_server import ScriptedServer
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.oauth import token_issuer
-from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
-from guarantee_email_agent.services.mail.oauth.token_file import Token
+from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient, Token
 from guarantee_email_agent.services.mail.oauth.token_issuer import TokenIssuer
-from guarantee_email_agent.services.tool_error import ToolError
 
 OLD = Token("old", "refresh-0", 0.0, 3600.0)
 

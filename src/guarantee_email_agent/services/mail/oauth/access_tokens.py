@@ -15,10 +15,9 @@ from contextlib import suppress
 from typing import Final
 
 from guarantee_email_agent.files.private_file import PrivateDraft
-from guarantee_email_agent.services.mail.oauth.oauth_client import AUTHORIZE, OAuthClient
-from guarantee_email_agent.services.mail.oauth.token_file import Token, TokenFile
+from guarantee_email_agent.services.call_errors import ToolError
+from guarantee_email_agent.services.mail.oauth.oauth_client import AUTHORIZE, OAuthClient, Token, TokenFile
 from guarantee_email_agent.services.mail.oauth.token_issuer import TokenIssuer
-from guarantee_email_agent.services.tool_error import ToolError
 
 logger = logging.getLogger(__name__)
 

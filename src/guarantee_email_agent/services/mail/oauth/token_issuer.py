@@ -21,9 +21,13 @@ import httpx2
 from oauthlib.oauth2 import DeviceClient, OAuth2Error, ServiceApplicationClient
 from oauthlib.oauth2.rfc6749.parameters import parse_token_response, prepare_token_request
 
-from guarantee_email_agent.services.mail.oauth.oauth_client import AUTHORIZE, OAuthClient, read_service_account_key
-from guarantee_email_agent.services.mail.oauth.token_file import Token
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ToolError
+from guarantee_email_agent.services.mail.oauth.oauth_client import (
+    AUTHORIZE,
+    OAuthClient,
+    Token,
+    read_service_account_key,
+)
 from guarantee_email_agent.utils.loopback import is_loopback
 from guarantee_email_agent.utils.text import printable, truncate
 
