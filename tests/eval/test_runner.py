@@ -31,6 +31,7 @@ from guarantee_email_agent.eval.models import (
     EvalTestCase,
     ExpectedCall,
     ForbiddenCall,
+    ScenarioSettings,
 )
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.utils.clock import SkippingClock
@@ -324,6 +325,13 @@ def test_our_own_addresses_come_from_the_configuration(config: Config, good: Eva
     own = replace(config, agent=replace(config.agent, own_addresses=("jane@example.com",)))
     result = run(own, replace(good, expected_output=EvalExpectedOutput(False, False, "no-reply")))
     assert result.passed
+
+
+def test_a_format_of_serial_numbers_counts_for_its_scenario_alone(config: Config, good: EvalTestCase) -> None:
+    agent = ScenarioSettings(serial_format="KT-[0-9]{5}-[0-9]")
+    asked = EvalExpectedOutput(True, False, "missing-info")
+    assert run(config, replace(good, input=replace(good.input, agent=agent), expected_output=asked)).passed
+    assert run(config, good).passed
 
 
 # Suites --------------------------------------------------------------------------------------------------------------

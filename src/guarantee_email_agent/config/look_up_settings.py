@@ -8,8 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
-from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL, AnswerForm, OwnTool, look_up_tool
+from guarantee_email_agent.config.mcp_server import (
+    LOOK_UP_TOOL,
+    AnswerForm,
+    McpServer,
+    OwnTool,
+    check_mappings,
+    look_up_tool,
+)
 from guarantee_email_agent.files.problems import ProblemsError, suggestion
 from guarantee_email_agent.files.validation import not_blank, setting
 
@@ -40,7 +46,7 @@ def _name(value: str) -> str | None:
     return None
 
 
-def _pattern(value: str) -> str | None:
+def pattern_problem(value: str) -> str | None:
     from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, compile_safe_regex  # start-up: few have one
 
     try:
@@ -103,7 +109,7 @@ def _facts(values: Mapping[str, FactSetting]) -> str | None:
 class NumberFormatSettings:
     """A format of numbers, with a number that has it."""
 
-    pattern: str = field(metadata={"doc": _PATTERN_DOC, "check": _pattern})
+    pattern: str = field(metadata={"doc": _PATTERN_DOC, "check": pattern_problem})
     example: str = field(metadata={"doc": "A number that fits."})
 
     def __post_init__(self) -> None:
@@ -136,7 +142,7 @@ class LookUpSettings:
     labels: tuple[str, ...] | Mapping[str, tuple[str, ...]] = field(
         metadata={"doc": "Phrases that stand before the number; a list, or one for each language.", "check": _labels}
     )
-    pattern: str | None = setting(None, _PATTERN_DOC, _pattern)
+    pattern: str | None = setting(None, _PATTERN_DOC, pattern_problem)
     formats: tuple[NumberFormatSettings, ...] = setting((), "The same with an example each, in place of `pattern`.")
     description: str | None = setting(None, "What the number is, for a language model.", not_blank)
     table: Path | None = setting(

@@ -179,7 +179,8 @@ def _what_the_agent_meets(met: EvalInput) -> tuple[object, ...]:
 
 
 def _fold(text: str, names: Iterable[str] = ()) -> str:
-    words = " ".join([_fold_number(word) if _DIGIT.search(word) else word for word in text.casefold().split()])
+    written = text.casefold().split()
+    words = " ".join([word if word.isalpha() or not _DIGIT.search(word) else _fold_number(word) for word in written])
     for name in sorted(names):
         if name in words:
             words = re.sub(rf"\b{re.escape(name)}\b", "name", words)

@@ -11,6 +11,7 @@ from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
+from guarantee_email_agent.config.look_up_settings import pattern_problem
 from guarantee_email_agent.config.settings import Mode, SenderCheck
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.call_checks import (
@@ -209,6 +210,9 @@ class ScenarioSettings:
     authserv_id: str | None = setting(None, "As `agent.authserv_id`.", not_blank)
     trusted_forms: tuple[str, ...] | None = setting(None, "As `agent.trusted_forms`.")
     own_addresses: tuple[str, ...] | None = setting(None, "As `agent.own_addresses`.")
+    serial_format: str | None = setting(
+        None, "The pattern of a `warranty.serial_number.formats` that is the only one.", pattern_problem
+    )
 
 
 @dataclass(frozen=True, slots=True)

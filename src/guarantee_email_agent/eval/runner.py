@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -52,6 +52,7 @@ from guarantee_email_agent.eval.models import (
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.reading.language import read_language
@@ -69,6 +70,23 @@ if TYPE_CHECKING:
     from guarantee_email_agent.llm.port import LanguageModel
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _WithFormat:
+    """The instructions of a company whose serial numbers have this format."""
+
+    instructions: InstructionFiles
+    pattern: str
+
+    def load(self) -> Instructions:
+        loaded = self.instructions.load()
+        look_ups = (
+            replace(each, format=replace(each.format, patterns=(self.pattern,))) if each.is_of_warranties else each
+            for each in loaded.look_ups
+        )
+        return replace(loaded, look_ups=tuple(look_ups))
+
 
 OnResult = Callable[[int, EvalResult], None]
 """Gets each repetition of a scenario as soon as it is over, with its number from 1; from any thread."""
@@ -236,6 +254,8 @@ class EvalRunner:
         previous = test_case.input.previous_reply
         history = None if previous is None else MockReplyHistory(previous)
         processor = self.create_processor(services, clock, self._policy_for(test_case), history)
+        if (settings := test_case.input.agent) is not None and settings.serial_format is not None:
+            processor = replace(processor, instructions=_WithFormat(self._instructions, settings.serial_format))
         arrival: dict[str, Any] = {} if previous is None else {"arrived_at": ARRIVED_AT}
         raw_email = test_case.input.email.raw or build_raw_email(test_case)
         with counted_waits() as held_back:

@@ -26,8 +26,7 @@ from guarantee_email_agent.eval.server_import import (
     write_declaration,
     write_file,
 )
-from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher, text_result
-from guarantee_email_agent.mcp_servers.stdio import serve_calls
+from guarantee_email_agent.mcp_servers.server import Dispatcher, serve_calls, text_result
 from guarantee_email_agent.services.mcp.mcp_connection import ToolAnswer
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch

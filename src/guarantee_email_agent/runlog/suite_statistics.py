@@ -435,11 +435,13 @@ class RubricCounter:
 
     def __init__(self) -> None:
         self._answers: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
 
     def add(self, case: Case) -> None:
-        for run in case.runs:
-            self._answers.update(row["answer"] for row in run.rubric)
-            self._answers["gates"] += sum(row["gates"] for row in run.rubric)
+        for row in (row for run in case.runs for row in run.rubric):
+            self._answers[row["answer"]] += 1
+            self._answers["gates"] += row["gates"]
+            self._reasons[row["reason"] if row["answer"] == "unknown" else ""] += 1
 
     def as_dict(self) -> dict[str, int]:
         """How many answers are of each kind, and how many gate; empty where nothing was to be asked."""
@@ -450,7 +452,9 @@ class RubricCounter:
         """For people; none where nothing was to be asked."""
         if counts := self.as_dict():
             gating = counts.pop("gates") or "none"
-            yield "Rubric", f"{', '.join(f'{count} {name}' for name, count in counts.items())}; gating: {gating}"
+            why = next(iter(self._reasons)) if len(self._reasons) == 1 else ""
+            said = ", ".join(f"{count} {name}" for name, count in counts.items())
+            yield "Rubric", f"{said}; gating: {gating}{why and f'. {why[0].upper()}{why[1:]}'}"
 
 
 class SharedCauses:

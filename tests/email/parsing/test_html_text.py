@@ -60,6 +60,7 @@ def test_label_and_value_of_a_table_row_stand_on_one_line(row: str) -> None:
         '<span style="font-size:9pt; color: #FFFFFF">SECRET</span>',
         '<div style="background-color:white; color:rgb(255, 255, 255)">SECRET</div>',
         '<font color="white">SECRET</font>',
+        '<table bgcolor="#ffffff"><tr><td><font color="white">SECRET</font></td></tr></table>',
         '<div style="OPACITY: 0.0 ! important">SECRET</div>',
         '<div style="max-height:0px; overflow:hidden"><p>SECRET</p></div>',
         '<span style="color:red; font-size:0pt">SECRET</span>',

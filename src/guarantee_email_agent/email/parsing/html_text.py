@@ -37,7 +37,7 @@ _MAY_HIDE = re.compile(r"hid|none|line-through|(?:opacity|font-size)\s*:\s*0|:\s
 _WHITE_COLOR = r"(?:white\b|#fff(?:fff)?\b|rgba?\(\s*255\s*,\s*255\s*,\s*255\b|transparent\b)"
 _WHITE = re.compile(rf"(?<![-\w])color\s*:\s*{_WHITE_COLOR}")
 _DARK_BACKGROUND = re.compile(
-    rf"(?:background(?:-color)?|bgcolor)\s*[:=]\s*[\"']?\s*(?!\s|{_WHITE_COLOR}|none|inherit|initial)", re.IGNORECASE
+    rf"(?:background(?:-color)?|bgcolor)\s*[:=]\s*+[\"']?+\s*+(?!{_WHITE_COLOR}|none|inherit|initial)", re.IGNORECASE
 )
 _HIDING_STYLE = re.compile(
     rf"display\s*:\s*none|visibility\s*:\s*hidden|mso-hide\s*:\s*all|(?<![-\w])opacity{_ZERO}"
