@@ -261,16 +261,20 @@ def _split_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]
     return ((line, stripped) for line, text in lines for entry in text.split(",") if (stripped := entry.strip()))
 
 
-def _parse_phrases(elements: _Elements, kind: str | None, payloads: Mapping[str, object]) -> Iterator[Phrase[Meaning]]:
+def _parse_phrases(elements: _Elements, kind: str | None, payloads: Mapping[str, object]) -> list[Phrase[Meaning]]:
     """The phrases of several elements, each with what its element makes of it."""
-    for name, payload in payloads.items():
-        for element in elements[name]:
-            for line, text in element.numbered_lines():
-                yield from _read_phrases(line, text, Meaning(kind, payload))
+    return [
+        phrase
+        for name, payload in payloads.items()
+        for element in elements[name]
+        for line, text in element.numbered_lines()
+        for phrase in _read_phrases(line, text, Meaning(kind, payload))
+    ]
 
 
-def _parse_topics(element: Element, topic: str) -> Iterator[Phrase[Meaning]]:
+def _parse_topics(element: Element, topic: str) -> list[Phrase[Meaning]]:
     """Lines of the form `3: phrase, phrase`, the weight first."""
+    found = list[Phrase[Meaning]]()
     for line, text in element.numbered_lines():
         weight, colon, phrases = text.partition(":")
         if not colon or not weight.strip().isdecimal() or not 1 <= int(weight) <= MAX_WEIGHT:
@@ -281,7 +285,8 @@ def _parse_topics(element: Element, topic: str) -> Iterator[Phrase[Meaning]]:
         number = int(weight)
         for entry in phrases.split(","):
             if source := entry.strip():
-                yield from _read_phrases(line, source, Meaning("topics", TopicPhrase(source, topic, number)))
+                found += _read_phrases(line, source, Meaning("topics", TopicPhrase(source, topic, number)))
+    return found
 
 
 def _read_phrases(line: int, text: str, meaning: Meaning) -> list[Phrase[Meaning]]:

@@ -8,14 +8,16 @@ so that `serial no` finds `Serial-No.`; any other sign (the slash of `s/n`) must
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
+from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 Payload = TypeVar("Payload")
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"([^\W_]+)")
 _SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
 _LETTER = "[a-z0-9ß-öø-ž]"  # small ones of the Latin scripts; folded, each is one letter or two
 _PLAIN_PHRASE = re.compile(rf"{_LETTER}{{3,40}}\*?(?: (?:{_LETTER}{{2,40}}\*|{_LETTER}{{1,40}}))*")
@@ -83,14 +85,10 @@ class TokenizedText:
 @lru_cache(maxsize=8)
 def tokenize(text: str) -> TokenizedText:
     """Cut `text` into runs of letters and digits. Pure, hence cached: several steps read the same mail."""
-    spans = [match.span() for match in _WORD.finditer(text)]
-    starts, ends = [start for start, _ in spans], [end for _, end in spans]
-    gaps = [text[end:start] for end, start in zip((0, *ends), starts, strict=False)]
-    if text.isascii():
-        lowered = text.casefold()
-        folded = [lowered[start:end] for start, end in spans]
-    else:
-        folded = [fold(text[start:end]) for start, end in spans]
+    pieces = _WORD.split(text)  # gaps and words in turn, a gap last
+    places = list(accumulate(map(len, pieces)))
+    starts, ends, gaps = places[:-1:2], places[1::2], pieces[:-1:2]
+    folded = list(map(str.casefold if text.isascii() else fold, pieces[1::2]))
     starts_sentence = [gap != " " and _SENTENCE_END.search(gap) is not None for gap in gaps]
     separators = ["" if gap == " " else _separator_in(gap) for gap in gaps]
     return TokenizedText(text, folded, starts, ends, gaps, starts_sentence, separators)
@@ -131,6 +129,8 @@ class _Candidates(NamedTuple, Generic[Payload]):
     single: Sequence[PhrasePattern[Payload]]
     by_next_word: Mapping[str, Sequence[PhrasePattern[Payload]]]
     by_start: Mapping[str, Sequence[PhrasePattern[Payload]]]
+    is_known: bool = False
+    """For a MeaningMatcher, whether the word alone is."""
 
 
 class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
@@ -158,25 +158,12 @@ class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
 
         shorter: where several begin at one word, all of them and not the longest alone, longest first.
         """
-        found = self._find(words, shorter=shorter)
-        return [PhraseMatch(first, first + len(phrase.words), phrase.payload) for first, phrase in found]
-
-    def _find(self, words: TokenizedText, *, shorter: bool) -> Iterator[tuple[int, PhrasePattern[Payload]]]:
-        folded = words.folded
-        last = len(folded) - 1
-        for index, candidates in enumerate(map(self.__getitem__, folded)):
-            if candidates is None:
-                continue
-            single, by_next_word, by_start = candidates
-            if index < last and (by_next_word or by_start):
-                following = folded[index + 1]
-                fitting = by_next_word.get(following) or by_start.get(following[:_NEXT_KEY_LENGTH], ())
-                longer = [phrase for phrase in fitting if _rest_matches(phrase, words, index)] if fitting else fitting
-                single = (*longer, *single) if longer else single
-            for phrase in single:
-                yield index, phrase
-                if not shorter:
-                    break
+        return [
+            PhraseMatch(first, first + len(phrase.words), phrase.payload)
+            for first, candidates in enumerate(map(self.__getitem__, words.folded))
+            if candidates is not None
+            for phrase in _fitting(candidates, words, first)[: None if shorter else 1]
+        ]
 
     def __missing__(self, word: str) -> _Candidates[Payload] | None:
         """The phrases that may begin with `word`, longest first; kept, since mails share most of their words."""
@@ -187,13 +174,16 @@ class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
         if of_key := self._by_key.get(key):
             # A plain phrase is cut when a text holds a word of its key for the first time.
             of_key[:] = cut = [each if isinstance(each, PhrasePattern) else _cut(*each) for each in of_key]
-            phrases += (each for each in cut if _fits(word, each.words[0]))
+            for phrase in cut:
+                text, is_prefix = phrase.words[0]
+                if word == text or (is_prefix and word.startswith(text)):
+                    phrases.append(phrase)
         elif not endings:
             self[word] = None
             return None
-        phrases += (each for each in endings if word.endswith(each.words[0][0]))
-        phrases.sort(key=lambda phrase: (-len(phrase.words), -sum(len(part) for part, _ in phrase.words)))
-        phrases = self._telling(phrases)
+        phrases += [each for each in endings if word.endswith(each.words[0][0])]
+        if len(phrases) > 1:
+            phrases.sort(key=_length, reverse=True)
         longer = [phrase for phrase in phrases if len(phrase.words) > 1]
         by_next_word, by_start = dict[str, list[PhrasePattern[Payload]]](), dict[str, list[PhrasePattern[Payload]]]()
         for phrase in longer:
@@ -201,13 +191,13 @@ class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
             if is_prefix:
                 by_start.setdefault(following[:_NEXT_KEY_LENGTH], []).append(phrase)
             elif following not in by_next_word:
-                by_next_word[following] = [each for each in longer if _fits(following, each.words[1])]
+                by_next_word[following] = [
+                    each
+                    for each in longer
+                    if following == each.words[1][0] or (each.words[1][1] and following.startswith(each.words[1][0]))
+                ]
         self[word] = candidates = _Candidates(phrases[len(longer) :], by_next_word, by_start) if phrases else None
         return candidates
-
-    def _telling(self, phrases: list[PhrasePattern[Payload]]) -> list[PhrasePattern[Payload]]:
-        """Without those that say nothing more than others. phrases: that begin with one word, in their order."""
-        return phrases
 
 
 class Meaning(NamedTuple):
@@ -239,29 +229,34 @@ class MeaningMatcher(PhraseMatcher[Meaning]):
         """As `find` does it, as if there were no other."""
         return self._read(words).by_kind.get(kind, [])
 
-    def _telling(self, phrases: list[PhrasePattern[Meaning]]) -> list[PhrasePattern[Meaning]]:
-        distinct = dict[object, PhrasePattern[Meaning]]()
-        for phrase in phrases:
-            # Words alone are all the same here, since all of them fit.
-            written = phrase.words[1:] and (phrase.words, phrase.separators)
-            distinct.setdefault((written, phrase.payload.kind, phrase.payload.is_known), phrase)
-        return [*distinct.values()]
+    def __missing__(self, word: str) -> _Candidates[Meaning] | None:
+        if (candidates := super().__missing__(word)) is not None:
+            first = {phrase.payload.kind: phrase for phrase in reversed(candidates.single)}
+            is_known = any(phrase.payload.is_known for phrase in candidates.single)
+            single = [
+                phrase for phrase in candidates.single if phrase.payload.kind and first[phrase.payload.kind] is phrase
+            ]
+            self[word] = candidates = candidates._replace(single=single, is_known=is_known)
+        return candidates
 
     def _read(self, words: TokenizedText) -> _Meanings:
         if (meanings := words.meanings.get(self)) is None:
             by_kind, known, in_phrases = dict[str, list[PhraseMatch[Any]]](), set[int](), set[int]()
-            for first, phrase in self._find(words, shorter=True):
-                kind, payload, is_known = phrase.payload
-                end = first + len(phrase.words)
-                if is_known:
-                    known.update(range(first, end))
-                    if end - first > 1:
+            for first, candidates in enumerate(map(self.__getitem__, words.folded)):
+                if candidates is None:
+                    continue
+                if candidates.is_known:
+                    known.add(first)
+                for phrase in _fitting(candidates, words, first):
+                    kind, payload, is_known = phrase.payload
+                    end = first + len(phrase.words)
+                    if is_known and end > first + 1:
                         in_phrases.update(range(first, end))
-                if kind is not None:
-                    of_kind = by_kind.setdefault(kind, [])
-                    if not of_kind or of_kind[-1].first != first:
-                        of_kind.append(PhraseMatch(first, end, payload))
-            meanings = words.meanings[self] = _Meanings(by_kind, frozenset(known), frozenset(in_phrases))
+                    if kind is not None:
+                        of_kind = by_kind.setdefault(kind, [])
+                        if not of_kind or of_kind[-1].first != first:
+                            of_kind.append(PhraseMatch(first, end, payload))
+            meanings = words.meanings[self] = _Meanings(by_kind, frozenset(known | in_phrases), frozenset(in_phrases))
         return meanings
 
 
@@ -338,18 +333,29 @@ def _parse_any_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
     return PhrasePattern(tuple(words), tuple(separators), payload)
 
 
-def _fits(word: str, expected: tuple[str, bool]) -> bool:
-    text, is_prefix = expected
-    return word.startswith(text) if is_prefix else word == text
+def _length(phrase: PhrasePattern[Payload]) -> tuple[int, int]:
+    return len(phrase.words), sum(map(len, map(itemgetter(0), phrase.words)))
+
+
+def _fitting(candidates: _Candidates[Payload], words: TokenizedText, index: int) -> Sequence[PhrasePattern[Payload]]:
+    """Those that stand at word `index`, longest first."""
+    single, by_next_word, by_start, _ = candidates
+    if (by_next_word or by_start) and index + 1 < len(words.folded):
+        following = words.folded[index + 1]
+        fitting = by_next_word.get(following) or by_start.get(following[:_NEXT_KEY_LENGTH])
+        if fitting and (longer := [phrase for phrase in fitting if _rest_matches(phrase, words, index)]):
+            return [*longer, *single]
+    return single
 
 
 def _rest_matches(phrase: PhrasePattern[Payload], words: TokenizedText, index: int) -> bool:
     folded, separators = words.folded, words.separators
     if index + len(phrase.words) > len(folded):
         return False
-    for expected, separator in zip(phrase.words[1:], phrase.separators, strict=True):
+    for (text, is_prefix), separator in zip(phrase.words[1:], phrase.separators, strict=True):
         index += 1
-        if separators[index] != separator or not _fits(folded[index], expected):
+        word = folded[index]
+        if separators[index] != separator or not (word == text or (is_prefix and word.startswith(text))):
             return False
     return True
 

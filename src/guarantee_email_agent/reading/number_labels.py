@@ -350,6 +350,9 @@ def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[Labe
             written = words.text_of(match.first, match.end).casefold()
             if written in lexicon.denials and "." not in "".join(words.gaps[match.end : match.end + 1]):
                 continue
+            if labels and labels[-1].payload == "other" and labels[-1].end == match.first:
+                labels[-1] = labels[-1]._replace(end=match.end)  # "invoice, no. 4711"
+                continue
             number = match
             if end := _end_of_bare_label(words, match, labels, lexicon, devices):
                 labels.append(match._replace(end=end, payload="weak"))

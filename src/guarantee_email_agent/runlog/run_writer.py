@@ -265,7 +265,9 @@ class RunWriter:
             return known
         row = connection.execute("SELECT id FROM blobs WHERE hash = ?", (digest,)).fetchone()
         if row is None:
-            blob = (digest, len(content), zlib.compress(content))
+            # A window larger than the text costs more than the compression.
+            window = min(max(len(content).bit_length(), 10), zlib.MAX_WBITS)
+            blob = (digest, len(content), zlib.compress(content, wbits=window))
             row = (connection.execute("INSERT INTO blobs VALUES (NULL, ?, ?, ?)", blob).lastrowid,)
         return _remember(self._blobs, digest, row[0])
 
