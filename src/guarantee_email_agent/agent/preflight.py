@@ -206,7 +206,7 @@ def _service_parts(config: Config, key: bytes, *, warranty_needed: bool) -> list
     tickets = "not needed, no ticket is opened"
     if tickets_needed:
         tickets = _describe(mcp.ticketing_system, config.tickets.database)
-    given = config, _CLOCK, os.environ
+    given = config, _CLOCK
     return [
         ("Mailbox", _describe_mailbox(config), lambda: services.create_mail_client(*given, key), True),
         ("Warranty system", warranties, lambda: services.create_warranty_client(*given), warranty_needed),
