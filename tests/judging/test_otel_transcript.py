@@ -1,4 +1,6 @@
-"""Spans that Pydantic AI makes here, those of OpenInference's instrumentations (openai 3, langgraph 1), and by hand."""
+"""Spans that Pydantic AI makes here, those of OpenInference's instrumentations (openai 3, langgraph 1) and of
+OpenLLMetry's (langchain 0.62, with its log records), and by hand.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ def said(text: str | None, role: str = "assistant", **more: Any) -> list[dict[st
     return [{"role": role, "parts": [{"type": "text", **({} if text is None else {"content": text})}], **more}]
 
 
-@pytest.mark.parametrize("source", [5, 6, "openinference_langgraph"])
+@pytest.mark.parametrize("source", [5, 6, "openinference_langgraph", "openllmetry_langgraph"])
 def test_a_run(source: int | str) -> None:
     instrumented = isinstance(source, int)
     exported = (
@@ -79,7 +81,8 @@ def test_a_run(source: int | str) -> None:
     assert "no such number" in unknown["feedback"]["message"]
     assert unknown["feedback"].get("error") is (True if instrumented else None)
 
-    spans = [each for scope in exported["resourceSpans"][0]["scopeSpans"] for each in scope["spans"]]
+    scopes = [scope for whole in exported.values() for scope in whole[0].get("scopeSpans", whole[0].get("scopeLogs"))]
+    spans = [each for scope in scopes for each in scope.get("spans", scope.get("logRecords"))]
     random.Random(1).shuffle(spans)
     assert record_from_otel([export(*spans[:3]), export(*spans[2:])]) == record  # out of order, and one of them twice
 
@@ -224,6 +227,7 @@ def test_what_the_answer_is(spans: Sequence[object], answer: str, reason: str | 
             "without its text",
         ),
         ([span(1, {"openinference.span.kind": "AGENT", "output.value": "__REDACTED__"})], "tells what was said"),
+        ([span(1, {"traceloop.span.kind": "agent", "traceloop.entity.output": '"5.0'})], "tells what was said"),
         (
             [span(1, {**CHAT, "gen_ai.output.messages": said("5")}), span(2, CHAT)],
             "'span 2' does not tell what the model answered",

@@ -96,9 +96,9 @@ def traces_in(document: object) -> Iterator[tuple[str, str | None, bool]]:
     """Of each span its trace, the task that it names, and whether it tells anything of an agent."""
     for resource, span in _exported_spans(document):
         attributes = [each for each in (*resource, *list_at(span.get("attributes"), "'attributes'")) if each]
-        keys = {str(mapping_at(each, "an attribute").get("key")): each for each in attributes}
-        named = _value(keys[TASK_NAME].get("value")) if TASK_NAME in keys else None
-        is_told = "isLogged" in span or any(key.startswith(_CONVENTIONS) for key in keys)
+        held = {str(mapping_at(each, "an attribute").get("key")): each.get("value") for each in attributes}
+        named, is_run = _value(held.get(TASK_NAME)), _value(held.get(_KINDS[0])) != "create_agent"
+        is_told = "isLogged" in span or (is_run and any(key.startswith(_CONVENTIONS) for key in held))
         yield span["traceId"], named if isinstance(named, str) and named else None, is_told
 
 
@@ -111,11 +111,17 @@ def spans_of(document: object, trace: str | None = None) -> list[Span]:
 def record_of_spans(spans: Sequence[Span]) -> Record:
     """As `record_from_otel` has it; the spans of one trace, in any order."""
     unique = {span.id: span for span in spans if not span.is_logged}  # an exporter may send one twice
+    inner: defaultdict[str, list[Span]] = defaultdict(list)
+    for each in unique.values():
+        inner[each.parent] += [each] if each.kind == "model" else []
     for log in sorted((span for span in spans if span.is_logged), key=lambda span: span.start):
         if (span := unique.get(log.id)) is None:
             raise transcript_error("a log record tells of a span that is not there. Export both to the same file")
+        if span.kind != "model":  # some are written after the model's span has ended
+            begun = [each for each in inner[span.id] if each.start <= log.start]
+            span = unique[max(begun, key=lambda each: each.start, default=span).id]
         attributes, events = {**log.attributes, **span.attributes}, [*span.events, *log.events]
-        unique[log.id] = replace(span, attributes=attributes, events=events)
+        unique[span.id] = replace(span, attributes=attributes, events=events)
     ordered = sorted(unique.values(), key=lambda span: span.start)
     models, runs = outermost(ordered, "model"), outermost(ordered, "run")
     said = _said_by(models) or _said_by(runs)
@@ -202,8 +208,9 @@ def _logged(record: Mapping[str, Any]) -> Mapping[str, Any]:
     body = mapping_at(record.get("body") or {}, "'body' of a log record").get("kvlistValue") or {}
     told = list_at(mapping_at(body, "'body' of a log record").get("values"), "'values'")
     event = {"name": name, "attributes": [*list_at(record.get("attributes"), "'attributes'"), *told]}
+    time = record.get("timeUnixNano") or record.get("observedTimeUnixNano")
     ids = {key: record.get(key) for key in ("traceId", "spanId")}
-    return {**ids, "startTimeUnixNano": record.get("timeUnixNano"), "events": [event], "isLogged": True}
+    return {**ids, "startTimeUnixNano": time, "events": [event], "isLogged": True}
 
 
 def _read_span(span: Mapping[str, Any]) -> Span:
@@ -268,6 +275,12 @@ def _said_by(spans: Iterable[Span]) -> list[tuple[int, Message]]:
         for message in answered:
             known[_identity(message)] += 1
             said.append((span.end, message))
+    ids = {message.answered_id for _, message in said}
+    waiting: list[str | None] = []
+    for at, (time, message) in enumerate(said):  # OpenLLMetry's events do not name the call that a tool answers
+        waiting += [call.id for call in message.calls if call.id not in ids]
+        if message.role == "tool" and message.answered_id is None and waiting:
+            said[at] = time, replace(message, answered_id=waiting.pop(0))
     return said
 
 
@@ -286,16 +299,18 @@ def _messages_of(span: Span) -> tuple[list[Message], list[Message]]:
         remedy = "Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT and OTEL_SPAN_EVENT_COUNT_LIMIT"
         raise transcript_error(f"{span} lost {span.dropped} attributes or events to a limit. {remedy}")
     system = _structured(span, "gen_ai.system_instructions")
-    asked: list[Any] = [{"role": "system", "parts": system}] if system else []
-    asked += _structured(span, "gen_ai.input.messages") + _numbered(span, _INPUTS)
+    asked = _structured(span, "gen_ai.input.messages") + _numbered(span, _INPUTS)
     answered = _structured(span, "gen_ai.output.messages") + _numbered(span, _OUTPUTS)
+    asked_too, answered_too = list[Any](), list[Any]()
     for name, fields in span.events:
         if name == "gen_ai.choice":
             message = _parsed(fields.get("message"))
             given = message if isinstance(message, dict) else {"content": message}
-            answered.append({"role": "assistant", **fields, **given})
+            answered_too.append({"role": "assistant", **fields, **given})
         elif name.startswith("gen_ai.") and name.endswith(".message"):
-            asked.append({"role": name.split(".")[1], "tool_call_id": fields.get("id"), **fields})
+            asked_too.append({"role": name.split(".")[1], "tool_call_id": fields.get("id"), **fields})
+    asked, answered = asked or asked_too, answered or answered_too  # a span may tell the same in both ways
+    asked = [*([{"role": "system", "parts": system}] if system else ()), *asked]
     ending = span.first("gen_ai.response.finish_reasons", "llm.finish_reason")
     cut_off = cut_off_by({"finish_reason": ending[-1] if isinstance(ending, list) and ending else ending})
     said = [[message for entry in part for message in _read(entry, str(span))] for part in (asked, answered)]
@@ -378,8 +393,8 @@ def _answer_of(run: Span) -> str | None:
     if answered := _messages_of(run)[1]:
         return None if answered[-1].calls or answered[-1].cut_off else answered[-1].text
     if (value := run.first("output.value")) is None:
-        value = _parsed(run.first("traceloop.entity.output"))
-        return None if value is None or isinstance(value, dict) else as_text(value)
+        value = json_or_missing(str(run.first("traceloop.entity.output")))  # which a limit may have cut
+        return None if value in (MISSING, None) or isinstance(value, dict) else as_text(value)
     is_state = "json" in str(run.first("output.mime_type")) and isinstance(_parsed(value), dict)
     return None if is_state else as_text(value)
 

@@ -160,17 +160,16 @@ class TaskRubrics:
         )
         if self._mode == "replay":
             return await answer(ReplayClient(recordings, 1)), NO_USAGE
+        if not await self.limit.may_begin():
+            raise RunStoppedError(self.limit.stop_reason)
         model = live_model(self._config, SystemClock())
-        client = RecordingClient(meter := MeteredModel(model))
+        client = RecordingClient(meter := MeteredModel(model, self._meter))
         try:
-            if not await self.limit.may_begin():
-                raise RunStoppedError(self.limit.stop_reason)
             rows = await answer(client)
         finally:
+            self.limit.end()
             await model.aclose()
-        self._meter.add(taken := meter.total)
-        self.limit.learn(taken)
-        self.limit.end()
+        self.limit.learn(taken := meter.total)
         kept = self._mode == "record" and not client.failed
         if kept and (problem := recordings.write([client.exchanges])) is not None:
             warn_on_stderr(problem)  # what was paid for counts all the same
