@@ -10,7 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from guarantee_email_agent.llm.api_client import ApiModel, api_error
-from guarantee_email_agent.llm.port import Message, StopDetails, TextBlock, TokenUsage, ToolUseBlock, canonical_json
+from guarantee_email_agent.llm.port import (
+    Message,
+    StopDetails,
+    TextBlock,
+    TokenUsage,
+    ToolUseBlock,
+    canonical_json,
+    is_count,
+)
 from guarantee_email_agent.utils.text import printable
 
 _STOP_REASONS: Final = {
@@ -159,7 +167,7 @@ def _arguments(text: object) -> Any:
 
 
 def chat_usage(usage: object) -> TokenUsage:
-    """The counts, without those of the cache among the input; not counted where they are missing or odd."""
+    """The counts, without those of the cache among the input; not counted where they are missing, odd or all 0."""
     details = _at(usage, "prompt_tokens_details")
     counts = [
         _at(usage, "prompt_tokens"),
@@ -167,12 +175,10 @@ def chat_usage(usage: object) -> TokenUsage:
         _at(details, "cached_tokens") or 0,
         _at(details, "cache_write_tokens") or 0,
     ]
-    if any(not isinstance(count, int) or isinstance(count, bool) or count < 0 for count in counts):
+    if not all(map(is_count, counts)) or not any(counts) or counts[2] + counts[3] > counts[0]:
         return TokenUsage(uncounted=1)
     sent, received, read, written = counts
-    return (
-        TokenUsage(uncounted=1) if read + written > sent else TokenUsage(sent - read - written, received, read, written)
-    )
+    return TokenUsage(sent - read - written, received, read, written)
 
 
 def _at(value: object, key: str) -> Any:

@@ -19,6 +19,7 @@ from guarantee_email_agent.utils.errors import LLMError
 OFFLINE_MODEL: Final = "instruction-interpreter"
 """The name under which the instruction interpreter answers."""
 
+_TOO_MANY: Final = 1_000_000_000_000
 _REFUSAL_CATEGORY: Final = re.compile(r"[a-z_]{1,40}")
 
 
@@ -75,6 +76,11 @@ class TokenUsage:
 
 
 NO_TOKENS: Final = TokenUsage()
+
+
+def is_count(value: object) -> bool:
+    """Whether this may be how many tokens an answer took, and not something odd in its place."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _TOO_MANY
 
 
 @dataclass(frozen=True, slots=True)

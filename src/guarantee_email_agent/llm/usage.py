@@ -12,7 +12,14 @@ import time
 from dataclasses import dataclass
 from typing import Any, Final
 
-from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL, LanguageModel, ModelClient, TokenUsage
+from guarantee_email_agent.llm.port import (
+    NO_TOKENS,
+    OFFLINE_MODEL,
+    LanguageModel,
+    ModelClient,
+    TokenUsage,
+    is_count,
+)
 from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import AgentError
 
@@ -93,8 +100,7 @@ def usage_of(answer: Any) -> TokenUsage:
     usage = getattr(answer, "usage", None)
     cached = (getattr(usage, f"cache_{name}_input_tokens", None) or 0 for name in ("read", "creation"))
     counts: list[Any] = [*(getattr(usage, name, None) for name in ("input_tokens", "output_tokens")), *cached]
-    is_odd = any(not isinstance(count, int) or isinstance(count, bool) or count < 0 for count in counts)
-    return TokenUsage(uncounted=1) if is_odd or not any(counts) else TokenUsage(*counts)
+    return TokenUsage(*counts) if all(map(is_count, counts)) and any(counts) else TokenUsage(uncounted=1)
 
 
 def model_of(answer: Any, requested: str) -> str:
