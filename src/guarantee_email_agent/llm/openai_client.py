@@ -7,18 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from guarantee_email_agent.llm.api_client import ApiModel, api_error
-from guarantee_email_agent.llm.port import (
-    Message,
-    StopDetails,
-    TextBlock,
-    TokenUsage,
-    ToolUseBlock,
-    canonical_json,
-    is_count,
-)
+from guarantee_email_agent.llm.port import Message, StopDetails, TextBlock, TokenUsage, ToolUseBlock, canonical_json
 from guarantee_email_agent.utils.text import printable
 
 _STOP_REASONS: Final = {
@@ -175,10 +168,9 @@ def chat_usage(usage: object) -> TokenUsage:
         _at(details, "cached_tokens") or 0,
         _at(details, "cache_write_tokens") or 0,
     ]
-    if not all(map(is_count, counts)) or not any(counts) or counts[2] + counts[3] > counts[0]:
-        return TokenUsage(uncounted=1)
-    sent, received, read, written = counts
-    return TokenUsage(sent - read - written, received, read, written)
+    found = TokenUsage.of(counts)
+    sent = found.input_tokens - found.cache_read_input_tokens - found.cache_creation_input_tokens
+    return TokenUsage(uncounted=1) if sent < 0 else replace(found, input_tokens=sent)
 
 
 def _at(value: object, key: str) -> Any:

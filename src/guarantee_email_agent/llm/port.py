@@ -58,6 +58,12 @@ class TokenUsage:
     cache_creation_input_tokens: int = 0
     uncounted: int = 0
 
+    @classmethod
+    def of(cls, counts: Sequence[Any]) -> TokenUsage:
+        """What an answer says, in this order; `uncounted` where a count is missing or odd, or all are 0."""
+        is_odd = any(type(count) is not int or not 0 <= count < _TOO_MANY for count in counts)
+        return cls(uncounted=1) if is_odd or not any(counts) else cls(*counts)
+
     @property
     def total(self) -> int:
         """Every token that was sent or received, cached ones too."""
@@ -76,11 +82,6 @@ class TokenUsage:
 
 
 NO_TOKENS: Final = TokenUsage()
-
-
-def is_count(value: object) -> bool:
-    """Whether this may be how many tokens an answer took, and not something odd in its place."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _TOO_MANY
 
 
 @dataclass(frozen=True, slots=True)

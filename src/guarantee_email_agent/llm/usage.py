@@ -12,14 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Final
 
-from guarantee_email_agent.llm.port import (
-    NO_TOKENS,
-    OFFLINE_MODEL,
-    LanguageModel,
-    ModelClient,
-    TokenUsage,
-    is_count,
-)
+from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL, LanguageModel, ModelClient, TokenUsage
 from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import AgentError
 
@@ -100,7 +93,7 @@ def usage_of(answer: Any) -> TokenUsage:
     usage = getattr(answer, "usage", None)
     cached = (getattr(usage, f"cache_{name}_input_tokens", None) or 0 for name in ("read", "creation"))
     counts: list[Any] = [*(getattr(usage, name, None) for name in ("input_tokens", "output_tokens")), *cached]
-    return TokenUsage(*counts) if all(map(is_count, counts)) and any(counts) else TokenUsage(uncounted=1)
+    return TokenUsage.of(counts)
 
 
 def model_of(answer: Any, requested: str) -> str:
