@@ -61,6 +61,7 @@ OTHER_PLACES = [
 ]
 SIGNS_AROUND = [
     ('My serial is "HT20491".', "HT20491"),
+    ('Serial number "TS90 12345"', "TS9012345"),
     ("serial number: [HT20491]", "HT20491"),
     ("Serial number HT20491?", "HT20491"),
     ("My serial number is: ht-20491-x", "HT-20491-X"),
