@@ -395,7 +395,9 @@ def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexic
 
 
 def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(lexicon: Lexicon) -> None:
-    text = "Is it raining? Model ER-6 of the quokka wibbles, snorfles, frobnicates and gronks:\nKT-77120-9\nJo"
+    text = (
+        "Is it raining? It is here. Model ER-6 of the quokka wibbles, snorfles, frobnicates and gronks:\nKT-77120-9\nJo"
+    )
     reading = read(text, lexicon, asked=True)
     assert reading.numbers == ("KT-77120-9",)
     assert not reading.is_answer
@@ -419,9 +421,10 @@ def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(
         "Rechnung Nr. 2024-11873",
         "On the till slip I see order, no. KT-77120-9",
         "No worries. It has none. The box says KT-77120-9",
+        "I really can't find it. All that I have is this: KT-77120-9",
         "The old one was\nKT-77120-9\nbefore you swapped it",
         "WX2, 7719 0033",
-        "Thank you, but the quokka wibbles, snorfles, frobnicates and gronks: KT-77120-9",
+        "Thank you, but the quokka wibbles, snorfles, frobnicates and gronks KT-77120-9",
     ],
 )
 def test_what_is_more_or_something_else_is_no_answer(text: str, lexicon: Lexicon) -> None:

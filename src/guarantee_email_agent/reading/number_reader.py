@@ -421,9 +421,10 @@ class NumberReader:
         return is_short and number.end not in self._text.numbers
 
     def _is_alone(self, number: NumberToken) -> bool:
-        """Whether a number that can hardly be a model's or a count fills a line."""
+        """Whether a number that can hardly be a model's or a count fills a line, or what a colon leaves of one."""
         words, end = self._words, number.end
-        is_line = not number.first or "\n" in words.gaps[number.first]
+        before = words.gaps[number.first]
+        is_line = not number.first or "\n" in before or before.strip() == ":"  # "next to its feet: KT-77120-9"
         ends_line = end == len(words.folded) or "\n" in words.gaps[end]
         return is_line and ends_line and BARE_NUMBER.fullmatch(number.text) is not None
 
@@ -433,9 +434,9 @@ class NumberReader:
         return any(is_distinctive(each.text) and self._may_be_answer(each) for each in others)
 
     def _start_of_announcement(self, number: NumberToken) -> int:
-        """The first word of a number's sentence, or of the one before where the number begins it."""
+        """The first word of the sentence before that of a number."""
         first, _ = self._sentence_around(number.first)
-        return first if first < number.first or not first else self._sentence_around(first - 1)[0]
+        return self._sentence_around(first - 1)[0] if first else 0
 
     def _is_announced_otherwise(self, number: NumberToken) -> bool:
         """Whether another label stands before a number in its sentence: "on the invoice I read FA-2025".
