@@ -27,7 +27,6 @@ from guarantee_email_agent.runlog.records import (
     Usage,
 )
 from guarantee_email_agent.runlog.run_reader import RunStore
-from guarantee_email_agent.runlog.run_search import RunSearch
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
 
 MB = 1_000_000
@@ -105,7 +104,7 @@ def write_run(file: Path, number: int, scenarios: int, changed: int) -> None:
 
 
 def _measure(file: Path) -> None:
-    with RunSearch(file) as store:
+    with RunStore(file) as store:
         key = SuiteKey("eval", "evals/scenarios", llm="live")
         last = store.find_run("last")
         before = store.runs(before=last.number, limit=1)[0]

@@ -14,6 +14,7 @@ from pathlib import Path
 import junitparser
 import pytest
 from command_line import MODULE, run_program
+from otlp import export, log, span
 
 WANTS_42 = """\
 def test(result):
@@ -82,6 +83,15 @@ class TestOneResult:
     def test_a_record_in_a_file_or_on_stdin(self, task: Path, results: Path) -> None:
         assert grade(task, "--result", results / "six.json").returncode == 0
         assert grade(task, "--result", "-", stdin=b'{"task_result": "42"}').returncode == 0
+
+    @pytest.mark.parametrize("indent", [None, 1])
+    def test_exports_of_spans_on_stdin(self, task: Path, indent: int | None) -> None:
+        asked = span(1, {"gen_ai.operation.name": "chat"})
+        exports = [export(asked, log(2, "gen_ai.choice", {"message": {"content": "42"}}))]
+        exports = exports if indent else [{each: exports[0][each]} for each in ("resourceLogs", "resourceSpans")]
+        stdin = "\n".join(json.dumps(each, indent=indent) for each in exports).encode()
+        assert grade(task, "--from", "otel", "--result", "-", stdin=stdin).returncode == 0
+        assert "no JSON (" in grade(task, "--from", "otel", "--result", "-", stdin=stdin + b"\n{").stderr
 
     def test_no_configuration_is_needed_or_looked_at(self, task: Path, tmp_path: Path) -> None:
         (tmp_path / "config.yaml").write_text("nonsense: [", encoding="utf-8")

@@ -10,7 +10,7 @@ from agent_in_memory import AgentInMemory
 from mailbox_in_memory import KEY, mail
 
 from guarantee_email_agent.agent.identity_key import key_of_mailbox
-from guarantee_email_agent.agent.sent_answers import SentAnswers
+from guarantee_email_agent.agent.startup import SentAnswers
 from guarantee_email_agent.config.settings import Mode
 from guarantee_email_agent.ledger.comparisons import AWAITED_S
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader

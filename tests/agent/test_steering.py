@@ -19,7 +19,7 @@ from waiting import PATIENCE_S
 from guarantee_email_agent.agent.process_identity import has_ended, process_name
 from guarantee_email_agent.agent.steering import SETTLE_S
 from guarantee_email_agent.cli import run
-from guarantee_email_agent.services.mail.local_mailbox import LocalMailbox
+from guarantee_email_agent.services.mail.mail_store import LocalMailbox
 from guarantee_email_agent.utils.errors import IntegrationError
 
 

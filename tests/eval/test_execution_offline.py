@@ -9,10 +9,9 @@ from elsewhere import Elsewhere
 from scenario_folder import BUILT_IN, ScenarioFolder, broken, failing
 
 from guarantee_email_agent.config.settings import Secrets
-from guarantee_email_agent.eval.execution import OfflineRun
+from guarantee_email_agent.eval.execution import EvalOptions, OfflineRun
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.scenario_validation import KnownNames
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.eval.harm import find_harm
 from guarantee_email_agent.eval.models import (
     EvalEmail,
     EvalExpectedOutput,
@@ -16,6 +15,7 @@ from guarantee_email_agent.eval.models import (
     EvalResult,
     EvalTestCase,
     ExpectedCall,
+    find_harm,
 )
 
 Scenario = Callable[..., EvalTestCase]

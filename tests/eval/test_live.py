@@ -179,7 +179,7 @@ def test_no_scenario_is_begun_that_could_pass_the_cost_limit(suite: LiveSuite) -
     assert code == 4
     assert len(suite.server.requests) == 6
     assert (
-        "Stopped: 3 of 8 scenarios ran, the gate is not decided: $0.0007 is paid, and the next scenario (up to "
+        "Stopped: 3 of 8 scenarios ran, the gate is not decided: $0.0007 is paid, and the next one (up to "
         f"$0.0002) could pass --max-cost {one * 3.5:g}" in printed
     )
     assert "passed!" not in printed

@@ -12,8 +12,8 @@ import pytest
 from guarantee_email_agent.eval.models import EvalEmail, EvalInput, EvalTestCase
 from guarantee_email_agent.eval.served_mocks import ServedMocks
 from guarantee_email_agent.eval.tool_mocks import OWN_TOOLS
-from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher
 from guarantee_email_agent.mcp_servers.mailbox_tools import MailboxTools
+from guarantee_email_agent.mcp_servers.server import Dispatcher
 from guarantee_email_agent.mcp_servers.ticketing import TicketingTools
 from guarantee_email_agent.services.ticket_store import TicketStore
 

@@ -12,8 +12,8 @@ import pytest
 from scenario_folder import ROOT, TEMPLATES, ScenarioFolder
 
 from guarantee_email_agent.config.settings import Config, InstructionSettings
+from guarantee_email_agent.eval.execution import EvalOptions
 from guarantee_email_agent.eval.models import EvalInput, EvalResult, EvalTestCase
-from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.suite import evaluate
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError

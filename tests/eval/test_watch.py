@@ -13,8 +13,8 @@ import pytest
 from scenario_folder import ROOT, ScenarioFolder, broken, failing
 
 from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.eval.execution import EvalOptions
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.watch import SETTLE_S, print_difference, refuse_unwatchable, watch_suite
 from guarantee_email_agent.runlog.records import KeptRun
 from guarantee_email_agent.utils.errors import ConfigurationError

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.config.settings import Config, InstructionSettings
+from guarantee_email_agent.eval.execution import EvalOptions
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
-from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.watch import (
     LOOK_S,
     SETTLE_S,

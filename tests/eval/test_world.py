@@ -9,7 +9,7 @@ import pytest
 
 from guarantee_email_agent.eval.checks import ExpectedTable
 from guarantee_email_agent.eval.loader import EvalLoader
-from guarantee_email_agent.eval.scenario import EvalExpectedOutput
+from guarantee_email_agent.eval.models import EvalExpectedOutput
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.world import World
 from guarantee_email_agent.utils.errors import EvalError

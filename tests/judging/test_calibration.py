@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import hashlib
 import io
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from stored_runs import StoredRuns
 
 from guarantee_email_agent.judging.calibration import calibrate, calibrations_of
 from guarantee_email_agent.judging.grading import grade_task
-from guarantee_email_agent.judging.rubric import answer_task_rubric
+from guarantee_email_agent.judging.rubric import TaskRubrics
 from guarantee_email_agent.judging.task import load_task
 from guarantee_email_agent.runlog.records import CaseResult
 from guarantee_email_agent.runlog.run_reader import RunStore
@@ -155,10 +155,7 @@ def test_another_question_or_model_is_uncalibrated_again(
     server.replies = [judge(own)]
     config = anthropic_config(server.url, model=MODEL)
 
-    def answers(task: Any, record: Any) -> Any:
-        return asyncio.run(answer_task_rubric(config, "live", "talk", task, record))
-
-    found = grade_task(load_task(folder), SAID, ask=answers)
+    found = grade_task(load_task(folder), SAID, ask=partial(TaskRubrics(config, "live").ask, "talk"))
     assert (found.verdict, found.rubric[0]["gates"]) == (verdict, gates)
     assert found.feedback.startswith("rubric: ") is (verdict == "failed")
 

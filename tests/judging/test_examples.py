@@ -11,7 +11,7 @@ from scenario_folder import ROOT, TEMPLATES
 from tasks_and_sandboxes import StubSandbox
 
 from guarantee_email_agent.config.settings import Config, InstructionSettings
-from guarantee_email_agent.eval.options import EvalOptions
+from guarantee_email_agent.eval.execution import EvalOptions
 from guarantee_email_agent.eval.suite import evaluate
 from guarantee_email_agent.judging import grade
 from guarantee_email_agent.judging.grading import validate_task

@@ -1,4 +1,6 @@
-"""Spans that Pydantic AI makes here, those of OpenInference's instrumentations (openai 3, langgraph 1), and by hand."""
+"""Spans that Pydantic AI makes here, those of OpenInference's instrumentations (openai 3, langgraph 1) and of
+OpenLLMetry's (langchain 0.62, with its log records), and by hand.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from otlp import export, span
+from otlp import export, log, span
 from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -31,6 +33,7 @@ ASK = [{"role": "user", "parts": [{"type": "text", "content": "How much?"}]}]
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": ASK}
 LLM = {"openinference.span.kind": "LLM", "llm.input_messages.0.message.role": "user"}
 TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
+CUT = {"finish_reason": "length", "message": {"content": "5"}}
 ERROR = {"status": {"code": 2, "message": "boom\nat line 1"}}
 
 
@@ -61,7 +64,7 @@ def said(text: str | None, role: str = "assistant", **more: Any) -> list[dict[st
     return [{"role": role, "parts": [{"type": "text", **({} if text is None else {"content": text})}], **more}]
 
 
-@pytest.mark.parametrize("source", [5, 6, "openinference_langgraph"])
+@pytest.mark.parametrize("source", [5, 6, "openinference_langgraph", "openllmetry_langgraph"])
 def test_a_run(source: int | str) -> None:
     instrumented = isinstance(source, int)
     exported = (
@@ -78,7 +81,8 @@ def test_a_run(source: int | str) -> None:
     assert "no such number" in unknown["feedback"]["message"]
     assert unknown["feedback"].get("error") is (True if instrumented else None)
 
-    spans = [each for scope in exported["resourceSpans"][0]["scopeSpans"] for each in scope["spans"]]
+    scopes = [scope for whole in exported.values() for scope in whole[0].get("scopeSpans", whole[0].get("scopeLogs"))]
+    spans = [each for scope in scopes for each in scope.get("spans", scope.get("logRecords"))]
     random.Random(1).shuffle(spans)
     assert record_from_otel([export(*spans[:3]), export(*spans[2:])]) == record  # out of order, and one of them twice
 
@@ -134,6 +138,26 @@ def test_content_parts_and_the_agents_own_answer() -> None:
         ),
         (
             [
+                log(3, "gen_ai.choice", {"index": 0, "finish_reason": "stop", "message": {"content": "5.00"}}),
+                log(2, "gen_ai.user.message", {"content": "How much?"}),
+                log(4, "http.request", {}),
+                span(1, {"gen_ai.operation.name": "chat"}),
+            ],
+            "5.00",
+            None,
+        ),
+        ([{**span(1, CHAT, **ERROR), "status": {}}, log(2, "gen_ai.choice", CUT)], "", "length"),
+        ([span(1, {"traceloop.span.kind": "workflow", "traceloop.entity.output": '"5.00"'})], "5.00", None),
+        (
+            [
+                span(1, {"traceloop.span.kind": "agent", "traceloop.entity.output": '{"outputs": {"messages": []}}'}),
+                span(2, {**CHAT, "gen_ai.output.messages": said("5.00")}, parent=1),
+            ],
+            "5.00",
+            None,
+        ),
+        (
+            [
                 span(
                     1,
                     {
@@ -182,6 +206,8 @@ def test_what_the_answer_is(spans: Sequence[object], answer: str, reason: str | 
     ("spans", "problem"),
     [
         ([span(1, {"gen_ai.operation.name": "chat"})], "none of its 1 spans tells what was said"),
+        ([span(1, CHAT), log(2, "gen_ai.choice", {"message": {}})], "without its text"),
+        ([log(2, "gen_ai.choice", CUT)], "a log record tells of a span that is not there"),
         (
             [span(1, {**CHAT, "gen_ai.output.messages": said(None)})],
             "the span 'span 1' tells of a message without its text",
@@ -201,6 +227,7 @@ def test_what_the_answer_is(spans: Sequence[object], answer: str, reason: str | 
             "without its text",
         ),
         ([span(1, {"openinference.span.kind": "AGENT", "output.value": "__REDACTED__"})], "tells what was said"),
+        ([span(1, {"traceloop.span.kind": "agent", "traceloop.entity.output": '"5.0'})], "tells what was said"),
         (
             [span(1, {**CHAT, "gen_ai.output.messages": said("5")}), span(2, CHAT)],
             "'span 2' does not tell what the model answered",
@@ -221,6 +248,22 @@ def test_what_is_not_known_is_an_error(spans: Sequence[object], problem: str) ->
         record_from_otel(export(*spans))
     assert problem in caught.value.message
     assert caught.value.code == "task_transcript_invalid"
+
+
+@pytest.mark.parametrize(
+    ("given", "gave"),
+    [
+        ({"args": [], "kwargs": {"at": 1}}, "5.00"),
+        ({"input_str": "{'at': 1}", "inputs": {"at": 1}, "kwargs": {}}, {"output": "5.00", "kwargs": {}}),
+        ({"input_str": "", "inputs": {"at": 1}}, {"output": {"lc": 1, "kwargs": {"content": "5.00"}}, "kwargs": {}}),
+    ],
+)
+def test_a_tool_as_openllmetry_wraps_it(given: object, gave: object) -> None:
+    told = {"traceloop.span.kind": "tool", "traceloop.entity.name": "look"}
+    told |= {"traceloop.entity.input": json.dumps(given), "traceloop.entity.output": json.dumps(gave)}
+    record = record_from_otel(export(span(1, told), span(2, {**CHAT, "gen_ai.output.messages": said("5.00")})))
+    [step] = record["execution_trace"]
+    assert step == {"action": {"at": 1, "action_type": "look"}, "feedback": {"done": False, "message": "5.00"}}
 
 
 def test_tools_that_no_message_tells_of() -> None:
@@ -262,7 +305,8 @@ class TestFiles:
             {"resourceMetrics": []},
             "{",
             export(span(3, {"http.route": "/"}, trace="a3"), self.answer(4, "4", trace="a4")),
-            export(self.answer(5, "5", trace="a1"), task_name="count"),
+            export(span(5, CHAT, trace="a1"), task_name="count"),
+            export(log(6, "gen_ai.choice", {"message": {"content": "5"}}, of_span=5, trace="a1")),
         )
         assert [place.read()["task_result"] for place in index.places("count")] == ["5"]
         [six] = index.places("six")

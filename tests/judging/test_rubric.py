@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +14,13 @@ from live_desk import LiveDesk
 from messages_server import (
     MessagesServer,
     answer,
+    anthropic_config,
     error_reply,
     tool_call,
 )
 from rubric_judge import QUESTION, SAID, ask, judge, said
 
+from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
 from guarantee_email_agent.judging.rubric import TOOL
 from guarantee_email_agent.llm.prompts import element_in
 
@@ -151,3 +154,26 @@ def test_a_rubric_is_recorded_and_replayed_and_nobody_is_asked_offline(
         assert (missing["answer"], "not recorded" in missing["reason"]) == ("unknown", True)
     done = desk.run("show", "last", name, command=MODULE)
     assert f"Rubric:\n    {QUESTION}: unknown: " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("usage", "limit", "asked", "told"),
+    [
+        ({"input_tokens": 100, "output_tokens": 10}, 0.0005, 1, "could pass --max-cost 0.0005"),
+        ({"input_tokens": 100, "output_tokens": 10}, 0.01, 3, "Rubric: 3 pass"),
+        ({"output_tokens": 10}, 0.01, 1, "what the model costs is no longer known, and --max-cost is set"),
+    ],
+)
+def test_no_record_is_asked_about_that_could_pass_the_cost_limit(
+    tmp_path: Path, server: MessagesServer, usage: dict[str, int], limit: float, asked: int, told: str
+) -> None:
+    of_a_task(LiveDesk(tmp_path, server))
+    results = tmp_path / "results.jsonl"
+    results.write_text(3 * (json.dumps({"task_name": "talk", "task_result": SAID}) + "\n"))
+    server.replies = [judge(PASSED, usage=usage)]
+    config, out = anthropic_config(server.url), io.StringIO()
+    options = GradeOptions(
+        directory=tmp_path / "tasks", results=results, jobs=2, llm="live", max_cost_usd=limit, config=config
+    )
+    grade_command(options, out, io.StringIO(), lambda _: b"")
+    assert (len(server.requests), told in out.getvalue()) == (asked, True), out.getvalue()

@@ -14,8 +14,8 @@ from mcp import Client
 from mcp_calls import CallError, call, in_memory
 from pydantic import Field, ValidationError
 
-from guarantee_email_agent.mcp_servers import dispatcher
-from guarantee_email_agent.mcp_servers.dispatcher import (
+from guarantee_email_agent.mcp_servers import server
+from guarantee_email_agent.mcp_servers.server import (
     Dispatcher,
     ServerTool,
     ToolArguments,
@@ -23,7 +23,7 @@ from guarantee_email_agent.mcp_servers.dispatcher import (
     format_problems,
     in_thread,
 )
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ToolError
 
 pytestmark = pytest.mark.anyio
 
@@ -178,8 +178,8 @@ async def test_an_error_of_the_server_itself_tells_the_place_and_not_the_text(
 
 
 async def test_a_call_given_up_before_a_thread_was_free_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatcher, "MAX_THREADS", 1)
-    dispatcher._limiter.set(None)
+    monkeypatch.setattr(server, "MAX_THREADS", 1)
+    server._limiter.set(None)
     go_on, done = threading.Event(), []
 
     async def hold(_: ToolArguments) -> ToolOutput:

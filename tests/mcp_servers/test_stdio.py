@@ -14,8 +14,8 @@ import pytest
 
 SAMPLE = """
 import asyncio, resource, sys, time
-from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
-from guarantee_email_agent.mcp_servers.stdio import serve
+from guarantee_email_agent.mcp_servers.server import ServerTool, ToolArguments, ToolOutput, in_thread
+from guarantee_email_agent.mcp_servers.server import serve
 
 class File(ToolArguments):
     file: str

@@ -20,6 +20,7 @@ CORRECTED = [
     ("In my last mail I gave you SN88041. That was a typo, it's SN88014.", "SN88014"),
     ("SN61166 that I sent is incorrect. SN61616 is the right one.", "SN61616"),
     ("Serial TR-7718? No, I misread it. It's TR-7781.", "TR-7781"),
+    ("Serial number YM 0418. 22. no sorry YM-0418-22", "YM-0418-22"),
     ("Fan SN20939 hums.\n\nNot SN20939 but SN20933.", "SN20933"),
     ("Die Seriennummer ist nicht KW-7714, sondern KW-7741.", "KW-7741"),
     ("SN88210 muss SN88120 heißen.", "SN88120"),
@@ -42,6 +43,8 @@ NOT_CORRECTED = [
     ("Serial number SN60111. Not 2024 but 2025.", ("SN60111",)),
     ("The order is not 44112 but 44121. Serial number SN60111.", ("SN60111",)),
     ("Not SN60111.", ("SN60111",)),
+    ("Serial number SN60111. Correction: I bought it in 2021.", ("SN60111",)),
+    ("Serial number SN60111, no sorry 48829911", ()),  # either may be meant, so neither is read
 ]
 
 

@@ -96,6 +96,8 @@ def test_another_number_s_label_reaches_less_far(lexicon: Lexicon) -> None:
     [
         ("07700 900461", "a phone number"),
         ("+48 600 123 456", "a phone number"),
+        ("612 345 678", "a phone number"),  # Spain and Poland dial no zero
+        ("48 601 234 567", "a phone number"),
         ("(030) 901820", "a phone number"),
         ("DE89 3704 0044 0532 0130 00", "a bank account (IBAN)"),
         ("GB82WEST12345698765432", "a bank account (IBAN)"),
@@ -113,7 +115,16 @@ def test_a_number_with_its_check_digit_is_known(written: str, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    "written", ["", "KT-77120-9", "DE89 3704 0044 0532 0130 01", "4111 1111 1111 1112", "4006381333934", "12345678A"]
+    "written",
+    [
+        "",
+        "KT-77120-9",
+        "4711 0815 22",
+        "DE89 3704 0044 0532 0130 01",
+        "4111 1111 1111 1112",
+        "4006381333934",
+        "12345678A",
+    ],
 )
 def test_a_number_of_nobody_or_with_another_check_digit_is_not(written: str) -> None:
     assert find_standard(written) is None

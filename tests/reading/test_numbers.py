@@ -188,6 +188,8 @@ def test_finds_the_one_serial_number(text: str, number: str, lexicon: Lexicon) -
         ("Le numéro sous l'appareil est BQ-3390-17.", "BQ-3390-17"),
         ("El número que pone en la chapa es 7718 3320 15.", "7718332015"),
         ("Numer na naklejce: KT-77120-9", "KT-77120-9"),
+        ("Auf dem Schild steht die Nummer 4471 0116 02.", "4471011602"),
+        ("Sur la plaque, je lis « N° 4471 0116 02 ».", "4471011602"),
         ("The number on the sticker is X-4400-71, serial number KT-77120-9", "KT-77120-9"),
         ("Unten am Fuß steht PF80412, das ist laut Anleitung die Seriennummer", "PF80412"),
         ("Seriennummer: LR6-01C3-5528\nInventarnr.: GB-2023-0417", "LR6-01C3-5528"),
@@ -224,6 +226,8 @@ def test_finds_the_one_serial_number(text: str, number: str, lexicon: Lexicon) -
         ("I have no KTX-20001, but the smaller fan.", None),
         ("The number of my fan KTX-20001 is gone.", None),
         ("The last van had the plate LB 4471 X.", None),
+        ("My van is no. LK70ABC.", None),
+        ("Please call me back under the number 4471 0116 02", None),
         ("my fan broke. S/N AS 4471/22", None),
         # on paper, of a service, of an article or a phone; what is none, and what nobody read
         ("The number on the back of my receipt is 5501932.", None),
@@ -378,12 +382,23 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
         ("Sticker says 7 4 4 1 9 2", "744192"),
         ("0045113978", "0045113978"),
         ("My grandson read it for me, it is 6610-882-41.", "6610-882-41"),  # as phone numbers are written, too
+        ("Found it, under the left ear pad: 4711 0815 22", "4711081522"),  # no country groups its phones so
+        ("Richtig ist HS-30951, nicht HS-30915.", "HS-30951"),
+        ("Am Griff, LS330-2217. Rechnung hab ich auch noch (Nr. 2024-11873).", "LS330-2217"),
+        ("No problem at all. I have 2 of them, it is the red one: KT-77120-9", "KT-77120-9"),
     ],
 )
 def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexicon) -> None:
     reading = read(text, lexicon, asked=True)
     assert reading.numbers == (number,)
     assert reading.is_answer
+
+
+def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(lexicon: Lexicon) -> None:
+    text = "Is it raining? Model ER-6 of the quokka wibbles, snorfles, frobnicates and gronks:\nKT-77120-9\nJo"
+    reading = read(text, lexicon, asked=True)
+    assert reading.numbers == ("KT-77120-9",)
+    assert not reading.is_answer
 
 
 @pytest.mark.parametrize(
@@ -400,6 +415,12 @@ def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexic
         "bt 330 118",
         "KT-77?20",
         "Is it this one? 4471-A",
+        "is it KT-77120-9?",
+        "Rechnung Nr. 2024-11873",
+        "On the till slip I see order, no. KT-77120-9",
+        "No worries. It has none. The box says KT-77120-9",
+        "The old one was\nKT-77120-9\nbefore you swapped it",
+        "WX2, 7719 0033",
         "Thank you, but the quokka wibbles, snorfles, frobnicates and gronks: KT-77120-9",
     ],
 )

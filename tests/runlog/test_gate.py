@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from guarantee_email_agent.runlog.suite_statistics import GateDecision, Totals, decide_gate
+from guarantee_email_agent.runlog.suite_statistics import GateDecision, SuiteStatistics
 
 
-def decide(passed: int, failed: int = 0, **rules: Any) -> GateDecision:
-    totals = Totals(passed=passed, failed=failed)
-    return decide_gate(totals, 99.0, **{"require_proof": False} | rules)
+def decide(passed: int, failed: int = 0, must_failed: Sequence[str] = (), **rules: Any) -> GateDecision:
+    statistics = SuiteStatistics(deterministic=True)
+    statistics.totals.passed, statistics.totals.failed = passed, failed
+    statistics.must_failed += must_failed
+    return statistics.decide_gate(99.0, **{"require_proof": False} | rules)
 
 
 @pytest.mark.parametrize(

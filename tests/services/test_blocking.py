@@ -17,7 +17,7 @@ from waiting import PATIENCE_S
 
 from guarantee_email_agent.services import blocking
 from guarantee_email_agent.services.blocking import BlockingService, in_daemon_thread
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.logging import JsonFormatter, add_log_fields, log_fields
 

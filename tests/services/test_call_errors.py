@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from guarantee_email_agent.services.call_errors import (
     UNAVAILABLE,
     ErrorKind,
     MalformedAnswerError,
+    ToolError,
     classify_message,
     classify_protocol_error,
     declared_error,
@@ -190,3 +192,8 @@ async def test_an_error_of_another_kind_is_passed_on() -> None:
     with pytest.raises(IntegrationError) as raised:
         await readable("warranty_api", "check_warranty", call, lambda _: None)
     assert raised.value is down
+
+
+def test_an_error_keeps_what_it_says_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(ToolError("tickets_locked", "it is locked", retryable=True)))
+    assert (error.code, error.message, error.retryable) == ("tickets_locked", "it is locked", True)

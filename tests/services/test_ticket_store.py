@@ -20,8 +20,8 @@ from mcp_sessions import TICKET
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.services import ticket_store
-from guarantee_email_agent.services.ticket_store import FIELDS, LocalTickets, TicketStore, TicketStoreError
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ToolError
+from guarantee_email_agent.services.ticket_store import FIELDS, LocalTickets, TicketStore
 from guarantee_email_agent.utils.clock import SystemClock
 
 NOW = "2027-03-31T10:00:00Z"
@@ -117,7 +117,7 @@ class TestEarlierFormat:
     def test_a_newer_format_is_left_alone(self, old_file: Path) -> None:
         with closing(sqlite3.connect(old_file)) as connection:
             connection.execute("PRAGMA user_version = 4")
-        with pytest.raises(TicketStoreError, match=r"by a newer version of this server\. Update this one"):
+        with pytest.raises(ToolError, match=r"by a newer version of this server\. Update this one"):
             TicketStore(old_file)
 
 
@@ -191,7 +191,7 @@ class TestTrouble:
         program = (
             "import resource, sys; from pathlib import Path\n"
             "from guarantee_email_agent.services.ticket_store import *\n"
-            "from guarantee_email_agent.services.tool_error import ToolError\n"
+            "from guarantee_email_agent.services.call_errors import ToolError\n"
             "store = TicketStore(Path(sys.argv[1]))\n"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
             "try:\n"
@@ -239,13 +239,13 @@ class TestTrouble:
         else:
             file.write_bytes(content)
         before = file.read_bytes()
-        with pytest.raises(TicketStoreError, match=message):
+        with pytest.raises(ToolError, match=message):
             TicketStore(file)
         if content is not None:
             assert file.read_bytes() == before
 
     def test_a_folder_that_is_not_there_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(TicketStoreError, match=r"the folder .*/nowhere does not exist\. Create it"):
+        with pytest.raises(ToolError, match=r"the folder .*/nowhere does not exist\. Create it"):
             TicketStore(tmp_path / "nowhere" / "tickets.db")
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tcp_proxy import TcpProxy
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.mail_store import INBOX_STATES, MailStore
 from guarantee_email_agent.services.mail.maildir import Maildir
 from guarantee_email_agent.services.ports import Reply
-from guarantee_email_agent.services.tool_error import ToolError
 
 Opener = Callable[..., ImapMailbox]
 Proxied = Callable[..., AbstractContextManager[tuple[ImapMailbox, TcpProxy]]]

@@ -8,8 +8,7 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters, stdio_client
 
-from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher, ServerTool
-from guarantee_email_agent.mcp_servers.stdio import sdk_server
+from guarantee_email_agent.mcp_servers.server import Dispatcher, ServerTool, sdk_server
 from guarantee_email_agent.services.call_errors import ERROR_META_KEY
 
 

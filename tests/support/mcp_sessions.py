@@ -14,7 +14,7 @@ import pytest
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.services.clients import MailClient
-from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
+from guarantee_email_agent.services.mcp.mcp_services import McpMailbox
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch, common_environment
 from guarantee_email_agent.utils.clock import SkippingClock

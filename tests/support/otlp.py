@@ -31,5 +31,14 @@ def span(number: int, of: Mapping[str, Any], parent: int = 0, trace: str = "a1",
     return {**ids, **times, "name": f"span {number}", "attributes": attributes(of), "events": events, **fields}
 
 
+def log(number: int, name: str, body: Mapping[str, Any], of_span: int = 1, trace: str = "a1") -> dict[str, Any]:
+    """An event as a log record of a span."""
+    ids = {"traceId": trace, "spanId": f"{of_span:016x}"}
+    return {**ids, "timeUnixNano": str(number), "eventName": name, "body": value(body)}
+
+
 def export(*spans: object, **resource: Any) -> dict[str, Any]:
-    return {"resourceSpans": [{"resource": {"attributes": attributes(resource)}, "scopeSpans": [{"spans": [*spans]}]}]}
+    logs = [each for each in spans if isinstance(each, dict) and "body" in each]
+    held = {"resource": {"attributes": attributes(resource)}}
+    exported = {"resourceSpans": [{**held, "scopeSpans": [{"spans": [each for each in spans if each not in logs]}]}]}
+    return exported | ({"resourceLogs": [{**held, "scopeLogs": [{"logRecords": logs}]}]} if logs else {})

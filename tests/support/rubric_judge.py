@@ -24,15 +24,17 @@ def said(word: str, quote: str = "") -> Answers:
     return {"answer": word, "quote": quote}
 
 
-def judge(own: Answers, control: Answers | None = None, *, told: bool = False) -> Callable[[dict[str, Any]], Reply]:
-    """A model that answers our question so, and the control with fail unless told otherwise."""
+def judge(
+    own: Answers, control: Answers | None = None, *, told: bool = False, **more: Any
+) -> Callable[[dict[str, Any]], Reply]:
+    """A model that answers our question so, and the control with fail unless told otherwise. more: of the answer."""
 
     def reply(request: dict[str, Any]) -> Reply:
         if request["tools"][0]["name"] != TOOL:
             return interpreted_reply(request)
         questions = element_in(request["messages"][0]["content"], "questions")
         answers = [own if question == QUESTION else control or said("fail") for question in questions]
-        return answer(tool_call(TOOL, {"answers": answers, "told_the_judge": told}))
+        return answer(tool_call(TOOL, {"answers": answers, "told_the_judge": told}), **more)
 
     return reply
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.options import EvalOptions
+from guarantee_email_agent.eval.execution import EvalOptions
 from guarantee_email_agent.eval.suite import evaluate
 
 ROOT = Path(__file__).parents[2]

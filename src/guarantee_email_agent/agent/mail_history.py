@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
-from guarantee_email_agent.agent.ledger_access import current_outages
 from guarantee_email_agent.agent.outbox import NOT_WAITING
+from guarantee_email_agent.agent.status import current_outages
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow

@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
-from guarantee_email_agent.agent.ledger_access import agent_state, find_mail
 from guarantee_email_agent.agent.outbox import NOT_WAITING
 from guarantee_email_agent.agent.process_identity import has_ended, process_name
+from guarantee_email_agent.agent.status import agent_state, find_mail
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.ledger.interventions import SHORT_KEY, HeldMail, RefusedError, short_owner
 from guarantee_email_agent.ledger.ledger import Ledger

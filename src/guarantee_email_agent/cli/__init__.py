@@ -14,8 +14,15 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from guarantee_email_agent.cli.arguments import EXIT_CODES, INTERRUPTED, PROGRAM, Parser, results_stream
-from guarantee_email_agent.cli.standard_streams import flush_stdout, open_closed_streams
+from guarantee_email_agent.cli.arguments import (
+    EXIT_CODES,
+    INTERRUPTED,
+    PROGRAM,
+    Parser,
+    flush_stdout,
+    open_closed_streams,
+    results_stream,
+)
 from guarantee_email_agent.utils.errors import (
     EXIT_CONFIGURATION,
     EXIT_EVALUATION,

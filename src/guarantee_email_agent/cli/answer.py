@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
@@ -86,11 +85,9 @@ def given_look_ups(options: argparse.Namespace, config: Config) -> LookUpSource:
 
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.eval.answer_command import AnswerOptions, answer_mail
-    from guarantee_email_agent.files.report_files import is_stdout
 
     config = arguments.load_config_and_log(options.config, options.verbose)
     source = given_look_ups(options, config)
-    to_stdout = options.json_file is not None and is_stdout(options.json_file)
     return answer_mail(
         AnswerOptions(
             mail=options.mail,
@@ -100,6 +97,6 @@ def _run(options: argparse.Namespace) -> int:
             llm=options.llm,
         ),
         config,
-        BrokenPipeSafeStream(sys.stderr if to_stdout else sys.stdout),
+        arguments.results_stream(options),
         read_stdin=lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"",
     )

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS
 from guarantee_email_agent.utils.process import signals_as_ctrl_c
 
@@ -55,6 +53,6 @@ def _run(options: argparse.Namespace) -> int:
     config = arguments.load_config_and_log(options.config, options.verbose)
     forbid_core_files()
     with signals_as_ctrl_c():
-        terminal = Terminal(BrokenPipeSafeStream(sys.stdout))
+        terminal = Terminal(arguments.results_stream(options))
         sign_in(config, terminal, timeout_s=options.timeout, port=options.port)
     return EXIT_SUCCESS

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.answer import add_look_up_options, given_look_ups
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
@@ -91,7 +90,7 @@ def _run(options: argparse.Namespace) -> int:
         today=f"{datetime.now(UTC):%Y-%m-%d}",
         scenario_id=options.scenario_id,
     )
-    stream = BrokenPipeSafeStream(sys.stdout)
+    stream = arguments.results_stream(options)
     if options.wrong:
         return capture_wrong(chosen, config, stream, lambda email: find_thread(email, config))
     return capture_mail(

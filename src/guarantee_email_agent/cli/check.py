@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.arguments import MODES
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.process import gc_paused, signals_as_ctrl_c
 
 _EXIT_CODES = """\
@@ -39,4 +37,4 @@ def _run(options: argparse.Namespace) -> int:
         from guarantee_email_agent.agent.preflight import check_all
     arguments.log_to_console(options.verbose)
     with signals_as_ctrl_c():  # a token that the issuer is about to give has to be kept
-        return check_all(options.config, BrokenPipeSafeStream(sys.stdout), inbox=options.inbox, mode=options.mode)
+        return check_all(options.config, arguments.results_stream(options), inbox=options.inbox, mode=options.mode)

@@ -15,9 +15,8 @@ from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_SUCCESS, Co
 from guarantee_email_agent.utils.process import gc_paused, signals_as_ctrl_c
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
     from guarantee_email_agent.config.settings import Config
-    from guarantee_email_agent.eval.options import EvalOptions
+    from guarantee_email_agent.eval.execution import EvalOptions
 
 
 def add_eval(commands: arguments.Commands) -> None:
@@ -224,7 +223,7 @@ def _refuse_mismatched(options: argparse.Namespace) -> None:
         raise ConfigurationError(f"eval: {problem}", "cli_bad_usage")
 
 
-def _watch(options: argparse.Namespace, config: Config, stream: BrokenPipeSafeStream) -> int:
+def _watch(options: argparse.Namespace, config: Config, stream: arguments.BrokenPipeSafeStream) -> int:
     from guarantee_email_agent.config.loader import load_config
     from guarantee_email_agent.eval.watch import watch_suite
 
@@ -241,7 +240,7 @@ def _watch(options: argparse.Namespace, config: Config, stream: BrokenPipeSafeSt
 def _eval_options(options: argparse.Namespace, config: Config) -> EvalOptions:
     from datetime import datetime
 
-    from guarantee_email_agent.eval.options import EvalOptions
+    from guarantee_email_agent.eval.execution import EvalOptions
 
     started = datetime.now(UTC)
     return arguments.options_as(

@@ -55,6 +55,14 @@ def add_grade(commands: arguments.Commands) -> None:
         help="who answers the rubrics of tasks: offline, nobody; live, the model of the configuration; record, the "
         "same, with every exchange kept; replay, what was recorded (default: offline)",
     )
+    parser.add_argument(
+        "--max-cost",
+        dest="max_cost_usd",
+        type=arguments.dollars,
+        metavar="DOLLARS",
+        help="with --llm live or record: ask about no further record where that could take the run over so many US "
+        "dollars; one that stops for it ends in 4",
+    )
     parser.add_argument("--jobs", type=arguments.count, default=1, metavar="N", help="judges at a time (default: 1)")
     arguments.add_allow_option(parser)
     arguments.add_report_options(parser, "verdict")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
@@ -57,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.utils.terminal import Terminal
 
     arguments.log_to_console(verbose=False)
-    terminal = Terminal(BrokenPipeSafeStream(sys.stdout))
+    terminal = Terminal(arguments.results_stream(options))
     if options.language is None:
         return _fill(options, terminal)
     from guarantee_email_agent.instructions.new_language import check_language
@@ -90,7 +88,7 @@ def _fill(options: argparse.Namespace, terminal: Terminal) -> int:
 
 def _add_language(directory: Path, language: str, terminal: Terminal) -> None:
     from guarantee_email_agent.config.loader import built_in_files, load_config
-    from guarantee_email_agent.eval.selection import left_for_language
+    from guarantee_email_agent.eval.loader import left_for_language
     from guarantee_email_agent.instructions.new_language import add_language
     from guarantee_email_agent.instructions.reply_markup import UNTRANSLATED
     from guarantee_email_agent.services.look_ups import instruction_files

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 
 _EXIT_CODES = """\
   0    the labels were compared, or a file to be filled in was written
@@ -47,6 +45,6 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.judging.calibration import calibrate
     from guarantee_email_agent.utils.terminal import Terminal
 
-    terminal = Terminal(BrokenPipeSafeStream(sys.stdout))
+    terminal = Terminal(arguments.results_stream(options))
     with arguments.open_run_store(options) as store:
         return calibrate(options.labels, store, store.find_run(options.run_name), options.threshold, terminal)

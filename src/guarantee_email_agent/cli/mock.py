@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.extras import require_extra
 
 _EXIT_CODES = """\
@@ -62,8 +61,8 @@ def _run(options: argparse.Namespace) -> int:
         from guarantee_email_agent.eval.server_recording import record_server
 
         today = datetime.now(UTC).date().isoformat()
-        terminal = Terminal(BrokenPipeSafeStream(sys.stderr))
+        terminal = Terminal(arguments.BrokenPipeSafeStream(sys.stderr))
         return record_server(options.eval_dir, options.name, launch, today, terminal)
     work = server_import.import_server if options.action == "import" else server_import.check_server
     with signals_as_ctrl_c():
-        return work(options.eval_dir, options.name, launch, Terminal(BrokenPipeSafeStream(sys.stdout)))
+        return work(options.eval_dir, options.name, launch, Terminal(arguments.results_stream(options)))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import logging
 import signal
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.arguments import MODES
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.process import gc_paused
 
@@ -76,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
         with gc_paused():
             from guarantee_email_agent.agent.demo import demonstrate
 
-        return demonstrate(Path(options.demo) if options.demo else None, BrokenPipeSafeStream(sys.stdout))
+        return demonstrate(Path(options.demo) if options.demo else None, arguments.results_stream(options))
 
     with gc_paused():
         from guarantee_email_agent.agent.startup import run_agent

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import secrets
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
@@ -58,7 +56,7 @@ def _sample(options: argparse.Namespace) -> int:
         folder=options.mails,
         period=Period(options.since, options.until),
     )
-    return sample_mails(chosen, config, BrokenPipeSafeStream(sys.stdout), _threads(options, config))
+    return sample_mails(chosen, config, arguments.results_stream(options), _threads(options, config))
 
 
 _EXIT_CODES_OF_SEAL = """\
@@ -102,7 +100,7 @@ def _seal(options: argparse.Namespace) -> int:
     config = arguments.load_config_and_log(options.config, options.verbose)
     threshold = config.eval.pass_threshold if options.threshold is None else options.threshold
     chosen = SealOptions(directory=options.directory, threshold=threshold, rule=options.rule, openings=options.openings)
-    return seal_suite(chosen, config, BrokenPipeSafeStream(sys.stdout))
+    return seal_suite(chosen, config, arguments.results_stream(options))
 
 
 def add_rehearse(commands: arguments.Commands) -> None:
@@ -142,7 +140,7 @@ def _rehearse(options: argparse.Namespace) -> int:
         sent=options.sent,
         live=options.llm == "live",
     )
-    return rehearse(chosen, config, BrokenPipeSafeStream(sys.stdout), _threads(options, config))
+    return rehearse(chosen, config, arguments.results_stream(options), _threads(options, config))
 
 
 def _threads(options: argparse.Namespace, config: Config) -> Callable[[Email], Thread | None]:

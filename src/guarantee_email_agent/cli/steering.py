@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ def _add_command(
         from guarantee_email_agent.utils.terminal import Terminal
 
         config = arguments.load_config_and_log(options.config, options.verbose, to_file=False)
-        steer(config, action, options.mail, Terminal(BrokenPipeSafeStream(sys.stdout)))
+        steer(config, action, options.mail, Terminal(arguments.results_stream(options)))
         return EXIT_SUCCESS
 
     parser = arguments.add_command(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS
 from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable
@@ -70,7 +68,7 @@ def _run(options: argparse.Namespace) -> int:
         labels = PairLabels(options.label) if has_pairs else MailLabels(options.label, config)
         labels.items()  # what is wrong with them shows now
     site = Site(store, labels)
-    stream = BrokenPipeSafeStream(sys.stdout)
+    stream = arguments.results_stream(options)
 
     def announce(address: str) -> None:
         what = f"the runs of {printable(str(store))}" if labels is None else f"{labels.title}, to be labelled"

@@ -8,8 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
-from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL, AnswerForm, OwnTool, look_up_tool
+from guarantee_email_agent.config.mcp_server import (
+    LOOK_UP_TOOL,
+    AnswerForm,
+    McpServer,
+    OwnTool,
+    check_mappings,
+    look_up_tool,
+)
 from guarantee_email_agent.files.problems import ProblemsError, suggestion
 from guarantee_email_agent.files.validation import not_blank, setting
 

@@ -10,9 +10,8 @@ from typing import Final, Literal
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, WarrantySettings, look_ups_problem
 from guarantee_email_agent.config.mailbox_settings import MarkKind, OAuthSettings, folder_name
-from guarantee_email_agent.config.mcp_server import McpServer, check_mappings
+from guarantee_email_agent.config.mcp_server import TICKETING_TOOLS, WARRANTY_TOOLS, McpServer, OwnTool, check_mappings
 from guarantee_email_agent.config.operation_settings import MetricsSettings, StoreSettings
-from guarantee_email_agent.config.own_tools import TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.files.validation import not_blank, number, setting
 from guarantee_email_agent.utils.errors import ConfigurationError
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.services.ports import Thread
+from guarantee_email_agent.utils.text import has_letters
 
 MAX_THREAD_IDS: Final = 100
 MACHINE_DELAY_S: Final = 20.0
@@ -26,7 +27,6 @@ _PLAIN_MESSAGE_ID: Final = re.compile(r"<?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,150}
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _DIGIT: Final = re.compile(r"\d")
 _PART_END: Final = re.compile(r"[.!?:;\n]")
-_SPACE: Final = re.compile(r"\s+")
 
 
 def answered_message_ids(email: Email) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ def _known_words(texts: tuple[str, ...]) -> tuple[frozenset[str], str]:
 def text_fingerprint(email: Email) -> str | None:
     """What is the same for the same words, however they are laid out; None for a text too short to tell."""
     text = _plain(email.new_text)
-    return text if sum(map(str.isalpha, text)) >= MIN_FINGERPRINT_LETTERS else None
+    return text if has_letters(text, MIN_FINGERPRINT_LETTERS) else None
 
 
 def follow_up_note(email: Email, reasons: Iterable[str]) -> str:
@@ -111,4 +111,4 @@ def _without_numbers(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return _SPACE.sub(" ", text).strip().casefold()
+    return " ".join(text.split()).casefold()

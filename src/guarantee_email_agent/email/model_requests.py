@@ -10,15 +10,20 @@ from typing import Any, Final
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
+from guarantee_email_agent.instructions.router import UNCLEAR_TOPIC
 from guarantee_email_agent.instructions.template import MissingFactError, OfferedSentence, select_template
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import LanguageModel, WrongShapeError, tool_input
 from guarantee_email_agent.llm.prompts import (
     CHOICE_TOOL,
     TRIAGE_TOOL,
     choice_objection,
     choice_request,
+    hint_data,
     is_choice,
     is_triage,
+    mail_data,
+    number_formats,
     triage_request,
     with_objection,
 )
@@ -41,6 +46,9 @@ class ModelRequests:
 
         An answer in another shape is asked for once more; a second one raises WrongShapeError.
         """
+        if isinstance(self.model, InstructionInterpreter):  # takes what a request would be written of
+            topics = [topic.name for topic in (*instructions.topics, UNCLEAR_TOPIC)]
+            return self.model.triage(mail_data(email), topics, number_formats(instructions), asked_for)
         request = triage_request(email, instructions, asked_for)
 
         def is_valid(answer: object) -> bool:
@@ -71,7 +79,10 @@ class ModelRequests:
             message = f"{scenario.name} has no reply in '{language}' for these facts. Add one to the instruction file"
             raise ProcessingError(message, "draft_template")
         chosen: Sequence[str] = ()
-        if offered := template.offered(facts):
+        offered = template.offered(facts)
+        if offered and isinstance(self.model, InstructionInterpreter):
+            chosen = self.model.choose_sentences(mail_data(email), list(map(hint_data, offered)))
+        elif offered:
             request = choice_request(email, instructions, scenario, facts, offered)
             chosen = await self._choose(request, offered, scenario)
         try:

@@ -63,7 +63,7 @@ MachineKey = Literal[
     "promises",  # parts of sentences: somebody will answer, a ticket has this number
     "receipt subjects",  # plain: before the ":" in the subject of a calendar's answer, a receipt or a recall
     "receipts",  # whole texts of such receipts
-    "doubtful",  # parts of texts that are mostly a machine's: of gateways, of a desk, of an address that is given up
+    "doubtful",  # how parts of texts start that are mostly a machine's: of gateways, of an address that is given up
     "absences",  # how the sentence starts in which somebody is away
     "own person words",  # as "person words", where other languages mean something else by them, such as "je"
 ]

@@ -25,7 +25,7 @@ from guarantee_email_agent.utils.text import printable, truncate
 
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
-    from guarantee_email_agent.eval.options import EvalOptions
+    from guarantee_email_agent.eval.execution import EvalOptions
 
 _MAX_WORDS: Final = 200
 

@@ -15,7 +15,6 @@ from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.records import NO_USAGE, Case, CaseResult, Check, Nearest, Usage
 from guarantee_email_agent.runlog.suite_manifest import source_with_mail
 from guarantee_email_agent.runlog.suite_statistics import FINGERPRINT_BYTES
-from guarantee_email_agent.runlog.views.word_diff import diff_words
 from guarantee_email_agent.utils.addresses import parse_address
 from guarantee_email_agent.utils.text import normalize_phrase
 
@@ -67,7 +66,6 @@ def as_case_result(result: EvalResult, position: int, repetition: int) -> CaseRe
         judgement=dict(result.judgement) if result.judgement else None,
         step_ms=result.step_ms,
         mail=None if known is None else mail_fingerprint(known),
-        taken_over=result.taken_over,
     )
 
 
@@ -123,7 +121,9 @@ def split_sentences(reply: str) -> list[str]:
 
 
 def _nearest(phrase: str, sentences: Sequence[str]) -> Nearest | None:
-    from difflib import SequenceMatcher  # start-up: only for a failure
+    from difflib import SequenceMatcher  # start-up: both only for a failure
+
+    from guarantee_email_agent.runlog.views.word_diff import diff_words
 
     wanted = phrase.split()
     folded = [fold_word(word) for word in wanted]
@@ -138,13 +138,9 @@ def _nearest(phrase: str, sentences: Sequence[str]) -> Nearest | None:
         first, last = blocks[0], blocks[-1]
         start = max(0, first.b - first.a)
         end = min(len(words), last.b + last.size + len(folded) - last.a - last.size)
-        best = (common, sentence, _diff(wanted, words, start, end))
+        diff = [*words[:start], *diff_words(wanted, words[start:end], fold_word), *words[end:]]
+        best = (common, sentence, " ".join(diff))
     return None if best is None else Nearest(phrase, best[1], best[2])
-
-
-def _diff(wanted: Sequence[str], words: Sequence[str], start: int, end: int) -> str:
-    """`words` with the part from `start` to `end` compared with `wanted`, word by word."""
-    return " ".join([*words[:start], *diff_words(wanted, words[start:end], fold_word), *words[end:]])
 
 
 def fold_word(word: str) -> str:
@@ -183,7 +179,8 @@ def _what_the_agent_meets(met: EvalInput) -> tuple[object, ...]:
 
 
 def _fold(text: str, names: Iterable[str] = ()) -> str:
-    words = " ".join([_fold_number(word) if _DIGIT.search(word) else word for word in text.casefold().split()])
+    written = text.casefold().split()
+    words = " ".join([word if word.isalpha() or not _DIGIT.search(word) else _fold_number(word) for word in written])
     for name in sorted(names):
         if name in words:
             words = re.sub(rf"\b{re.escape(name)}\b", "name", words)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.eval.argument_matching import check_pattern, has_arguments
+from guarantee_email_agent.eval.call_checks import check_pattern, has_arguments
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.validation import not_blank, number, setting
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
@@ -156,11 +156,13 @@ def check_hand_over(expected: str | None, actual: Mapping[str, Any]) -> Iterator
 def check_body_contains(phrases: Sequence[str], body: object) -> Iterator[Check]:
     shown = " ".join(body.split()) if phrases and isinstance(body, str) else body
     for phrase in phrases:
-        is_there = isinstance(body, str) and has_phrase(phrase, body)
-        found = _surroundings(str(body), phrase) if is_there else format_value(shown)
-        reason = f"missing phrase {phrase!r}"
-        check = _compared("response_body_contains", is_there, reason, format_value(phrase), found)
-        yield check._replace(phrase=phrase)
+        wanted = format_value(phrase)
+        if isinstance(body, str) and has_phrase(phrase, body):
+            found = _surroundings(str(shown), normalize_phrase(body).strip(), phrase)
+            yield Check("response_body_contains", "", wanted, found, passed=True, phrase=phrase)
+        else:
+            reason = f"missing phrase {phrase!r}"
+            yield Check("response_body_contains", reason, wanted, format_value(shown), phrase=phrase)
 
 
 def check_body_excludes(phrases: Sequence[str], body: object) -> Iterator[Check]:
@@ -424,10 +426,9 @@ def _compared(name: str, passed: bool, reason: str, expected: str, actual: str) 
     return Check(name, "" if passed else reason, expected, actual, passed)
 
 
-def _surroundings(body: str, phrase: str) -> str:
-    """A phrase that a reply holds with a few words around it, on one line."""
-    text = " ".join(body.split())
-    folded, wanted = normalize_phrase(text), normalize_phrase(phrase).strip()
+def _surroundings(text: str, folded: str, phrase: str) -> str:
+    """A phrase that a reply holds with a few words around it. text, folded: the reply on one line, and to compare."""
+    wanted = normalize_phrase(phrase).strip()
     if len(text) != len(folded):  # folding makes ss of ß
         text = folded
     if (at := folded.find(wanted)) < 0:  # one that asks for marks of emphasis

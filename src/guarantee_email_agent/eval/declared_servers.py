@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from guarantee_email_agent.eval.argument_matching import has_matcher
+from guarantee_email_agent.eval.call_checks import has_matcher
 from guarantee_email_agent.files.problems import (
     KeyPath,
     Problem,

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_case_result
-from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.execution import EvalOptions
+from guarantee_email_agent.eval.loader import EvalLoader, position_in
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.options import EvalOptions
-from guarantee_email_agent.eval.scenario_files import position_in
 from guarantee_email_agent.eval.verdict_inputs import AGENT_OPTIONS, VerdictInputs, without_password
 from guarantee_email_agent.runlog.database import StoreError, temporary_store
 from guarantee_email_agent.runlog.proof import suite_name

@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, get_args
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_case
-from guarantee_email_agent.eval.execution import Entry, Execution
-from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.execution import Entry, EvalOptions, Execution
+from guarantee_email_agent.eval.loader import EvalLoader, select_scenarios
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
-from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
 from guarantee_email_agent.eval.scenario_model import LlmMode
 from guarantee_email_agent.eval.sealed import refuse_sealed
-from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.runlog.statistics import threshold_fraction
 from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, SuiteManifest, read_manifest
 from guarantee_email_agent.runlog.suite_statistics import GateOutcome, SuiteStatistics, Totals

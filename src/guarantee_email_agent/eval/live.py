@@ -13,15 +13,15 @@ from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_usage
-from guarantee_email_agent.eval.cost_limit import CostLimit
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult
 from guarantee_email_agent.eval.scenario_model import LiveModel, ScenarioModelFactory, SuiteRecordings
 from guarantee_email_agent.llm.api_client import MAX_WAIT_S
+from guarantee_email_agent.llm.cost_limit import CostLimit
 from guarantee_email_agent.llm.port import LanguageModel, ModelClient
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.rate_limit import RECHECK_S, RateLimiter
-from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage
+from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage, UsageMeter
 from guarantee_email_agent.runlog.records import Usage
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
 from guarantee_email_agent.runlog.views.stored_report import describe_usage
@@ -40,8 +40,29 @@ _SHOWN_WAIT_S: Final = 1.0
 _REFUSALS: Final = ("llm_rate_limited", "llm_overloaded")
 
 
-class LiveEvaluation:
-    """One run of a suite against the API; `meter` counts what it costs."""
+class PaidRun:
+    """What one run of a suite takes of a model, also for scenarios that came to no result."""
+
+    model: str
+    meter: UsageMeter
+    limit: CostLimit
+
+    def count_earlier(self, usages: Iterable[ModelUsage]) -> None:
+        """What an interrupted run, which goes on, had paid for."""
+        for usage in usages:
+            self.limit.learn(usage)
+            self.meter.add(usage)
+
+    def cost(self) -> str:
+        """One line for people."""
+        return describe_usage(self.model, self.usage())
+
+    def usage(self) -> Usage:
+        return as_usage(self.meter.total)
+
+
+class LiveEvaluation(PaidRun):
+    """One run of a suite against the API."""
 
     def __init__(
         self, config: Config, record_to: SuiteRecordings | None, *, max_cost_usd: float | None = None, repeat: int = 1
@@ -51,12 +72,12 @@ class LiveEvaluation:
         Raises ConfigurationError where the key or the SDK is missing, where nothing could be recorded, and for a limit
         on a model whose price is not known.
         """
-        self._config = config
+        self._config, self.model = config, config.llm.model
         clock = SystemClock()
         self._limiter = RateLimiter.of(config.llm, clock)
         self._model = live_model(config, clock, self._limiter)
-        self.meter = MeteredModel(_ModelOfRun(self._model, self._stop))
-        self._limit = CostLimit(self.meter, max_cost_usd, repeat, config.llm.model)
+        self.meter = metered = MeteredModel(_ModelOfRun(self._model, self._stop))
+        self.limit = CostLimit(self.meter, max_cost_usd, repeat, config.llm.model)
         self._progress: Progress | None = None
         self._stopped_by_api: str | None = None
         self._is_kept = False
@@ -64,10 +85,10 @@ class LiveEvaluation:
         self._begun: set[asyncio.Task[EvalResult | None]] = set()
         self._make_model: ScenarioModelFactory
         if record_to is None:
-            self._make_model = lambda _: LiveModel(self.meter)
+            self._make_model = lambda _: LiveModel(metered)
         else:
             record_to.check_writable()
-            self._make_model = lambda case: LiveModel(self.meter, record_to.of_scenario(case))
+            self._make_model = lambda case: LiveModel(metered, record_to.of_scenario(case))
 
     def results(
         self,
@@ -106,15 +127,15 @@ class LiveEvaluation:
             async def run(number: int, entry: EvalTestCase | InvalidScenario) -> EvalResult | None:
                 """None where no scenario is to begin any more."""
                 async with gate:
-                    if self._stopped_by_api is not None or not await self._limit.may_begin():
+                    if self._stopped_by_api is not None or not await self.limit.may_begin():
                         return None
                     self._begun.add(_current_task())
                     logger.info("Executing %d/%d: %s", number, planned, entry.scenario_id)
                     try:
                         result = await runner.run_entry(entry, repeat)
-                        self._limit.learn(*(each.usage for each in result.repetitions or (result,)))
+                        self.limit.learn(*(each.usage for each in result.repetitions or (result,)))
                     finally:
-                        self._limit.end()
+                        self.limit.end()
                         self._begun.discard(_current_task())
                     self._tell(result)
                     return result
@@ -146,7 +167,7 @@ class LiveEvaluation:
 
     @property
     def _stop_reason(self) -> str | None:
-        return self._stopped_by_api or self._limit.stop_reason
+        return self._stopped_by_api or self.limit.stop_reason
 
     def _stop(self, wait_s: float) -> None:
         """The API asks for a wait that is too long. What is under way may end; what is not there can be resumed."""
@@ -173,20 +194,6 @@ class LiveEvaluation:
         while self._progress is not None:
             self._progress.refresh()
             await asyncio.sleep(_TICK_S)
-
-    def count_earlier(self, usages: Iterable[ModelUsage]) -> None:
-        """What an interrupted run, which goes on, had paid for."""
-        for usage in usages:
-            self._limit.learn(usage)
-            self.meter.add(usage)
-
-    def cost(self) -> str:
-        """One line for people: what the run took of the API."""
-        return describe_usage(self._config.llm.model, self.usage())
-
-    def usage(self) -> Usage:
-        """What the run took of the API, also for scenarios that came to no result."""
-        return as_usage(self.meter.total)
 
     def progress_detail(self) -> str:
         """For the progress line: US dollars where they are known, and what the run waits for."""

@@ -1,14 +1,20 @@
-"""Scenario files on disk to `EvalTestCase`: what cannot be used is named, logged and counted, and stops nothing."""
+"""Scenario files on disk: which there are, which of them somebody chose, and each as an `EvalTestCase`.
+
+What cannot be used is named, logged and counted, and stops nothing.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +25,6 @@ from guarantee_email_agent.eval.models import (
     MockResponses,
     MockWarrantyAnswer,
 )
-from guarantee_email_agent.eval.scenario_files import names_twice, path_order
 from guarantee_email_agent.eval.scenario_validation import (
     KnownNames,
     find_contradictions,
@@ -35,10 +40,13 @@ from guarantee_email_agent.files.problems import (
     locate_problems,
     mismatch,
     missing_key,
+    suggestion,
 )
 from guarantee_email_agent.files.text_file import InputFileError, read_bytes, read_start, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
+from guarantee_email_agent.instructions.hand_over_lexicon import LANGUAGE
+from guarantee_email_agent.reading.language import read_language
 from guarantee_email_agent.runlog.suite_manifest import MAX_SCENARIO_BYTES, scenario_names
 from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.text import printable, truncate
@@ -352,3 +360,75 @@ def _invalid_scenario(path: str, error: EvalError) -> InvalidScenario:
 
 def _file_name(path: str) -> str:
     return path.rpartition("/")[2] if os.sep == "/" else os.path.basename(path)
+
+
+path_order = os.fsencode
+
+
+def position_in(files: Sequence[str], file: str | None) -> int:
+    """Of one of the files, from 1; 0 for any other."""
+    index = bisect_left(files, path_order(file or ""), key=path_order)
+    return index + 1 if index < len(files) and files[index] == file else 0
+
+
+def names_twice(files: Sequence[str]) -> frozenset[str]:
+    """The names without ending that several files have, in different folders."""
+    return frozenset(name for name, count in Counter(map(stem, files)).items() if count > 1)
+
+
+def stem(file: str) -> str:
+    """A scenario's id, by its file."""
+    return os.path.basename(file).rpartition(".")[0]
+
+
+def select_scenarios(
+    files: Sequence[str], patterns: Sequence[str], directory: Path, *, none_is_fine: bool = False
+) -> list[str]:
+    """Those of a suite's files that any pattern matches, in their order.
+
+    patterns: globs over scenario ids, file names with or without `.yaml`, paths, and categories (`hand-over`).
+    Raises EvalError(code="eval_nothing_selected") where one of them matches nothing, unless none_is_fine.
+    """
+    names = {file: list(_names(file)) for file in files}
+    selected: set[str] = set()
+    for pattern in patterns:
+        if os.path.dirname(pattern):
+            wanted = os.path.abspath(pattern), os.path.abspath(directory / pattern)
+            matching = [file for file in files if any(fnmatchcase(os.path.abspath(file), each) for each in wanted)]
+        else:
+            matching = [file for file in files if any(fnmatchcase(name, pattern) for name in names[file])]
+        if not matching and not none_is_fine:
+            raise _nothing_selected(pattern, names, directory)
+        selected.update(matching)
+    return [file for file in files if file in selected]
+
+
+def left_for_language(directory: Path, language: str) -> Iterator[str]:
+    """The ids of scenarios with a mail in this language that is to go to a person, since no reply is in it."""
+    loader = EvalLoader()
+    files = (file for file in loader.scenario_files(directory) if LANGUAGE.encode() in Path(file).read_bytes())
+    for entry in loader.iter_entries(files):
+        if isinstance(entry, EvalTestCase) and entry.expected_output.hand_over_reason == LANGUAGE:
+            email = entry.input.email
+            if read_language(f"{email.subject}\n\n{email.body}").code == language:
+                yield entry.scenario_id
+
+
+def _names(file: str) -> Iterator[str]:
+    name = os.path.basename(file)
+    yield name
+    stem = name.rpartition(".")[0]  # which is the id
+    yield stem
+    yield stem.rpartition("_")[0].replace("_", "-")  # which is the category
+
+
+def _nothing_selected(pattern: str, names: dict[str, list[str]], directory: Path) -> EvalError:
+    folder = printable(str(directory))
+    if os.path.dirname(pattern) and os.path.exists(pattern):
+        remedy = f"; it is no scenario file of {folder}. Name its folder with --eval-dir"
+    else:
+        word = os.path.basename(pattern)
+        choices = dict.fromkeys(name for each in names.values() for name in reversed(each))
+        remedy = suggestion(word.removesuffix(".yaml"), choices) or f"; {folder} lists what there is"
+    problem = f"--only {printable(pattern)} matches none of the {len(names)} scenarios in {folder}{remedy}"
+    return EvalError(problem, "eval_nothing_selected", {"pattern": pattern})

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
-from guarantee_email_agent.eval.argument_matching import find_argument_problems, find_json_problems
+from guarantee_email_agent.eval.call_checks import find_argument_problems, find_json_problems
 from guarantee_email_agent.eval.declared_servers import (
     NO_TOOL_NAME,
     SERVER_NAME,

@@ -341,7 +341,8 @@ class MockedServices:
 
     @classmethod
     def in_process(cls, mocks: Mocks, lexicon: LexiconSource | None = None) -> MockedServices:
-        model = MockAnthropicClient(lexicon=lexicon, triage=mocks.mail.test_case.input.triage)
+        triage, lexicon = mocks.mail.test_case.input.triage, lexicon or _shipped_lexicon
+        model = MockAnthropicClient(lexicon=lexicon, triage=triage) if triage else InstructionInterpreter(lexicon)
         return cls(mocks.mail, mocks.warranty, mocks.ticketing, model)
 
 
@@ -358,10 +359,9 @@ def create_mock_clients(
     the mocked model.
     """
     mocks = Mocks.of(test_case, tools or ToolMocks({}))
-    services = MockedServices.in_process(mocks, lexicon)
     return {
         "gmail": mocks.mail,
         "warranty": mocks.warranty,
         "ticketing": mocks.ticketing,
-        "anthropic": services.llm,
+        "anthropic": MockAnthropicClient(lexicon=lexicon, triage=test_case.input.triage),
     }

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.eval.case_result import as_case
 from guarantee_email_agent.eval.checks import find_phrase
+from guarantee_email_agent.eval.execution import EvalOptions
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.runlog.records import Case
 from guarantee_email_agent.runlog.statistics import Threshold
 from guarantee_email_agent.runlog.suite_statistics import (
@@ -23,7 +23,6 @@ from guarantee_email_agent.runlog.suite_statistics import (
     Totals,
 )
 from guarantee_email_agent.runlog.views.run_report import RunReporter
-from guarantee_email_agent.runlog.views.word_diff import paint_changes
 from guarantee_email_agent.utils.terminal import Terminal, TextStream, format_outcome, pluralize
 from guarantee_email_agent.utils.text import printable
 
@@ -194,6 +193,8 @@ def describe_failure(case: Case, causes: SharedCauses, terminal: Terminal) -> st
     """A failed case with its reply; where two others failed for the same causes, only what failed."""
     if causes.add(case):
         return _describe(case, in_short=True)
+    from guarantee_email_agent.runlog.views.word_diff import paint_changes  # start-up: only for a failure
+
     details: list[str] = []
     with suppress(Exception):  # what a check crashed on cannot be explained
         details += [f"    {paint_changes(printable(line), terminal)}" for line in explain(case)]

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from guarantee_email_agent.eval.case_result import as_model_usage, stored_source
-from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.loader import EvalLoader, names_twice, stem
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
-from guarantee_email_agent.eval.scenario_files import names_twice, stem
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import COUNTED, Case, InputSet, StoredRun, SuiteKey

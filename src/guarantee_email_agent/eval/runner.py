@@ -6,11 +6,14 @@ import json
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.conversation import answered_message_ids
+from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.checks import (
@@ -23,6 +26,7 @@ from guarantee_email_agent.eval.checks import (
     check_recipients,
     check_single,
     check_verdict,
+    format_value,
     lacks_model,
     reported_output,
     run_checks,
@@ -37,7 +41,14 @@ from guarantee_email_agent.eval.mocks import (
     Mocks,
     build_raw_email,
 )
-from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase, InvalidScenario
+from guarantee_email_agent.eval.models import (
+    EvalEmail,
+    EvalExpectedOutput,
+    EvalResult,
+    EvalTestCase,
+    InvalidScenario,
+    PreviousReply,
+)
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace, build_record
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -48,8 +59,10 @@ from guarantee_email_agent.reading.language import read_language
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.services.look_ups import instruction_files, tool_of
 from guarantee_email_agent.services.ports import LookUpService, ReplyHistory
+from guarantee_email_agent.utils.addresses import parse_address
 from guarantee_email_agent.utils.clock import Clock, SkippingClock, counted_waits
-from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
+from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError, TaskError
+from guarantee_email_agent.utils.text import normalize_text
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.scenario_model import ScenarioModel, ScenarioModelFactory
@@ -253,8 +266,6 @@ class EvalRunner:
         actual |= language_of_reply(test_case.expected_output, actual)
         more = [partial(check_captured, test_case, captured)]
         if test_case.input.email.raw is not None:
-            from guarantee_email_agent.eval.raw_file import check_raw_file  # few scenarios have one
-
             more.append(partial(check_raw_file, test_case.input.email, previous))
         if previous is not None and report.scenario_used is not None:
             known = [scenario.name for scenario in self._instructions.load().scenarios]
@@ -390,6 +401,53 @@ def check_captured(test_case: EvalTestCase, captured: Captured) -> Iterator[Chec
     yield from (Check("calls", problem) for problem in captured.unknown)
     settings = test_case.input.agent
     yield from check_mode(settings.mode if settings else None, [call.as_dict() for call in captured.calls])
+
+
+def check_raw_file(email: EvalEmail, previous: PreviousReply | None = None) -> Iterator[Check]:
+    """Every key of `input.email` that the raw mail is read as something else than, and a reply that it does not answer.
+
+    Lines of the body count, since labels and quotations go by them; blanks and empty lines do not.
+
+    email: with `raw`. previous: of the scenario.
+    """
+    assert email.raw is not None
+    try:
+        parsed = parse_email(email.raw)
+    except ProcessingError as error:
+        yield Check("raw_file", f"{email.raw_file} cannot be read: {error.message}")
+        return
+    pairs = {
+        "from": (parse_address(email.from_address) or "", parsed.sender),
+        "subject": (_one_line(email.subject), _one_line(parsed.subject)),
+        "received": (_moment(email.received), _moment(parsed.received)),
+        "body": (_lines(email.body), _lines("".join(span.text for span in parsed.spans))),
+        "attachments": (", ".join(email.attachments), ", ".join(parsed.attachments)),
+    }
+    for name, (expected, actual) in pairs.items():
+        if expected != actual:
+            reason = f"{name} of {email.raw_file} reads otherwise"
+            yield Check("raw_file", reason, format_value(expected), format_value(actual))
+    if previous is not None and previous.message_id not in (answered := answered_message_ids(parsed)):
+        reason = f"{email.raw_file} does not answer previous_reply by In-Reply-To or References"
+        yield Check("raw_file", reason, format_value(previous.message_id), format_value(" ".join(answered)))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(_lines(text).split())
+
+
+def _lines(text: str) -> str:
+    """As the parser leaves it: typographic signs count as plain ones."""
+    return "\n".join(filter(None, (" ".join(line.split()) for line in normalize_text(text).split("\n"))))
+
+
+def _moment(written: str) -> str:
+    """In UTC where a zone is told, so that one moment is the same in each; as it is where that is no date."""
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        return written
+    return moment.isoformat() if moment.tzinfo is None else moment.astimezone(UTC).isoformat()
 
 
 def observed_output(captured: Captured, report: ProcessingResult | None) -> dict[str, Any]:

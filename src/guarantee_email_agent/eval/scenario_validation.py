@@ -10,12 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from guarantee_email_agent.eval.argument_matching import find_argument_problems
-from guarantee_email_agent.eval.call_checks import ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.call_checks import ExpectedCall, ForbiddenCall, find_argument_problems
 from guarantee_email_agent.eval.checks import ExpectedAnswer
 from guarantee_email_agent.eval.declared_servers import find_unknown_arguments
-from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalTestCase
-from guarantee_email_agent.eval.scenario import NO_LIMITS
+from guarantee_email_agent.eval.models import NO_LIMITS, EvalExpectedOutput, EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
 from guarantee_email_agent.instructions.hand_over_lexicon import REASONS_OF_CODE
@@ -110,10 +108,8 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
     yield from _find_expected_problems(case, expected, _EXPECTED)
     if case.at_most is not NO_LIMITS and not case.at_most.limits():
         yield Problem(("at_most",), "value", "sets no limit; name calls, seconds, tokens or usd, or remove it")
-    guards = (
-        replace(expected, processing_time_ms=1) != EvalExpectedOutput(processing_time_ms=1) or case.test is not None
-    )
-    if not (guards or case.input.has_email or case.at_most.limits() or case.turns):
+    is_guarding = case.input.has_email or case.at_most.limits() or case.turns or case.test is not None
+    if not is_guarding and replace(expected, processing_time_ms=1) == EvalExpectedOutput(processing_time_ms=1):
         yield Problem(
             ("expected_output",), "value", "expects nothing, so it guards nothing; add answer, calls or others"
         )
@@ -193,6 +189,8 @@ def _find_unknown_calls(case: EvalTestCase, expected: EvalExpectedOutput, place:
     """Calls of tools that this scenario does not have: nobody could make them, so they would guard nothing."""
     if expected.ordered and len(expected.calls) < 2:
         yield Problem((*place, "ordered"), "value", "needs two calls or more; add them, or remove it")
+    if not (expected.calls or expected.never_called):
+        return
     mocks = case.input.mock_responses
     known = {**OWN_TOOLS, **{name: dict.fromkeys(mocks[name]) for name in mocks if name not in OWN_SERVICES}}
     for name, server in case.servers.items():

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.options import EvalOptions
+from guarantee_email_agent.eval.execution import EvalOptions
 from guarantee_email_agent.runlog.records import Case, CaseResult
-from guarantee_email_agent.runlog.selective import handling_of
 from guarantee_email_agent.runlog.suite_manifest import MANIFEST, SuiteManifest, read_manifest
+from guarantee_email_agent.runlog.suite_statistics import handling_of
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 

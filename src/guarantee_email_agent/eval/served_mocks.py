@@ -10,7 +10,7 @@ import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from mcp_types import CallToolResult, ContentBlock, TextContent, Tool
@@ -27,8 +27,9 @@ from guarantee_email_agent.eval.tool_mocks import (
     UnknownCallError,
 )
 from guarantee_email_agent.eval.world import World
-from guarantee_email_agent.files.validation import field_key
-from guarantee_email_agent.mcp_servers.dispatcher import (
+from guarantee_email_agent.mcp_servers.loopback import PublishedTools
+from guarantee_email_agent.mcp_servers.mailbox_tools import MailboxTools
+from guarantee_email_agent.mcp_servers.server import (
     Dispatcher,
     ServerTool,
     ToolOutput,
@@ -36,12 +37,9 @@ from guarantee_email_agent.mcp_servers.dispatcher import (
     structured_result,
     text_result,
 )
-from guarantee_email_agent.mcp_servers.loopback import PublishedTools
-from guarantee_email_agent.mcp_servers.mailbox_tools import MailboxTools
 from guarantee_email_agent.mcp_servers.ticketing import TicketingTools
 from guarantee_email_agent.mcp_servers.warranty import CheckWarranty, WarrantyTools
-from guarantee_email_agent.services.call_errors import ERROR_META_KEY
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ERROR_META_KEY, ToolError
 from guarantee_email_agent.utils.text import head_and_tail
 
 MAX_CALLS: Final = 1000
@@ -75,7 +73,7 @@ class ServedMocks:
         self.mailbox = MockMailStore(test_case, self.mocks.mail)
         own = {
             "mail": MailboxTools(self.mailbox, 0).tools(),
-            "warranty": _WarrantyTools(answers.get("warranty_api", {})).tools(),
+            "warranty": [_warranty_tool(answers.get("warranty_api", {}))],
             "ticketing": TicketingTools(MockTicketStore(self.mocks.ticketing)).tools(),
         }
         self.servers: dict[str, PublishedTools] = {
@@ -192,15 +190,7 @@ class _MockedServer(_Server):
     def declarations(self) -> list[Tool]:
         """Where it is not declared, which arguments a tool takes only its calls tell, so any are accepted."""
         if declared := self._mocks.tools.declared.get(self._name):
-            return [
-                Tool(
-                    name=each.name,
-                    description=each.description,
-                    input_schema=dict(each.input_schema),
-                    output_schema=None if each.output_schema is None else dict(each.output_schema),
-                )
-                for each in declared.tools
-            ]
+            return [Tool.model_validate(asdict(each), by_name=True) for each in declared.tools]
         tools = []
         for tool, entries in self._mocks.tools.servers[self._name].items():
             names: dict[str, Any] = {name: {} for entry in entries for name in entry.when or ()}
@@ -227,11 +217,10 @@ class _MockedServer(_Server):
 def _result_of(given: ToolAnswer) -> CallToolResult:
     """What is neither text nor a mapping is wrapped as the SDK's own servers do, since clients take nothing else."""
     if given.content is not None:
-        blocks = [{"mimeType": "image/png", "data": _PIXEL} if each.type == "image" else {} for each in given.content]
-        for block, each in zip(blocks, given.content, strict=True):
-            said = {field_key(field): getattr(each, field.name) for field in fields(each)}
-            block.update({str(key): value for key, value in said.items() if value is not None})
-        return CallToolResult.model_validate({"content": blocks})
+        picture = {"mime_type": "image/png", "data": _PIXEL}
+        said = [{name: value for name, value in asdict(each).items() if value is not None} for each in given.content]
+        blocks = [picture | block if block["type"] == "image" else block for block in said]
+        return CallToolResult.model_validate({"content": blocks}, by_alias=True, by_name=True)
     if isinstance(given.answer, str):
         return text_result(given.answer)
     if isinstance(given.answer, Mapping):
@@ -253,14 +242,11 @@ class _AnyAnswer(ToolOutput):
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
-class _WarrantyTools:
-    def __init__(self, answer: Mapping[str, object]) -> None:
-        self._answer = {key: value for key, value in answer.items() if key != "error"} or {"status": "not_found"}
+def _warranty_tool(answer: Mapping[str, object]) -> ServerTool:
+    said = {key: value for key, value in answer.items() if key != "error"} or {"status": "not_found"}
 
-    def tools(self) -> list[ServerTool]:
-        return [ServerTool(self.check_warranty, read_only=True)]
-
-    async def check_warranty(self, arguments: CheckWarranty) -> _AnyAnswer:  # noqa: ARG002 - one answer for any number
-        return _AnyAnswer(**self._answer)
+    async def check_warranty(arguments: CheckWarranty) -> _AnyAnswer:  # noqa: ARG001 - one answer for any number
+        return _AnyAnswer(**said)
 
     check_warranty.__doc__ = WarrantyTools.check_warranty.__doc__
+    return ServerTool(check_warranty, read_only=True)

@@ -139,10 +139,8 @@ async def listed_tools(session: McpSession) -> dict[str, Any]:
 
 def _tool(tool: Any) -> dict[str, Any]:
     """tool: an OfferedTool or a DeclaredTool."""
-    told = {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
-    return {key: value for key, value in told.items() if value} | (
-        {} if tool.output_schema is None else {"output_schema": tool.output_schema}
-    )
+    told = {key: getattr(tool, key) for key in ("name", "description", "input_schema", "output_schema")}
+    return {key: value for key, value in told.items() if value or (key == "output_schema" and value is not None)}
 
 
 def _changes(here: object, there: object, place: str = "") -> Iterator[str]:

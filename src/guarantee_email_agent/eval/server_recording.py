@@ -14,7 +14,7 @@ from mcp_types import CallToolResult, TextContent, Tool
 
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.agents.agent import SECRET_NAME, without_secrets
-from guarantee_email_agent.eval.argument_matching import has_arguments, has_matcher
+from guarantee_email_agent.eval.call_checks import has_arguments, has_matcher
 from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
 from guarantee_email_agent.eval.capture.names import find_names
 from guarantee_email_agent.eval.capture.scenario_file import file_text, next_id
@@ -26,8 +26,7 @@ from guarantee_email_agent.eval.server_import import (
     write_declaration,
     write_file,
 )
-from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher, text_result
-from guarantee_email_agent.mcp_servers.stdio import serve_calls
+from guarantee_email_agent.mcp_servers.server import Dispatcher, serve_calls, text_result
 from guarantee_email_agent.services.mcp.mcp_connection import ToolAnswer
 from guarantee_email_agent.services.mcp.mcp_session import McpSession
 from guarantee_email_agent.services.mcp.server_launch import ServerLaunch

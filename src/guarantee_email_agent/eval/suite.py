@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_case
-from guarantee_email_agent.eval.execution import Execution
-from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.execution import EvalOptions, Execution
+from guarantee_email_agent.eval.loader import EvalLoader, position_in
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.reporter import SMALL_SUITE, EvalReporter
-from guarantee_email_agent.eval.scenario_files import position_in
 from guarantee_email_agent.eval.sealed import BlindCases, sealed_options
 from guarantee_email_agent.instructions.file_checks import instruction_warnings
 from guarantee_email_agent.runlog.records import Case
@@ -246,7 +244,7 @@ def _scenario_files(options: EvalOptions, loader: EvalLoader) -> Sequence[str]:
     files = loader.scenario_files(options.directory)
     if not options.only:
         return files
-    from guarantee_email_agent.eval.selection import select_scenarios
+    from guarantee_email_agent.eval.loader import select_scenarios
 
     return select_scenarios(files, options.only, options.directory)
 

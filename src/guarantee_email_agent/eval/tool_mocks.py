@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from guarantee_email_agent.eval.argument_matching import has_arguments
+from guarantee_email_agent.eval.call_checks import has_arguments
 from guarantee_email_agent.eval.declared_servers import DeclaredServer
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.validation import build, setting
@@ -68,6 +68,7 @@ _NEEDED_IN_BLOCK: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _MAX_TOOL_CHARS: Final = 100
 _Answered = TypeVar("_Answered")
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=dict)
 
 
 @dataclass(slots=True)
@@ -88,7 +89,7 @@ class ToolCall:
 
     def answered(self, answer: _Answered) -> _Answered:
         """Note what came back, and hand it on."""
-        self.answer = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, default=dict)
+        self.answer = answer if isinstance(answer, str) else _ENCODER.encode(answer)
         return answer
 
     def as_dict(self) -> dict[str, Any]:
@@ -148,31 +149,23 @@ class Effect(NamedTuple):
 class ToolAnswer:
     """One entry of a mocked tool as its file has it."""
 
-    when: Mapping[str, object] | None = field(
-        default=None,
-        metadata={
-            "doc": "Arguments that the call must have, by value or by matcher; others are free, and {} fits any call."
-        },
+    when: Mapping[str, object] | None = setting(
+        None, "Arguments that the call must have, by value or by matcher; others are free, and {} fits any call."
     )
-    answer: object = field(default=None, metadata={"doc": "What it answers: a mapping, text, a list, a number."})
-    answers: tuple[object, ...] | None = field(
-        default=None,
-        metadata={"doc": "What it answers in turn; in place of an answer may stand an entry without when."},
+    answer: object = setting(None, "What it answers: a mapping, text, a list, a number.")
+    answers: tuple[object, ...] | None = setting(
+        None, "What it answers in turn; in place of an answer may stand an entry without when."
     )
-    content: tuple[ContentBlock, ...] | None = field(
-        default=None, metadata={"doc": "Blocks of content instead of an answer: text, pictures, resources."}
+    content: tuple[ContentBlock, ...] | None = setting(
+        None, "Blocks of content instead of an answer: text, pictures, resources."
     )
-    is_error: bool = field(default=False, metadata={"doc": "true: the answer is the tool's own error."})
-    error: ToolFailureKind | None = field(
-        default=None, metadata={"doc": "Fail this way instead; slow gives the answer seconds late."}
-    )
+    is_error: bool = setting(False, "true: the answer is the tool's own error.")
+    error: ToolFailureKind | None = setting(None, "Fail this way instead; slow gives the answer seconds late.")
     reads: str | None = setting(None, "The table of the world whose rows it answers.")
     inserts: str | None = setting(None, "The table that gets a row: values, or all arguments of the call.")
     updates: str | None = setting(None, "The table whose rows get values.")
     deletes: str | None = setting(None, "The table whose rows go.")
-    where: Mapping[str, object] = field(
-        default_factory=dict, metadata={"doc": "Which rows, by column; $name is an argument of the call."}
-    )
+    where: Mapping[str, object] = setting({}, "Which rows, by column; $name is an argument of the call.")
     values: Mapping[str, object] | None = setting(None, "Values by column; $name is an argument of the call.")
     one: bool = setting(False, "true: exactly one row must fit, and is the answer; else the tool has an error.")
 

@@ -11,8 +11,7 @@ from typing import Any, Final
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.checks import check_answer
 from guarantee_email_agent.eval.mocks import Captured, Mocks
-from guarantee_email_agent.eval.models import EvalEmail, EvalTestCase, PreviousReply, Turn
-from guarantee_email_agent.eval.scenario import NO_LIMITS
+from guarantee_email_agent.eval.models import NO_LIMITS, EvalEmail, EvalTestCase, PreviousReply, Turn
 from guarantee_email_agent.runlog.records import Check
 
 _LATER_S: Final = 3600.0  # that a customer takes to write again

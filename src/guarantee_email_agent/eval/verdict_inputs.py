@@ -23,10 +23,10 @@ from guarantee_email_agent.email.agent_inputs import (
     setting,
 )
 from guarantee_email_agent.files.python_code import NOTHING, FollowedCode
-from guarantee_email_agent.files.text_file import FileSignature, file_signature
+from guarantee_email_agent.files.text_file import FileCache, FileSignature, file_signature
 from guarantee_email_agent.runlog.program_inputs import code_inputs, digest_of_folder, incomplete, program_inputs
 from guarantee_email_agent.runlog.records import Input, InputSet
-from guarantee_email_agent.runlog.suite_manifest import MANIFEST, calibration_file
+from guarantee_email_agent.runlog.suite_manifest import CALIBRATION_FILE, MANIFEST, calibration_file
 
 AGENT_OPTIONS: Final = ("agent_mcp", "agent_timeout")
 
@@ -40,7 +40,8 @@ class VerdictInputs:
         """agent: as `--agent` has it; None for our own in this process. agent_options: how it is started."""
         self._config, self._suite, self._agent = config, suite, agent
         self._agent_options = {name: (agent_options or {}).get(name) for name in AGENT_OPTIONS}
-        self._files = dict(input_files(config, suite, agent))
+        self._listing = FileCache[Mapping[tuple[str, str], str]]()
+        self._files = self._list_files()
         self._signature = self._read_signature()
         self.model, self.parameters = model_name(config, llm), model_parameters(config, llm)
         if agent not in (None, "own"):
@@ -49,10 +50,20 @@ class VerdictInputs:
 
     def unchanged(self) -> bool:
         """Whether no file was added, removed or written since."""
-        return (
-            dict(input_files(self._config, self._suite, self._agent)) == self._files
-            and self._read_signature() == self._signature
-        )
+        return self._list_files() == self._files and self._read_signature() == self._signature
+
+    def _list_files(self) -> Mapping[tuple[str, str], str]:
+        """Those that there are. A file more or less changes the time of its folder, but code may come from anywhere."""
+        if (known := self._listing.begin()) is not None:
+            return known
+        files = dict(input_files(self._config, self._suite, self._agent))
+        if self._agent is not None or any(kind == "judge" for kind, _ in files):
+            return files
+        main, suite = self._config.instructions.main.parent, self._suite
+        places = [main, main / "lexicon", self._config.instructions.scenarios_dir]
+        places += (place / CALIBRATION_FILE for place in suite.absolute().parents)
+        places += (place for folder in suite_folders(suite) for place in (folder, folder / "servers"))
+        return self._listing.keep(files, map(os.fspath, places))
 
     def _read_signature(self) -> tuple[FileSignature, ...]:
         return tuple(map(file_signature, self._files.values()))

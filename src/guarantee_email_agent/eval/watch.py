@@ -19,12 +19,11 @@ from typing import Final, NamedTuple
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import as_case
-from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.execution import EvalOptions
+from guarantee_email_agent.eval.loader import EvalLoader, select_scenarios
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
-from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.reporter import describe_failure
 from guarantee_email_agent.eval.scenario_model import recordings_folder
-from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.eval.suite import evaluate, run_again
 from guarantee_email_agent.eval.verdict_inputs import input_files, suite_folders
 from guarantee_email_agent.files.text_file import FileSignature, file_signature

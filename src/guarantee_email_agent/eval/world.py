@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from guarantee_email_agent.eval.argument_matching import has_arguments, pair_up
+from guarantee_email_agent.eval.call_checks import has_arguments, pair_up
 from guarantee_email_agent.eval.checks import ExpectedTable, format_value
 from guarantee_email_agent.eval.tool_mocks import Effect, EffectError
 from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.utils.terminal import pluralize
+from guarantee_email_agent.utils.text import and_more
 
 Row = Mapping[str, object]
 Tables = Mapping[str, Sequence[Row]]
@@ -135,11 +136,11 @@ def check_state(
     for name, table in expected.items():
         rows = world["tables"].get(name, ())
         found = _format_rows(rows)
-        paired = pair_up(table.has, rows, _fits)
+        paired = pair_up(table.has, rows, lambda wanted, row: has_arguments(row, wanted))
         for index, wanted in enumerate(table.has):
             yield _point(index in paired, f"{name} has no such row", _format(wanted), found)
         for unwanted in table.lacks:
-            fitting = [row for row in rows if _fits(unwanted, row)]
+            fitting = [row for row in rows if has_arguments(row, unwanted)]
             shown = _format_rows(fitting) if fitting else "there is none"
             yield _point(not fitting, f"{name} has such a row", f"no {_format(unwanted)}", shown)
         if table.rows is not None:
@@ -147,7 +148,7 @@ def check_state(
             yield _point(len(rows) == table.rows, reason, pluralize(table.rows, "row"), found)
     if nothing_else:
         others = list(_other_changes(expected, world["changes"]))
-        shown = _listed([_format_change(change) for change in others], "; ") or "nothing else changed"
+        shown = and_more(list(map(_format_change, others)), _MAX_SHOWN) or "nothing else changed"
         reason = pluralize(len(others), "other change") if others else ""
         yield Check("nothing_else_changed", reason, "nothing else changed", shown, not others)
 
@@ -160,26 +161,18 @@ def _other_changes(
         table = expected.get(name, ExpectedTable())
         ours = [change for change in changes if change["table"] == name]
         added = [change for change in ours if change["before"] is None]
-        named = [added[index] for index in pair_up(added, table.has, _is_named_by)]
+        named = [added[index] for index in pair_up([each["after"] for each in added], table.has, has_arguments)]
         for change in ours:
             before, after = change["before"], change["after"]
             if before is None:
                 is_named = any(change is each for each in named)
             elif after is None:
-                is_named = any(_fits(entry, before) for entry in table.lacks)
+                is_named = any(has_arguments(before, entry) for entry in table.lacks)
             else:
                 changed = _changed_columns(before, after)
-                is_named = any(_fits(entry, after) and changed <= entry.keys() for entry in table.has)
+                is_named = any(has_arguments(after, entry) and changed <= entry.keys() for entry in table.has)
             if not is_named:
                 yield change
-
-
-def _is_named_by(change: Mapping[str, Any], entry: Row) -> bool:
-    return _fits(entry, change["after"])
-
-
-def _fits(wanted: Row, row: Row) -> bool:
-    return has_arguments(row, wanted)
 
 
 def _point(passed: bool, reason: str, expected: str, actual: str) -> Check:
@@ -191,12 +184,7 @@ def _format(row: Row) -> str:
 
 
 def _format_rows(rows: Sequence[Row]) -> str:
-    return _listed(list(map(_format, rows)), ", ") or "(no row)"
-
-
-def _listed(texts: Sequence[str], joint: str) -> str:
-    more = f" and {len(texts) - _MAX_SHOWN} more" if len(texts) > _MAX_SHOWN else ""
-    return joint.join(texts[:_MAX_SHOWN]) + more
+    return and_more(list(map(_format, rows)), _MAX_SHOWN) or "(no row)"
 
 
 def _format_change(change: Mapping[str, Any]) -> str:

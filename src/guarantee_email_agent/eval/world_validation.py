@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from guarantee_email_agent.eval.argument_matching import find_argument_problems, find_json_problems
-from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalTestCase, ExpectedTable
+from guarantee_email_agent.eval.call_checks import find_argument_problems, find_json_problems
+from guarantee_email_agent.eval.checks import ExpectedTable
+from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import Effect, read_tool_mocks
 from guarantee_email_agent.eval.world import Row, Tables
 from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion

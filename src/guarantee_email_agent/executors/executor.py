@@ -25,10 +25,6 @@ class LocalPath(str):
     __slots__ = ()
 
 
-class WorkersLostError(AgentError):
-    """No worker can go on. What came until then is good, and a run may go on from there."""
-
-
 class Executor(Protocol):
     """Works on independent items, several at a time."""
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 
-from guarantee_email_agent.executors.executor import RAY, Executor, WorkersLostError
-from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+from guarantee_email_agent.executors.executor import RAY, Executor
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError, WorkersLostError
 from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.text import printable, truncate
 

@@ -96,6 +96,8 @@ class HandOverLexicon:
                     other = seen.get((pair, 1 - side))
                     if other is not None and first - other <= MAX_WORDS_APART and _in_one_sentence(words, other, first):
                         found.add(reason)
+        if not found:
+            return ()
         counted = (each for each in self.reasons if in_conversation or not each.only_in_conversations)
         return tuple(reason.name for reason in counted if reason.name in found)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple
 
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
@@ -20,8 +20,10 @@ from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 from guarantee_email_agent.instructions.phrases import (
     InvalidPhraseError,
+    Meaning,
+    MeaningMatcher,
     Phrase,
-    PhraseMatcher,
+    PhrasesOfKind,
     fold,
     read_phrase,
     read_phrases,
@@ -90,7 +92,6 @@ _RETIRED_ELEMENT: Final = "function-words"
 """In files that an earlier version wrote: a library tells the language of a mail now, and the list is not read."""
 
 MAX_WEIGHT = 9
-_Payload = TypeVar("_Payload")
 
 
 class TopicPhrase(NamedTuple):
@@ -105,16 +106,16 @@ class TopicPhrase(NamedTuple):
 class Lexicon:
     """Everything that is known about reading a mail; one field an element or group of elements."""
 
-    labels: PhraseMatcher[LabelKind]
-    corrections: PhraseMatcher[CorrectionKind]
-    courtesies: PhraseMatcher[Courtesy]
-    topics: PhraseMatcher[TopicPhrase]
-    unreadable: PhraseMatcher[bool]
-    """Whether a phrase counts behind the sentence of a number, too."""
-    unsure_answers: PhraseMatcher[None]
-    other_owners: PhraseMatcher[None]
-    explained: PhraseMatcher[None]
+    meanings: MeaningMatcher
     """Every phrase and word of which it is known what it means in a mail."""
+    labels: PhrasesOfKind[LabelKind]
+    corrections: PhrasesOfKind[CorrectionKind]
+    courtesies: PhrasesOfKind[Courtesy]
+    topics: PhrasesOfKind[TopicPhrase]
+    unreadable: PhrasesOfKind[bool]
+    """Whether a phrase counts behind the sentence of a number, too."""
+    unsure_answers: PhrasesOfKind[None]
+    other_owners: PhrasesOfKind[None]
     links: frozenset[str]
     owners: frozenset[str]
     back_references: frozenset[str]
@@ -216,20 +217,29 @@ def _build(elements: _Elements, other_labels: Sequence[str]) -> Lexicon:
     by_topic += [(element, FAULT) for element in elements["faults"]]
     by_topic += [(element, topic) for element, topic in about if topic == OTHER_TOPIC]
     by_topic += [(element, UNSOLICITED) for element in elements["unsolicited"]]
+    other_label = Meaning("labels", LABEL_ELEMENTS["other-labels"], is_known=False)
+    meanings = MeaningMatcher(
+        chain(
+            _parse_phrases(elements, "labels", {**LABEL_ELEMENTS, **PLATE_ELEMENTS}),
+            (read_phrase(label, other_label) for label in other_labels),
+            _parse_phrases(elements, "corrections", CORRECTION_ELEMENTS),
+            _parse_phrases(elements, "courtesies", COURTESY_ELEMENTS),
+            (phrase for element, topic in by_topic for phrase in _parse_topics(element, topic)),
+            _parse_phrases(elements, "unreadable", {"doubtful-signs": True, "unreadable-signs": False}),
+            _parse_phrases(elements, "unsure-answers", {"unsure-answers": None}),
+            _parse_phrases(elements, "other-owners", {"other-owners": None}),
+            _parse_phrases(elements, None, dict.fromkeys((EXPLAINED_ELEMENT, *WORD_ELEMENTS))),
+        )
+    )
     return Lexicon(
-        labels=PhraseMatcher(
-            chain(
-                _parse_phrases(elements, {**LABEL_ELEMENTS, **PLATE_ELEMENTS}),
-                (read_phrase(label, LABEL_ELEMENTS["other-labels"]) for label in other_labels),
-            )
-        ),
-        corrections=PhraseMatcher(_parse_phrases(elements, CORRECTION_ELEMENTS)),
-        courtesies=PhraseMatcher(_parse_phrases(elements, COURTESY_ELEMENTS)),
-        topics=PhraseMatcher(phrase for element, topic in by_topic for phrase in _parse_topics(element, topic)),
-        unreadable=PhraseMatcher(_parse_phrases(elements, {"doubtful-signs": True, "unreadable-signs": False})),
-        unsure_answers=PhraseMatcher(_parse_phrases(elements, {"unsure-answers": None})),
-        other_owners=PhraseMatcher(_parse_phrases(elements, {"other-owners": None})),
-        explained=PhraseMatcher(_explained(elements, by_topic)),
+        meanings,
+        labels=PhrasesOfKind(meanings, "labels"),
+        corrections=PhrasesOfKind(meanings, "corrections"),
+        courtesies=PhrasesOfKind(meanings, "courtesies"),
+        topics=PhrasesOfKind(meanings, "topics"),
+        unreadable=PhrasesOfKind(meanings, "unreadable"),
+        unsure_answers=PhrasesOfKind(meanings, "unsure-answers"),
+        other_owners=PhrasesOfKind(meanings, "other-owners"),
         links=_parse_words(elements["label-links"]),
         owners=_parse_words(elements["owner-words"]),
         back_references=_parse_words(elements["back-references"]),
@@ -246,34 +256,25 @@ def _build(elements: _Elements, other_labels: Sequence[str]) -> Lexicon:
     )
 
 
-def _explained(elements: _Elements, by_topic: Iterable[tuple[Element, str]]) -> list[Phrase[None]]:
-    """The phrases of all elements that say what a mail is about, without their meaning."""
-    by_kind = (LABEL_ELEMENTS, PLATE_ELEMENTS, CORRECTION_ELEMENTS, COURTESY_ELEMENTS, NUMBER_ELEMENTS, WORD_ELEMENTS)
-    phrases = _parse_phrases(elements, dict.fromkeys((EXPLAINED_ELEMENT, *chain.from_iterable(by_kind))))
-    for element, _ in by_topic:
-        for line, text in element.numbered_lines():
-            phrases += _read_phrases(line, text.partition(":")[2].strip(), None)
-    return phrases
-
-
 def _split_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """(line, entry) pairs: what stands between commas and line ends."""
     return ((line, stripped) for line, text in lines for entry in text.split(",") if (stripped := entry.strip()))
 
 
-def _parse_phrases(elements: _Elements, kinds: Mapping[str, _Payload]) -> list[Phrase[_Payload]]:
+def _parse_phrases(elements: _Elements, kind: str | None, payloads: Mapping[str, object]) -> list[Phrase[Meaning]]:
     """The phrases of several elements, each with what its element makes of it."""
     return [
         phrase
-        for name, kind in kinds.items()
+        for name, payload in payloads.items()
         for element in elements[name]
         for line, text in element.numbered_lines()
-        for phrase in _read_phrases(line, text, kind)
+        for phrase in _read_phrases(line, text, Meaning(kind, payload))
     ]
 
 
-def _parse_topics(element: Element, topic: str) -> Iterator[Phrase[TopicPhrase]]:
+def _parse_topics(element: Element, topic: str) -> list[Phrase[Meaning]]:
     """Lines of the form `3: phrase, phrase`, the weight first."""
+    found = list[Phrase[Meaning]]()
     for line, text in element.numbered_lines():
         weight, colon, phrases = text.partition(":")
         if not colon or not weight.strip().isdecimal() or not 1 <= int(weight) <= MAX_WEIGHT:
@@ -284,12 +285,13 @@ def _parse_topics(element: Element, topic: str) -> Iterator[Phrase[TopicPhrase]]
         number = int(weight)
         for entry in phrases.split(","):
             if source := entry.strip():
-                yield from _read_phrases(line, source, TopicPhrase(source, topic, number))
+                found += _read_phrases(line, source, Meaning("topics", TopicPhrase(source, topic, number)))
+    return found
 
 
-def _read_phrases(line: int, text: str, payload: _Payload) -> list[Phrase[_Payload]]:
+def _read_phrases(line: int, text: str, meaning: Meaning) -> list[Phrase[Meaning]]:
     try:
-        return read_phrases(text, payload)
+        return read_phrases(text, meaning)
     except InvalidPhraseError as error:
         raise _error(line, str(error)) from None
 

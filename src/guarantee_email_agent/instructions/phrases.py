@@ -8,14 +8,16 @@ so that `serial no` finds `Serial-No.`; any other sign (the slash of `s/n`) must
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
+from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 Payload = TypeVar("Payload")
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"([^\W_]+)")
 _SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
 _LETTER = "[a-z0-9ß-öø-ž]"  # small ones of the Latin scripts; folded, each is one letter or two
 _PLAIN_PHRASE = re.compile(rf"{_LETTER}{{3,40}}\*?(?: (?:{_LETTER}{{2,40}}\*|{_LETTER}{{1,40}}))*")
@@ -64,7 +66,7 @@ class TokenizedText:
     starts_sentence: Sequence[bool]
     separators: Sequence[str | None]
     """What tells one gap from another within a phrase, None for one that no phrase goes across."""
-    matches: dict[PhraseMatcher[Any], list[PhraseMatch[Any]]] = field(default_factory=dict, init=False, repr=False)
+    meanings: dict[MeaningMatcher, _Meanings] = field(default_factory=dict, init=False, repr=False)
 
     def starts_line(self, index: int) -> bool:
         """Whether word `index` begins a line that somebody began: a mail program breaks only what is long."""
@@ -83,14 +85,10 @@ class TokenizedText:
 @lru_cache(maxsize=8)
 def tokenize(text: str) -> TokenizedText:
     """Cut `text` into runs of letters and digits. Pure, hence cached: several steps read the same mail."""
-    spans = [match.span() for match in _WORD.finditer(text)]
-    starts, ends = [start for start, _ in spans], [end for _, end in spans]
-    gaps = [text[end:start] for end, start in zip((0, *ends), starts, strict=False)]
-    if text.isascii():
-        lowered = text.casefold()
-        folded = [lowered[start:end] for start, end in spans]
-    else:
-        folded = [fold(text[start:end]) for start, end in spans]
+    pieces = _WORD.split(text)  # gaps and words in turn, a gap last
+    places = list(accumulate(map(len, pieces)))
+    starts, ends, gaps = places[:-1:2], places[1::2], pieces[:-1:2]
+    folded = list(map(str.casefold if text.isascii() else fold, pieces[1::2]))
     starts_sentence = [gap != " " and _SENTENCE_END.search(gap) is not None for gap in gaps]
     separators = ["" if gap == " " else _separator_in(gap) for gap in gaps]
     return TokenizedText(text, folded, starts, ends, gaps, starts_sentence, separators)
@@ -123,98 +121,154 @@ Phrase = PhrasePattern[Payload] | tuple[str, Payload]
 
 
 class _Candidates(NamedTuple, Generic[Payload]):
-    """Phrases that begin with one word: those of this word alone, and the others by the start of their next word."""
+    """Phrases that begin with one word: those of this word alone, and the others by their next word.
+
+    by_next_word: all that go on with it. by_start: those that go on with any word of this start, where no other does.
+    """
 
     single: Sequence[PhrasePattern[Payload]]
     by_next_word: Mapping[str, Sequence[PhrasePattern[Payload]]]
+    by_start: Mapping[str, Sequence[PhrasePattern[Payload]]]
+    is_known: bool = False
+    """For a MeaningMatcher, whether the word alone is."""
 
 
-class _CandidateCache(dict[str, _Candidates[Payload] | None]):
-    """By word; what is missing is looked up, which fills it in."""
+class PhraseMatcher(dict[str, _Candidates[Payload] | None], Generic[Payload]):
+    """Looks for many phrases at once: a word is compared with the phrases that may begin with it.
 
-    def __init__(self, look_up: Callable[[str], _Candidates[Payload] | None]) -> None:
-        self._look_up = look_up
+    What it holds are the candidates of the words that it met; what is missing is looked up, which fills it in.
+    """
 
-    def __missing__(self, word: str) -> _Candidates[Payload] | None:
-        return self._look_up(word)
-
-
-class PhraseMatcher(Generic[Payload]):
-    """Looks for many phrases at once: a word is compared with the phrases that may begin with it."""
+    __hash__ = object.__hash__  # type: ignore[assignment]  # one of its own, not what it holds
+    __eq__ = object.__eq__
 
     def __init__(self, phrases: Iterable[Phrase[Payload]]) -> None:
-        self._cache = _CandidateCache[Payload](self._candidates)
-        self._by_key: dict[str, list[PhrasePattern[Payload]]] = {}
+        self._by_key: dict[str, list[Phrase[Payload]]] = {}
         self._by_ending: dict[str, list[PhrasePattern[Payload]]] = {}
-        self._uncut: dict[str, list[Phrase[Payload]]] = {}
-        """Those of a key of which no text has held a word yet."""
         for phrase in phrases:
             if not isinstance(phrase, PhrasePattern):
-                self._uncut.setdefault(phrase[0][:_KEY_LENGTH], []).append(phrase)
+                self._by_key.setdefault(phrase[0][:_KEY_LENGTH], []).append(phrase)
             elif phrase.is_ending:
                 self._by_ending.setdefault(phrase.words[0][0][-_MIN_ENDING:], []).append(phrase)
             else:
-                self._uncut.setdefault(phrase.words[0][0][:_KEY_LENGTH], []).append(phrase)
+                self._by_key.setdefault(phrase.words[0][0][:_KEY_LENGTH], []).append(phrase)
 
     def find(self, words: TokenizedText, *, shorter: bool = False) -> list[PhraseMatch[Payload]]:
         """Every place where a phrase begins, in order; matches may overlap.
 
         shorter: where several begin at one word, all of them and not the longest alone, longest first.
         """
-        if shorter:
-            return self._find(words, shorter=True)
-        if (matches := words.matches.get(self)) is None:
-            matches = words.matches[self] = self._find(words, shorter=False)
-        return matches
-
-    def _find(self, words: TokenizedText, *, shorter: bool) -> list[PhraseMatch[Payload]]:
-        matches: list[PhraseMatch[Payload]] = []
-        folded = words.folded
-        last = len(folded) - 1
-        for index, candidates in enumerate(map(self._cache.__getitem__, folded)):
-            if candidates is None:
-                continue
-            found = False
-            if index < last and candidates.by_next_word:
-                for phrase in candidates.by_next_word.get(folded[index + 1][:_NEXT_KEY_LENGTH], ()):
-                    if _rest_matches(phrase, words, index):
-                        matches.append(PhraseMatch(index, index + len(phrase.words), phrase.payload))
-                        found = True
-                        if not shorter:
-                            break
-            if shorter or not found:
-                for phrase in candidates.single:
-                    matches.append(PhraseMatch(index, index + 1, phrase.payload))
-                    if not shorter:
-                        break
-        return matches
-
-    def _candidates(self, word: str) -> _Candidates[Payload] | None:
-        """The phrases that may begin with `word`, longest first; cached, since mails share most of their words."""
-        key = word[:_KEY_LENGTH]
-        if key in self._uncut:
-            self._by_key[key] = [
-                phrase if isinstance(phrase, PhrasePattern) else _cut(*phrase) for phrase in self._uncut.pop(key)
-            ]
-        phrases = [
-            phrase
-            for phrase in self._by_key.get(key, ())
-            if (word.startswith(phrase.words[0][0]) if phrase.words[0][1] else word == phrase.words[0][0])
+        return [
+            PhraseMatch(first, first + len(phrase.words), phrase.payload)
+            for first, candidates in enumerate(map(self.__getitem__, words.folded))
+            if candidates is not None
+            for phrase in _fitting(candidates, words, first)[: None if shorter else 1]
         ]
-        endings = self._by_ending.get(word[-_MIN_ENDING:], ())
-        phrases += [phrase for phrase in endings if word.endswith(phrase.words[0][0])]
-        phrases.sort(key=lambda phrase: (-len(phrase.words), -sum(len(part) for part, _ in phrase.words)))
-        by_next_word: dict[str, list[PhrasePattern[Payload]]] = {}
-        single = []
-        for phrase in phrases:
-            if len(phrase.words) == 1:
-                single.append(phrase)
-            else:
-                by_next_word.setdefault(phrase.words[1][0][:_NEXT_KEY_LENGTH], []).append(phrase)
-        if len(self._cache) >= _MAX_CACHED_WORDS:
-            self._cache.clear()
-        self._cache[word] = candidates = _Candidates(single, by_next_word) if phrases else None
+
+    def __missing__(self, word: str) -> _Candidates[Payload] | None:
+        """The phrases that may begin with `word`, longest first; kept, since mails share most of their words."""
+        key, endings = word[:_KEY_LENGTH], self._by_ending.get(word[-_MIN_ENDING:], ())
+        if len(self) >= _MAX_CACHED_WORDS:
+            self.clear()
+        phrases = list[PhrasePattern[Payload]]()
+        if of_key := self._by_key.get(key):
+            # A plain phrase is cut when a text holds a word of its key for the first time.
+            of_key[:] = cut = [each if isinstance(each, PhrasePattern) else _cut(*each) for each in of_key]
+            for phrase in cut:
+                text, is_prefix = phrase.words[0]
+                if word == text or (is_prefix and word.startswith(text)):
+                    phrases.append(phrase)
+        elif not endings:
+            self[word] = None
+            return None
+        phrases += [each for each in endings if word.endswith(each.words[0][0])]
+        if len(phrases) > 1:
+            phrases.sort(key=_length, reverse=True)
+        longer = [phrase for phrase in phrases if len(phrase.words) > 1]
+        by_next_word, by_start = dict[str, list[PhrasePattern[Payload]]](), dict[str, list[PhrasePattern[Payload]]]()
+        for phrase in longer:
+            following, is_prefix = phrase.words[1]
+            if is_prefix:
+                by_start.setdefault(following[:_NEXT_KEY_LENGTH], []).append(phrase)
+            elif following not in by_next_word:
+                by_next_word[following] = [
+                    each
+                    for each in longer
+                    if following == each.words[1][0] or (each.words[1][1] and following.startswith(each.words[1][0]))
+                ]
+        self[word] = candidates = _Candidates(phrases[len(longer) :], by_next_word, by_start) if phrases else None
         return candidates
+
+
+class Meaning(NamedTuple):
+    """What one of a lexicon's phrases stands for. kind: None for what is known, and no more than that."""
+
+    kind: str | None = None
+    payload: Any = None
+    is_known: bool = True
+
+
+class _Meanings(NamedTuple):
+    by_kind: Mapping[str, list[PhraseMatch[Any]]]
+    known: frozenset[int]
+    in_phrases: frozenset[int]
+
+
+class MeaningMatcher(PhraseMatcher[Meaning]):
+    """Looks for phrases of several kinds in one pass over a text, however many of them are asked for."""
+
+    def known_words(self, words: TokenizedText) -> frozenset[int]:
+        """Those that belong to any phrase."""
+        return self._read(words).known
+
+    def words_of_phrases(self, words: TokenizedText) -> frozenset[int]:
+        """Those that belong to one of several words: the "no" of "no problem" denies nothing."""
+        return self._read(words).in_phrases
+
+    def find_kind(self, words: TokenizedText, kind: str) -> list[PhraseMatch[Any]]:
+        """As `find` does it, as if there were no other."""
+        return self._read(words).by_kind.get(kind, [])
+
+    def __missing__(self, word: str) -> _Candidates[Meaning] | None:
+        if (candidates := super().__missing__(word)) is not None:
+            first = {phrase.payload.kind: phrase for phrase in reversed(candidates.single)}
+            is_known = any(phrase.payload.is_known for phrase in candidates.single)
+            single = [
+                phrase for phrase in candidates.single if phrase.payload.kind and first[phrase.payload.kind] is phrase
+            ]
+            self[word] = candidates = candidates._replace(single=single, is_known=is_known)
+        return candidates
+
+    def _read(self, words: TokenizedText) -> _Meanings:
+        if (meanings := words.meanings.get(self)) is None:
+            by_kind, known, in_phrases = dict[str, list[PhraseMatch[Any]]](), set[int](), set[int]()
+            for first, candidates in enumerate(map(self.__getitem__, words.folded)):
+                if candidates is None:
+                    continue
+                if candidates.is_known:
+                    known.add(first)
+                for phrase in _fitting(candidates, words, first):
+                    kind, payload, is_known = phrase.payload
+                    end = first + len(phrase.words)
+                    if is_known and end > first + 1:
+                        in_phrases.update(range(first, end))
+                    if kind is not None:
+                        of_kind = by_kind.setdefault(kind, [])
+                        if not of_kind or of_kind[-1].first != first:
+                            of_kind.append(PhraseMatch(first, end, payload))
+            meanings = words.meanings[self] = _Meanings(by_kind, frozenset(known | in_phrases), frozenset(in_phrases))
+        return meanings
+
+
+class PhrasesOfKind(NamedTuple, Generic[Payload]):
+    """Those of a matcher that are of one kind."""
+
+    matcher: MeaningMatcher
+    kind: str
+
+    def find(self, words: TokenizedText) -> list[PhraseMatch[Payload]]:
+        """Every place where one begins, the longest of each."""
+        return self.matcher.find_kind(words, self.kind)
 
 
 def parse_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
@@ -279,14 +333,29 @@ def _parse_any_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
     return PhrasePattern(tuple(words), tuple(separators), payload)
 
 
+def _length(phrase: PhrasePattern[Payload]) -> tuple[int, int]:
+    return len(phrase.words), sum(map(len, map(itemgetter(0), phrase.words)))
+
+
+def _fitting(candidates: _Candidates[Payload], words: TokenizedText, index: int) -> Sequence[PhrasePattern[Payload]]:
+    """Those that stand at word `index`, longest first."""
+    single, by_next_word, by_start, _ = candidates
+    if (by_next_word or by_start) and index + 1 < len(words.folded):
+        following = words.folded[index + 1]
+        fitting = by_next_word.get(following) or by_start.get(following[:_NEXT_KEY_LENGTH])
+        if fitting and (longer := [phrase for phrase in fitting if _rest_matches(phrase, words, index)]):
+            return [*longer, *single]
+    return single
+
+
 def _rest_matches(phrase: PhrasePattern[Payload], words: TokenizedText, index: int) -> bool:
     folded, separators = words.folded, words.separators
     if index + len(phrase.words) > len(folded):
         return False
-    for (expected, is_prefix), separator in zip(phrase.words[1:], phrase.separators, strict=True):
+    for (text, is_prefix), separator in zip(phrase.words[1:], phrase.separators, strict=True):
         index += 1
         word = folded[index]
-        if not (word.startswith(expected) if is_prefix else word == expected) or separators[index] != separator:
+        if separators[index] != separator or not (word == text or (is_prefix and word.startswith(text))):
             return False
     return True
 

@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 TICKET_PLACEHOLDER = "{ticket_number}"
 """Stays in a draft until the ticket exists; only then does code put the number in."""
@@ -131,6 +132,18 @@ class ReplyTemplate(Conditional):
     """
 
     language: str | None = None
+    _derived: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What follows from the answers to all conditions, and from what is chosen."""
+
+    def _answers(self, facts: Mapping[str, str | None]) -> tuple[object, ...]:
+        """All that the conditions make of the facts."""
+        if (asked := self._derived.get("asked")) is None:
+            asked = self._derived["asked"] = dict[str, set[str]]()
+            for part in (self, *self.all_parts()):
+                for name, values in part.conditions.items() if isinstance(part, Conditional) else ():
+                    asked.setdefault(name, set()).update(values)
+        given = [((facts.get(name) or "").casefold(), words) for name, words in asked.items()]
+        return tuple([value if value in words else bool(value) for value, words in given])
 
     def compose(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> tuple[str, dict[str, str]]:
         """The reply's text, and the words of each sentence of it that has an id, in order.
@@ -139,8 +152,12 @@ class ReplyTemplate(Conditional):
 
         Raises MissingFactError where a placeholder has no value.
         """
-        pieces, spans = list[Piece](), dict[str, tuple[int, int]]()
-        _gather(self.parts, facts, chosen, pieces, spans)
+        key = ("said", self._answers(facts), frozenset(chosen))
+        said: tuple[list[Piece], dict[str, tuple[int, int]]] | None = self._derived.get(key)
+        if said is None:
+            said = self._derived[key] = [], {}
+            _gather(self.parts, facts, chosen, *said)
+        pieces, spans = said
         values = _values(pieces, facts)
         joined = "".join(values)
         text = _tidied(joined)
@@ -155,14 +172,17 @@ class ReplyTemplate(Conditional):
 
     def offered(self, facts: Mapping[str, str | None]) -> tuple[OfferedSentence, ...]:
         """The sentences between which the facts leave a choice, in order."""
-        offered: list[OfferedSentence] = []
-        groups = itertools.count(1)
-        for part in self.open_parts(facts):
-            if isinstance(part, ChoosableSentence):
-                offered.append(OfferedSentence(part, None))
-            elif len(allowed := part.allowed(facts)) > 1:
-                group = next(groups)
-                offered.extend(OfferedSentence(sentence, group) for sentence in allowed)
+        key = ("offered", self._answers(facts))
+        offered: list[OfferedSentence] | None = self._derived.get(key)
+        if offered is None:
+            offered = self._derived[key] = []
+            groups = itertools.count(1)
+            for part in self.open_parts(facts):
+                if isinstance(part, ChoosableSentence):
+                    offered.append(OfferedSentence(part, None))
+                elif len(allowed := part.allowed(facts)) > 1:
+                    group = next(groups)
+                    offered.extend(OfferedSentence(sentence, group) for sentence in allowed)
         return tuple(offered)
 
     def open_parts(self, facts: Mapping[str, str | None]) -> list[ChoosableSentence | Choice]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
-from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource
+from guarantee_email_agent.instructions.lexicon import LexiconSource
 from guarantee_email_agent.instructions.look_up import NumberFormat
 from guarantee_email_agent.instructions.phrases import PhraseMatcher, tokenize
 from guarantee_email_agent.instructions.reply_markup import parse_hint, split_hints
@@ -50,59 +50,75 @@ class InstructionInterpreter(ModelClient):
         """
         tool = tool_choice.get("name")
         content = _text_of(messages[-1]["content"]) if messages else ""
-        if tool == TRIAGE_TOOL:
-            answer = _triage(self._lexicon(), content, _topics_in(tools))
-        elif tool == CHOICE_TOOL:
-            answer = _choose_sentences(content)
-        else:
+        if tool not in (TRIAGE_TOOL, CHOICE_TOOL):
             raise _request_error(f"the tool '{tool}' is not one it knows")
+        mail, sentences = element_in(content, "mail"), element_in(content, "sentences")
+        if not isinstance(mail, dict) or (tool == CHOICE_TOOL and not isinstance(sentences, list)):
+            raise _request_error("the request holds no mail or no sentences")
+        if tool == TRIAGE_TOOL:
+            formats = element_in(content, NUMBERS_ELEMENT) or []
+            answer = self.triage(mail, _topics_in(tools), formats, element_in(content, ASKED_FOR_ELEMENT))
+        else:
+            answer = {"ids": self.choose_sentences(mail, sentences)}
         return Message("msg_offline", OFFLINE_MODEL, (ToolUseBlock("toolu_offline", str(tool), answer),), "tool_use")
 
     async def aclose(self) -> None:
         """Nothing is open."""
 
+    def triage(
+        self,
+        mail: Mapping[str, Any],
+        topics: Collection[str],
+        number_formats: Sequence[Mapping[str, Any]],
+        asked_for: object,
+    ) -> dict[str, Any]:
+        """What is answered to such a request, for who has its parts."""
+        lexicon = self._lexicon()
+        subject, new_text, quoted, signature = (
+            str(mail.get(name, "")) for name in ("subject", "new_text", "quoted_text", "signature")
+        )
+        is_answer = bool(mail.get("is_answer"))
+        written = tokenize(f"{subject}\n\n{new_text}")
+        tiers = tiers_of(subject, new_text, quoted, signature, is_answer=is_answer)
+        by_name = {SERIAL_NUMBER.name: SERIAL_NUMBER} | {
+            each["number"]: _number_format(each) for each in number_formats
+        }
+        answer: dict[str, Any] = {numbers_key(name): [] for name in by_name}
+        # The subject of an answer repeats what somebody wrote earlier.
+        if is_only_thanks(tokenize(new_text) if is_answer else written, lexicon):
+            return {"topic": OTHER_TOPIC if OTHER_TOPIC in topics else UNCLEAR, **answer}
+        readings = {name: read_numbers(tiers, each, lexicon, asked=asked_for == name) for name, each in by_name.items()}
+        serial = readings[SERIAL_NUMBER.name]
+        topic = classify_topic(
+            written,
+            tokenize(tiers.quoted),
+            serial.unreadable or any(stands_in(number, tiers.new) for number in serial.numbers),
+            lexicon,
+            [each for each in topics if each != UNCLEAR],
+        )
+        for name, reading in readings.items():
+            answer[numbers_key(name)] = list(reading.numbers)
+            own_topics = next((each["topics"] for each in number_formats if each["number"] == name), ())
+            if reading.numbers and own_topics and name != SERIAL_NUMBER.name and topic in (OTHER_TOPIC, UNCLEAR):
+                topic = own_topics[0]
+        return {"topic": topic, **answer}
 
-def _triage(lexicon: Lexicon, content: str, topics: Collection[str]) -> dict[str, Any]:
-    mail = element_in(content, "mail")
-    if not isinstance(mail, dict):
-        raise _request_error("the request holds no mail")
-    subject, new_text, quoted, signature = (
-        str(mail.get(name, "")) for name in ("subject", "new_text", "quoted_text", "signature")
-    )
-    is_answer = bool(mail.get("is_answer"))
-    written = tokenize(f"{subject}\n\n{new_text}")
-    tiers = tiers_of(subject, new_text, quoted, signature, is_answer=is_answer)
-    formats = list(map(_number_format, _formats(content)))
-    answer: dict[str, Any] = {numbers_key(each.name): [] for each in (SERIAL_NUMBER, *formats)}
-    # The subject of an answer repeats what somebody wrote earlier.
-    if is_only_thanks(tokenize(new_text) if is_answer else written, lexicon):
-        return {"topic": OTHER_TOPIC if OTHER_TOPIC in topics else UNCLEAR, **answer}
-    asked_for = element_in(content, ASKED_FOR_ELEMENT)
-    by_name = {SERIAL_NUMBER.name: SERIAL_NUMBER} | {each.name: each for each in formats}
-    readings = {name: read_numbers(tiers, each, lexicon, asked=asked_for == name) for name, each in by_name.items()}
-    serial = readings[SERIAL_NUMBER.name]
-    topic = classify_topic(
-        written,
-        tokenize(tiers.quoted),
-        serial.unreadable or any(stands_in(number, tiers.new) for number in serial.numbers),
-        lexicon,
-        [each for each in topics if each != UNCLEAR],
-    )
-    for name, reading in readings.items():
-        answer[numbers_key(name)] = list(reading.numbers)
-        own_topics = next((each["topics"] for each in _formats(content) if each["number"] == name), ())
-        if reading.numbers and own_topics and name != SERIAL_NUMBER.name and topic in (OTHER_TOPIC, UNCLEAR):
-            topic = own_topics[0]
-    return {"topic": topic, **answer}
+    def choose_sentences(self, mail: Mapping[str, Any], sentences: Sequence[Mapping[str, Any]]) -> list[str]:
+        """The ids of those with a hint that stands in what the customer newly wrote; of a group, the first."""
+        # The subject of an answer repeats what somebody wrote earlier.
+        subject, new_text = str(mail.get("subject", "")), str(mail.get("new_text", ""))
+        words = tokenize(new_text if mail.get("is_answer") else f"{subject}\n\n{new_text}")
+        hints = tuple((sentence["id"], sentence.get("hints", "")) for sentence in sentences)
+        fitting = {match.payload for match in _hint_matcher(hints).find(words, shorter=True)}
+        chosen: dict[object, str] = {}
+        for sentence in sentences:
+            if sentence["id"] in fitting:
+                chosen.setdefault(sentence.get("group", sentence["id"]), sentence["id"])
+        return list(chosen.values())
 
 
 def _number_format(data: Mapping[str, Any]) -> NumberFormat:
     return NumberFormat(data["number"], patterns=tuple(data["patterns"]), labels=tuple(data["labels"]))
-
-
-def _formats(content: str) -> list[dict[str, Any]]:
-    """How the numbers of look-ups are known, where the request says it."""
-    return element_in(content, NUMBERS_ELEMENT) or []
 
 
 def _topics_in(tools: Sequence[Mapping[str, Any]]) -> Collection[str]:
@@ -112,24 +128,6 @@ def _topics_in(tools: Sequence[Mapping[str, Any]]) -> Collection[str]:
         if topics := schema.get("properties", {}).get("topic", {}).get("enum"):
             return cast("Collection[str]", topics)
     raise _request_error("the request names no topics")
-
-
-def _choose_sentences(content: str) -> dict[str, Any]:
-    """The sentences with a hint that stands in what the customer newly wrote; of a group, the first."""
-    mail, sentences = element_in(content, "mail"), element_in(content, "sentences")
-    if not isinstance(mail, dict) or not isinstance(sentences, list):
-        raise _request_error("the request holds no mail or no sentences")
-    # The subject of an answer repeats what somebody wrote earlier.
-    subject, new_text = str(mail.get("subject", "")), str(mail.get("new_text", ""))
-    words = tokenize(new_text if mail.get("is_answer") else f"{subject}\n\n{new_text}")
-    hints = tuple((sentence["id"], sentence.get("hints", "")) for sentence in sentences)
-    fitting = {match.payload for match in _hint_matcher(hints).find(words, shorter=True)}
-    chosen: dict[str, str] = {}
-    for sentence in sentences:
-        if sentence["id"] in fitting:
-            group = f"group {sentence['group']}" if "group" in sentence else sentence["id"]
-            chosen.setdefault(group, sentence["id"])
-    return {"ids": list(chosen.values())}
 
 
 @lru_cache(maxsize=64)

@@ -35,7 +35,7 @@ from guarantee_email_agent.judging.record_files import (
 from guarantee_email_agent.judging.record_reference import converter
 from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, load_task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
-from guarantee_email_agent.runlog.views.run_report import RunOptions, run_and_report
+from guarantee_email_agent.runlog.views.run_report import RunOptions, RunStoppedError, run_and_report
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.terminal import Progress, TextStream, pluralize
@@ -44,7 +44,8 @@ from guarantee_email_agent.utils.text import printable
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.judging.grade_recorder import GradeRecorder
-    from guarantee_email_agent.runlog.records import KeptRun, Usage
+    from guarantee_email_agent.judging.rubric import TaskRubrics
+    from guarantee_email_agent.runlog.records import KeptRun
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ class GradeOptions(RunOptions):
     timeout_s: seconds for each judge. allowed: the most that a task may ask for.
     transcript: whose the results are, as `--from` has it; None: they are records.
     llm: who answers rubrics, as `eval --llm` has it: the model of `config`, which is there where one is asked.
+    max_cost_usd: what that may take, in US dollars; None for no limit.
     kept: where the run is kept; None for nowhere.
     """
 
@@ -73,6 +75,7 @@ class GradeOptions(RunOptions):
     allowed: TaskAllowance = NOTHING_MORE
     transcript: str | None = None
     llm: Literal["offline", "live", "record", "replay"] = "offline"
+    max_cost_usd: float | None = None
     config: Config | None = None
     kept: KeptRun | None = None
 
@@ -102,12 +105,13 @@ def grade_command(options: GradeOptions, stream: TextStream, console: TextStream
     refuse_misplaced_reports(
         options.report_files.values(), folder=folder, file=None if file == STDIN else file, tasks=options.directory
     )
+    rubrics = _rubrics(options)
     count, items = _work_items(options, read_stdin)
     with ExitStack() as resources:
         what = f"Validating {pluralize(count, 'task')}" if options.validate else f"Grading {pluralize(count, 'result')}"
         return run_and_report(
             f"{what}...",
-            as_cases(_results(items, options), options.directory, options.transcript or ""),
+            as_cases(_results(items, options, rubrics), options.directory, options.transcript or ""),
             count,
             GradeReporter(stream, measures_agent=not options.validate),
             options,
@@ -130,27 +134,36 @@ def _recorder(options: GradeOptions, planned: int, resources: ExitStack) -> Grad
     return grade_recorder(kept, options, resources, **run)
 
 
-def _results(items: Iterator[WorkItem], options: GradeOptions) -> Generator[Graded, None, None]:
-    def judged(item: WorkItem) -> Graded:
+def _rubrics(options: GradeOptions) -> TaskRubrics | None:
+    if options.llm == "offline":
+        return None
+    from guarantee_email_agent.judging.rubric import TaskRubrics  # start-up, and few tasks have a rubric
+
+    assert options.config is not None
+    return TaskRubrics(options.config, options.llm, options.max_cost_usd)
+
+
+def _results(
+    items: Iterator[WorkItem], options: GradeOptions, rubrics: TaskRubrics | None
+) -> Generator[Graded, None, None]:
+    def judged(item: WorkItem) -> Graded | None:
+        """None once the limit of cost is reached."""
+        if rubrics is not None and rubrics.limit.stop_reason is not None:
+            return None
         name = item.task_name if item.of == 1 else f"{item.task_name}-{item.index}"
-        ask = None if options.llm == "offline" else partial(_ask_rubric, options, name)
-        verdict = item.judge(timeout_s=options.timeout_s, allowed=options.allowed, ask=ask)
+        ask = None if rubrics is None else partial(rubrics.ask, name)
+        try:
+            verdict = item.judge(timeout_s=options.timeout_s, allowed=options.allowed, ask=ask)
+        except RunStoppedError:
+            return None
         return Graded(item.task_name, verdict, item.index, item.of, item.place)
 
     with closing(map_in_order(judged, items, options.jobs)) as results:
-        for graded in results:
+        for graded in filter(None, results):
             logger.info("Judged %s: %s", graded.name, graded.verdict.verdict)
             yield graded
-
-
-def _ask_rubric(options: GradeOptions, name: str, task: Task, record: Record) -> tuple[list[dict[str, Any]], Usage]:
-    import asyncio  # start-up, and few tasks have a rubric
-
-    from guarantee_email_agent.judging.rubric import answer_task_rubric
-
-    assert options.config is not None
-    assert options.llm != "offline"
-    return asyncio.run(answer_task_rubric(options.config, options.llm, name, task, record))
+    if rubrics is not None and rubrics.limit.stop_reason is not None:
+        raise RunStoppedError(rubrics.limit.stop_reason)
 
 
 def _work_items(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int, Iterator[WorkItem]]:
@@ -228,11 +241,20 @@ def _read_single_record(options: GradeOptions, read_stdin: ReadStdin) -> tuple[R
         answer = _text_of_stdin(read_stdin).removesuffix("\n").removesuffix("\r")
         return record_of_answer(answer), None
     if options.result_file == STDIN:
-        data = parse_json(_text_of_stdin(read_stdin), "stdin")
+        text = _text_of_stdin(read_stdin)
+        data = _parse_exports(text) if options.transcript == "otel" else parse_json(text, "stdin")
         return converted(data, converter(options.transcript), "stdin"), None
     file = Path(options.result_file or "")
     place = RecordPlace(record_file(file, None, converter(options.transcript)), Extent())
     return place.read(), place
+
+
+def _parse_exports(text: str) -> object:
+    """The JSON of an export of spans, or of one on each line, as a collector's file exporter writes them."""
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if len(lines) < 2 or not lines[0][1].rstrip().endswith("}"):  # one export, maybe over several lines
+        return parse_json(text, "stdin")
+    return [parse_json(line, f"stdin:{number}", is_line=True) for number, line in lines]
 
 
 def _text_of_stdin(read_stdin: ReadStdin) -> str:

@@ -6,17 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from guarantee_email_agent.judging.openai_transcript import ROLES
+from guarantee_email_agent.judging.openai_transcript import read_message
 from guarantee_email_agent.judging.record import Record, cut_off_by
 from guarantee_email_agent.judging.transcript import (
     Message,
-    call_of,
-    id_of,
     list_at,
     mapping_at,
     plain,
     record_of_messages,
-    text_of,
     transcript_error,
 )
 
@@ -57,21 +54,13 @@ def record_from_inspect(sample: object) -> Record:
 
 
 def _read_message(entry: Mapping[str, Any], where: str, attachments: Mapping[str, Any]) -> Message:
-    role = entry.get("role")
-    if not isinstance(role, str) or role not in ROLES:
-        found = "no role" if role is None else f"the role {str(role)[:60]!r}"
-        raise transcript_error(f"{where} has {found}. A message has one of {', '.join(ROLES)}")
     calls = []
     for value in list_at(entry.get("tool_calls"), f"'tool_calls' of {where}"):
         call = mapping_at(value, f"a tool call of {where}")
-        calls.append(call_of(call.get("function"), call.get("arguments"), call.get("id"), where))
-    text = text_of(entry.get("content"), where)
-    if text.startswith(_ATTACHMENT):
-        kept = attachments.get(text.removeprefix(_ATTACHMENT))
-        text = kept if isinstance(kept, str) else text
+        calls.append({"id": call.get("id"), "function": {**call, "name": call.get("function")}})
+    message = read_message({**entry, "tool_calls": calls}, where)
+    kept = attachments.get(message.text.removeprefix(_ATTACHMENT)) if message.text.startswith(_ATTACHMENT) else None
     error = plain(entry.get("error"))
-    message = Message(ROLES[role], text, tuple(calls), is_error=error is not None)
-    if message.role != "tool":
-        return message
-    said = error.get("message") if isinstance(error, Mapping) else None
-    return replace(message, text=text or str(said or ""), answered_id=id_of(entry.get("tool_call_id")))
+    said = error.get("message") if isinstance(error, Mapping) and message.role == "tool" else None
+    text = kept if isinstance(kept, str) else message.text
+    return replace(message, text=text or str(said or ""), is_error=error is not None)

@@ -10,7 +10,6 @@ from guarantee_email_agent.judging.record import Record, cut_off_by
 from guarantee_email_agent.judging.transcript import (
     Call,
     Message,
-    call_of,
     id_of,
     kind_of,
     list_at,
@@ -22,15 +21,6 @@ from guarantee_email_agent.judging.transcript import (
 )
 
 _ROLES: Final = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool", **ROLES}
-_CLASSES: Final = {
-    "HumanMessage": "human",
-    "AIMessage": "ai",
-    "SystemMessage": "system",
-    "ToolMessage": "tool",
-    "FunctionMessage": "function",
-    "ChatMessage": "chat",
-    "RemoveMessage": "remove",
-}
 
 
 def record_from_langchain(transcript: object) -> Record:
@@ -63,14 +53,14 @@ def _read_message(entry: object, where: str) -> Message | None:
         case [str(role), content]:
             entry = {"type": role, "content": content}
         case {"lc": _, "kwargs": Mapping() as fields, "id": [*_, str(name)]}:  # as `dumpd` writes it
-            entry = {"type": _CLASSES.get(name.removesuffix("Chunk"), name), **fields}
+            entry = {"type": name, **fields}
         case {"type": str(kind), "data": Mapping() as fields}:  # as `messages_to_dict` does
             entry = {**fields, "type": kind}
     fields = mapping_at(entry, where)
     stated = fields.get("type")
-    if not isinstance(stated, str) or stated == "chat":
+    kind = stated.removesuffix("Chunk").removesuffix("Message").lower() if isinstance(stated, str) else "chat"
+    if kind == "chat":
         return read_message(fields, where)
-    kind = _CLASSES.get(stated.removesuffix("Chunk"), stated)
     if kind == "remove":
         return None
     if kind not in _ROLES:
@@ -91,14 +81,8 @@ def _calls(fields: Mapping[str, Any], where: str) -> list[Call]:
         for key in ("tool_calls", "invalid_tool_calls")
         for call in list_at(fields.get(key), f"{key!r} of {where}")
     ]
-    if listed:
-        return [
-            read_call(call, where)
-            if "function" in call
-            else call_of(call.get("name"), call.get("args"), call.get("id"), where)
-            for call in listed
-        ]
     # Messages that were stored before LangChain had calls of its own.
     extra = fields.get("additional_kwargs")
     given = extra.get("tool_calls") if isinstance(extra, Mapping) else None
-    return [read_call(call, where) for call in list_at(given, f"'tool_calls' of {where}")]
+    calls = [{"function": {**call, "arguments": call.get("args")}, **call} for call in listed]
+    return [read_call(call, where) for call in calls or list_at(given, f"'tool_calls' of {where}")]

@@ -114,13 +114,10 @@ def _add_call(messages: list[Message], entry: Mapping[str, Any], kind: str, wher
 def read_message(entry: Mapping[str, Any], where: str) -> Message:
     """One message of a chat completion. Raises TaskError(code="task_transcript_invalid")."""
     role = entry.get("role")
-    if role is None:
-        raise transcript_error(f"{where} has no role. Write one of {', '.join(ROLES)}")
     if not isinstance(role, str) or role not in ROLES:
-        raise transcript_error(
-            f"{where} has the role {kind_of(role) if not isinstance(role, str) else repr(role)[:60]}"
-            f", which is none of {', '.join(ROLES)}"
-        )
+        shown = repr(role)[:60] if isinstance(role, str) else kind_of(role)
+        found = "no role" if role is None else f"the role {shown}"
+        raise transcript_error(f"{where} has {found}. A message has one of {', '.join(ROLES)}")
     calls = [read_call(call, where) for call in list_at(entry.get("tool_calls"), f"'tool_calls' of {where}")]
     if (legacy := entry.get("function_call")) is not None:
         function = mapping_at(legacy, f"'function_call' of {where}")

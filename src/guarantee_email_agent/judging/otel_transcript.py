@@ -1,4 +1,6 @@
-"""The record of a run from its spans: OTLP's JSON, with OpenTelemetry's GenAI conventions or with OpenInference's."""
+"""The record of a run from its spans: OTLP's JSON, with the GenAI conventions of OpenTelemetry, also in log records,
+with OpenInference's, or with OpenLLMetry's (`traceloop.`).
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,11 @@ NOT_TOLD: Final = "[not in the trace]"
 TASK_NAME: Final = "task_name"
 """The attribute, of a span or a resource, that says which task a trace is of."""
 
-_CONVENTIONS: Final = ("gen_ai.", "openinference.", "llm.")
-_TOOLS: Final = ("execute_tool", "TOOL")
-_RUNS: Final = ("invoke_agent", "invoke_workflow", "AGENT", "CHAIN")
+_CONVENTIONS: Final = ("gen_ai.", "openinference.", "llm.", "traceloop.")
+_SIGNALS: Final = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
+_KINDS: Final = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind")
+_TOOLS: Final = ("execute_tool", "TOOL", "tool")
+_RUNS: Final = ("invoke_agent", "invoke_workflow", "AGENT", "CHAIN", "agent", "workflow")
 _MODELS: Final = ("chat", "text_completion", "generate_content", "LLM")
 _INPUTS: Final = ("llm.input_messages", "gen_ai.prompt")
 _OUTPUTS: Final = ("llm.output_messages", "gen_ai.completion")
@@ -43,7 +47,7 @@ _CAPTURE: Final = "Let the instrumentation capture contents (OTEL_INSTRUMENTATIO
 @dataclass(frozen=True, slots=True)
 class Span:
     """start, end: nanoseconds. problem: why it failed; None where it did not. dropped: attributes and events of it that
-    its limits cost.
+    its limits cost. is_logged: whether this is what a log record tells of the span with this id.
     """
 
     id: str
@@ -55,10 +59,11 @@ class Span:
     events: Sequence[tuple[str, Mapping[str, Any]]]
     problem: str | None
     dropped: int
+    is_logged: bool = False
 
     @property
     def kind(self) -> Literal["model", "tool", "run"] | None:
-        stated = self.first("gen_ai.operation.name", "openinference.span.kind")
+        stated = self.first(*_KINDS)
         if stated in _TOOLS:
             return "tool"
         if stated in _RUNS:
@@ -91,9 +96,9 @@ def traces_in(document: object) -> Iterator[tuple[str, str | None, bool]]:
     """Of each span its trace, the task that it names, and whether it tells anything of an agent."""
     for resource, span in _exported_spans(document):
         attributes = [each for each in (*resource, *list_at(span.get("attributes"), "'attributes'")) if each]
-        keys = {str(mapping_at(each, "an attribute").get("key")): each for each in attributes}
-        named = _value(keys[TASK_NAME].get("value")) if TASK_NAME in keys else None
-        is_told = any(key.startswith(_CONVENTIONS) for key in keys)
+        held = {str(mapping_at(each, "an attribute").get("key")): each.get("value") for each in attributes}
+        named, is_run = _value(held.get(TASK_NAME)), _value(held.get(_KINDS[0])) != "create_agent"
+        is_told = "isLogged" in span or (is_run and any(key.startswith(_CONVENTIONS) for key in held))
         yield span["traceId"], named if isinstance(named, str) and named else None, is_told
 
 
@@ -105,7 +110,18 @@ def spans_of(document: object, trace: str | None = None) -> list[Span]:
 
 def record_of_spans(spans: Sequence[Span]) -> Record:
     """As `record_from_otel` has it; the spans of one trace, in any order."""
-    unique = {span.id: span for span in spans}  # an exporter may send one twice
+    unique = {span.id: span for span in spans if not span.is_logged}  # an exporter may send one twice
+    inner: defaultdict[str, list[Span]] = defaultdict(list)
+    for each in unique.values():
+        inner[each.parent] += [each] if each.kind == "model" else []
+    for log in sorted((span for span in spans if span.is_logged), key=lambda span: span.start):
+        if (span := unique.get(log.id)) is None:
+            raise transcript_error("a log record tells of a span that is not there. Export both to the same file")
+        if span.kind != "model":  # some are written after the model's span has ended
+            begun = [each for each in inner[span.id] if each.start <= log.start]
+            span = unique[max(begun, key=lambda each: each.start, default=span).id]
+        attributes, events = {**log.attributes, **span.attributes}, [*span.events, *log.events]
+        unique[span.id] = replace(span, attributes=attributes, events=events)
     ordered = sorted(unique.values(), key=lambda span: span.start)
     models, runs = outermost(ordered, "model"), outermost(ordered, "run")
     said = _said_by(models) or _said_by(runs)
@@ -158,26 +174,43 @@ def tool_step(span: Span) -> dict[str, Any]:
 
 
 def _exported_spans(document: object) -> Iterator[tuple[Sequence[Any], Mapping[str, Any]]]:
-    """Each span with the attributes of its resource. Raises TaskError for what no exporter writes."""
+    """Each span, and what a log record tells of one, with the attributes of its resource.
+
+    Raises TaskError for what no exporter writes.
+    """
     if isinstance(document, list):
         for each in document:
             yield from _exported_spans(each)
         return
     fields = mapping_at(document, "the export") if isinstance(document, Mapping) else {}
-    if "resourceSpans" not in fields:
-        if fields.keys() & {"resourceLogs", "resourceMetrics"}:
-            return
+    if not fields.keys() & {"resourceSpans", "resourceLogs", "resourceMetrics"}:
         problem = "this is no OTLP: an object with 'resourceSpans', as the file exporter of a collector writes it"
         raise transcript_error(problem)
-    for exported in list_at(fields["resourceSpans"], "'resourceSpans'"):
-        resource = mapping_at(mapping_at(exported, "an entry of 'resourceSpans'").get("resource") or {}, "'resource'")
-        attributes = list_at(resource.get("attributes"), "'attributes' of a resource")
-        for scope in list_at(exported.get("scopeSpans"), "'scopeSpans'"):
-            for span in list_at(mapping_at(scope, "an entry of 'scopeSpans'").get("spans"), "'spans'"):
-                fields = mapping_at(span, "a span")
-                if not all(isinstance(fields.get(key), str) and fields[key] for key in ("traceId", "spanId")):
-                    raise transcript_error("a span has no traceId or no spanId")
-                yield attributes, fields
+    for resources, scopes, entries in _SIGNALS:
+        for exported in list_at(fields.get(resources), f"'{resources}'"):
+            held = mapping_at(exported, f"an entry of '{resources}'").get("resource") or {}
+            attributes = list_at(mapping_at(held, "'resource'").get("attributes"), "'attributes' of a resource")
+            for scope in list_at(exported.get(scopes), f"'{scopes}'"):
+                for entry in list_at(mapping_at(scope, f"an entry of '{scopes}'").get(entries), f"'{entries}'"):
+                    is_span = entries == "spans"
+                    span = mapping_at(entry, "a span") if is_span else _logged(mapping_at(entry, "a log record"))
+                    if all(isinstance(span.get(key), str) and span[key] for key in ("traceId", "spanId")):
+                        yield attributes, span
+                    elif is_span:
+                        raise transcript_error("a span has no traceId or no spanId")
+
+
+def _logged(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a log record tells of its span, as one; nothing for any other record."""
+    name = record.get("eventName") or _attributes(record).get("event.name")
+    if not str(name).startswith("gen_ai."):
+        return {}
+    body = mapping_at(record.get("body") or {}, "'body' of a log record").get("kvlistValue") or {}
+    told = list_at(mapping_at(body, "'body' of a log record").get("values"), "'values'")
+    event = {"name": name, "attributes": [*list_at(record.get("attributes"), "'attributes'"), *told]}
+    time = record.get("timeUnixNano") or record.get("observedTimeUnixNano")
+    ids = {key: record.get(key) for key in ("traceId", "spanId")}
+    return {**ids, "startTimeUnixNano": time, "events": [event], "isLogged": True}
 
 
 def _read_span(span: Mapping[str, Any]) -> Span:
@@ -195,7 +228,9 @@ def _read_span(span: Mapping[str, Any]) -> Span:
     start, end = (_integer(span.get(f"{name}TimeUnixNano")) or 0 for name in ("start", "end"))
     dropped = sum(_integer(span.get(name)) or 0 for name in ("droppedAttributesCount", "droppedEventsCount"))
     above, name = (str(span.get(key) or "") for key in ("parentSpanId", "name"))
-    return Span(span["spanId"], above, name, start, max(start, end), attributes, events, problem, dropped)
+    is_logged = span.get("isLogged") is True
+    end = max(start, end)
+    return Span(span["spanId"], above, name, start, end, attributes, events, problem, dropped, is_logged)
 
 
 def _integer(value: object) -> int | None:
@@ -240,6 +275,12 @@ def _said_by(spans: Iterable[Span]) -> list[tuple[int, Message]]:
         for message in answered:
             known[_identity(message)] += 1
             said.append((span.end, message))
+    ids = {message.answered_id for _, message in said}
+    waiting: list[str | None] = []
+    for at, (time, message) in enumerate(said):  # OpenLLMetry's events do not name the call that a tool answers
+        waiting += [call.id for call in message.calls if call.id not in ids]
+        if message.role == "tool" and message.answered_id is None and waiting:
+            said[at] = time, replace(message, answered_id=waiting.pop(0))
     return said
 
 
@@ -258,16 +299,18 @@ def _messages_of(span: Span) -> tuple[list[Message], list[Message]]:
         remedy = "Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT and OTEL_SPAN_EVENT_COUNT_LIMIT"
         raise transcript_error(f"{span} lost {span.dropped} attributes or events to a limit. {remedy}")
     system = _structured(span, "gen_ai.system_instructions")
-    asked: list[Any] = [{"role": "system", "parts": system}] if system else []
-    asked += _structured(span, "gen_ai.input.messages") + _numbered(span, _INPUTS)
+    asked = _structured(span, "gen_ai.input.messages") + _numbered(span, _INPUTS)
     answered = _structured(span, "gen_ai.output.messages") + _numbered(span, _OUTPUTS)
+    asked_too, answered_too = list[Any](), list[Any]()
     for name, fields in span.events:
         if name == "gen_ai.choice":
             message = _parsed(fields.get("message"))
             given = message if isinstance(message, dict) else {"content": message}
-            answered.append({"role": "assistant", **fields, **given})
+            answered_too.append({"role": "assistant", **fields, **given})
         elif name.startswith("gen_ai.") and name.endswith(".message"):
-            asked.append({"role": name.split(".")[1], "tool_call_id": fields.get("id"), **fields})
+            asked_too.append({"role": name.split(".")[1], "tool_call_id": fields.get("id"), **fields})
+    asked, answered = asked or asked_too, answered or answered_too  # a span may tell the same in both ways
+    asked = [*([{"role": "system", "parts": system}] if system else ()), *asked]
     ending = span.first("gen_ai.response.finish_reasons", "llm.finish_reason")
     cut_off = cut_off_by({"finish_reason": ending[-1] if isinstance(ending, list) and ending else ending})
     said = [[message for entry in part for message in _read(entry, str(span))] for part in (asked, answered)]
@@ -349,8 +392,11 @@ def _answer_of(run: Span) -> str | None:
         return as_text(final)
     if answered := _messages_of(run)[1]:
         return None if answered[-1].calls or answered[-1].cut_off else answered[-1].text
-    is_state = "json" in str(run.first("output.mime_type")) and isinstance(_parsed(run.first("output.value")), dict)
-    return None if is_state or (value := run.first("output.value")) is None else as_text(value)
+    if (value := run.first("output.value")) is None:
+        value = json_or_missing(str(run.first("traceloop.entity.output")))  # which a limit may have cut
+        return None if value in (MISSING, None) or isinstance(value, dict) else as_text(value)
+    is_state = "json" in str(run.first("output.mime_type")) and isinstance(_parsed(value), dict)
+    return None if is_state else as_text(value)
 
 
 def _with_tools(said: list[tuple[int, Message]], tools: Iterable[Span]) -> list[tuple[int, dict[str, Any]]]:
@@ -383,14 +429,27 @@ def _with_tools(said: list[tuple[int, Message]], tools: Iterable[Span]) -> list[
 
 
 def _call_and_answer(span: Span) -> tuple[Message, Message]:
-    name = str(span.first("gen_ai.tool.name", "tool.name") or span.name.removeprefix("execute_tool ") or "?")
-    arguments = span.first("gen_ai.tool.call.arguments", "tool_arguments", "input.value")
+    named = span.first("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
+    name = str(named or span.name.removeprefix("execute_tool ") or "?")
+    arguments = span.first("gen_ai.tool.call.arguments", "tool_arguments", "input.value", "traceloop.entity.input")
     call_id = span.first("gen_ai.tool.call.id", "tool_call.id") or span.id
+    result = span.first("gen_ai.tool.call.result", "tool_response", "output.value", "traceloop.entity.output")
+    if "traceloop.span.kind" in span.attributes:
+        arguments, result = _unwrapped(arguments, result)
     call = call_of(name, NOT_TOLD if arguments is None else arguments, call_id, str(span))
-    result = span.first("gen_ai.tool.call.result", "tool_response", "output.value")
     text = span.problem or NOT_TOLD if result is None else as_text(result)
     answer = Message("tool", text, answered_id=call.id, is_error=span.problem is not None)
     return Message("assistant", calls=(call,)), answer
+
+
+def _unwrapped(arguments: object, result: object) -> tuple[object, object]:
+    """Of a tool what OpenLLMetry wraps: what LangChain's callbacks, or a decorated function, were given and gave."""
+    match _parsed(arguments):
+        case {"inputs": dict() as given, "input_str": _} | {"args": [], "kwargs": dict() as given}:
+            arguments = given
+    match _parsed(result):
+        case {"output": {"kwargs": {"content": told}}, "kwargs": _} | {"output": told, "kwargs": _} | told:
+            return arguments, told
 
 
 def _parsed(value: object) -> Any:

@@ -208,7 +208,7 @@ class SpanFile:
             more = f" (and {len(problems) - 1} more like this)" if len(problems) > 1 else ""
             raise TaskError(problems[0].message + more, problems[0].code, problems[0].details)
         if not of_agents:
-            problem = "no span of it tells of an agent: they have no gen_ai.* and no openinference.* attributes"
+            problem = "no span of it tells of an agent: none has gen_ai.*, openinference.* or traceloop.* attributes"
             raise record_error(str(self.path), problem, "task_transcript_invalid")
 
     def read(self, extent: Extent) -> Record:

@@ -6,21 +6,26 @@ beside a control question of which we know that it fails: a model that was told 
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final, Literal
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.judging.calibration import calibrations_of
 from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.llm.cost_limit import CostLimit
 from guarantee_email_agent.llm.port import NO_TOKENS, LanguageModel, digest, tool_input
 from guarantee_email_agent.llm.prompts import element
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.recording import RecordingClient, Recordings, ReplayClient
-from guarantee_email_agent.llm.usage import MeteredModel, model_of
+from guarantee_email_agent.llm.usage import MeteredModel, UsageMeter, model_of
 from guarantee_email_agent.runlog.records import NO_USAGE, Check, Usage
+from guarantee_email_agent.runlog.views.run_report import RunStoppedError
 from guarantee_email_agent.runlog.views.transcript import rubric_said
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import AgentError
@@ -120,38 +125,57 @@ async def _answer(
     return _row(question, name, own["answer"], own["quote"])
 
 
-async def answer_task_rubric(
-    config: Config, mode: Literal["live", "record", "replay"], name: str, task: Task, record: Mapping[str, Any]
-) -> tuple[list[dict[str, Any]], Usage]:
-    """The rubric of a task, by the configured model or what was recorded of it, and what that took.
+class TaskRubrics:
+    """Answers to the rubrics of tasks, by the configured model or by what was recorded of it."""
 
-    name: of the folder for recordings. Raises ConfigurationError where nobody can be asked.
-    """
-    # Of a folder with such a name nobody thinks that it is a task.
-    folder = task.directory.absolute().parent / "_recordings" / name
-    recordings = Recordings(folder, name, remedy="Record it anew with --llm record")
-    answer = partial(
-        answer_rubric,
-        task.rubric,
-        str(record["instruction"]),
-        record["task_result"],
-        parameters={"model": config.llm.model, "max_tokens": config.llm.max_tokens, "temperature": 0.0},
-        folder=task.directory,
-    )
-    if mode == "replay":
-        return await answer(ReplayClient(recordings, 1)), NO_USAGE
-    model = live_model(config, SystemClock())
-    client = RecordingClient(meter := MeteredModel(model))
-    try:
-        rows = await answer(client)
-    finally:
-        await model.aclose()
-    if mode == "record" and not client.failed and (problem := recordings.write([client.exchanges])) is not None:
-        warn_on_stderr(problem)  # what was paid for counts all the same
-    taken = meter.total
-    tokens = NO_TOKENS if taken.tokens.uncounted else taken.tokens
-    counts = {f"{kind}_tokens": count for kind, count in tokens.as_dict().items()}
-    return rows, Usage(taken.calls, **counts, cost_usd=taken.cost_usd, latency_ms=taken.latency_ms)
+    def __init__(
+        self, config: Config, mode: Literal["live", "record", "replay"], max_cost_usd: float | None = None
+    ) -> None:
+        """max_cost_usd: as `--max-cost`. Raises ConfigurationError where the price is not known by which it counts."""
+        self._config, self._mode = config, mode
+        self._meter = UsageMeter()
+        self.limit = CostLimit(self._meter, None if mode == "replay" else max_cost_usd, 1, config.llm.model)
+        # The limit knows one event loop, and each rubric is answered in its own.
+        self._turn: AbstractContextManager[Any] = nullcontext() if max_cost_usd is None else Lock()
+
+    def ask(self, name: str, task: Task, record: Mapping[str, Any]) -> tuple[list[dict[str, Any]], Usage]:
+        """The answers, and what they took. name: of the folder for recordings.
+
+        Raises ConfigurationError where nobody can be asked, and RunStoppedError for what could pass the limit.
+        """
+        with self._turn:
+            return asyncio.run(self._ask(name, task, record))
+
+    async def _ask(self, name: str, task: Task, record: Mapping[str, Any]) -> tuple[list[dict[str, Any]], Usage]:
+        # Of a folder with such a name nobody thinks that it is a task.
+        folder = task.directory.absolute().parent / "_recordings" / name
+        recordings, llm = Recordings(folder, name, remedy="Record it anew with --llm record"), self._config.llm
+        answer = partial(
+            answer_rubric,
+            task.rubric,
+            str(record["instruction"]),
+            record["task_result"],
+            parameters={"model": llm.model, "max_tokens": llm.max_tokens, "temperature": 0.0},
+            folder=task.directory,
+        )
+        if self._mode == "replay":
+            return await answer(ReplayClient(recordings, 1)), NO_USAGE
+        if not await self.limit.may_begin():
+            raise RunStoppedError(self.limit.stop_reason)
+        model = live_model(self._config, SystemClock())
+        client = RecordingClient(meter := MeteredModel(model, self._meter))
+        try:
+            rows = await answer(client)
+        finally:
+            self.limit.end()
+            await model.aclose()
+        self.limit.learn(taken := meter.total)
+        kept = self._mode == "record" and not client.failed
+        if kept and (problem := recordings.write([client.exchanges])) is not None:
+            warn_on_stderr(problem)  # what was paid for counts all the same
+        tokens = NO_TOKENS if taken.tokens.uncounted else taken.tokens
+        counts = {f"{kind}_tokens": count for kind, count in tokens.as_dict().items()}
+        return rows, Usage(taken.calls, **counts, cost_usd=taken.cost_usd, latency_ms=taken.latency_ms)
 
 
 def _is_answer(given: object) -> bool:

@@ -128,8 +128,7 @@ def triage_request(email: MailText, instructions: Instructions, asked_for: str |
     asked_for: what the reply of ours asked for that the mail answers.
     """
     content = _mail_element(email)
-    formats = [_format_data(each) for each in instructions.look_ups]
-    if formats := [data for data in formats if data["patterns"] or data["labels"]]:
+    if formats := number_formats(instructions):
         content += "\n" + element(NUMBERS_ELEMENT, formats)
     if asked_for is not None:
         content += "\n" + element(ASKED_FOR_ELEMENT, asked_for)
@@ -138,13 +137,18 @@ def triage_request(email: MailText, instructions: Instructions, asked_for: str |
     return _request([instructions.main_body], content, tool)
 
 
-def _format_data(look_up: LookUp) -> dict[str, Any]:
-    return {
-        "number": look_up.number,
-        "topics": look_up.topics,
-        "patterns": look_up.format.patterns,
-        "labels": look_up.format.labels,
-    }
+def number_formats(instructions: Instructions) -> list[dict[str, Any]]:
+    """How the numbers of look-ups are known, where the configuration says it."""
+    return [
+        {
+            "number": look_up.number,
+            "topics": look_up.topics,
+            "patterns": look_up.format.patterns,
+            "labels": look_up.format.labels,
+        }
+        for look_up in instructions.look_ups
+        if look_up.format.patterns or look_up.format.labels
+    ]
 
 
 def choice_request(
@@ -218,16 +222,16 @@ def _request(instructions: list[str], content: str, tool: Mapping[str, Any]) -> 
 
 
 def _sentence_data(offered: OfferedSentence, facts: Mapping[str, str | None]) -> dict[str, Any]:
-    sentence = offered.sentence
-    data: dict[str, Any] = {"id": sentence.id}
-    if offered.group is not None:
-        data["group"] = offered.group
-    data["text"] = sentence.render(facts)
-    if sentence.use:
-        data["use"] = sentence.use
-    if sentence.hints:
-        data["hints"] = sentence.hints
-    return data
+    data, sentence = hint_data(offered), offered.sentence
+    hints = {"hints": data.pop("hints")} if sentence.hints else {}
+    use = {"use": sentence.use} if sentence.use else {}
+    return {**data, "text": sentence.render(facts), **use, **hints}
+
+
+def hint_data(offered: OfferedSentence) -> dict[str, Any]:
+    """What a sentence is chosen by without a model."""
+    sentence, group = offered.sentence, {} if offered.group is None else {"group": offered.group}
+    return {"id": sentence.id, **group, **({"hints": sentence.hints} if sentence.hints else {})}
 
 
 @lru_cache(maxsize=64)
@@ -247,7 +251,11 @@ def element(name: str, value: object) -> str:
 
 
 def _mail_element(email: MailText) -> str:
-    content = {
+    return element("mail", mail_data(email))
+
+
+def mail_data(email: MailText) -> dict[str, Any]:
+    return {
         "subject": email.subject,
         "is_answer": email.is_answer,
         "from": email.sender,
@@ -257,7 +265,6 @@ def _mail_element(email: MailText) -> str:
         "quoted_text": email.quoted_text,
         "signature": email.signature_text,
     }
-    return element("mail", content)
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)

@@ -117,9 +117,10 @@ class ModelUsage:
 
 
 class UsageMeter:
-    """What answers took."""
+    """What answers took. whole: the meter of more than these, which counts them, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, whole: UsageMeter | None = None) -> None:
+        self._whole = whole
         self.calls = 0
         self.usage: TokenUsage = NO_TOKENS
         self.cost_usd: float | None = 0.0
@@ -136,6 +137,8 @@ class UsageMeter:
         self.calls += usage.calls
         self.usage += usage.tokens
         self.cost_usd = None if usage.cost_usd is None or self.cost_usd is None else self.cost_usd + usage.cost_usd
+        if self._whole is not None:
+            self._whole.add(usage)
 
 
 class MeteredModel(UsageMeter, ModelClient):
@@ -145,8 +148,8 @@ class MeteredModel(UsageMeter, ModelClient):
     no answer is not known.
     """
 
-    def __init__(self, model: LanguageModel) -> None:
-        super().__init__()
+    def __init__(self, model: LanguageModel, whole: UsageMeter | None = None) -> None:
+        super().__init__(whole)
         self._model = model
         self.offline_calls = 0
         """Answers by the instructions' own templates."""

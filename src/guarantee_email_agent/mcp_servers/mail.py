@@ -16,9 +16,9 @@ from guarantee_email_agent.config.settings import Imap, MailboxSettings, Secrets
 from guarantee_email_agent.files.problems import dotted_path
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.mcp_servers.mailbox_tools import INSTRUCTIONS, MailboxTools
-from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
+from guarantee_email_agent.mcp_servers.server import CommandLine, exit_with_error, serve
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.open_store import open_mail_store
-from guarantee_email_agent.services.tool_error import ToolError
 
 if TYPE_CHECKING:
     from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient

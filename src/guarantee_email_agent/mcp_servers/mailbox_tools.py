@@ -9,16 +9,16 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from guarantee_email_agent.email.parsing.email import MAX_MAIL_BYTES
-from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
+from guarantee_email_agent.mcp_servers.server import ServerTool, ToolArguments, ToolOutput, in_thread
 from guarantee_email_agent.services.blocking import in_daemon_thread
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.compose import MESSAGE_ID
-from guarantee_email_agent.services.mail.local_mailbox import wait_for_proof
 from guarantee_email_agent.services.mail.mail_store import (
     MailStore,
     OwnMailStore,
+    wait_for_proof,
 )
 from guarantee_email_agent.services.ports import DraftState, InboxFilter, MailMark, Reply, SentState
-from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.clock import SystemClock
 
 MAX_READ_BYTES: Final = 100_000_000

@@ -9,8 +9,14 @@ from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field
 
-from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolOutput, in_thread
-from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
+from guarantee_email_agent.mcp_servers.server import (
+    CommandLine,
+    ServerTool,
+    ToolOutput,
+    exit_with_error,
+    in_thread,
+    serve,
+)
 from guarantee_email_agent.services.table.local_look_ups import open_table, row_answer, table_layout
 from guarantee_email_agent.services.table.table import Table, TableError
 

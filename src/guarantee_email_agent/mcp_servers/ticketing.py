@@ -11,9 +11,17 @@ from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import Field
 
-from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
-from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
-from guarantee_email_agent.services.ticket_store import SERVER, TicketStore, TicketStoreError, now
+from guarantee_email_agent.mcp_servers.server import (
+    CommandLine,
+    ServerTool,
+    ToolArguments,
+    ToolOutput,
+    exit_with_error,
+    in_thread,
+    serve,
+)
+from guarantee_email_agent.services.call_errors import ToolError
+from guarantee_email_agent.services.ticket_store import SERVER, TicketStore, now
 
 _DESCRIPTION: Final = """\
 MCP server that keeps tickets in an SQLite database, made where it is missing. Several of these servers may use one
@@ -140,8 +148,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         store = TicketStore(options.database)
-    except TicketStoreError as error:
-        exit_with_error(str(error))
+    except ToolError as error:
+        exit_with_error(error.message)
     with closing(store):
         return serve(SERVER, TicketingTools(store).tools())
 

@@ -11,8 +11,15 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
-from guarantee_email_agent.mcp_servers.stdio import CommandLine, exit_with_error, serve
+from guarantee_email_agent.mcp_servers.server import (
+    CommandLine,
+    ServerTool,
+    ToolArguments,
+    ToolOutput,
+    exit_with_error,
+    in_thread,
+    serve,
+)
 from guarantee_email_agent.services.table.local_look_ups import (
     SERVER,
     WARRANTIES,

@@ -115,8 +115,7 @@ def _least_explained(words: TokenizedText, lexicon: Lexicon, *, names_are_capita
 
 
 def _unknown_words(words: TokenizedText, lexicon: Lexicon, *, names_are_capital: bool) -> list[int]:
-    known = {index for match in lexicon.explained.find(words) for index in range(match.first, match.end)}
-    known.update(_words_of_names(words))
+    known = lexicon.meanings.known_words(words).union(_words_of_names(words))
     unknown = list[int]()
     for index, word in enumerate(words.folded[:MAX_WORDS]):
         if index in known or len(word) < MIN_LENGTH or not word.isalpha() or word in lexicon.stop_words:

@@ -83,10 +83,10 @@ def measure_resemblance(words: TokenizedText) -> Resemblance:
         if index and words.starts_sentence[index]:
             sentence, of_sentence = sentence + 1, 0.0
         if is_plain(word):
-            found = _evidence_of_word(word)
-            pair = _evidence_of_pair(before, word) if before else Evidence(0.0, 0.0)
-            weight, mass, before = weight + found.weight + pair.weight, mass + found.mass + pair.mass, word
-            of_sentence += found.weight + pair.weight
+            found, of_word = _evidence_of_word(word)
+            pair, of_pair = _evidence_of_pair(before, word) if before else (0.0, 0.0)
+            weight, mass, before = weight + found + pair, mass + of_word + of_pair, word
+            of_sentence += found + pair
             count += 1
             if of_sentence > most:
                 telling, most = sentence, of_sentence

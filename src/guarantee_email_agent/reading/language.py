@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from guarantee_email_agent.utils.text import has_letters
+
 MAX_CHARS: Final = 5_000
 MIN_LETTERS: Final = 20
 LAST_LATIN: Final = "\u024f"
@@ -32,7 +34,7 @@ def read_language(text: str) -> Language:
         return Language(None, 0)
     _, code, certainty, _ = found[0]
     # A word or two may belong to many languages of the Latin script; in other scripts it does not.
-    is_enough = sum(map(str.isalpha, text)) >= MIN_LETTERS or any(map(_is_of_other_script, text))
+    is_enough = has_letters(text, MIN_LETTERS) or any(map(_is_of_other_script, text))
     return Language(code, certainty) if is_reliable and is_enough and code != "un" else Language(None, 0)
 
 

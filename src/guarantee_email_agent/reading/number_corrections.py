@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from guarantee_email_agent.instructions.lexicon import CorrectionKind
 from guarantee_email_agent.instructions.phrases import PhraseMatch
-from guarantee_email_agent.reading.number_labels import NumberText, have_similar_shape
+from guarantee_email_agent.reading.number_labels import MIN_LENGTH, NumberText, have_similar_shape, is_completed_by
 from guarantee_email_agent.reading.number_tokens import NumberToken
 
 MAX_WORDS_TO_NUMBER = 4
@@ -58,16 +58,23 @@ class CorrectionReader:
     def _read_replacement(
         self, mark: PhraseMatch[CorrectionKind], numbers: dict[int, NumberToken], retracted: set[str]
     ) -> None:
-        """B in "A should be B", "A. Correction: B", where one number was given before."""
+        """B in "A should be B", "A. Correction: B", where one number was given before.
+
+        Where they do not look alike, it is open which one is meant, so that A counts as unreadable.
+        """
         right = self._number_after(mark.end, sentences=2)
         if right is None:
             return
         before = {number.text: number for number in numbers.values() if number.first < mark.first}
         before.pop(right.text, None)
         wrong = [number for number in before.values() if number.text not in retracted]
-        if len(wrong) == 1 and have_similar_shape(wrong[0], right):
+        if len(wrong) != 1:
+            return
+        if have_similar_shape(wrong[0], right) or is_completed_by(wrong[0], right):
             numbers.setdefault(right.first, right)
             retracted.add(wrong[0].text)
+        elif len(right.text) >= MIN_LENGTH:
+            numbers[wrong[0].first] = wrong[0]._replace(is_read=False)
 
     def _number_after(self, index: int, sentences: int = 1) -> NumberToken | None:
         """The number at word `index` or a few words on, past labels and words like "is" and "the".

@@ -101,6 +101,12 @@ def have_similar_shape(first: NumberToken, other: NumberToken) -> bool:
     return are_alike and abs(len(first.text) - len(other.text)) <= MAX_LENGTH_DIFFERENCE
 
 
+def is_completed_by(first: NumberToken, other: NumberToken) -> bool:
+    """Whether a number begins with another: YM-0418-22 with YM 0418."""
+    beginning, whole = (_NOT_ALPHANUMERIC.sub("", number.text) for number in (first, other))
+    return whole.startswith(beginning)
+
+
 class LabelReader:
     """Reads the numbers of the labels of one text.
 
@@ -344,6 +350,9 @@ def find_labels(words: TokenizedText, lexicon: Lexicon) -> list[PhraseMatch[Labe
             written = words.text_of(match.first, match.end).casefold()
             if written in lexicon.denials and "." not in "".join(words.gaps[match.end : match.end + 1]):
                 continue
+            if labels and labels[-1].payload == "other" and labels[-1].end == match.first:
+                labels[-1] = labels[-1]._replace(end=match.end)  # "invoice, no. 4711"
+                continue
             number = match
             if end := _end_of_bare_label(words, match, labels, lexicon, devices):
                 labels.append(match._replace(end=end, payload="weak"))
@@ -442,9 +451,10 @@ def _end_of_saying(
         is_linked = at > end or ":" in words.gaps[at] or (is_said and is_bare)
         if is_owned:  # "the back of the kettle says KT-77120-9", not "the back of my KX200"
             is_linked = is_bare and words.folded[at - 1] in links
-        if is_linked and any(map(_DIGIT.search, words.folded[at : at + 2])):
+        if is_linked and at not in number and any(map(_DIGIT.search, words.folded[at : at + 2])):
             return at
-        is_of_device = word in lexicon.owners or at in devices
+        # In "the plate has the number 4711" the article is not that of a device.
+        is_of_device = (word in lexicon.owners and at + 1 not in number) or at in devices
         is_owned = is_owned or is_of_device
         is_known = is_of_device or at in number or word in links or word in lexicon.stop_words
         if words.starts_sentence[at] or not is_known:
@@ -507,12 +517,14 @@ _FORMS: Final = re.compile(
     r"|(?:0[1-9]|[12][0-9]|3[01])(?:0[1-9]|1[0-2])(?:19|20)[0-9]{2}"
     r"|1Z[0-9A-Z]{16}|[A-Z]{2}[0-9]{9}[A-Z]{2}"  # parcels: UPS; UPU S10
     r"|[A-Z]{1,2}[0-9][A-Z0-9]?[0-9][A-Z]{2}|[0-9]{4}[A-Z]{2}|[A-Z][0-9][A-Z][0-9][A-Z][0-9]"  # postcodes: GB, NL, CA
+    r"|[A-Z]{2}[0-9]{2} ?[A-Z]{3}"  # number plates: GB; others stand behind a hyphen
     r"|(?:[ABDEFHILNPS]|AT|BE|CH|CZ|DE|DK|ES|FI|FIN|FR|HU|IT|NL|PL|PT|RO|SE|SK)-[0-9]{2,3}-?[0-9]{2,3}"
     r"|(?:EN|ISO|IEC|DIN|VDE|BS|UL|ANSI|IEEE|RFC|CE|IP)[-/ ]?[0-9]{1,5}[A-Z]?"  # standards, with part and year
     r"(?:[-/.:][A-Z]?[0-9]{1,3}|[-/.:](?:19|20)[0-9]{2})*"
     r"|[-A-Z0-9._/]{1,60}[.][A-Z]{2,6}"  # a file or a domain
 )
 _WRITTEN_AS_PHONE: Final = re.compile(r"[+(0][0-9 ()/.-]{5,20}|[0-9]{2,4}(?:[ /.-][0-9]{2,4}){2,4}")
+_SHORT_AREA: Final = re.compile(r"[0-9]{1,3}[^0-9]")
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Z0-9]+")
 
 
@@ -534,13 +546,28 @@ def find_standard(written: str) -> str | None:
 
 
 def _is_phone_number(written: str) -> bool:
-    """Whether a number that is written as phone numbers are is one somewhere."""
+    """Whether a number that is written as phone numbers are is one somewhere.
+
+    One that begins neither with a zero nor with a sign is so in countries that dial none before an area of at most
+    three digits: "612 345 678", not "4711 0815 22".
+    """
     import phonenumbers  # start-up: 0.1 s
 
+    is_told = written[0] in "+(0"
+    if not (is_told or _SHORT_AREA.match(written)):
+        return False
     for region in (None,) if written.startswith("+") else PHONE_REGIONS:
         try:
-            if phonenumbers.is_valid_number(phonenumbers.parse(written, region)):
-                return True
+            number = phonenumbers.parse(written, region)
         except phonenumbers.NumberParseException:
             continue
+        styles = (phonenumbers.PhoneNumberFormat.NATIONAL, phonenumbers.PhoneNumberFormat.INTERNATIONAL)
+        if phonenumbers.is_valid_number(number) and (
+            is_told or _digits(written) in {_digits(phonenumbers.format_number(number, style)) for style in styles}
+        ):
+            return True
     return False
+
+
+def _digits(written: str) -> str:
+    return "".join(filter(str.isdigit, written))

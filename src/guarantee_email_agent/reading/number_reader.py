@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Final
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
@@ -112,7 +112,8 @@ class NumberReader:
         self._numbers = find_number_tokens(words, lexicon, in_lexicon, _patterns(number_format.patterns))
         found = [Label(each.first, each.end, _LABEL_CLAIMS[each.payload]) for each in in_lexicon]
         self._labels = {label.first: label for label in outermost(self._claims(found))}
-        self._label_ends = {label.end for label in self._labels.values()}
+        numbers = (match.end for match in lexicon.labels.find(words) if match.payload == "number")
+        self._label_ends = {label.end for label in self._labels.values()}.union(numbers)
         self._found: dict[int, NumberToken] = {}
         self._reasons: dict[int, str] = {}
         if not self._numbers:
@@ -130,7 +131,7 @@ class NumberReader:
             self._find_labelled("weak")
         if self._found:
             self._find_same_shape()
-        self._found = CorrectionReader(self._text, self._usable).apply(self._found)
+        self._found = self._corrected(self._found)
 
     @property
     def asks_for_number(self) -> bool:
@@ -142,9 +143,9 @@ class NumberReader:
         if not self._numbers:
             return NumberReading()
         found, labelled = self._found, bool(self._found)
-        is_answer = asked and bool(answer := self._answer(list(found.values())))
-        if is_answer:
-            found = {number.first: number for number in answer}
+        if asked and not found:
+            found = self._answer()
+        is_answer = asked and bool(found) and self._says_little_else([*found.values()])
         if any(not number.is_usable for number in found.values()):
             return NumberReading(unreadable=True, labelled=labelled, dropped=self._dropped({}, UNREADABLE))
         ours = [found[first] for first in sorted(found) if self._is_ours(found[first])]
@@ -170,6 +171,9 @@ class NumberReader:
             if label.first not in inside
         ]
         return sorted((*own, *others))
+
+    def _corrected(self, found: Mapping[int, NumberToken]) -> dict[int, NumberToken]:
+        return CorrectionReader(self._text, self._usable).apply(found)
 
     def _drop_addresses_and_examples(self) -> None:
         words = find_address_words(self._words)
@@ -359,40 +363,92 @@ class NumberReader:
                 referred_to.append(number)
         return referred_to
 
-    def _answer(self, labelled: list[NumberToken]) -> list[NumberToken]:
-        """The numbers that are essentially all that the text says; hardly ever more than one. labelled: those of it."""
-        contact = self._contact_words(labelled[0] if labelled else self._numbers[0])
-        others = [each for each in self._numbers if each.first not in contact]
-        free = [each for each in others if each.first not in self._reasons]
-        free = [each for each in free if each is free[0] or len(each.text) >= MIN_LENGTH_BEFORE_LABEL]
-        given = list[NumberToken](labelled)
-        for number in () if labelled else free:
+    def _answer(self) -> dict[int, NumberToken]:
+        """The numbers that are essentially all that the text says, or fill a line of it; hardly ever more than one."""
+        contact = self._contact_words(self._numbers[0])
+        free = [each for each in self._numbers if each.first not in contact and each.first not in self._reasons]
+        free = [each for each in free if not self._is_announced_otherwise(each)]
+        is_long = [len(each.text) >= MIN_LENGTH_BEFORE_LABEL for each in free]
+        if any(is_long) and not self._is_count(free[0]):
+            is_long[0] = True  # it may be the first group
+        free = list(compress(free, is_long)) if any(is_long) else free[:1]
+        alone = [each for each in free if self._is_alone(each)]
+        is_alone = len({number_key(each.text) for each in alone}) == 1 and not self._rivals(free, alone[0])
+        given = alone[:1] if is_alone else []
+        for number in () if is_alone else free:
             if not given or number.first >= given[-1].end:
                 given.append(self._text.extend(self._label_reader.with_prefix(number)))
-        if not given or (not labelled and others[0].first < given[0].first):
-            return []
-        words, lexicon = self._words, self._lexicon
-        inside = contact.union(index for number in given for index in range(number.first, number.end))
-        left = [index for index, word in enumerate(words.folded) if index not in inside and len(word) > 1]
-        before = [words.folded[index] for index in left if index < given[0].first]
-        is_doubted = "?" in words.text_between(0, given[0].first) or not lexicon.denials.isdisjoint(before)
-        is_doubted = is_doubted or self._is_announced_otherwise(given[0]) or bool(lexicon.unsure_answers.find(words))
-        explained = {index for match in lexicon.explained.find(words) for index in range(match.first, match.end)}
-        unknown = {words.folded[index] for index in left if index not in explained} - lexicon.stop_words
+        corrected = self._corrected({number.first: number for number in given})
+        given = list(corrected.values())
+        if not given or self._is_doubted(given, self._start_of_announcement(given[0]) if is_alone else 0):
+            return {}
         # The "bt" of "bt 330 118" may be a part of the number.
-        beside = {words.folded[index] for number in given for index in self._words_beside(number)}
-        if len(left) > MAX_WORDS_OF_ANSWER or len(unknown) > MAX_UNKNOWN_OF_ANSWER:
-            return []
-        if labelled:
-            return given
-        if is_doubted or not unknown.isdisjoint(beside) or not all(map(self._may_be_answer, given)):
-            return []
-        return given if all(have_similar_shape(given[0], number) for number in given) else []
+        unknown = self._unknown(index for number in given for index in self._words_touching(number))
+        is_known = is_alone or self._says_little_else(given)
+        if unknown or not is_known or not all(map(self._may_be_answer, given)):
+            return {}
+        return corrected if all(have_similar_shape(given[0], number) for number in given) else {}
+
+    def _is_doubted(self, given: Sequence[NumberToken], start: int) -> bool:
+        """Whether a question, a denial from word `start` on or a sign of doubt makes it open that numbers are ours."""
+        words, lexicon = self._words, self._lexicon
+        phrases = lexicon.meanings.words_of_phrases(words)
+        before = {word for index, word in enumerate(words.folded[: given[0].first]) if start <= index not in phrases}
+        return (
+            "?" in words.text[words.starts[start] : words.starts[given[0].first]]
+            or words.text.startswith("?", words.ends[given[-1].end - 1])
+            or any(len(word) > 1 for word in before & lexicon.denials)
+            or (start > 0 and self._denies_number())
+            or bool(lexicon.unsure_answers.find(words))
+        )
+
+    def _unknown(self, indexes: Iterable[int]) -> set[str]:
+        """Words of more than a letter that nothing explains."""
+        explained = self._lexicon.meanings.known_words(self._words)
+        words = {self._words.folded[index] for index in indexes if index not in explained} - self._lexicon.stop_words
+        return {word for word in words if len(word) > 1}
+
+    def _says_little_else(self, given: Sequence[NumberToken]) -> bool:
+        """Whether few words stand beside numbers and how to reach their writer; a letter alone is none."""
+        inside = {index for number in given for index in range(number.first, number.end)}
+        inside |= self._contact_words(given[0])
+        left = [index for index, word in enumerate(self._words.folded) if index not in inside and len(word) > 1]
+        return len(left) <= MAX_WORDS_OF_ANSWER and len(self._unknown(left)) <= MAX_UNKNOWN_OF_ANSWER
+
+    def _is_count(self, number: NumberToken) -> bool:
+        """Whether a few digits stand apart, so that they are no group of a number: the 2 of "one of 2"."""
+        is_short = number.text.isdigit() and len(number.text) < MIN_LENGTH_BEFORE_LABEL
+        return is_short and number.end not in self._text.numbers
+
+    def _is_alone(self, number: NumberToken) -> bool:
+        """Whether a number that can hardly be a model's or a count fills a line."""
+        words, end = self._words, number.end
+        is_line = not number.first or "\n" in words.gaps[number.first]
+        ends_line = end == len(words.folded) or "\n" in words.gaps[end]
+        return is_line and ends_line and BARE_NUMBER.fullmatch(number.text) is not None
+
+    def _rivals(self, numbers: Sequence[NumberToken], alone: NumberToken) -> bool:
+        """Whether another number may as well be the one."""
+        others = (each for each in numbers if number_key(each.text) != number_key(alone.text))
+        return any(is_distinctive(each.text) and self._may_be_answer(each) for each in others)
+
+    def _start_of_announcement(self, number: NumberToken) -> int:
+        """The first word of a number's sentence, or of the one before where the number begins it."""
+        first, _ = self._sentence_around(number.first)
+        return first if first < number.first or not first else self._sentence_around(first - 1)[0]
 
     def _is_announced_otherwise(self, number: NumberToken) -> bool:
-        """Whether another label stands before a number in its sentence: "on the invoice I read FA-2025"."""
+        """Whether another label stands before a number in its sentence: "on the invoice I read FA-2025".
+
+        One that has a number of its own says nothing of the next: "Model ER-6 / BT330118".
+        """
         first, _ = self._sentence_around(number.first)
-        return any(first <= label.first < number.first and label.claim == "other" for label in self._labels.values())
+        claimed = [each.first for each in self._numbers if each.first < number.first and each.first in self._reasons]
+        last = max(claimed, default=first - 1)
+        return any(
+            max(first, last + 1) <= label.first < number.first and label.claim == "other"
+            for label in self._labels.values()
+        )
 
     def _contact_words(self, number: NumberToken) -> set[int]:
         """The words of paragraphs below a number that say how to reach its writer: a phone, an address."""
@@ -445,7 +501,7 @@ class NumberReader:
         is_other = self._is_known_otherwise(number) if is_announced else self._has_standard_form(number)
         return is_long and number.is_usable and not is_measure and self._may_be_labelled(number) and not is_other
 
-    def _words_beside(self, number: NumberToken) -> Iterator[int]:
+    def _words_touching(self, number: NumberToken) -> Iterator[int]:
         words = self._words
         if number.first and words.gaps[number.first] in (" ", "-"):
             yield number.first - 1

@@ -132,11 +132,13 @@ def find_number_tokens(
         beside = bool(found) and last_end == token.first and bool(_BESIDE.fullmatch(words.gaps[token.first]))
         last_end = token.end
         found.append(
-            token._replace(
-                is_read=not is_unreadable(words, token.first, token.end, doubts, label_starts)
+            NumberToken(
+                *token[:3],
+                not is_unreadable(words, token.first, token.end, doubts, label_starts)
                 and not is_torn(words, token.first, token.end, label_words),
-                is_plain=token.text.isascii() and not _is_part(words, token.first, token.end),
-                is_beside_last=beside,
+                token.is_whole,
+                token.text.isascii() and not _is_part(words, token.first, token.end),
+                beside,
             )
         )
     if not patterns:
@@ -213,11 +215,13 @@ class _Runs:
     def read(self) -> Iterator[NumberToken]:
         words, position, count = self._words, 0, len(self._words.folded)
         for index, word in enumerate(words.folded):
-            if index >= position and (spaced := self._spaced.get(index)) is not None:
+            if index < position or (word.isalpha() and index not in self._spaced):
+                continue
+            if (spaced := self._spaced.get(index)) is not None:
                 position = spaced.end
                 yield spaced
                 continue
-            if index < position or word.isalpha() or not _DIGIT.search(word):
+            if not _DIGIT.search(word):
                 continue
             token = self._token_at(index, position)
             run = [token]
@@ -452,8 +456,8 @@ def _is_part(words: TokenizedText, first: int, end: int) -> bool:
     if before in _UNIT_BEFORE or after in _UNIT_AFTER or _is_combining(before) or _is_combining(after):
         return True
     return any(
-        index
-        and index < len(words.folded)
+        0 < index < len(words.folded)
+        and words.gaps[index] != " "
         and words.folded[index - 1][-1].isdigit()
         and words.folded[index][0].isdigit()
         and _goes_on(words.gaps[index], words.folded[index])
@@ -467,4 +471,4 @@ def _goes_on(gap: str, following: str) -> bool:
 
 
 def _is_combining(character: str) -> bool:
-    return bool(character) and combining(character) != 0
+    return character > "\x7f" and combining(character) != 0

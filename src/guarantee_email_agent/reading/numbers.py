@@ -57,7 +57,8 @@ def is_newly_given(number: str, tiers: Tiers) -> bool:
 
 def stands_in(number: str, text: str) -> bool:
     """Whether a number stands in a text, however it is spelled."""
-    return number_key(number) in _NOT_ALPHANUMERIC.sub("", text.upper())
+    key, written = number_key(number), text.upper()
+    return key in written or key in _NOT_ALPHANUMERIC.sub("", written)
 
 
 @lru_cache(maxsize=8)  # the interpreter and the check of what a model picked read the same mail

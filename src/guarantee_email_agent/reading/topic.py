@@ -78,11 +78,11 @@ def _classify_shipped(written: TokenizedText, scores: dict[str, int], has_serial
     """Between a device, something else, and unclear: what nobody recognizes is not something else."""
     if has_serial_number:
         scores[WARRANTY_TOPIC] += WEIGHT_OF_SERIAL_NUMBER
-    content_words = {word for word in written.folded if word.isalpha() and word not in lexicon.stop_words}
     warranty, fault, unsolicited = scores[WARRANTY_TOPIC], scores[FAULT], scores[UNSOLICITED]
     other = scores[OTHER_TOPIC] + unsolicited
     if not warranty and not other:
         # Whatever it is that does something no more, it may be a device of ours.
+        content_words = {word for word in written.folded if word.isalpha() and word not in lexicon.stop_words}
         return WARRANTY_TOPIC if fault and len(content_words) >= MIN_CONTENT_WORDS else UNCLEAR
     least = WEIGHT_OF_CLEAR_TOPIC if fault >= WEIGHT_OF_CERTAIN_FAULT else WEIGHT_OF_STRANGER
     if unsolicited >= least and not has_serial_number:

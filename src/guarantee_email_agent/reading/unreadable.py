@@ -34,12 +34,16 @@ _HOLE_BEFORE: Final = re.compile(
     rf"|\.{{2,}}[-/]?"
     rf"|\w[-/.]?[(\[{{<][^)\]}}>\n]{{1,30}}[)\]}}>][-/.]?|[0-9][ \t]{{1,2}}{_SPACED_HOLE}[ \t]{{0,2}})$"
 )
+_ENDS_OF_HOLE: Final = tuple(f"{_HOLE}-/.)]}}>")
+"""What stands last in what `_HOLE_BEFORE` finds, but for blanks."""
+
 _ODD_JOINTS: Final = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2044\u2215=+`")
 _JOINTS: Final = frozenset("-/._")
 _LIST_SIGNS: Final = frozenset(",;|")
 MAX_LETTERS_OF_PIECE: Final = 4
 _EMPHASIS: Final = frozenset("*_")
 _PLACEHOLDERS: Final = re.compile(r"[0-9]-?x{2,}|x{2,}-?[0-9]|[0-9]x[0-9]*x[0-9]|[0-9]_+[A-Z0-9]|[0-9]-?X{2,}(?![A-Z])")
+_SIGNS_OF_PLACEHOLDER: Final = frozenset("xX_")
 _LONE_PLACEHOLDER: Final = re.compile(r"[0-9]x[0-9]")  # among capitals
 
 
@@ -56,16 +60,22 @@ def is_unreadable(
     text, start, stop = words.text, words.starts[first], words.ends[end - 1]
     before, after = text[max(start - MAX_HOLE, 0) : start], text[stop : stop + MAX_HOLE]
     is_emphasized = before[-1:] in _EMPHASIS and after[:1] == before[-1:] and not after[1:2].isalnum()
-    return (
-        (not is_emphasized and bool(_HOLE_BEHIND.match(after) or _HOLE_BEFORE.search(before)))
-        or _PLACEHOLDERS.search(text, start, stop) is not None
-        or (not text[start:stop].islower() and _LONE_PLACEHOLDER.search(text, start, stop) is not None)
-        or any(_doubts_number(words, first, end, doubt, label_starts) for doubt in _doubts_near(doubts, first, end))
-    )
+    has_hole_before = before.rstrip(" \t").endswith(_ENDS_OF_HOLE) and _HOLE_BEFORE.search(before)
+    if not is_emphasized and (has_hole_before or _HOLE_BEHIND.match(after)):
+        return True
+    written = text[start:stop]
+    if not _SIGNS_OF_PLACEHOLDER.isdisjoint(written) and (
+        _PLACEHOLDERS.search(text, start, stop)
+        or (not written.islower() and _LONE_PLACEHOLDER.search(text, start, stop))
+    ):
+        return True
+    return any(_doubts_number(words, first, end, doubt, label_starts) for doubt in _doubts_near(doubts, first, end))
 
 
 def _doubts_near(doubts: Sequence[PhraseMatch[bool]], first: int, end: int) -> Sequence[PhraseMatch[bool]]:
     """Those of the doubts, which are in order, that may be about the number words[first:end]."""
+    if not doubts:
+        return ()
     start = bisect_left(doubts, first - MAX_WORDS_TO_DOUBT, key=attrgetter("first"))
     return doubts[start : bisect_left(doubts, end + MAX_WORDS_TO_DOUBT, start, key=attrgetter("first"))]
 
@@ -98,21 +108,23 @@ def is_torn(words: TokenizedText, first: int, end: int, label_words: Collection[
 def _may_be_joined(words: TokenizedText, index: int, piece: int) -> bool:
     """index: of the word that the gap stands before. piece: of the one that may be a part."""
     gap, text = words.gaps[index], words.text_of(piece, piece + 1)
+    if not gap or gap == " ":
+        return False
     has_digit = any(map(str.isdigit, text))
     if gap in _LIST_SIGNS:
         return has_digit and len(text) < MAX_FRAGMENT  # of a list, the next is as long
     is_short = text.isupper() and len(text) <= MAX_LETTERS_OF_PIECE
-    return bool(gap) and _ODD_JOINTS.issuperset(gap) and (has_digit or is_short)
+    return _ODD_JOINTS.issuperset(gap) and (has_digit or is_short)
 
 
 def _find_alternatives(words: TokenizedText, lexicon: Lexicon) -> Iterator[PhraseMatch[bool]]:
     """ "KT-77120-9 or -8", "(l or 1)", "then a 7 or maybe a 1": two readings of a part, a word between them."""
-    folded, passed_over = words.folded, lexicon.stop_words | lexicon.alternatives
-    for index, word in enumerate(folded):
-        if word not in lexicon.alternatives or not 0 < index < len(folded) - 1:
+    folded, alternatives = words.folded, lexicon.alternatives
+    for index, word in enumerate(() if alternatives.isdisjoint(folded) else folded):
+        if word not in alternatives or not 0 < index < len(folded) - 1:
             continue
         behind, last = index + 1, min(index + MAX_WORDS_BETWEEN, len(folded) - 1)
-        while behind < last and folded[behind] in passed_over:
+        while behind < last and (folded[behind] in lexicon.stop_words or folded[behind] in alternatives):
             behind += 1
         # "or 3 years", "or KT-77121"
         goes_on = behind + 1 < len(folded) and (

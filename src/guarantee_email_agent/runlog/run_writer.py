@@ -265,7 +265,9 @@ class RunWriter:
             return known
         row = connection.execute("SELECT id FROM blobs WHERE hash = ?", (digest,)).fetchone()
         if row is None:
-            blob = (digest, len(content), zlib.compress(content))
+            # A window larger than the text costs more than the compression.
+            window = min(max(len(content).bit_length(), 10), zlib.MAX_WBITS)
+            blob = (digest, len(content), zlib.compress(content, wbits=window))
             row = (connection.execute("INSERT INTO blobs VALUES (NULL, ?, ?, ?)", blob).lastrowid,)
         return _remember(self._blobs, digest, row[0])
 
@@ -355,7 +357,10 @@ def _end(connection: sqlite3.Connection, number: int, end: RunEnd, announced: Ma
 
 
 def _as_json(value: Any) -> bytes | None:
-    return None if value is None else json.dumps(value, separators=(",", ":"), default=str).encode()
+    return None if value is None else _ENCODER.encode(value).encode()
+
+
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), default=str)
 
 
 def _as_text(step_ms: Sequence[float | None]) -> str:

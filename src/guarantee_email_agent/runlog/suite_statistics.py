@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from guarantee_email_agent.runlog.records import Case, GroupCounts, Verdict
-from guarantee_email_agent.runlog.selective import Selectivity
 from guarantee_email_agent.runlog.statistics import (
     Threshold,
     format_percentage,
@@ -25,6 +24,116 @@ from guarantee_email_agent.runlog.statistics import (
 from guarantee_email_agent.runlog.suite_manifest import DEVELOPMENT, DistinctMails, SuiteManifest
 from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import and_more, printable
+
+Handling = Literal["answered", "to_a_person", "asked_back", "not_answered", "stopped"]
+
+_ASKING: Final = ("missing-info", "graceful-degradation")
+_LEFT: Final[Mapping[Handling, str]] = {
+    "to_a_person": "to a person",
+    "asked_back": "asked back",
+    "not_answered": "not answered",
+    "stopped": "stopped at a fault",
+}
+_THRESHOLDS: Final = range(0, 101, 10)
+
+
+class _Mail(NamedTuple):
+    """What became of a mail. doubt: None where nobody measured it, so that no caution hands it over."""
+
+    handling: Handling
+    is_sent: bool
+    is_right: bool
+    is_harmful: bool
+    doubt: int | None
+
+
+class Selectivity:
+    """Counts cases as they come. `harmful`: how many did harm, of any agent; None where it is not known of each.
+
+    The rest is of our own agent alone: of others nobody knows why they answer.
+    """
+
+    def __init__(self) -> None:
+        self.harmful: int | None = 0
+        self._mails: Counter[_Mail] = Counter()
+
+    def add(self, case: Case) -> None:
+        is_harmful = bool(case.harm)
+        if self.harmful is not None:
+            self.harmful = None if any(run.harm is None for run in case.runs) else self.harmful + is_harmful
+        shown = case.shown
+        if shown.reading is not None:
+            actual = shown.response or {}
+            sent = bool(actual.get("email_sent"))
+            self._mails[_Mail(handling_of(actual), sent, case.passed, is_harmful, actual.get("doubt"))] += 1
+
+    @property
+    def is_of_our_agent(self) -> bool:
+        return bool(self._mails)
+
+    def lines(self) -> Iterator[str]:
+        """For people: short lines."""
+        facts = dict(self.facts())
+        if (answered := facts.pop("Answered", None)) is not None:
+            yield f"Answered: {answered}"
+        harmful = facts.pop("Harmful", None)
+        if facts:
+            yield "; ".join(f"{name}: {count}" for name, count in facts.items()).capitalize()
+        if harmful is not None:
+            yield f"Harmful: {harmful}"
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """The same by names; what did not happen is left out."""
+        counts = self.as_dict()
+        if counts:
+            right = f", {counts['right']} of them rightly" if counts["answered"] else ""
+            yield "Answered", f"{counts['answered']} of {pluralize(counts['mails'], 'mail')}{right}"
+            yield from (
+                (name.capitalize(), str(counts[handling])) for handling, name in _LEFT.items() if counts[handling]
+            )
+        if self.harmful != 0:
+            yield "Harmful", "not known" if self.harmful is None else str(self.harmful)
+
+    def as_dict(self) -> dict[str, int]:
+        """For machines; empty where the agent is not ours."""
+        if not self._mails:
+            return {}
+        handled: Counter[Handling] = Counter()
+        for mail, count in self._mails.items():
+            handled[mail.handling] += count
+        right = sum(count for mail, count in self._mails.items() if mail.handling == "answered" and mail.is_right)
+        counts = {"mails": handled.total(), "answered": handled["answered"], "right": right}
+        return counts | {str(handling): handled[handling] for handling in _LEFT}
+
+    def curve_lines(self) -> Iterator[str]:
+        """A table of what each caution comes to, by a run at none: at `c`, a doubt above `100 - c` is for a person."""
+        total = self._mails.total()
+        yield f"{'Caution':8}{'Answered':22}{'Right':22}Harmful answers"
+        for caution in _THRESHOLDS:
+            kept = {mail: count for mail, count in self._mails.items() if (mail.doubt or 0) <= 100 - caution}
+            answered = sum(count for mail, count in kept.items() if mail.handling == "answered")
+            right = sum(count for mail, count in kept.items() if mail.handling == "answered" and mail.is_right)
+            harmful = sum(count for mail, count in kept.items() if mail.is_sent and mail.is_harmful)
+            yield f"{caution:<8}{_share(answered, total):22}{_share(right, answered):22}{harmful}"
+        if all(mail.doubt is None for mail in self._mails):
+            yield "No doubt was measured, so that every caution comes to the same."
+
+
+def handling_of(actual: Mapping[str, Any]) -> Handling:
+    """By what the mocks captured, then by what the agent says. A draft is for a person to send."""
+    if handling := actual.get("handling"):  # all that is kept of a sealed suite's mail
+        known: Handling = handling
+        return known
+    if actual.get("email_sent"):
+        return "asked_back" if actual.get("scenario_used") in _ASKING else "answered"
+    if actual.get("hand_over_reasons") or actual.get("draft_stored"):
+        return "to_a_person"
+    return "stopped" if actual.get("failed_step") else "not_answered"
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count} of {total}" + (f" ({format_percentage(count, total, 100)})" if total else "")
+
 
 GateOutcome = Literal["passed", "failed", "inconclusive"]
 """inconclusive: the rate is reached, and only a proof that was asked for is missing."""
@@ -71,43 +180,6 @@ class GateDecision(NamedTuple):
         return self.gate == "passed"
 
 
-def decide_gate(
-    totals: Totals,
-    threshold: Threshold,
-    *,
-    require_proof: bool,
-    fail_fast: bool = False,
-    planned: int | None = None,
-    must_failed: Sequence[str] = (),
-    regressions: Sequence[str] = (),
-    manifest: SuiteManifest = DEVELOPMENT,
-    proven: float | None = None,
-) -> GateDecision:
-    """Whether the pass rate reaches `threshold` percent, and where a proof is required, whether it is proven to.
-
-    fail_fast: whether the first failure fails the run, whatever the rate. planned: how many scenarios a whole run has;
-    as many as there are if None. must_failed: which scenarios failed of those that must pass. regressions: what
-    is worse than in the baseline and must not be. manifest: of the suite, and proven: its `lower_bound`.
-    """
-    wanted = threshold_text(threshold)
-    failed_at_once = fail_fast and totals.passed < totals.total
-    if failed_at_once and planned is not None and totals.total < planned:
-        ran = f"{totals.total} of {pluralize(planned, 'scenario')} ran"
-        return GateDecision("failed", f"stopped at the first failure, {ran}")
-    below = [] if meets_threshold(totals.passed, totals.total, threshold) else [f"<{wanted}% threshold"]
-    if must_failed:
-        below.append(f"{pluralize(len(must_failed), 'scenario')} that must pass failed")
-    if below:
-        return GateDecision("failed", "; ".join(below))
-    if regressions:
-        return GateDecision("failed", f"{pluralize(len(regressions), 'regression')} since the baseline")
-    if failed_at_once:
-        return GateDecision("failed", "stopped at a failure")
-    if require_proof and (proven is None or proven < threshold_fraction(threshold) * 100):
-        return GateDecision("inconclusive", manifest.why_unproven(proven))
-    return GateDecision("passed", f"≥{wanted}% threshold")
-
-
 FINGERPRINT_BYTES: Final = 16
 _MAX_FLAKY: Final = 20
 _MAX_RUNS: Final = 3
@@ -134,7 +206,7 @@ class SuiteStatistics:
         self._repeat = 1
         self._runs = [0, 0]
         self._taken_over: Counter[str] = Counter()
-        self._must_failed: list[str] = []
+        self.must_failed: list[str] = []
         self._flaky: list[tuple[str, int, int]] = []
 
     def emptied(self) -> SuiteStatistics:
@@ -152,7 +224,7 @@ class SuiteStatistics:
         if shown.taken_over:
             self._taken_over[shown.taken_over] += 1
         if shown.must and not case.passed:
-            self._must_failed.append(case.name)
+            self.must_failed.append(case.name)
         self._repeat = max(self._repeat, count)
         self._runs = [self._runs[0] + passed, self._runs[1] + count]
         if 0 < passed < count:
@@ -172,18 +244,28 @@ class SuiteStatistics:
         planned: int | None = None,
         regressions: Sequence[str] = (),
     ) -> GateDecision:
-        """As the function of that name, of the totals so far."""
-        return decide_gate(
-            self.totals,
-            threshold,
-            require_proof=require_proof,
-            fail_fast=fail_fast,
-            planned=planned,
-            must_failed=self._must_failed,
-            regressions=regressions,
-            manifest=self._manifest,
-            proven=self.proven(planned),
-        )
+        """Whether the pass rate reaches `threshold` percent, and where a proof is required, whether it is proven to.
+
+        fail_fast: whether the first failure fails the run, whatever the rate. planned: how many scenarios a whole run
+        has; as many as there are if None. regressions: what is worse than in the baseline and must not be.
+        """
+        totals, wanted, proven = self.totals, threshold_text(threshold), self.proven(planned)
+        failed_at_once = fail_fast and totals.passed < totals.total
+        if failed_at_once and planned is not None and totals.total < planned:
+            ran = f"{totals.total} of {pluralize(planned, 'scenario')} ran"
+            return GateDecision("failed", f"stopped at the first failure, {ran}")
+        below = [] if meets_threshold(totals.passed, totals.total, threshold) else [f"<{wanted}% threshold"]
+        if self.must_failed:
+            below.append(f"{pluralize(len(self.must_failed), 'scenario')} that must pass failed")
+        if below:
+            return GateDecision("failed", "; ".join(below))
+        if regressions:
+            return GateDecision("failed", f"{pluralize(len(regressions), 'regression')} since the baseline")
+        if failed_at_once:
+            return GateDecision("failed", "stopped at a failure")
+        if require_proof and (proven is None or proven < threshold_fraction(threshold) * 100):
+            return GateDecision("inconclusive", self._manifest.why_unproven(proven))
+        return GateDecision("passed", f"≥{wanted}% threshold")
 
     def _whole_mails(self, planned: int | None) -> DistinctMails | None:
         """Those of a whole run, where it was one."""
@@ -226,8 +308,8 @@ class SuiteStatistics:
 
     def must_facts(self) -> Iterator[tuple[str, str]]:
         """Which scenarios failed of those that close the gate alone."""
-        if self._must_failed:
-            yield "Must failed", and_more(list(map(printable, self._must_failed)), _MAX_FLAKY)
+        if self.must_failed:
+            yield "Must failed", and_more(list(map(printable, self.must_failed)), _MAX_FLAKY)
 
     def conclusion(self, planned: int | None = None) -> str:
         """What the suite shows, and what it does not, in a sentence or two. planned: as `decide_gate` has it."""
@@ -274,7 +356,7 @@ class SuiteStatistics:
         """For machines."""
         selective = self.selectivity.as_dict()
         return {
-            "must_failed": self._must_failed,
+            "must_failed": self.must_failed,
             **({"selective": selective} if selective else {}),
             **({"rubric": rubric} if (rubric := self.rubric.as_dict()) else {}),
             **({"taken_over": dict(self._taken_over)} if self._taken_over else {}),
@@ -353,11 +435,13 @@ class RubricCounter:
 
     def __init__(self) -> None:
         self._answers: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
 
     def add(self, case: Case) -> None:
-        for run in case.runs:
-            self._answers.update(row["answer"] for row in run.rubric)
-            self._answers["gates"] += sum(row["gates"] for row in run.rubric)
+        for row in (row for run in case.runs for row in run.rubric):
+            self._answers[row["answer"]] += 1
+            self._answers["gates"] += row["gates"]
+            self._reasons[row["reason"] if row["answer"] == "unknown" else ""] += 1
 
     def as_dict(self) -> dict[str, int]:
         """How many answers are of each kind, and how many gate; empty where nothing was to be asked."""
@@ -368,7 +452,9 @@ class RubricCounter:
         """For people; none where nothing was to be asked."""
         if counts := self.as_dict():
             gating = counts.pop("gates") or "none"
-            yield "Rubric", f"{', '.join(f'{count} {name}' for name, count in counts.items())}; gating: {gating}"
+            why = next(iter(self._reasons)) if len(self._reasons) == 1 else ""
+            said = ", ".join(f"{count} {name}" for name, count in counts.items())
+            yield "Rubric", f"{said}; gating: {gating}{why and f'. {why[0].upper()}{why[1:]}'}"
 
 
 class SharedCauses:

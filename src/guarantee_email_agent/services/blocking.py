@@ -13,8 +13,7 @@ from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from guarantee_email_agent.services.call_errors import NOT_STARTED, TIMEOUT, integration_error
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import NOT_STARTED, TIMEOUT, ToolError, integration_error
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 
 logger = logging.getLogger(__name__)

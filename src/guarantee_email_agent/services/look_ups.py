@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, all_labels
-from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL
+from guarantee_email_agent.config.mcp_server import LOOK_UP_TOOL
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.instructions.look_up import FOUND, WARRANTY, Fact, LookUp, NumberFormat

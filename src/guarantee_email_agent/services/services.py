@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
+from guarantee_email_agent.config.mcp_server import LOOK_UP_TOOL, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.services.blocking import BlockingService, interrupted
 from guarantee_email_agent.services.clients import LookUpClient, MailClient, TicketingClient
 from guarantee_email_agent.services.look_ups import configured_look_ups, tool_of
-from guarantee_email_agent.services.mail.local_mailbox import LocalMailbox
+from guarantee_email_agent.services.mail.mail_store import LocalMailbox
 from guarantee_email_agent.services.mail.open_store import check_mailbox, open_configured_store
 from guarantee_email_agent.services.table.local_look_ups import table_look_up, warranty_look_up
 from guarantee_email_agent.services.ticket_store import LocalTickets
@@ -64,7 +64,7 @@ def create_mail_client(config: Config, clock: Clock, environ: Mapping[str, str],
         setting = "mailbox.maildir" if config.mailbox.imap.host is None else "mailbox"
         service = BlockingService("mail", setting, lambda: open_configured_store(config, key), timeout_s)
         return LocalMailbox(service, clock, config.mailbox.copy_wait_s, read_only=read_only)
-    from guarantee_email_agent.services.mcp.mcp_mailbox import McpMailbox
+    from guarantee_email_agent.services.mcp.mcp_services import McpMailbox
 
     session = _session("mail", "mailbox.server", server, {}, config, environ)
     return McpMailbox(session, clock, timeout_s, read_only=read_only)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.services.blocking import BlockingService
+from guarantee_email_agent.services.call_errors import ToolError, format_sqlite_error, sqlite_tool_error
 from guarantee_email_agent.services.clients import TicketingClient
-from guarantee_email_agent.services.tool_error import ToolError, format_sqlite_error, sqlite_tool_error
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.sqlite_errors import enable_wal
 
@@ -25,6 +25,7 @@ FIELDS: Final = (
 )  # fmt: skip
 _NAMED_FIELDS: Final = frozenset(FIELDS) - {"details"}
 SERVER: Final = "ticketing"  # as its error codes begin
+INVALID: Final = f"{SERVER}_invalid_database"
 BUSY_S: Final = 5.0  # that one call waits, for those before it and for other programs together
 FORMAT: Final = 3  # of the tables, kept as SQLite's user_version
 
@@ -55,33 +56,29 @@ _NOTES_BY_TICKET: Final = "CREATE INDEX notes_by_ticket ON notes (ticket)"
 _TICKET_ID: Final = re.compile(r"TICKET-([0-9]{6,18})")
 
 
-class TicketStoreError(Exception):
-    """The database cannot be used: what is wrong, and what to do."""
-
-
 class TicketStore:
     """One connection, used by one thread at a time."""
 
     def __init__(self, file: Path) -> None:
-        """The file is made where it is missing, readable by its owner alone. Raises TicketStoreError."""
+        """The file is made where it is missing, readable by its owner alone. Raises ToolError."""
         self._file = file
         self._lock = threading.Lock()
         if not file.parent.is_dir():
-            raise TicketStoreError(f"{file}: the folder {file.parent} does not exist. Create it, or name another file")
+            raise self._unusable(f"the folder {file.parent} does not exist. Create it, or name another file")
         try:
             # It holds addresses of customers.
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
             self._inode = os.stat(file).st_ino
         except OSError as error:
             problem = f"cannot be written ({error.strerror}). Name a file in a folder that can be written"
-            raise TicketStoreError(f"{file}: {problem}") from None
+            raise self._unusable(problem) from None
         self._connection = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         try:
             self._prepare()
         except BaseException as error:
             self._connection.close()
             if isinstance(error, sqlite3.Error):
-                raise TicketStoreError(format_sqlite_error(file, error)) from None
+                raise ToolError(INVALID, format_sqlite_error(file, error)) from None
             raise
 
     def create(self, ticket: Mapping[str, str], created_at: str) -> tuple[str, bool]:
@@ -151,9 +148,9 @@ class TicketStore:
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
         (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if found > FORMAT:
-            raise TicketStoreError(f"{self._file}: was made by a newer version of this server. Update this one")
+            raise self._unusable("was made by a newer version of this server. Update this one")
         if found < 1 and tables:
-            raise TicketStoreError(f"{self._file}: is a database for something else. Name another file")
+            raise self._unusable("is a database for something else. Name another file")
         if found < 1:
             self._connection.execute(_TICKETS)
         elif found < FORMAT:  # 2 had no details
@@ -194,6 +191,9 @@ class TicketStore:
                 return
         raise self._unavailable("was moved, deleted or exchanged while in use. Put it back, or restart the server")
 
+    def _unusable(self, problem: str) -> ToolError:
+        return ToolError(INVALID, f"{self._file}: {problem}")
+
     def _unavailable(self, problem: str, *, retryable: bool = False) -> ToolError:
         return ToolError(f"{SERVER}_unavailable", f"{self._file.name}: {problem}", retryable)
 
@@ -208,7 +208,7 @@ class LocalTickets(TicketingClient):
 
     def __init__(self, database: Path, timeout_s: float, clock: Clock) -> None:
         super().__init__(SERVER, "create_ticket", clock)
-        self._service = BlockingService(SERVER, "tickets.database", lambda: _open(database), timeout_s)
+        self._service = BlockingService(SERVER, "tickets.database", lambda: TicketStore(database), timeout_s)
 
     async def _create(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
         """`{"ticket_id", "status": "created"|"existing"}`. Fields beside the store's own become its `details`."""
@@ -234,10 +234,3 @@ class LocalTickets(TicketingClient):
 def now() -> str:
     """UTC, ISO 8601."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _open(database: Path) -> TicketStore:
-    try:
-        return TicketStore(database)
-    except TicketStoreError as error:
-        raise ToolError(f"{SERVER}_invalid_database", str(error)) from None

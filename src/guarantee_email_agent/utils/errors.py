@@ -99,6 +99,10 @@ class ProcessingError(AgentError):
     """One mail could not be processed."""
 
 
+class WorkersLostError(AgentError):
+    """No worker can go on. What came until then is good, and a run may go on from there."""
+
+
 class EvalError(AgentError):
     """A scenario or suite that cannot be used as it stands.
 

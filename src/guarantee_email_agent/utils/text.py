@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from itertools import islice
 
 # Python calls these unprintable, but languages and emoji need them: no-break and thin spaces, joiners, soft hyphen.
 _HARMLESS = frozenset("\u00a0\u00ad\u2009\u200c\u200d\u202f\u3000")
@@ -170,6 +171,11 @@ def has_phrase(phrase: str, text: str) -> bool:
         return False
     # Who asks for the marks themselves, as in `**`, finds them.
     return normalize_phrase(phrase, keep_emphasis=True) in normalize_phrase(text, keep_emphasis=True)
+
+
+def has_letters(text: str, least: int) -> bool:
+    """Whether a text has so many letters; no more of it is read than that takes."""
+    return next(islice(filter(str.isalpha, text), least - 1, None), None) is not None
 
 
 def strip_invisible(text: str) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from guarantee_email_agent.runlog.comparison import (
     CaseChange,
-    Changes,
     ContentChange,
-    ReplyChange,
     compare_runs,
     find_pair,
 )
@@ -27,39 +25,6 @@ _MAX_FILES: Final = 20
 _MAX_LINES: Final = 40
 _MAX_NAMES: Final = 100
 _CHOICES: Final = 50
-
-
-class CaseGroup(NamedTuple):
-    """Cases that changed in the same way; `shown` are those on the page. run: where each has its result."""
-
-    title: str
-    shown: Sequence[CaseOutcome]
-    total: int
-    run: StoredRun
-
-
-class ChangedTexts(NamedTuple):
-    """Replies, or what judges said. alike: the names of those that changed alike, by the lines of the difference.
-
-    shown: how many these are. is_cut: whether there may be more.
-    """
-
-    title: str
-    noun: str
-    alike: Mapping[tuple[str, ...], Sequence[str]]
-    shown: int
-    is_cut: bool
-
-    @classmethod
-    def of(cls, title: str, noun: str, changes: Changes[ReplyChange]) -> ChangedTexts:
-        return cls(title, noun, alike_replies(changes.shown, noun), len(changes.shown), changes.more is None)
-
-
-class FileChange(NamedTuple):
-    """A changed file or setting, and the lines of the difference, each with its sign."""
-
-    change: ContentChange
-    lines: Sequence[str]
 
 
 def comparison_page(request: Request) -> Response:
@@ -83,18 +48,18 @@ def comparison_page(request: Request) -> Response:
         comparison=comparison,
         choices=choices,
         groups=[
-            CaseGroup(title, [_outcome(each) for each in cases[:_MAX_NAMES]], len(cases), where)
+            {"title": title, "shown": list(map(_outcome, cases[:_MAX_NAMES])), "total": len(cases), "run": where}
             for title, _, cases, where in comparison.groups()
         ],
         texts=[
-            text
-            for text in (
-                ChangedTexts.of("Changed replies", "reply", comparison.replies),
-                ChangedTexts.of("Changed feedback", "feedback", comparison.feedback),
+            {"title": f"Changed {title}", "alike": alike_replies(changes.shown, noun), "changes": changes}
+            for title, noun, changes in (
+                ("replies", "reply", comparison.replies),
+                ("feedback", "feedback", comparison.feedback),
             )
-            if text.alike
+            if changes.shown
         ],
-        files=[_file(change) for change in comparison.contents.shown[:_MAX_FILES]],
+        files=[(change, _changed_lines(change)) for change in comparison.contents.shown[:_MAX_FILES]],
         files_cut=len(comparison.contents.shown) > _MAX_FILES or comparison.contents.more is None,
         settings=[(name, shown_setting(old), shown_setting(new)) for name, old, new in comparison.settings],
     )
@@ -112,8 +77,8 @@ def _outcome(case: CaseChange | CaseOutcome) -> CaseOutcome:
     return case.after if isinstance(case, CaseChange) else case
 
 
-def _file(change: ContentChange) -> FileChange:
-    lines: list[str] = []
-    if change.before is not None and change.after is not None:
-        lines = list(diff_lines(change.before, change.after, _MAX_LINES))
-    return FileChange(change, lines)
+def _changed_lines(change: ContentChange) -> list[str]:
+    """Of the difference, each with its sign."""
+    if change.before is None or change.after is None:
+        return []
+    return list(diff_lines(change.before, change.after, _MAX_LINES))

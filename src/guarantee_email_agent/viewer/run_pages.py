@@ -11,8 +11,8 @@ from starlette.responses import Response
 from guarantee_email_agent.judging.record_reference import with_record
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import Check, Outcome, ResultFilter, StoredResult, StoredRun, Verdict
-from guarantee_email_agent.runlog.run_search import GOING_ON, RunFilter, RunSearch
-from guarantee_email_agent.runlog.views.board_page import board_page
+from guarantee_email_agent.runlog.run_reader import GOING_ON, RunFilter, RunStore
+from guarantee_email_agent.runlog.views.board_page import as_board, board_policy
 from guarantee_email_agent.runlog.views.html_report import HistoryChart
 from guarantee_email_agent.runlog.views.stored_report import stored_report
 from guarantee_email_agent.runlog.views.transcript import sections
@@ -103,8 +103,8 @@ def board(request: Request) -> Response:
             return site.page(
                 "error.html.jinja", 404, title="There is no such page", message="Only a run of eval has it."
             )
-        page = board_page(stored_report(store, run))
-    return Response(page.content, media_type="text/html", headers={"content-security-policy": page.policy})
+        page = as_board(stored_report(store, run))
+    return Response(page, media_type="text/html", headers={"content-security-policy": board_policy()})
 
 
 def result_page(request: Request) -> Response:
@@ -119,7 +119,7 @@ def result_page(request: Request) -> Response:
         return site.page("result.html.jinja", run=run, results=results, shown=shown, history=history, started=started)
 
 
-def _chart(store: RunSearch, runs: Sequence[StoredRun]) -> HistoryChart | None:
+def _chart(store: RunStore, runs: Sequence[StoredRun]) -> HistoryChart | None:
     """Of the suite of the first of `runs`: that one, and those before it."""
     if not runs:
         return None
@@ -128,14 +128,14 @@ def _chart(store: RunSearch, runs: Sequence[StoredRun]) -> HistoryChart | None:
     return HistoryChart.of(history[::-1], newest.threshold)
 
 
-def _green_before(store: RunSearch, run: StoredRun) -> StoredRun | None:
+def _green_before(store: RunStore, run: StoredRun) -> StoredRun | None:
     try:
         return store.find_green_before(run)
     except StoreError:
         return None
 
 
-def _with_check(store: RunSearch, result: StoredResult) -> ResultRow:
+def _with_check(store: RunStore, result: StoredResult) -> ResultRow:
     checks = () if result.verdict == "passed" else store.checks(result)
     return ResultRow(result, checks[0] if checks else None)
 

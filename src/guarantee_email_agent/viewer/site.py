@@ -15,7 +15,7 @@ from markupsafe import Markup
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from guarantee_email_agent.runlog.run_search import RunSearch
+from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.suite_statistics import describe_score
 from guarantee_email_agent.runlog.views.html_report import template_environment, template_source
@@ -73,9 +73,9 @@ class Site:
         for name in environment.list_templates(extensions=["jinja"]):
             environment.get_template(name)  # compiled now, and not for the first who asks
 
-    def open_store(self) -> RunSearch:
+    def open_store(self) -> RunStore:
         """Anew for every page, so that a file that was replaced or brought up to date is read. Raises StoreError."""
-        return RunSearch(self.store, busy_s=_BUSY_S)
+        return RunStore(self.store, busy_s=_BUSY_S)
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """A whole page, or a part of one."""

@@ -49,7 +49,7 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agent:
 @pytest.fixture
 def isolated(agent: Agent) -> Agent:
     """The same, on machines that have namespaces."""
-    if not agent("")._programs._namespaces:
+    if not agent("")._namespaces:
         pytest.skip("no namespaces on this machine")
     return agent
 
@@ -77,7 +77,7 @@ def variables_of(pid: str) -> list[bytes]:
 @pytest.mark.parametrize("ending", ["", "time.sleep(600)"])
 def test_what_it_detaches_from_itself_ends_with_it(agent: Agent, tmp_path: Path, ending: str, namespaces: bool) -> None:
     program = agent(f"# DETACH\n{ending}")
-    program._programs._namespaces &= namespaces
+    program._namespaces &= namespaces
     failure = run(program, 2.0 if ending else 60.0).failure
     assert (failure is None) is (ending == ""), failure
     assert left(tmp_path) == []
@@ -93,7 +93,7 @@ def test_nor_does_it_stay_where_the_program_ends_all_it_can_reach(isolated: Agen
 
 def test_without_namespaces_a_supervisor_that_was_ended_is_told(agent: Agent) -> None:
     program = agent("import os; os.kill(os.getppid(), 9)")
-    program._programs._namespaces = False
+    program._namespaces = False
     assert run(program).failure == "the program was ended from outside"
 
 
@@ -111,7 +111,7 @@ import json, os
 place = os.path.dirname(os.environ["MCP_CONFIG"])
 print(json.dumps({"task_result": [os.path.basename(place), os.listdir(os.path.dirname(place)), os.listdir(place)]}))
 """)
-    (Path(program._programs._parent) / "agent-other").mkdir()
+    (Path(program._parent) / "agent-other").mkdir()
     own, beside, inside = run(program).record["task_result"]
     assert (beside, sorted(inside)) == ([own], ["mcp.json", "work"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
@@ -23,7 +24,6 @@ from messages_server import (
     answer,
     completion,
     error_reply,
-    running_messages_server,
     text,
 )
 
@@ -61,9 +61,15 @@ RESPONSES: Final = ("responses", {"model": "gpt-5-mini", "input": "Say hello"})
 SAID: Final = answer(text("hello"), stop_reason="end_turn", model="claude-haiku-4-5")
 RESPONDED: Final[dict[str, Any]] = {
     "model": "gpt-5-mini",
-    "output": [{"type": "message", "content": [{"type": "output_text", "text": "hello"}]}],
+    "output": [{"type": "function_call"}, {"type": "message", "content": [{"type": "output_text", "text": "hello"}]}],
     "usage": {"input_tokens": 22, "output_tokens": 5, "total_tokens": 27, "input_tokens_details": {"cached_tokens": 7}},
 }
+LOCAL: Final = {  # without id, created and total_tokens, and with an ending of its own
+    "model": "gpt-5-mini",
+    "choices": [{"message": {"content": "hello"}, "finish_reason": "eos"}],
+    "usage": {"prompt_tokens": 22, "completion_tokens": 5},
+}
+SEARCHED: Final = {"web_search_requests": 1}
 PRICE: Final = (12 * 1 + 5 * 5 + 7 * 0.1 + 3 * 1.25) / 1e6
 
 
@@ -154,13 +160,18 @@ def test_what_is_recorded_is_replayed_without_key_and_network(desk: Desk) -> Non
         ),
         (
             RESPONSES,
-            Reply(json.dumps({**RESPONDED, "output": [*RESPONDED["output"], {"type": "web_search_call"}]}).encode()),
+            Reply(json.dumps({**RESPONDED, "output": [*RESPONDED["output"], {"type": "new_call"}]}).encode()),
             27,
             None,
         ),
         (("embeddings", {"input": "x"}), Reply(b'{"data": "hello"}'), None, None),
         (RESPONSES, Reply(json.dumps({**RESPONDED, "output": 5, "service_tier": {}}).encode()), None, None),
         (CHAT, completion(ending="stop", content="hello", model="llama"), 27, None),
+        (CHAT, Reply(json.dumps(LOCAL).encode()), 27, (22 * 0.25 + 5 * 2) / 1e6),
+        (CHAT, Reply(json.dumps({**LOCAL, "usage": None}).encode()), None, None),
+        (CHAT, completion(ending="stop", usage={"prompt_tokens": -1, "completion_tokens": 5}), None, None),
+        (MESSAGES, answer(model="claude-haiku-4-5", usage={"output_tokens": 5}), None, None),
+        (MESSAGES, answer(model="claude-haiku-4-5", usage={**USAGE, "server_tool_use": SEARCHED}), 27, None),
     ],
 )
 def test_what_an_answer_took_is_counted_or_not_known(
@@ -174,6 +185,18 @@ def test_what_an_answer_took_is_counted_or_not_known(
     assert used.cost_usd == (None if usd is None else pytest.approx(usd))
     assert (None if used.tokens.uncounted else used.tokens.total) == tokens
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(("asked", "package"), [(MESSAGES, "anthropic"), (CHAT, "openai")])
+def test_an_sdk_that_is_not_there_is_told(
+    gateway: ModelGateway, asked: Any, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with published(run := CaseModel(gateway, None).begin(1)) as (_, url), pytest.raises(HTTPError) as caught:
+        ask(url, asked)
+    caught.value.close()
+    wanted = f"--llm, for an agent that asks {package}'s API, needs the package {package}. Run: uv sync"
+    assert str(run.failure).startswith(wanted)
 
 
 @pytest.mark.parametrize(
@@ -255,12 +278,6 @@ def ask_in_vain(url: str, asked: Any) -> None:
 
 def answered_as(reply: Reply) -> str:
     return reply.headers.get("content-type", "application/json")
-
-
-@pytest.fixture
-def server() -> Iterator[MessagesServer]:
-    with running_messages_server() as server:
-        yield server
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sample_reports
 from sample_reports import HOSTILE, case
 
-from guarantee_email_agent.runlog.views.board_page import board_page
+from guarantee_email_agent.runlog.views.board_page import as_board
 from guarantee_email_agent.runlog.views.report import Report
 
 READ = {"read": {"topic": "warranty"}}
@@ -13,7 +13,7 @@ HANDED_OVER = {"hand_over_reasons": ["fire"], "scenario_used": "hand-over"}
 
 
 def shown(report: Report) -> str:
-    return board_page(report).content.decode()
+    return as_board(report).decode()
 
 
 def test_it_says_what_is_done_with_mail_how_rightly_and_on_what_that_rests() -> None:

@@ -13,7 +13,7 @@ import pytest
 import sample_reports
 from browser_pages import Browser, accessibility_violations, browser_program, running_browser
 
-from guarantee_email_agent.runlog.views.board_page import board_page
+from guarantee_email_agent.runlog.views.board_page import as_board
 from guarantee_email_agent.runlog.views.html_report import as_html
 
 pytestmark = pytest.mark.skipif(browser_program() is None, reason="this machine has no Chromium")
@@ -126,7 +126,7 @@ def test_the_page_for_the_board_is_two_printed_pages_and_as_wide_as_any_screen(
         )
         for number in range(1, 12)
     ]
-    (tmp_path / "board.html").write_bytes(board_page(sample_reports.report(*cases)).content)
+    (tmp_path / "board.html").write_bytes(as_board(sample_reports.report(*cases)))
     for width in (360, 1280):
         browser.open(tmp_path / "board.html", width=width)
         assert browser.evaluate("document.documentElement.scrollWidth") <= width

@@ -10,7 +10,6 @@ import pytest
 import sample_reports
 from screen import Screen
 
-from guarantee_email_agent.executors.executor import WorkersLostError
 from guarantee_email_agent.runlog.records import Case, Outcome
 from guarantee_email_agent.runlog.views.run_report import (
     RunOptions,
@@ -18,7 +17,7 @@ from guarantee_email_agent.runlog.views.run_report import (
     RunStoppedError,
     run_and_report,
 )
-from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.errors import ConfigurationError, WorkersLostError
 from guarantee_email_agent.utils.terminal import Progress, Terminal
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.compose import (
     PROOF_HEADER,
     MessageError,
@@ -20,7 +21,6 @@ from guarantee_email_agent.services.mail.compose import (
     verify_proof,
 )
 from guarantee_email_agent.services.ports import Reply
-from guarantee_email_agent.services.tool_error import ToolError
 
 SENDER = "support@example.com"
 DATE = datetime(2026, 1, 17, 10, 23, 45, tzinfo=UTC)

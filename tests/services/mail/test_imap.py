@@ -14,12 +14,12 @@ from tcp_proxy import TcpProxy
 from waiting import PATIENCE_S
 from withheld_mail import WithheldMail
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail import imap_replies
 from guarantee_email_agent.services.mail.compose import compose
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS
-from guarantee_email_agent.services.tool_error import ToolError
 
 if TYPE_CHECKING:
     from mail_servers import MailServers

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mail_stores import Proxied, refused
 
-from guarantee_email_agent.services.mail import imap_idle, imap_session
+from guarantee_email_agent.services.mail import imap, imap_session
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def test_waiting_does_not_keep_other_calls(mailbox: ImapMailbox, mail_servers: M
 def test_a_server_without_idle_is_looked_at_again_and_again(
     proxied: Proxied, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(imap_idle, "_POLL_S", 0.1)
+    monkeypatch.setattr(imap, "_POLL_S", 0.1)
     with proxied(rewrite={b" IDLE": b""}) as (mailbox, _):
         wait(mailbox)
         assert not wait(mailbox, 0.2)
@@ -73,7 +73,7 @@ def test_a_server_without_idle_is_looked_at_again_and_again(
 
 
 def test_an_idle_is_renewed(mailbox: ImapMailbox, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imap_idle, "_RENEW_S", 0.1)
+    monkeypatch.setattr(imap, "_RENEW_S", 0.1)
     wait(mailbox)
     assert not wait(mailbox, 0.5)
     with soon(lambda: mail_servers.deliver(MAIL)):

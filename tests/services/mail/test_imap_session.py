@@ -6,10 +6,10 @@ from contextlib import ExitStack
 import pytest
 from scripted_server import ScriptedServer
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail import imap_session
 from guarantee_email_agent.services.mail.imap_session import ImapSession
 from guarantee_email_agent.services.mail.mail_server import MailServer
-from guarantee_email_agent.services.tool_error import ToolError
 
 
 class Scripted:

@@ -1,3 +1,5 @@
+"""The mailbox as the agent calls it: circuits, deadlines, and how long a proof is waited for."""
+
 from __future__ import annotations
 
 import asyncio
@@ -12,10 +14,10 @@ from mcp_sessions import failure
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.services.blocking import BlockingService
-from guarantee_email_agent.services.mail.local_mailbox import LocalMailbox
+from guarantee_email_agent.services.call_errors import ToolError
+from guarantee_email_agent.services.mail.mail_store import LocalMailbox
 from guarantee_email_agent.services.mail.maildir import Maildir
 from guarantee_email_agent.services.ports import SentState
-from guarantee_email_agent.services.tool_error import ToolError
 
 pytestmark = pytest.mark.anyio
 

@@ -8,11 +8,11 @@ import pytest
 from certificates import make_certificate, server_context
 from scripted_server import ScriptedServer
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail import imap_session, smtp
 from guarantee_email_agent.services.mail.imap_session import connect
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.services.mail.smtp import try_login
-from guarantee_email_agent.services.tool_error import ToolError
 
 if TYPE_CHECKING:
     from mail_servers import MailServers

@@ -12,13 +12,13 @@ from mail_stores import refused
 
 from guarantee_email_agent.config.mailbox_settings import OAuthSettings
 from guarantee_email_agent.config.settings import AgentSettings, Config, Imap, MailboxSettings, Secrets, Smtp
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.imap_replies import ImapSettings
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.maildir import Maildir
 from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
 from guarantee_email_agent.services.mail.open_store import check_mailbox, open_configured_store
-from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, ConfigurationError
 
 IMAP = Config(mailbox=MailboxSettings("support@example.com", imap=Imap("mail.example.com")))
@@ -65,18 +65,11 @@ def test_every_setting_reaches_the_imap_mailbox(tmp_path: Path) -> None:
     config = Config(mailbox=mailbox, secrets=secrets, agent=AgentSettings(mode="observe"))
     settings = opened(config, b"key")
     assert settings == ImapSettings(
+        mailbox,
         MailServer("IMAP", "imap.example.com", 143, "starttls", "agent", "imap", ca_file),
         MailServer("SMTP", "smtp.example.com", 587, "starttls", "sender", "smtp", ca_file),
-        folder="Support",
-        sent_folder="Gesendet",
-        drafts_folder="Entwürfe",
-        address="support@example.com",
-        sent_copy="server",
-        copy_wait_s=90.0,
         key=settings.key,
         read_only=True,
-        marks="folders",
-        mark_folder="Garantie",
     )
 
 

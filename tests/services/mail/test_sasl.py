@@ -13,11 +13,11 @@ from oauth_issuer import OAuthIssuer
 from scripted_server import ScriptedServer
 from tcp_proxy import TcpProxy
 
-from guarantee_email_agent.services.mail import sasl
+from guarantee_email_agent.services.call_errors import ToolError
+from guarantee_email_agent.services.mail import mail_server
 from guarantee_email_agent.services.mail.imap_session import ImapSession, connect
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.smtp import try_login
-from guarantee_email_agent.services.tool_error import ToolError
 
 if TYPE_CHECKING:
     from mail_servers import MailServers
@@ -183,6 +183,6 @@ def test_a_session_that_outlived_its_token_is_begun_anew(scripted: Callable[...,
 def test_a_server_that_repeats_a_token_is_not_quoted(echo: str) -> None:
     token = "secret" * 300
     server = MailServer("SMTP", "mail.example.com", 465, "tls", "user", None)
-    login = sasl.TokenLogin(server, token, ["XOAUTH2"])
+    login = mail_server.TokenLogin(server, token, ["XOAUTH2"])
     said = {"token": token, "half of it": token[:900], "base64": base64.b64encode(login.first).decode()}[echo]
     assert login.describe(f"no: {said} is not good".encode()) == "no: … is not good"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from scripted_server import ScriptedServer
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail import smtp
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.smtp import send_mail
-from guarantee_email_agent.services.tool_error import ToolError
 
 if TYPE_CHECKING:
     from mail_servers import MailServers

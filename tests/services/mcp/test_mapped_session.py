@@ -9,8 +9,15 @@ import pytest
 from mcp_sessions import TICKET, Script, Servers, failure, prose, tool
 from waiting import PATIENCE_S
 
-from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, NotFound, ToolMapping
-from guarantee_email_agent.config.own_tools import TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
+from guarantee_email_agent.config.mcp_server import (
+    TICKETING_TOOLS,
+    WARRANTY_TOOLS,
+    AnswerSource,
+    ArgumentTarget,
+    NotFound,
+    OwnTool,
+    ToolMapping,
+)
 from guarantee_email_agent.services.clients import LookUpClient, TicketingClient
 from guarantee_email_agent.services.mcp.mapped_session import MappedSession
 from guarantee_email_agent.services.mcp.mcp_services import MappedTickets, warranty_over_mcp

@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, NotFound, ToolMapping
-from guarantee_email_agent.config.own_tools import TICKETING_TOOLS, WARRANTY_TOOLS
+from guarantee_email_agent.config.mcp_server import (
+    TICKETING_TOOLS,
+    WARRANTY_TOOLS,
+    AnswerSource,
+    ArgumentTarget,
+    NotFound,
+    ToolMapping,
+)
 from guarantee_email_agent.services.mcp.mapping_check import find_misfits
 from guarantee_email_agent.services.mcp.mcp_connection import OfferedTool
 

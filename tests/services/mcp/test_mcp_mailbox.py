@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 from mcp_sessions import Script, Servers, failure, structured, tool
 
-from guarantee_email_agent.services.mcp.mcp_mailbox import CALLS, DRAFT_CALLS, READ_CALLS
+from guarantee_email_agent.services.mcp.mcp_services import CALLS, DRAFT_CALLS, READ_CALLS
 from guarantee_email_agent.services.ports import DraftState, InboxEntry, InboxFilter, Reply
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import MCPConnectionError

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.table.local_look_ups import WARRANTIES, WarrantyRecord
-from guarantee_email_agent.services.table.sqlite_table import SqliteTable
-from guarantee_email_agent.services.table.table import TableError
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.table.table import SqliteTable, TableError
 
 TABLE = "CREATE TABLE warranties (serial_number TEXT, expiration_date TEXT, coverage TEXT)"
 
@@ -100,7 +99,7 @@ def test_a_row_that_turns_bad_is_an_error_of_the_call(
 
 
 def test_a_locked_database_is_worth_another_try(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guarantee_email_agent.services.table.sqlite_table.BUSY_S", 0.05)
+    monkeypatch.setattr("guarantee_email_agent.services.table.table.BUSY_S", 0.05)
     write(file, TABLE)
     warranties = SqliteTable(file, WARRANTIES)
     with closing(sqlite3.connect(file, isolation_level=None)) as other:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import resource
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.services.table.table import TableError, TableLayout, number_key, parse_key
+from guarantee_email_agent.services.table.local_look_ups import WARRANTIES, WarrantyRecord
+from guarantee_email_agent.services.table.table import CsvTable, TableError, TableLayout, number_key, parse_key
 
 
 def layout(optional: tuple[str, ...] | None) -> TableLayout[Mapping[str, str]]:
@@ -30,3 +36,169 @@ def test_columns_that_nobody_asked_for_are_not_used() -> None:
 def test_a_row_without_a_number_is_refused() -> None:
     with pytest.raises(TableError, match="id is empty"):
         parse_key(layout(None), {"id": " - "})
+
+
+HEAD = "serial_number,expiration_date,coverage,status\n"
+LATER = 2_000_000_000.0
+"""Seconds since 1970, long after the files of these tests were written."""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "warranties.csv"
+
+
+def opened(file: Path) -> CsvTable[WarrantyRecord]:
+    return CsvTable(file, WARRANTIES, lambda: LATER)
+
+
+class TestRecords:
+    def test_have_a_date_and_may_have_more(self, file: Path, caplog: pytest.LogCaptureFixture) -> None:
+        file.write_text(f"{HEAD}SN-1,2030-01-31,full,\nSN-2,2020-01-31,,valid\n\nSN-3,,,expired\n")
+        warranties = opened(file)
+        assert warranties.find("SN-1") == WarrantyRecord("SN-1", date(2030, 1, 31), "full", None)
+        assert warranties.find("SN-2") == WarrantyRecord("SN-2", date(2020, 1, 31), None, "valid")
+        assert warranties.find("SN-3") == WarrantyRecord("SN-3", None, None, "expired")
+        assert warranties.find("SN-4") is None
+        assert not caplog.messages
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "\ufeffSerial_Number , Expiration_Date\r\nSN-1,2030-01-31\r\n",
+            "serial_number;expiration_date\nSN-1;2030-01-31",
+            "serial_number\texpiration_date\nSN-1\t2030-01-31\n",
+            '"expiration_date","serial_number"\n2030-01-31,"SN-1"\n',
+            "\n\nserial_number,expiration_date\n\nSN-1,2030-01-31\n\n",
+        ],
+        ids=["excel", "semicolons", "tabs", "quotes-and-order", "blank-lines"],
+    )
+    def test_are_read_as_spreadsheets_write_them(self, content: str, file: Path) -> None:
+        file.write_text(content, encoding="utf-8", newline="")
+        assert opened(file).find("SN-1") == WarrantyRecord("SN-1", date(2030, 1, 31), None, None)
+
+    def test_may_stand_beside_columns_of_no_use(self, file: Path, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level("INFO")
+        file.write_text('customer,serial_number,expiration_date,note\n"Lot, of\nwords",SN-1,2030-01-31,\n')
+        assert opened(file).find("SN-1")
+        assert caplog.messages == [f"{file}: these columns are not used: customer, note"]
+
+    @pytest.mark.parametrize("status", ["valid", "expired"])
+    def test_count_as_they_say_whatever_the_date(self, status: str) -> None:
+        assert WarrantyRecord("SN-1", date(2020, 1, 1), None, status).status_on(date(2010, 1, 1)) == status  # type: ignore[arg-type]
+
+
+class TestProblems:
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("", "warranties.csv:1: has no column serial_number. Begin the file with a line such as serial_number,"),
+            ("serial,expiration_date\n", "warranties.csv:1: has no column serial_number. Begin"),
+            ("serial_number\nSN-1\n", "warranties.csv:1: has no column expiration_date. Begin"),
+            ("serial_number,expiration_date,Serial_Number\n", "warranties.csv:1: has the column serial_number twice."),
+            (f"{HEAD}SN-1,2030-01-31\n", "warranties.csv:2: has 2 values for 4 columns"),
+            (f"{HEAD}SN-1,2030-01-31,,,\n", "warranties.csv:2: has 5 values for 4 columns"),
+            (f"{HEAD}\nSN-1,31.01.2030,,\n", "warranties.csv:3: expiration_date '31.01.2030' is no date. Write it as"),
+            (f"{HEAD}SN-1,2030-02-30,,\n", "warranties.csv:2: expiration_date '2030-02-30' is no date."),
+            (f"{HEAD}SN-1,20300131,,\n", "warranties.csv:2: expiration_date '20300131' is no date."),
+            (f"{HEAD}SN-1,,,\n", "warranties.csv:2: expiration_date is empty. Fill it in, or say valid or expired in"),
+            (f"{HEAD} - ,2030-01-31,,\n", "warranties.csv:2: serial_number is empty. Fill it in, or remove the line"),
+            (f"{HEAD}SN-1,2030-01-31,,void\n", "warranties.csv:2: status must be valid or expired, or empty"),
+            (f"{HEAD}SN-1,2030-01-31,see {{x}},\n", "warranties.csv:2: coverage must be at most 40 of A-Z"),
+            (f"{HEAD}SN-1,2030-01-31,no longer valid,\n", "warranties.csv:2: coverage must be at most 40 of A-Z"),
+            (
+                f'{HEAD}SN-1,2030-01-31,,\n"SN\n2",2030-01-31,,\nsn 1,2031-01-31,,\n',
+                "warranties.csv:5: the same serial number as in line 2 (case, spaces and hyphens do not count). Remove",
+            ),
+            (f'{HEAD}SN-1,"2030-01-31,,\n', "warranties.csv:2: is no CSV (unexpected end of data)"),
+            (
+                HEAD.encode() + b"SN-1,2030-01-31,\xfcber,\n",
+                "warranties.csv:2: is not written in UTF-8. Save it as CSV in UTF-8",
+            ),
+        ],
+    )
+    def test_are_told_with_their_place(self, content: str | bytes, message: str, file: Path) -> None:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        with pytest.raises(TableError) as caught:
+            opened(file)
+        assert str(caught.value).startswith(f"{file.parent}/{message}")
+
+    def test_a_file_that_is_not_there_is_one(self, file: Path) -> None:
+        message = r"cannot be read \(No such file or directory\)\. Create it, or name"
+        with pytest.raises(TableError, match=message):
+            opened(file)
+
+
+@contextmanager
+def no_file_can_be_opened() -> Iterator[None]:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+class TestChange:
+    def write(self, file: Path, content: str, seconds: float) -> None:
+        file.write_text(content)
+        os.utime(file, (seconds, seconds))
+
+    @pytest.fixture
+    def warranties(self, file: Path) -> CsvTable[WarrantyRecord]:
+        self.write(file, f"{HEAD}SN-1,2030-01-31,,\n", LATER - 100)
+        return opened(file)
+
+    def test_is_taken_over(
+        self, file: Path, warranties: CsvTable[WarrantyRecord], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level("INFO")
+        self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 50)
+        assert warranties.find("SN-1") is None
+        assert warranties.find("SN-2")
+        assert caplog.messages == [f"{file}: read anew, 1 serial numbers"]
+
+    def test_is_left_alone_while_somebody_may_still_write(self, file: Path) -> None:
+        self.write(file, f"{HEAD}SN-1,2030-01-31,,\n", LATER - 100)
+        times = [LATER]
+        warranties = CsvTable(file, WARRANTIES, lambda: times[-1])
+        self.write(file, HEAD, LATER - 0.5)
+        assert warranties.find("SN-1")
+        times.append(LATER + 1)
+        assert warranties.find("SN-1") is None
+
+    def test_to_something_bad_is_told_once_and_not_taken_over(
+        self, file: Path, warranties: CsvTable[WarrantyRecord], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        self.write(file, f"{HEAD}SN-1,soon,,\n", LATER - 50)
+        assert warranties.find("SN-1")
+        assert warranties.find("SN-1")
+        problem = f"{file}:2: expiration_date 'soon' is no date. Write it as 2027-03-31"
+        assert caplog.messages == [f"{problem}. Until that is done, the list as it was before is used"]
+        self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 40)
+        assert warranties.find("SN-2")
+
+    def test_to_nothing_at_all_is_one_too(
+        self, file: Path, warranties: CsvTable[WarrantyRecord], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        file.unlink()
+        assert warranties.find("SN-1")
+        assert len(caplog.messages) == 1
+        self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 40)
+        assert warranties.find("SN-2")
+
+    def test_that_cannot_be_read_is_tried_again_at_the_next_call(
+        self, file: Path, warranties: CsvTable[WarrantyRecord], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 50)
+        with no_file_can_be_opened():
+            assert warranties.find("SN-1")
+        assert "cannot be read (Too many open files)" in caplog.text
+        assert warranties.find("SN-2")
+
+    def test_that_became_a_pipe_holds_up_no_call(self, file: Path, warranties: CsvTable[WarrantyRecord]) -> None:
+        known = warranties.find("SN-1")
+        file.unlink()
+        os.mkfifo(file)
+        assert known is not None
+        assert warranties.find("SN-1") == known

@@ -33,6 +33,14 @@ def test_a_judge_alone_is_no_task_for_an_agent(bench: Any, make_task: MakeTask) 
     assert "one: has no task.yaml that tells an agent what to do. Write it, with at least" in bench.out.getvalue()
 
 
+def test_a_rubric_is_asked_by_grade(bench: Any, make_task: MakeTask) -> None:
+    with (make_task("one").directory / "task.yaml").open("a") as file:
+        file.write("\nrubric: ['Is it kind?']\n")
+    assert bench.solve() == 0
+    told = "Rubric: 0 pass, 0 fail, 1 unknown; gating: none. No model was asked. Ask one with grade --llm live\n"
+    assert told in bench.out.getvalue()
+
+
 def test_what_the_agent_did_is_shown_from_its_record_also_of_a_task_that_was_finished_before(
     bench: Any, make_task: MakeTask, tmp_path: Path
 ) -> None:

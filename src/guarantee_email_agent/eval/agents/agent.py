@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol
 
 from guarantee_email_agent.utils.text import head_and_tail
 
@@ -131,27 +130,3 @@ def without_secrets(text: str) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, f"[${secrets[secret]}]")
     return text
-
-
-class Watch:
-    """Calls `stop` from a thread of its own once a task has to end before its time; a context manager."""
-
-    def __init__(self, deadline: Deadline, stop: Callable[[], None]) -> None:
-        self._deadline = deadline
-        self._stop = stop
-        self._done = threading.Event()
-        self.reason: str | None = None
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._watch, daemon=True, name="deadline").start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-
-    def _watch(self) -> None:
-        while not self._done.wait(min(0.05, self._deadline.left_s() + 0.001)):
-            if (reason := self._deadline.reason_to_stop()) is not None:
-                self.reason = reason
-                self._stop()
-                return

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,9 @@ _SUPERVISOR: Final = (sys.executable, *_ISOLATED, "-c", _SUPERVISE)
 
 
 class CommandAgent:
-    """`command:"PROGRAM ARGS"`. It gets our environment, and `MCP_CONFIG`."""
+    """`command:"PROGRAM ARGS"`, on each task below a supervisor, in a folder of its own beside those of the others. It
+    gets our environment, and `MCP_CONFIG`.
+    """
 
     def __init__(self, command: str, transport: McpTransport) -> None:
         """Raises ConfigurationError for a command that cannot be used."""
@@ -63,57 +66,6 @@ class CommandAgent:
             os.path.abspath(shutil.which(program) or program),
             *(_absolute(argument) for argument in arguments),
         ]
-        self._programs = ProgramRunner(transport)
-
-    def check(self) -> None:
-        """`__init__` has."""
-        self._programs.check()
-
-    def run(self, task: AgentTask) -> AgentRun:
-        return self._programs.run(self._command, task)
-
-
-class PythonAgent:
-    """`python:module:function`, called in a process of its own."""
-
-    def __init__(self, place: str, transport: McpTransport) -> None:
-        """Raises ConfigurationError for what is not of this form."""
-        module, colon, function = place.partition(":")
-        if not (colon and module and function):
-            problem = f"--agent python:{printable(place)} names no function. Write --agent python:module:function"
-            raise ConfigurationError(problem, "eval_bad_agent")
-        self._place = place
-        # By its path: as a module it would import this package first.
-        self._command = [sys.executable, python_function.__file__, module, function, os.getcwd()]
-        self._programs = ProgramRunner(transport)
-
-    def check(self) -> None:
-        self._programs.check()
-        try:
-            tried = subprocess.run(
-                [*self._command, "--check"],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_CHECK_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            problem = f"its module took over {_CHECK_S:.0f} s to import"
-        else:
-            if tried.returncode == 0:
-                return
-            problem = _last_line(tried.stderr.decode("utf-8", "replace")) or f"exit code {tried.returncode}"
-        text = f"--agent python:{printable(self._place)} cannot be called: {problem}. Correct its name or its module"
-        raise ConfigurationError(text, "eval_bad_agent")
-
-    def run(self, task: AgentTask) -> AgentRun:
-        return self._programs.run(self._command, task)
-
-
-class ProgramRunner:
-    """Runs programs on tasks, each below a supervisor, in a folder of its own beside those of the others."""
-
-    def __init__(self, transport: McpTransport) -> None:
         self._transport = transport
         self._namespaces = True
         self._parent = os.path.realpath(tempfile.mkdtemp(prefix="agents-"))
@@ -132,7 +84,7 @@ class ProgramRunner:
                 _reason(tried.stdout.decode()),
             )
 
-    def run(self, command: Sequence[str], task: AgentTask) -> AgentRun:
+    def run(self, task: AgentTask) -> AgentRun:
         """stdin, `$MCP_CONFIG`, deadline, exit code, the last line of its output."""
         servers = http_servers(task) if self._transport == "http" else _stdio_servers(task)
         with (
@@ -154,7 +106,7 @@ class ProgramRunner:
                 "MCP_CONFIG": str(config),
                 "PWD": str(place / _FOLDER),
             }
-            failure = self._supervise(command, Deadline(task), place, environment, (stdin, output, errors))
+            failure = self._supervise(Deadline(task), place, environment, (stdin, output, errors))
             (stdout, kept_out), (stderr, kept_err) = map(_read, (output, errors))
             if failure is not None and (said := _last_line(stderr).strip()):
                 failure += f": {truncate(printable(said), _MAX_STDERR_CHARACTERS)}"
@@ -162,7 +114,6 @@ class ProgramRunner:
 
     def _supervise(
         self,
-        command: Sequence[str],
         deadline: Deadline,
         place: Path,
         environment: Mapping[str, str],
@@ -171,7 +122,7 @@ class ProgramRunner:
         """Why the program's work does not count; None where it ended with 0. Nothing of it runs any more."""
         lifeline_read, lifeline = os.pipe()
         status, status_write = os.pipe()
-        given = (lifeline_read, status_write, place, place / _FOLDER, int(self._namespaces), *command)
+        given = (lifeline_read, status_write, place, place / _FOLDER, int(self._namespaces), *self._command)
         try:
             process = subprocess.Popen(
                 [*_SUPERVISOR, *map(str, given)],
@@ -201,6 +152,40 @@ class ProgramRunner:
                 report = os.read(status, 100)
             os.close(status)
         return failure or _ending(report.decode())
+
+
+class PythonAgent(CommandAgent):
+    """`python:module:function`, called in a process of its own."""
+
+    def __init__(self, place: str, transport: McpTransport) -> None:
+        """Raises ConfigurationError for what is not of this form."""
+        module, colon, function = place.partition(":")
+        if not (colon and module and function):
+            problem = f"--agent python:{printable(place)} names no function. Write --agent python:module:function"
+            raise ConfigurationError(problem, "eval_bad_agent")
+        self._place = place
+        # By its path: as a module it would import this package first.
+        super().__init__(shlex.quote(sys.executable), transport)
+        self._command += [python_function.__file__, module, function, os.getcwd()]
+
+    def check(self) -> None:
+        super().check()
+        try:
+            tried = subprocess.run(
+                [*self._command, "--check"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_CHECK_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            problem = f"its module took over {_CHECK_S:.0f} s to import"
+        else:
+            if tried.returncode == 0:
+                return
+            problem = _last_line(tried.stderr.decode("utf-8", "replace")) or f"exit code {tried.returncode}"
+        text = f"--agent python:{printable(self._place)} cannot be called: {problem}. Correct its name or its module"
+        raise ConfigurationError(text, "eval_bad_agent")
 
 
 def _wait(status: int, deadline: Deadline, printed: Sequence[IO[bytes]]) -> str | None:

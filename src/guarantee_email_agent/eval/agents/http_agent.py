@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import socket
-from contextlib import suppress
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
+
+from httpx2 import AsyncClient, HTTPError, Timeout
 
 from guarantee_email_agent.eval.agents.agent import (
     MAX_OUTPUT_BYTES,
     AgentRun,
     AgentTask,
     Deadline,
-    Watch,
     http_servers,
     parse_record,
     read_printed,
@@ -24,7 +25,7 @@ from guarantee_email_agent.utils.loopback import is_loopback
 from guarantee_email_agent.utils.text import printable
 
 _CONNECT_S: Final = 2.0
-_CHUNK_BYTES: Final = 65_536
+_POLL_S: Final = 0.05
 
 
 class HttpAgent:
@@ -33,13 +34,12 @@ class HttpAgent:
     def __init__(self, url: str) -> None:
         """Raises ConfigurationError for a URL that is none, or not of this machine."""
         self._url = url
-        parts = urlsplit(url)
         try:
+            parts = urlsplit(url)
             self._host, self._port = parts.hostname or "", parts.port or 80
         except ValueError:
             self._host, self._port = "", 0
-        self._path = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
-        if not is_loopback(self._host) or not self._path.isascii() or not self._path.isprintable() or " " in self._path:
+        if not is_loopback(self._host) or not url.isascii() or not url.isprintable() or " " in url:
             problem = (
                 f"--agent {printable(url)} is no URL of this machine, and the mocks can be reached from nowhere else. "
                 "Write http://127.0.0.1:PORT/path"
@@ -55,38 +55,33 @@ class HttpAgent:
 
     def run(self, task: AgentTask) -> AgentRun:
         """A redirection is not followed: it could lead anywhere."""
-        deadline = Deadline(task)
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=_CONNECT_S)
-        try:
-            connection.connect()
-        except OSError as error:
-            return AgentRun(f"the agent gave no answer: {_describe(error)}")
-        stream = connection.sock  # which the connection forgets where the answer ends with it
-        stream.settimeout(None)
+        deadline, content = Deadline(task), bytearray()
+        body, headers = task_as_json(task, http_servers(task)).encode(), {"Content-Type": "application/json"}
 
-        def cut_off() -> None:
-            with suppress(OSError):
-                stream.shutdown(socket.SHUT_RDWR)
+        async def ask() -> str | None:
+            async with (
+                AsyncClient(timeout=Timeout(None, connect=_CONNECT_S), trust_env=False) as client,
+                client.stream("POST", self._url, content=body, headers=headers) as response,
+            ):
+                async for chunk in response.aiter_raw():
+                    content.extend(chunk)
+                    if len(content) > MAX_OUTPUT_BYTES:
+                        return f"the agent answered with more than {MAX_OUTPUT_BYTES // 1_000_000} MB"
+            status = response.status_code
+            return None if status == HTTPStatus.OK else f"the agent answered with status {status}"
 
-        body = task_as_json(task, http_servers(task)).encode()
-        content, failure = bytearray(), None
-        with Watch(deadline, cut_off) as watch:
+        async def failure() -> str | None:
+            asking = asyncio.ensure_future(ask())
+            while not (await asyncio.wait([asking], timeout=min(_POLL_S, deadline.left_s())))[0]:
+                if (reason := deadline.reason_to_stop()) is not None:
+                    asking.cancel()
+                    await asyncio.wait([asking])
+                    return reason
             try:
-                connection.request("POST", self._path, body, {"Content-Type": "application/json"})
-                response = connection.getresponse()
-                while len(content) <= MAX_OUTPUT_BYTES and (chunk := response.read1(_CHUNK_BYTES)):
-                    content += chunk
-                if len(content) > MAX_OUTPUT_BYTES:
-                    failure = f"the agent answered with more than {MAX_OUTPUT_BYTES // 1_000_000} MB"
-                elif response.status != http.HTTPStatus.OK:
-                    failure = f"the agent answered with status {response.status}"
-            except (OSError, http.client.HTTPException) as error:
-                failure = f"the agent gave no answer: {_describe(error)}"
-            finally:
-                connection.close()
+                return asking.result()
+            except HTTPError as error:
+                return f"the agent gave no answer: {str(error) or type(error).__name__}"
+
+        failed = asyncio.run(failure())
         text, kept = read_printed(bytes(content))
-        return AgentRun(watch.reason or failure, parse_record(" ".join(text.splitlines())), {"response": kept})
-
-
-def _describe(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return AgentRun(failed, parse_record(" ".join(text.splitlines())), {"response": kept})

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 import time
+from asyncio import to_thread
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from importlib import import_module
 from typing import Any, Final
 
 from httpx2 import AsyncClient, HTTPError, InvalidURL, Timeout
@@ -23,22 +24,21 @@ from starlette.types import Receive, Scope, Send
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.agents.span_receiver import PLAIN_TIERS, SpanReceiver, exporter_environment
-from guarantee_email_agent.eval.case_result import as_usage
-from guarantee_email_agent.eval.cost_limit import CostLimit
+from guarantee_email_agent.eval.live import PaidRun
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.scenario_model import SuiteRecordings
 from guarantee_email_agent.llm.anthropic_client import AnthropicModel
 from guarantee_email_agent.llm.api_client import NOT_SENT, ApiModel
+from guarantee_email_agent.llm.cost_limit import CostLimit
 from guarantee_email_agent.llm.openai_client import OpenAiModel, chat_usage
 from guarantee_email_agent.llm.port import ClosableModel, LanguageModel, TokenUsage, request_digest
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.rate_limit import Permit, RateLimiter, retry_after_s
 from guarantee_email_agent.llm.recording import Exchange, RecordingClient, RecordingName, Recordings, ReplayClient
 from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage, UsageMeter, cost_usd, usage_of
-from guarantee_email_agent.runlog.records import Usage
-from guarantee_email_agent.runlog.views.stored_report import describe_usage
 from guarantee_email_agent.utils.clock import SystemClock
-from guarantee_email_agent.utils.errors import LLMError
+from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+from guarantee_email_agent.utils.extras import require_extra
 from guarantee_email_agent.utils.terminal import Progress
 
 MAX_BODY_BYTES: Final = 64_000_000
@@ -62,7 +62,7 @@ _PLAIN_CALLS: Final = ("function_call", "custom_tool_call")  # of the agent's ow
 _TRANSIENT: Final = frozenset({408, 409, 425, 429})
 
 
-class ModelGateway:
+class ModelGateway(PaidRun):
     """For one run of a suite. Used in the event loop of the server that publishes it."""
 
     def __init__(
@@ -79,7 +79,7 @@ class ModelGateway:
         the agent is to reach its model through us.
         """
         self.config, self.recordings, self.replays, self.passes = config, recordings, replays, passes
-        self.meter = UsageMeter()
+        self.model, self.meter = "the agent's own", UsageMeter()
         self.limit = CostLimit(self.meter, None if replays else max_cost_usd, repeat, None)
         self.limiter = RateLimiter.of(config.llm, SystemClock())
         self._client: AsyncClient | None = None
@@ -114,19 +114,6 @@ class ModelGateway:
         for client in (self._client, self._judge):
             if client is not None:
                 await client.aclose()
-
-    def count_earlier(self, usages: Iterable[ModelUsage]) -> None:
-        """What an interrupted run, which goes on, had paid for."""
-        for usage in usages:
-            self.limit.learn(usage)
-            self.meter.add(usage)
-
-    def cost(self) -> str:
-        """One line for people: what the run took."""
-        return describe_usage("the agent's own", self.usage())
-
-    def usage(self) -> Usage:
-        return as_usage(self.meter.total)
 
     def progress_detail(self) -> str:
         return "" if not self.meter.cost_usd else f"${self.meter.cost_usd:.4f}"
@@ -175,7 +162,7 @@ class GatewayRun:
         self._gateway, self._recordings, self._number = gateway, recordings, number
         self._used: set[RecordingName] = set()
         self._under_way: dict[Request, _Passing] = {}
-        self.meter = UsageMeter()
+        self.meter = UsageMeter(None if gateway.replays else gateway.meter)
         self.spans = SpanReceiver()
         self.exchanges: list[Exchange] = []
         self.unanswered: set[str] = set()
@@ -198,7 +185,7 @@ class GatewayRun:
         if self._gateway.replays:
             assert self._recordings is not None
             return ReplayClient(self._recordings, self._number)
-        judge = RecordingClient(_JudgeModel(self._gateway.judge(), self.meter, self._gateway.meter))
+        judge = RecordingClient(MeteredModel(self._gateway.judge(), self.meter))
         judge.exchanges = self.exchanges
         return judge
 
@@ -206,8 +193,7 @@ class GatewayRun:
         """Called once the agent has. is_whole: whether it came to its end, so that it exported all its spans."""
         if not self._gateway.passes:
             self.spans.is_whole &= is_whole
-            self.meter.add(used := self.spans.usage())
-            self._gateway.meter.add(used)
+            self.meter.add(self.spans.usage())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -224,6 +210,13 @@ class GatewayRun:
     async def _answer(self, request: Request, provider: str, place: str) -> Response:
         if provider not in (*(_APIS if self._gateway.passes else ()), _SPANS):
             return _problem(404, "there is no such API")
+        if provider != _SPANS:
+            try:
+                require_extra(provider, f"--llm, for an agent that asks {provider}'s API,", provider)
+            except ConfigurationError as error:
+                self.failure = self.failure or error.message
+                return _problem(400, error.message)
+            await to_thread(import_module, f"{provider}.types")  # which take a second to load
         body = bytearray()
         async for part in request.stream():
             body += part
@@ -293,47 +286,26 @@ class GatewayRun:
         if answer is None:
             self._gateway.limiter.unanswered()
             return
-        self._tell_limiter(passing.permit, answer)
+        limiter = self._gateway.limiter
+        if passing.permit is not None and status in (429, 529):
+            limiter.refused(passing.permit, retry_after_s(answer.headers), over_limit=status == 429)
+        elif passing.permit is not None:
+            limiter.answered()
         if text is not None and status < 500 and status not in _TRANSIENT:  # what is asked again is no answer
             kept = {"status": status, "content_type": passing.content_type, "body": text}
             self.exchanges.append(Exchange(asked, passing.digest, kept))
             self.unanswered.discard(passing.digest)
         await answer.aclose()  # last, since an agent that hung up cancels it
 
-    def _tell_limiter(self, permit: Permit | None, answer: Answer) -> None:
-        limiter = self._gateway.limiter
-        if permit is None:
-            return
-        if answer.status_code in (429, 529):
-            pause_s = retry_after_s(answer.headers)
-            limiter.refused(permit, pause_s, over_limit=answer.status_code == 429)
-        else:
-            limiter.answered()
-
     def _count(self, asked: Mapping[str, Any], status: int, text: str, took_s: float) -> None:
         """Count an answer. text: empty for one that was cut off."""
         if status >= 400 or asked["method"] != "POST" or str(asked["path"]).partition("?")[0].endswith(_FREE):
             return
         try:
-            usage, cost = _taken(list(_payloads(text)))
-        except (AttributeError, TypeError, ValueError):  # not of the form that we know
+            usage, cost = _taken(str(asked["path"]), _payloads(text))
+        except (AttributeError, RecursionError, TypeError, ValueError):  # not of the form that we know
             usage, cost = TokenUsage(uncounted=1), None
-        used = ModelUsage(1, usage, cost, round(took_s * 1000))
-        self.meter.add(used)
-        if not self._gateway.replays:
-            self._gateway.meter.add(used)
-
-
-class _JudgeModel(MeteredModel):
-    """Counts with what the agent takes."""
-
-    def __init__(self, model: LanguageModel, *meters: UsageMeter) -> None:
-        super().__init__(model)
-        self._meters = meters
-
-    def add(self, usage: ModelUsage) -> None:
-        for meter in self._meters:
-            meter.add(usage)
+        self.meter.add(ModelUsage(1, usage, cost, round(took_s * 1000)))
 
 
 @dataclass(slots=True)
@@ -392,34 +364,61 @@ def _payloads(text: str) -> Iterator[Mapping[str, Any]]:
                 yield payload
 
 
-def _taken(payloads: list[Mapping[str, Any]]) -> tuple[TokenUsage, float | None]:
-    """Tokens and US dollars of one answer, as far as it tells them."""
-    wholes: list[Mapping[str, Any]] = [
-        whole
-        for each in payloads
-        for whole in (each, each.get("message"), each.get("response"))
-        if isinstance(whole, Mapping)
-    ]
-    told: dict[str, Any] = {}
-    for whole in wholes:
-        if isinstance(usage := whole.get("usage"), Mapping):
-            told.update({name: value for name, value in usage.items() if value is not None})
-    if "prompt_tokens" in told:
-        tokens = chat_usage(told)
-    elif "input_tokens_details" in told or "total_tokens" in told:
-        names = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
-        counts = {name: told.get(own) for name, own in names.items()}
-        tokens = chat_usage({**counts, "prompt_tokens_details": told.get("input_tokens_details")})
-    else:
-        tokens = usage_of(SimpleNamespace(usage=SimpleNamespace(**told)))
-    models = [name for whole in wholes if isinstance(name := whole.get("model"), str)]
-    tiers = {whole.get("service_tier") for whole in wholes} | {told.get("service_tier")}
-    tools = told.get("server_tool_use")
-    extra = any(tools.values()) if isinstance(tools, Mapping) else tools is not None
-    items = [item for whole in wholes for item in whole.get("output") or () if isinstance(item, Mapping)]
-    extra = extra or any(str(item.get("type")).endswith("_call") and item["type"] not in _PLAIN_CALLS for item in items)
-    is_plain = models and not extra and all(tier in PLAIN_TIERS for tier in tiers)
-    return tokens, cost_usd(models[-1], tokens) if is_plain else None
+def _taken(path: str, payloads: Iterable[Mapping[str, Any]]) -> tuple[TokenUsage, float | None]:
+    """Tokens and US dollars of one answer, as far as it tells them, by the SDKs' own types.
+
+    They are constructed, not validated, so that what is missing is None: others deviate in what costs nothing.
+    """
+    parts = (each for each in payloads if each.keys() & {"message", "response", "usage"})
+    model, tiers, tokens, extra = _of_messages(parts) if path.startswith("anthropic/") else _of_openai(path, parts)
+    is_plain = not extra and all(tier in PLAIN_TIERS for tier in tiers)
+    return tokens, cost_usd(model, tokens) if is_plain and isinstance(model, str) else None
+
+
+_Taken = tuple[object, list[object], TokenUsage, bool]
+"""The model, its tiers of service, tokens, and whether the API took more than these."""
+
+
+def _of_messages(parts: Iterable[Mapping[str, Any]]) -> _Taken:
+    from anthropic.types import Message, RawMessageDeltaEvent, RawMessageStartEvent
+
+    model, told = "", dict[str, Any]()
+    for each in parts:
+        part: Message | RawMessageDeltaEvent
+        if each.get("type") == "message_delta":
+            part = RawMessageDeltaEvent.construct(**each)
+        else:
+            is_begun = each.get("type") == "message_start"
+            part = RawMessageStartEvent.construct(**each).message if is_begun else Message.construct(**each)
+            model = part.model
+        told |= part.usage.to_dict(exclude_none=True)
+    usage = (message := Message.construct(usage=told)).usage
+    tools = usage.server_tool_use
+    return model, [usage.service_tier], usage_of(message), tools is not None and any(tools.to_dict().values())
+
+
+def _of_openai(path: str, parts: Iterable[Mapping[str, Any]]) -> _Taken:
+    from openai.types.chat import ChatCompletion
+    from openai.types.responses import Response, ResponseCompletedEvent
+
+    model, tiers, tokens, extra = "", list[object](), TokenUsage(uncounted=1), False
+    for each in parts:
+        if "/responses" in path:
+            is_event = "response" in each
+            response = ResponseCompletedEvent.construct(**each).response if is_event else Response.construct(**each)
+            model, tier = response.model, response.service_tier
+            kinds = (str(item.type) for item in response.output or ())
+            extra = extra or any(kind.endswith("_call") and kind not in _PLAIN_CALLS for kind in kinds)
+            if (used := response.usage) is not None:
+                counts = {"prompt_tokens": used.input_tokens, "completion_tokens": used.output_tokens}
+                details = used.to_dict().get("input_tokens_details")
+                tokens = chat_usage({**counts, "prompt_tokens_details": details})
+        else:
+            completion = ChatCompletion.construct(**each)
+            model, tier = completion.model, completion.service_tier
+            tokens = tokens if completion.usage is None else chat_usage(completion.usage.to_dict())
+        tiers.append(tier)
+    return model, tiers, tokens, extra
 
 
 def _problem(status: int, message: str) -> JSONResponse:

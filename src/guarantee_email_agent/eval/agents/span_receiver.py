@@ -107,10 +107,7 @@ def exporter_environment(url: str) -> dict[str, str]:
 
 
 def _can_read_protobuf() -> bool:
-    try:
-        return find_spec("opentelemetry.proto") is not None
-    except ModuleNotFoundError:  # nothing of opentelemetry
-        return False
+    return bool(find_spec("opentelemetry") and find_spec("opentelemetry.proto"))
 
 
 def _protobuf_as_json(body: bytes) -> str:

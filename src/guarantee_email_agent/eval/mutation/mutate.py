@@ -17,10 +17,10 @@ from typing import Final
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.case_result import stored_source
 from guarantee_email_agent.eval.eval_recorder import inputs_of, suite_key
+from guarantee_email_agent.eval.execution import EvalOptions
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.mutation.instruction_faults import DANGEROUS, REWORDING, Fault
 from guarantee_email_agent.eval.mutation.trial import Noticed, Outcome, Trial
-from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.files.report_files import as_json, write_whole
 from guarantee_email_agent.runlog.database import StoreError
 from guarantee_email_agent.runlog.records import Input, changed_inputs

@@ -16,15 +16,14 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.agent_inputs import instruction_paths, lexicon_paths
 from guarantee_email_agent.eval.capture.scenario_file import file_text, next_id
 from guarantee_email_agent.eval.case_result import split_sentences
-from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.execution import EvalOptions
+from guarantee_email_agent.eval.loader import EvalLoader, select_scenarios
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.mutation.instruction_faults import PHRASE, Fault, distinct, instruction_faults
-from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
 from guarantee_email_agent.eval.scenario_validation import KnownNames
-from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.files.yaml import load_documents
-from guarantee_email_agent.runlog.suite_statistics import Totals, decide_gate
+from guarantee_email_agent.runlog.statistics import meets_threshold
 from guarantee_email_agent.utils.errors import EvalError, InstructionError
 from guarantee_email_agent.utils.text import has_phrase
 
@@ -102,9 +101,8 @@ class Trial:
 
     def is_open(self, failed: Sequence[EvalResult]) -> bool:
         """Whether the gate is passed where nothing else fails."""
-        totals = Totals(passed=len(self.entries) - len(failed), failed=len(failed))
-        must = [result.name for result in failed if result.test_case.must]
-        return decide_gate(totals, self._options.threshold, require_proof=False, must_failed=must).passes
+        passed, must_failed = len(self.entries) - len(failed), any(result.test_case.must for result in failed)
+        return not must_failed and meets_threshold(passed, len(self.entries), self._options.threshold)
 
     def faults(self, seed: int, changed: Collection[str]) -> list[Fault]:
         """All that can be planted, in the order in which they are: in `changed` first, and in word lists last."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from guarantee_email_agent.runlog.records import CaseResult
-from guarantee_email_agent.runlog.selective import Handling, handling_of
 from guarantee_email_agent.runlog.statistics import format_percentage
+from guarantee_email_agent.runlog.suite_statistics import Handling, handling_of
 from guarantee_email_agent.runlog.views.html_report import (
     content_security_policy,
     template_environment,
@@ -29,18 +29,14 @@ _MAX_CHARS: Final = 800
 _MAX_LINES: Final = 24
 
 
-class BoardPage(NamedTuple):
-    """policy: of its content, as the page has it in itself."""
-
-    content: bytes
-    policy: str
+def board_policy() -> str:
+    """The page's own, for whoever serves it."""
+    return content_security_policy(template_source(template_environment(), "report.css"), "")
 
 
-def board_page(report: Report) -> BoardPage:
+def as_board(report: Report) -> bytes:
     """Of a run of `eval`. It shows approved replies to mails of the suite, and no other mail."""
     environment = template_environment()
-    style = template_source(environment, "report.css")
-    policy = content_security_policy(style, "")
     # Of an agent that is not ours nobody knows why it answers.
     counts: Mapping[str, int] = report.summary.get("selective", {})
     text = environment.get_template("board.html.jinja").render(
@@ -52,10 +48,10 @@ def board_page(report: Report) -> BoardPage:
         risk=_share(counts["answered"] - counts["right"], counts["answered"]) if counts else "",
         handled=list(_handled(report)) if counts else [],
         samples=[(each, _cut(each.response["response_body"])) for each in _samples(report) if each.response],
-        style=style,
-        policy=policy,
+        style=template_source(environment, "report.css"),
+        policy=board_policy(),
     )
-    return BoardPage(text.encode(errors="backslashreplace"), policy)
+    return text.encode(errors="backslashreplace")
 
 
 def _handled(report: Report) -> Iterator[tuple[str, int, str]]:

@@ -10,11 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from guarantee_email_agent.executors.executor import WorkersLostError
 from guarantee_email_agent.runlog.records import Case, Outcome, Verdict
 from guarantee_email_agent.runlog.statistics import Threshold, format_percentage, meets_threshold
 from guarantee_email_agent.runlog.suite_statistics import GateOutcome, Totals
-from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_SUCCESS, AgentError
+from guarantee_email_agent.utils.errors import (
+    EXIT_EVALUATION,
+    EXIT_FAILURE,
+    EXIT_INTERRUPTED,
+    EXIT_SUCCESS,
+    AgentError,
+    WorkersLostError,
+)
 from guarantee_email_agent.utils.process import signals_as_ctrl_c
 from guarantee_email_agent.utils.terminal import Progress, Terminal
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -26,7 +28,7 @@ from guarantee_email_agent.runlog.suite_statistics import (
 )
 from guarantee_email_agent.runlog.views.comparison_report import json_comparison
 from guarantee_email_agent.runlog.views.report import Report, relative_to
-from guarantee_email_agent.runlog.views.run_report import RunOptions
+from guarantee_email_agent.runlog.views.run_report import REPORT_FORMS, RunOptions
 from guarantee_email_agent.utils.terminal import pluralize
 from guarantee_email_agent.utils.text import and_more
 
@@ -246,55 +248,33 @@ def write_stored_reports(
         raise not_kept(error.message) from None
 
 
+_RENDERERS: Final = {
+    "jsonl": ("row_files", "as_json_lines"),
+    "csv": ("row_files", "as_csv"),
+    "junit": ("junit_report", "as_junit"),
+    "html": ("html_report", "as_html"),
+    "board": ("board_page", "as_board"),
+    "markdown": ("markdown_report", "as_markdown"),
+}
+"""Module and function of each form; few runs need any."""
+
+
 def write_report_files(options: RunOptions, error_code: str, report: Report) -> None:
     """Write what the options name, and show the run in the step of a workflow that runs us.
 
     Raises ConfigurationError with `error_code` for a file that cannot be written, once the others are.
     """
 
-    def json() -> Iterator[bytes]:
-        return as_json_with_rows(report.summary, "results", map(report.json_case, report.cases))
-
-    def jsonl() -> Iterator[bytes]:
-        from guarantee_email_agent.runlog.views.row_files import as_json_lines
-
-        return as_json_lines(report)
-
-    def csv() -> Iterator[bytes]:
-        from guarantee_email_agent.runlog.views.row_files import as_csv
-
-        return as_csv(report)
-
-    def junit() -> Iterator[bytes]:
-        from guarantee_email_agent.runlog.views.junit_report import as_junit
-
-        return as_junit(report)
-
-    def html() -> bytes:
-        if options.html_for == "board":
-            from guarantee_email_agent.runlog.views.board_page import board_page
-
-            return board_page(report).content
-        from guarantee_email_agent.runlog.views.html_report import as_html
-
-        return as_html(report)
-
-    def markdown() -> bytes:
-        from guarantee_email_agent.runlog.views.markdown_report import as_markdown
-
-        return as_markdown(report)
+    def render(form: str) -> Iterator[bytes] | bytes:
+        if form == "json":
+            return as_json_with_rows(report.summary, "results", map(report.json_case, report.cases))
+        module, function = _RENDERERS["board" if form == "html" and options.html_for == "board" else form]
+        rendered: Iterator[bytes] | bytes = getattr(import_module(f"{__package__}.{module}"), function)(report)
+        return rendered
 
     if options.github is not None:
         options.github.add(report)
-    write_reports(
-        error_code,
-        (options.json_file, json),
-        (options.jsonl_file, jsonl),
-        (options.csv_file, csv),
-        (options.junit_file, junit),
-        (options.html_file, html),
-        (options.markdown_file, markdown),
-    )
+    write_reports(error_code, *((getattr(options, f"{form}_file"), partial(render, form)) for form in REPORT_FORMS))
 
 
 def task_report(run: StoredRun, cases: Iterable[Case], history: Sequence[StoredRun] = ()) -> Report:

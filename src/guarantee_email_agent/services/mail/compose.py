@@ -17,8 +17,8 @@ from email.header import Header
 from email.utils import format_datetime
 from typing import Final
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.ports import Reply
-from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.addresses import parse_address
 
 MAX_HEADERS: Final = 20

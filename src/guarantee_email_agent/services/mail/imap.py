@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 
-from guarantee_email_agent.services.mail.imap_idle import ImapIdle
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.imap_mark_folders import FolderMarks
 from guarantee_email_agent.services.mail.imap_marks import (
     UNTOUCHED,
@@ -22,7 +23,7 @@ from guarantee_email_agent.services.mail.imap_marks import (
 from guarantee_email_agent.services.mail.imap_owner import ImapOwner
 from guarantee_email_agent.services.mail.imap_replies import ImapReplies, ImapSettings
 from guarantee_email_agent.services.mail.imap_session import Breaks, FolderClient, ImapSession, fetch_each, is_passing
-from guarantee_email_agent.services.mail.mail_server import format_response
+from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.services.mail.mail_store import MailListing, check_size, mail_not_found, mail_unreadable
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
@@ -31,7 +32,6 @@ from guarantee_email_agent.services.ports import (
     MailMark,
     MarkedMail,
 )
-from guarantee_email_agent.services.tool_error import ToolError
 
 _PAGE: Final = 500  # UIDs in one command, whose line servers limit
 _FACTS_KEPT: Final = 200_000
@@ -50,16 +50,17 @@ class ImapMailbox(ImapReplies):
 
     def __init__(self, settings: ImapSettings) -> None:
         super().__init__(settings, ImapSession(settings.server, self._open_inbox), lambda: self._marks.unmarked())
+        imap = settings.mailbox.imap
         self._keywords = KeywordMarks()
-        self._folders = FolderMarks(settings.server, settings.folder, settings.mark_folder)
+        self._folders = FolderMarks(settings.server, imap.folder, imap.mark_folder)
         self._marks: ImapMarks = self._keywords
-        self._owner = ImapOwner(settings.server, settings.folder, settings.address)
+        self._owner = ImapOwner(settings.server, imap.folder, settings.address)
         self._idle = ImapIdle(settings.server, self._select)
         self._validity = 0
         self._old_below: tuple[float, int] = (0.0, 1)  # every UID below this one came before that moment's day
         self._facts: dict[int, _MailFacts] = {}
         self._breaks = Breaks()
-        self.proof_lags = settings.sent_copy != "append"
+        self.proof_lags = settings.mailbox.sent_copy != "append"
 
     def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing:
         def work(client: IMAPClient) -> MailListing:
@@ -156,7 +157,9 @@ class ImapMailbox(ImapReplies):
         if not self._settings.read_only:
             self._inbox.run(lambda client: self._marks.test(client))
             self._test_replies(drafts=drafts)
-        return f"folder {self._settings.folder} on the {self._settings.server.name}{self._marks.describe()}"
+        return (
+            f"folder {self._settings.mailbox.imap.folder} on the {self._settings.server.name}{self._marks.describe()}"
+        )
 
     def close(self) -> None:
         for part in (self._idle, self._inbox, self._folders, self._owner, self._sent, self._drafts):
@@ -228,7 +231,7 @@ class ImapMailbox(ImapReplies):
 
     def _choose_marks(self, client: IMAPClient, selected: Mapping[bytes, Any]) -> ImapMarks:
         """As it was set, or by what the server says that it keeps. Raises mail_unsupported."""
-        kind = self._settings.marks
+        kind = self._settings.mailbox.imap.marks
         if kind == "auto" and self._settings.read_only:  # of a folder that is only looked at, no server says so
             is_moved = not KeywordMarks.are_known(selected) and self._folders.exist(client)
             kind = "folders" if is_moved else "keywords"
@@ -240,13 +243,13 @@ class ImapMailbox(ImapReplies):
                 raise ToolError("mail_unsupported", f"{text}. Take a server that can, or that keeps custom keywords")
             return self._folders
         if not self._settings.read_only and not KeywordMarks.are_kept(selected):
-            text = f"the {self._settings.server.name} keeps no keywords in folder {self._settings.folder}"
+            text = f"the {self._settings.server.name} keeps no keywords in folder {self._settings.mailbox.imap.folder}"
             remedy = "Allow custom keywords there, or set --marks to folders"
             raise ToolError("mail_unsupported", f"{text}, which the agent is to mark mails with. {remedy}")
         return self._keywords
 
     def _select(self, client: IMAPClient) -> Mapping[bytes, Any]:
-        folder = self._settings.folder
+        folder = self._settings.mailbox.imap.folder
         try:
             selected: Mapping[bytes, Any] = client.select_folder(folder, readonly=self._settings.read_only)
         except IMAPClientReadOnlyError:
@@ -269,3 +272,91 @@ class ImapMailbox(ImapReplies):
 def _day_before(moment: float) -> date:
     """So early that no time zone's calendar has an earlier day at that moment (seconds since 1970)."""
     return datetime.fromtimestamp(moment, UTC).date() - _DAY
+
+
+_SLICE_S: Final = 2.0  # of one wait: how long a call that is cancelled holds the connection
+_RENEW_S: Final = 300.0  # of one IDLE; servers drop it after 30 minutes, and some firewalls much sooner
+_POLL_S: Final = 5.0  # where there is no IDLE
+
+
+class ImapIdle:
+    """Tells when the inbox may have grown: by IDLE (RFC 2177) where the server knows it, else by polling.
+
+    On a connection of its own, since one that idles can do nothing else. What is new is for the listing to tell.
+    """
+
+    def __init__(self, server: MailServer, select: Callable[[IMAPClient], Mapping[bytes, Any]]) -> None:
+        """`select` selects the folder and returns the server's response to that."""
+        self._select = select
+        self._session = ImapSession(server, self._prepare, self._on_untagged)
+        self._arrived = False  # a mail, or it cannot be known; since the last wait ended
+        self._mails = -1  # in the folder, as far as the server has told
+        self._uid_state: tuple[Any, Any] = (None, None)  # UIDVALIDITY and UIDNEXT when this connection began
+        self._waiting = threading.Lock()
+
+    def wait(self, timeout_s: float, stop: threading.Event) -> bool:
+        """Whether a mail arrived since the last wait ended. Raises ToolError."""
+        deadline = time.monotonic() + timeout_s
+        while not self._waiting.acquire(timeout=min(_SLICE_S, max(deadline - time.monotonic(), 0))):
+            if stop.is_set() or time.monotonic() >= deadline:
+                return False
+        try:
+            return self._session.run(lambda client: self._wait(client, deadline, stop))
+        finally:
+            self._waiting.release()
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _prepare(self, client: IMAPClient) -> None:
+        selected = self._select(client)
+        mails = int(selected.get(b"EXISTS", 0))
+        uid_state = (selected.get(b"UIDVALIDITY"), selected.get(b"UIDNEXT"))
+        if (mails, uid_state) != (self._mails, self._uid_state):
+            self._arrived = True  # perhaps, while there was no connection: as many may have left
+        self._mails, self._uid_state = mails, uid_state
+
+    def _wait(self, client: IMAPClient, deadline: float, stop: threading.Event) -> bool:
+        has_idle = client.has_capability("IDLE")
+        while True:
+            # First what came since the last wait: the response to IDLE may bring it in one piece, and go unread.
+            if not self._arrived:
+                self._on_untagged(client.noop()[1])
+            if not self._arrived and has_idle:
+                self._on_untagged(_idle(client, deadline, stop))
+            if self._arrived:
+                self._arrived = False
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0 or stop.is_set():
+                return False
+            if not has_idle and stop.wait(min(_POLL_S, left)):
+                return False
+
+    def _on_untagged(self, responses: Iterable[object]) -> None:
+        """A mail arrived where the server counts more than before. What leaves the folder makes it smaller."""
+        for response in responses:
+            match response:
+                case (int() as count, b"EXISTS", *_):
+                    self._arrived = self._arrived or count > self._mails
+                    self._mails = count
+                case (int(), b"EXPUNGE", *_):
+                    self._mails -= 1
+
+
+def _idle(client: IMAPClient, deadline: float, stop: threading.Event) -> list[object]:
+    """The untagged responses while idling, as soon as there is a mail among them."""
+    end = min(deadline, time.monotonic() + _RENEW_S)
+    responses: list[object] = []
+    client.idle()
+    try:
+        while not stop.is_set() and (left := end - time.monotonic()) > 0:
+            began, slice_s = time.monotonic(), min(_SLICE_S, left)
+            responses += client.idle_check(timeout=slice_s)
+            if any(isinstance(response, tuple) and b"EXISTS" in response for response in responses):
+                break
+            if not responses and time.monotonic() - began < slice_s / 2:
+                break  # a closed connection returns at once with nothing; the end of the IDLE will tell
+    finally:
+        responses += client.idle_done()[1]
+    return responses

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.imap_marks import ImapMarks, fetch_body, keyword_id, uid_of_keyword_id, uid_set
 from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
@@ -28,7 +29,6 @@ from guarantee_email_agent.services.mail.special_folder import (
     single_header,
 )
 from guarantee_email_agent.services.ports import MailMark, MarkedMail
-from guarantee_email_agent.services.tool_error import ToolError
 
 _IDENTIFYING: Final = ("Received", "Message-ID", "Date", "From", "To", "Subject")
 _HEADERS: Final = f"BODY.PEEK[HEADER.FIELDS ({' '.join(_IDENTIFYING).upper()})]".encode()

@@ -12,11 +12,11 @@ from typing import Any, Final, Protocol
 
 from imapclient import IMAPClient
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.imap_session import fetch_each
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS, WRONG, mail_not_found, mail_unreadable
 from guarantee_email_agent.services.mail.special_folder import find_copies
 from guarantee_email_agent.services.ports import MailMark, MarkedMail
-from guarantee_email_agent.services.tool_error import ToolError
 
 UNTOUCHED: Final = [b"UNANSWERED", b"UNDRAFT", b"UNDELETED", b"UNFLAGGED"]
 """The criteria of mails that people did not take care of."""

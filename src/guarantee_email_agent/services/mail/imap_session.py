@@ -15,15 +15,16 @@ from typing import Any, Final, TypeVar
 from imapclient import IMAPClient, SocketTimeout
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError, ProtocolError
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.mail_server import (
     CONNECT_S,
+    MECHANISM,
     STEP_S,
     MailServer,
+    TokenLogin,
     format_response,
     tls_context,
 )
-from guarantee_email_agent.services.mail.sasl import MECHANISM, TokenLogin
-from guarantee_email_agent.services.tool_error import ToolError
 
 # A search may answer with every UID of the folder on one line: room for millions (imaplib's own limit: 150,000).
 imaplib._MAXLINE = 20_000_000  # type: ignore[attr-defined]  # noqa: SLF001

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from guarantee_email_agent.files.private_file import make_private_folder
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.compose import compose
 from guarantee_email_agent.services.mail.mail_store import (
     INBOX_STATES,
@@ -32,24 +33,21 @@ from guarantee_email_agent.services.mail.mail_store import (
     mail_unreadable,
 )
 from guarantee_email_agent.services.mail.maildir_folder import (
+    AGENT_DIRECTORY,
     PARTS,
     TRIES,
     MaildirFolder,
+    MaildirProofs,
     check_writable,
     make_maildir,
     os_errors_as_tool_errors,
     read_message_id,
     remove_abandoned,
-    split_name,
-)
-from guarantee_email_agent.services.mail.maildir_keywords import KeywordLetters
-from guarantee_email_agent.services.mail.maildir_listing import MaildirListing, MailFile
-from guarantee_email_agent.services.mail.maildir_proofs import (
-    AGENT_DIRECTORY,
-    MaildirProofs,
     rename_without_replacing,
+    split_name,
     sync_directory,
 )
+from guarantee_email_agent.services.mail.maildir_listing import KeywordLetters, MaildirListing, MailFile
 from guarantee_email_agent.services.ports import (
     ANY_MAIL,
     DraftState,
@@ -60,7 +58,6 @@ from guarantee_email_agent.services.ports import (
     Reply,
     SentState,
 )
-from guarantee_email_agent.services.tool_error import ToolError
 
 _Result = TypeVar("_Result")
 POLL_S: Final = 0.5  # two stat calls each

@@ -15,14 +15,15 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Final
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.mail_server import (
     CONNECT_S,
+    MECHANISM,
     MailServer,
+    TokenLogin,
     format_response,
     tls_context,
 )
-from guarantee_email_agent.services.mail.sasl import MECHANISM, TokenLogin
-from guarantee_email_agent.services.tool_error import ToolError
 
 SEND_S: Final = 25.0  # of one whole call; the agent's own limit for mail is 30 s
 _QUIT_S: Final = 3.0

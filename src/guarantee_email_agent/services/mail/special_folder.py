@@ -21,10 +21,10 @@ from imapclient import DELETED, DRAFT, SEEN, IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 from imapclient.imapclient import DRAFTS, SENT
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.compose import PROOF_HEADER, verify_proof
 from guarantee_email_agent.services.mail.imap_session import ImapSession, fetch_each, is_passing
 from guarantee_email_agent.services.mail.mail_server import MailServer, format_response
-from guarantee_email_agent.services.tool_error import ToolError
 from guarantee_email_agent.utils.addresses import parse_address
 
 _UNUSABLE: Final = frozenset({rb"\noselect", rb"\nonexistent", rb"\drafts"})

@@ -7,8 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from guarantee_email_agent.config.mcp_server import AnswerSource, ArgumentTarget, Form, ToolMapping
-from guarantee_email_agent.config.own_tools import AnswerForm, OwnTool
+from guarantee_email_agent.config.mcp_server import AnswerForm, AnswerSource, ArgumentTarget, Form, OwnTool, ToolMapping
 from guarantee_email_agent.utils.field_path import (
     MISSING,
     FieldPathError,

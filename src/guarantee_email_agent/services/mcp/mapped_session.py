@@ -10,8 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.config.mcp_server import ToolMapping
-from guarantee_email_agent.config.own_tools import OwnTool
+from guarantee_email_agent.config.mcp_server import OwnTool, ToolMapping
 from guarantee_email_agent.files.yaml import locate
 from guarantee_email_agent.services.call_errors import (
     FAILED,

@@ -7,8 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from guarantee_email_agent.config.mcp_server import ToolMapping
-from guarantee_email_agent.config.own_tools import AnswerForm, OwnTool
+from guarantee_email_agent.config.mcp_server import AnswerForm, OwnTool, ToolMapping
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.services.mcp.mcp_connection import OfferedTool
 from guarantee_email_agent.utils.field_path import Step, parse_field_path, put_at

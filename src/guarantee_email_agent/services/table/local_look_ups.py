@@ -13,12 +13,18 @@ from typing import Any, Final, Generic, Literal, cast
 
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.services.blocking import BlockingService
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.clients import LookUpClient
 from guarantee_email_agent.services.look_up_answer import is_quotable
-from guarantee_email_agent.services.table.csv_table import CsvTable
-from guarantee_email_agent.services.table.sqlite_table import SqliteTable, is_sqlite
-from guarantee_email_agent.services.table.table import Row, Table, TableError, TableLayout
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.table.table import (
+    CsvTable,
+    Row,
+    SqliteTable,
+    Table,
+    TableError,
+    TableLayout,
+    is_sqlite,
+)
 from guarantee_email_agent.utils.clock import Clock
 
 Status = Literal["valid", "expired"]

@@ -12,10 +12,10 @@ from oauth_issuer import CLIENT_SECRET, OAuthIssuer
 from small_disks import run_python_on_small_disk
 
 from guarantee_email_agent.files import private_file
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.oauth import access_tokens
 from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
 from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
-from guarantee_email_agent.services.tool_error import ToolError
 
 pytestmark = pytest.mark.usefixtures("token_file")
 NOW = 10_000.0
@@ -142,7 +142,7 @@ from pathlib import Path
 from oauth_issuer import OAuthIssuer
 from guarantee_email_agent.services.mail.oauth.access_tokens import AccessTokens
 from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ToolError
 file = Path("token.json")
 shutil.copy({str(token_file)!r}, file)
 client = OAuthClient({client.flow!r}, {client.client_id!r}, None, {client.user!r}, {client.token_url!r}, (), file)

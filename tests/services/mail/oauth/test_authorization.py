@@ -12,9 +12,9 @@ import pytest
 from mail_stores import refused
 from oauth_issuer import SCOPES, OAuthIssuer
 
+from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.oauth.authorization import authorize
 from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
-from guarantee_email_agent.services.tool_error import ToolError
 
 
 class Person:

@@ -15,10 +15,9 @@ from urllib.parse import parse_qsl, urlsplit
 from oauthlib.common import add_params_to_uri
 from oauthlib.oauth2 import WebApplicationClient
 
-from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
-from guarantee_email_agent.services.mail.oauth.token_file import Token, TokenFile
-from guarantee_email_agent.services.mail.oauth.token_issuer import RefusedByIssuerError, TokenIssuer
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ToolError
+from guarantee_email_agent.services.mail.oauth.access_tokens import RefusedByIssuerError, TokenIssuer
+from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient, Token, TokenFile
 
 _SLOWER_S: Final = 5.0  # RFC 8628 §3.5
 _DENIED: Final = ("access_denied", "authorization_declined")  # the second is Microsoft's

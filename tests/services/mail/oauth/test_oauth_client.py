@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient
-from guarantee_email_agent.services.mail.oauth.token_file import Token, TokenFile
-from guarantee_email_agent.services.tool_error import ToolError
+from guarantee_email_agent.services.call_errors import ToolError
+from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient, Token, TokenFile
 
 TOKEN = Token("access", "refresh", 1000.0, 4600.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stored_runs import StoredRuns, result
 
-from guarantee_email_agent.runlog.run_search import GroupCounts, RunSearch
+from guarantee_email_agent.runlog.run_reader import GroupCounts, RunStore
 
 
 def test_groups_count_cases_and_not_repetitions(runs: StoredRuns) -> None:
@@ -14,7 +14,7 @@ def test_groups_count_cases_and_not_repetitions(runs: StoredRuns) -> None:
         result(2, language="de", category="missing-info"),
     ]
     runs.write(1, kept, repeat=2)
-    with RunSearch(runs.file) as store:
+    with RunStore(runs.file) as store:
         groups = store.group_counts(store.find_run("last"))
     assert groups == [GroupCounts("missing-info", "de", 1, 1), GroupCounts("valid-warranty", "en", 0, 1)]
     assert [each.failed for each in groups] == [0, 1]

@@ -1,4 +1,4 @@
-"""`--max-cost`: no scenario is begun that could take the run over what it may cost."""
+"""`--max-cost`: nothing is begun that could take the run over what it may cost."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from guarantee_email_agent.utils.text import printable
 class CostLimit:
     """What is paid, and at the price of the dearest run so far what is under way, must leave room for one more.
 
-    Until a price is known, scenarios go one at a time. Used in one event loop.
+    Until a price is known, they go one at a time. They: scenarios, or the rubrics of tasks. Used in one event loop.
     """
 
     def __init__(self, meter: UsageMeter, max_usd: float | None, repeat: int, model: str | None) -> None:
-        """meter: of all that is paid. max_usd: US dollars; None for no limit. repeat: the runs of a scenario.
+        """meter: of all that is paid. max_usd: US dollars; None for no limit. repeat: the runs of one.
         model: None where only the answers say which.
 
         Raises ConfigurationError for a limit on a model whose price is not known.
@@ -29,10 +29,10 @@ class CostLimit:
         self._under_way = 0
         self._ended = asyncio.Event()
         self.stop_reason: str | None = None
-        """Why no scenario may begin any more, for people; None while one may."""
+        """Why none may begin any more, for people; None while one may."""
 
     async def may_begin(self) -> bool:
-        """Whether one more scenario may begin; waits where that rests on what is under way. Call `end` after it."""
+        """Whether one more may begin; waits where that rests on what is under way. Call `end` after it."""
         while self._max_usd is not None and self.stop_reason is None:
             paid_usd = self._meter.cost_usd
             if paid_usd is None:
@@ -45,7 +45,7 @@ class CostLimit:
             if not self._under_way:
                 next_usd = self._repeat * self._dearest_usd
                 self.stop_reason = (
-                    f"${paid_usd:.4f} is paid, and the next scenario (up to ${next_usd:.4f}) could pass "
+                    f"${paid_usd:.4f} is paid, and the next one (up to ${next_usd:.4f}) could pass "
                     f"--max-cost {self._max_usd:g}"
                 )
                 break
@@ -57,12 +57,12 @@ class CostLimit:
         return True
 
     def end(self) -> None:
-        """A scenario that had begun is over."""
+        """One that had begun is over."""
         self._under_way -= 1
         self._ended.set()
 
     def learn(self, *usages: ModelUsage | None) -> None:
-        """What runs of a scenario have cost."""
+        """What runs have cost."""
         for usage in usages:
             if usage is not None and usage.cost_usd is not None:
                 self._dearest_usd = max(self._dearest_usd, usage.cost_usd)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.eval.scenario_files import names_twice, path_order, position_in
+from guarantee_email_agent.eval.loader import names_twice, path_order, position_in
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8), unique=True))

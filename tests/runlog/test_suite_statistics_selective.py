@@ -8,7 +8,7 @@ import pytest
 import sample_reports
 
 from guarantee_email_agent.runlog.records import Case
-from guarantee_email_agent.runlog.selective import Selectivity, handling_of
+from guarantee_email_agent.runlog.suite_statistics import Selectivity, handling_of
 
 
 def case(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.eval.selection import select_scenarios
+from guarantee_email_agent.eval.loader import select_scenarios
 from guarantee_email_agent.utils.errors import EvalError
 
 NAMES = ("hand_over_001", "hand_over_002", "missing_info_001", "valid_warranty_001")
