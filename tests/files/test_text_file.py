@@ -24,19 +24,6 @@ def test_content_becomes_text(tmp_path: Path, content: bytes, text: str) -> None
     assert read_text(tmp_path / "a.yaml", 1000) == text
 
 
-def test_folder_named_like_a_file(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").mkdir()
-    with pytest.raises(InputFileError, match="this is a folder, not a file"):
-        read_text(tmp_path / "a.yaml", 1000)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_named_pipe_does_not_hang(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "a.yaml")
-    with pytest.raises(InputFileError, match="this is a pipe, not a file"):
-        read_text(tmp_path / "a.yaml", 1000)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
