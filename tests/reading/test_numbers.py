@@ -383,6 +383,8 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
         ("0045113978", "0045113978"),
         ("My grandson read it for me, it is 6610-882-41.", "6610-882-41"),  # as phone numbers are written, too
         ("Found it, under the left ear pad: 4711 0815 22", "4711081522"),  # no country groups its phones so
+        ("It is KT-77120-9, bought on 12/03/2024 for 129.00, model Atramix 90", "KT-77120-9"),
+        ("Please find the serial number of the charger below:\n\n7712-4403-09", "7712-4403-09"),
         ("Richtig ist HS-30951, nicht HS-30915.", "HS-30951"),
         ("Am Griff, LS330-2217. Rechnung hab ich auch noch (Nr. 2024-11873).", "LS330-2217"),
         ("No problem at all. I have 2 of them, it is the red one: KT-77120-9", "KT-77120-9"),

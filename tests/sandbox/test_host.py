@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from running_sandbox import MakeBox, processes_with, sandbox_of_another_process
-from waiting import wait_until
+from running_sandbox import MakeBox, processes_with
 
 from guarantee_email_agent.sandbox import SandboxSettings
 from guarantee_email_agent.sandbox.served_sandbox import HostSandbox
@@ -22,23 +21,6 @@ def test_commands_run_on_the_host_in_a_folder_that_is_removed(tmp_path: Path, ma
     assert Path(home).is_dir()
     box.sandbox.stop()
     assert not Path(home).exists()
-
-
-def test_even_so_nothing_is_left_running(make_box: MakeBox, token: str) -> None:
-    box = make_box(kind=HostSandbox)
-    assert box.output(f"sleep {token}1 & (setsid sleep {token}2 &); echo ok") == "ok"
-    assert processes_with(token)
-    box.sandbox.stop()
-    assert processes_with(token) == []
-
-
-def test_nothing_is_left_where_we_are_killed(token: str, tmp_path: Path) -> None:
-    command = f"env -i setsid sleep {token} & sleep {token}"
-    with sandbox_of_another_process(HostSandbox, command, TMPDIR=str(tmp_path)) as process:
-        wait_until(lambda: len(processes_with(token)) >= 2)
-        assert len(list(tmp_path.iterdir())) == 1
-        process.kill()
-    wait_until(lambda: processes_with(token) == [] and list(tmp_path.iterdir()) == [])
 
 
 def test_nothing_is_left_of_an_agent_that_ended_the_sandbox(make_box: MakeBox, token: str) -> None:

@@ -184,13 +184,12 @@ async def dry_runs(
 
 
 def _look_up_client(look_up: LookUp, config: Config, clock: Clock) -> LookUpClient:
-    import os
 
     from guarantee_email_agent.services.services import create_look_up_client, create_warranty_client
 
     if look_up == WARRANTY:
-        return create_warranty_client(config, clock, os.environ)
-    return create_look_up_client(look_up.name, config, clock, os.environ)
+        return create_warranty_client(config, clock)
+    return create_look_up_client(look_up.name, config, clock)
 
 
 async def connected(test: Awaitable[bool]) -> None:
