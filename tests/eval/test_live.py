@@ -20,9 +20,10 @@ from guarantee_email_agent import evaluate as evaluate_from_python
 from guarantee_email_agent import evaluate_async
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import InstructionSettings
-from guarantee_email_agent.eval.case_result import as_model_usage, as_usage
+from guarantee_email_agent.eval.case_result import as_model_usage
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
+from guarantee_email_agent.runlog.records import Usage
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 FAILING_WARRANTY_SYSTEM = "valid_warranty_056"
@@ -101,7 +102,7 @@ def test_tokens_are_no_figure_where_an_answer_does_not_say_them(suite: LiveSuite
     ]
     report = suite.report(llm="live")
     assert (report["tokens"], report["cost_usd"]) == (None, None)
-    taken_over = as_model_usage(as_usage(ModelUsage(2, TokenUsage(5, uncounted=1), None, 9)))
+    taken_over = as_model_usage(Usage(**ModelUsage(2, TokenUsage(5, uncounted=1), None, 9).as_dict()))
     assert taken_over == ModelUsage(2, TokenUsage(uncounted=1), None, 9)
 
 

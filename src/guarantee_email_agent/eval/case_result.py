@@ -10,7 +10,6 @@ from typing import Any, Final
 from guarantee_email_agent.email.no_reply import sender_reason
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalInput, EvalResult, EvalTestCase
-from guarantee_email_agent.judging.verdict import as_usage
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.records import NO_USAGE, Case, CaseResult, Check, Nearest, Usage
@@ -53,7 +52,7 @@ def as_case_result(result: EvalResult, position: int, repetition: int) -> CaseRe
         description=" ".join(case.description.split()),
         file=case.file or "",
         duration_ms=result.processing_time_ms,
-        usage=NO_USAGE if result.usage is None else as_usage(result.usage),
+        usage=NO_USAGE if result.usage is None else Usage(**result.usage.as_dict()),
         checks=tuple(checks),
         harm=result.harm,
         nearest=() if result.passed else tuple(nearest_sentences(failed, response.get("response_body"))),

@@ -15,7 +15,6 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult
 from guarantee_email_agent.eval.scenario_model import LiveModel, ScenarioModelFactory, SuiteRecordings
-from guarantee_email_agent.judging.verdict import as_usage
 from guarantee_email_agent.llm.api_client import MAX_WAIT_S
 from guarantee_email_agent.llm.cost_limit import CostLimit
 from guarantee_email_agent.llm.port import LanguageModel, ModelClient
@@ -58,7 +57,7 @@ class PaidRun:
         return describe_usage(self.model, self.usage())
 
     def usage(self) -> Usage:
-        return as_usage(self.meter.total)
+        return Usage(**self.meter.total.as_dict())
 
 
 class LiveEvaluation(PaidRun):

@@ -18,7 +18,6 @@ from typing import Any, Final, Literal
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.judging.calibration import calibrations_of
 from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.judging.verdict import as_usage
 from guarantee_email_agent.llm.cost_limit import CostLimit
 from guarantee_email_agent.llm.port import LanguageModel, digest, tool_input
 from guarantee_email_agent.llm.prompts import element
@@ -174,7 +173,7 @@ class TaskRubrics:
         kept = self._mode == "record" and not client.failed
         if kept and (problem := recordings.write([client.exchanges])) is not None:
             warn_on_stderr(problem)  # what was paid for counts all the same
-        return rows, as_usage(taken)
+        return rows, Usage(**taken.as_dict())
 
 
 def _is_answer(given: object) -> bool:

@@ -114,6 +114,12 @@ class ModelUsage:
     cost_usd: float | None
     latency_ms: int
 
+    def as_dict(self) -> dict[str, Any]:
+        # What some answers did not say makes the sum of the others no figure: none is there then.
+        counts = {} if self.tokens.uncounted else self.tokens.as_dict()
+        tokens = {f"{name}_tokens": count for name, count in counts.items()}
+        return {"calls": self.calls, **tokens, "cost_usd": self.cost_usd, "latency_ms": self.latency_ms}
+
 
 class UsageMeter:
     """What answers took. whole: the meter of more than these, which counts them, too."""
