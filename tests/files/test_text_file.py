@@ -106,6 +106,19 @@ def test_a_change_is_seen_and_stays_so_until_it_was_read(file: Path, change: Cal
     assert cache.begin() is None
 
 
+def test_another_file_behind_a_link_is_seen(file: Path) -> None:
+    link, other = file.with_name("link.md"), file.with_name("other.md")
+    link.symlink_to(file)
+    other.write_text("behind")
+    cache = FileCache[str](much_later)
+    cache.begin()
+    cache.keep("before", [str(link)])
+    assert cache.begin() == "before"
+    link.unlink()
+    link.symlink_to(other)
+    assert cache.begin() is None
+
+
 def test_a_file_that_changed_just_now_is_read_again(file: Path) -> None:
     # It may be written once more within one tick of the file system's clock.
     assert cached(file, now=time.time_ns).begin() is None

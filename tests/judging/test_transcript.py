@@ -210,6 +210,7 @@ STORED: list[tuple[str, Callable[[object], Record]]] = [
     ("openai_responses.json", record_from_openai),
     ("openinference_langgraph.json", record_from_otel),
     ("openinference_openai.json", record_from_otel),
+    ("openllmetry_langgraph.json", record_from_otel),
     ("pydantic_ai.json", record_from_pydantic_ai),
 ]
 ODD = (None, 7, -1.5, True, "", "x", "[]", "{", [], [None], [["a"]], {}, {"a": 1}, {"intValue": "x"}, float("nan"))

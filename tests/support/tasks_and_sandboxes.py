@@ -19,10 +19,11 @@ import pytest
 from guarantee_email_agent.judging.task import Task, load_task
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.solving.agents.agent import TaskContext
-from guarantee_email_agent.solving.run_limits import Deadline, Interruption
+from guarantee_email_agent.solving.run_limits import Deadline
 from guarantee_email_agent.solving.sandbox_tools import ClientType, tools_for
 from guarantee_email_agent.solving.tools import ToolCall
 from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.interruption import Interruption
 
 MakeTask = Callable[..., Task]
 

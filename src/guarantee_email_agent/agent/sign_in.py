@@ -31,9 +31,9 @@ def sign_in(config: Config, terminal: Terminal, *, timeout_s: float, port: int) 
         )
     require_oauth_client(config)
     with _as_error_of_the_user():
+        from guarantee_email_agent.services.mail.oauth.access_tokens import TokenIssuer
         from guarantee_email_agent.services.mail.oauth.authorization import authorize
         from guarantee_email_agent.services.mail.oauth.oauth_client import oauth_client
-        from guarantee_email_agent.services.mail.oauth.token_issuer import TokenIssuer
 
         client = oauth_client(config)
         if not client.keeps_token:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -14,11 +13,10 @@ from functools import partial
 from typing import Any, Final
 
 from guarantee_email_agent.agent.daemon import Daemon
-from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox import SECONDS_PER_DAY, answer_since, require_clock
 from guarantee_email_agent.agent.mail_worker import MailWorker
-from guarantee_email_agent.agent.monitoring import Monitoring, notify_systemd, open_monitoring
+from guarantee_email_agent.agent.monitoring import Heartbeat, Monitoring, notify_systemd, open_monitoring
 from guarantee_email_agent.agent.standing import MAILS, TICKETING, WARRANTY_SYSTEM, Standing
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
@@ -207,7 +205,7 @@ async def open_daemon(
         model = create_model(config, clock, instructions)
         stack.push_async_callback(model.aclose)
         key = identity_key(config)
-        services = create_services(config, clock, os.environ, key)
+        services = create_services(config, clock, key)
         ledger = await asyncio.to_thread(open_ledger, config.ledger_location, key=key)
         stack.callback(ledger.close)
         stack.push_async_callback(services.close)

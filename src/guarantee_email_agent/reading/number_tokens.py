@@ -108,7 +108,7 @@ def find_address_words(words: TokenizedText) -> set[int]:
 def ends_phrase(words: TokenizedText, end: int) -> bool:
     """Whether a sentence, a line or a part of it ends behind words[:end]."""
     stop = words.ends[end - 1]
-    return words.text[stop : stop + 1] in ("", "\n", ",", ".", ";", ")", "!", "?")
+    return end == len(words.folded) or words.text[stop] in ("\n", ",", ".", ";", ")", "!", "?")
 
 
 def find_number_tokens(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.interruption import Interruption
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,43 +51,6 @@ class RunLimits:
 
 
 INTERRUPTED = FailureReason("interrupted", "the run was interrupted", retryable=True)
-
-
-class Interruption:
-    """Ctrl-C, for the threads that it does not reach."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self._changed = threading.Condition()
-        self._working = 0
-
-    def request(self) -> None:
-        self._event.set()
-
-    def requested(self) -> bool:
-        return self._event.is_set()
-
-    @contextmanager
-    def awaited(self, by: int = 1) -> Iterator[None]:
-        """Work whose end `wait` waits for."""
-        self._count(by)
-        try:
-            yield
-        finally:
-            self._count(-by)
-
-    def not_awaited(self) -> AbstractContextManager[None]:
-        """For a part of that work whose end `wait` does not wait for."""
-        return self.awaited(-1)
-
-    def wait(self, timeout_s: float) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._working <= 0, timeout_s)
-
-    def _count(self, by: int) -> None:
-        with self._changed:
-            self._working += by
-            self._changed.notify_all()
 
 
 class Deadline:

@@ -24,10 +24,11 @@ from guarantee_email_agent.sandbox.sandbox import SandboxKind, usual_limits
 from guarantee_email_agent.solving.agents.agent import AgentFactory
 from guarantee_email_agent.solving.agents.program_agent import program_agent_factory
 from guarantee_email_agent.solving.agents.script_agent import script_agent_factory
-from guarantee_email_agent.solving.run_limits import Interruption, RunLimits
+from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.solving.run_recorder import EarlierRun
 from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.interruption import Interruption
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.terminal import Progress, TextStream, pluralize
 

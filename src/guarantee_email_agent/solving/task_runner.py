@@ -20,7 +20,7 @@ from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.sandbox import Sandbox
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
-from guarantee_email_agent.solving.run_limits import INTERRUPTED, Deadline, FailureReason, Interruption, RunLimits
+from guarantee_email_agent.solving.run_limits import INTERRUPTED, Deadline, FailureReason, RunLimits
 from guarantee_email_agent.solving.run_recorder import (
     RECORD_UNWRITABLE,
     EarlierRun,
@@ -32,6 +32,7 @@ from guarantee_email_agent.solving.sandbox_tools import ClientType, is_alive, to
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolResult, Toolset
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import AgentError, TaskError
+from guarantee_email_agent.utils.interruption import Interruption
 from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)

@@ -11,6 +11,7 @@ import pytest
 from mail_stores import Opener, Proxied, open_maildir
 from tcp_proxy import TcpProxy
 
+from guarantee_email_agent.config.settings import Imap, MailboxSettings
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.imap_replies import ImapSettings
 from guarantee_email_agent.services.mail.mail_server import MailServer
@@ -40,11 +41,17 @@ def open_mailbox(mail_servers: MailServers, imap_server: MailServer, smtp_server
     """Makes mailboxes over Dovecot and Postfix; any of the settings can be given."""
     opened: list[ImapMailbox] = []
 
-    address = mail_servers.address
-    usual = ImapSettings(imap_server, smtp_server, "INBOX", None, None, address, "self", copy_wait_s=60.0, key=KEY)
+    usual = ImapSettings(MailboxSettings(mail_servers.address), imap_server, smtp_server, key=KEY)
 
     def make(**changes: Any) -> ImapMailbox:
-        mailbox = ImapMailbox(dataclasses.replace(usual, **changes))
+        def change(section: Any) -> Any:
+            names = [each.name for each in dataclasses.fields(section) if each.name in changes]
+            return dataclasses.replace(section, **{name: changes.pop(name) for name in names})
+
+        settings = change(usual)
+        imap = change(Imap("localhost"))
+        settings = dataclasses.replace(settings, mailbox=dataclasses.replace(change(settings.mailbox), imap=imap))
+        mailbox = ImapMailbox(settings)
         opened.append(mailbox)
         return mailbox
 

@@ -65,18 +65,11 @@ def test_every_setting_reaches_the_imap_mailbox(tmp_path: Path) -> None:
     config = Config(mailbox=mailbox, secrets=secrets, agent=AgentSettings(mode="observe"))
     settings = opened(config, b"key")
     assert settings == ImapSettings(
+        mailbox,
         MailServer("IMAP", "imap.example.com", 143, "starttls", "agent", "imap", ca_file),
         MailServer("SMTP", "smtp.example.com", 587, "starttls", "sender", "smtp", ca_file),
-        folder="Support",
-        sent_folder="Gesendet",
-        drafts_folder="Entwürfe",
-        address="support@example.com",
-        sent_copy="server",
-        copy_wait_s=90.0,
         key=settings.key,
         read_only=True,
-        marks="folders",
-        mark_folder="Garantie",
     )
 
 

@@ -7,7 +7,6 @@ import logging
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -44,6 +43,7 @@ from guarantee_email_agent.runlog.records import Check
 from guarantee_email_agent.runlog.views.run_report import RunStoppedError
 from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError, TaskError
 from guarantee_email_agent.utils.field_path import MISSING, json_or_missing
+from guarantee_email_agent.utils.interruption import Interruption
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -81,9 +81,7 @@ class AgentEvaluation:
         self._models = models
         self._agent.check()
         self._server = LoopbackServer(MAX_REQUEST_BYTES)
-        self._stopping = threading.Event() if stopping is None else stopping
-        self._under_way = threading.Condition()
-        self._running = 0
+        self._stopping = Interruption(stopping)
 
     def results(
         self,
@@ -116,7 +114,7 @@ class AgentEvaluation:
             if not self._server.in_loop(self._models.limit.may_begin()):
                 return None
             try:
-                with self._counted():
+                with self._stopping.awaited():
                     logger.info("Executing %d/%d: %s", number, total, entry.scenario_id)
                     if isinstance(entry, InvalidScenario):
                         return runner.report_result(1, EvalResult.of_invalid(entry))
@@ -131,36 +129,23 @@ class AgentEvaluation:
             if self._models.limit.stop_reason is not None:
                 raise RunStoppedError(self._models.limit.stop_reason)
         finally:
-            self._stopping.set()
-            with self._under_way:
-                self._under_way.wait_for(lambda: not self._running, _STOP_S)
+            self._stopping.request()
+            self._stopping.wait(_STOP_S)
             self._server.in_loop(self._models.aclose())
             self._server.stop()
 
     def _pass_on(self, on_result: OnResult, repetition: int, result: EvalResult) -> None:
         """What was stopped has not failed."""
-        if not self._stopping.is_set():
+        if not self._stopping.requested():
             on_result(repetition, result)
-
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        """Counts what is under way."""
-        with self._under_way:
-            self._running += 1
-        try:
-            yield
-        finally:
-            with self._under_way:
-                self._running -= 1
-                self._under_way.notify_all()
 
     def _run_repeatedly(self, case: EvalTestCase, repeat: int, runner: EvalRunner) -> EvalResult:
         results = runner.earlier_results(case)
         model = self._models.of_case(case)
-        while len(results) < repeat and not (results and self._stopping.is_set()):
+        while len(results) < repeat and not (results and self._stopping.requested()):
             number = len(results) + 1
             result = replace(self._run_once(case, runner, model.begin(number)), usage=model.usage())
-            is_over = number == repeat and not self._stopping.is_set()
+            is_over = number == repeat and not self._stopping.requested()
             if is_over and (problem := model.finish()) is not None:
                 result = result.with_failed(Check("recording", problem))
             results.append(runner.report_result(number, result))
@@ -183,7 +168,7 @@ class AgentEvaluation:
         gateway = self._server.publish_app(model)
 
         def stopped_by() -> str | None:
-            return "the evaluation was interrupted" if self._stopping.is_set() else served.stopped_by
+            return "the evaluation was interrupted" if self._stopping.requested() else served.stopped_by
 
         started = time.monotonic()
         run = AgentRun("it ended before its time")

@@ -50,16 +50,17 @@ class ImapMailbox(ImapReplies):
 
     def __init__(self, settings: ImapSettings) -> None:
         super().__init__(settings, ImapSession(settings.server, self._open_inbox), lambda: self._marks.unmarked())
+        imap = settings.mailbox.imap
         self._keywords = KeywordMarks()
-        self._folders = FolderMarks(settings.server, settings.folder, settings.mark_folder)
+        self._folders = FolderMarks(settings.server, imap.folder, imap.mark_folder)
         self._marks: ImapMarks = self._keywords
-        self._owner = ImapOwner(settings.server, settings.folder, settings.address)
+        self._owner = ImapOwner(settings.server, imap.folder, settings.address)
         self._idle = ImapIdle(settings.server, self._select)
         self._validity = 0
         self._old_below: tuple[float, int] = (0.0, 1)  # every UID below this one came before that moment's day
         self._facts: dict[int, _MailFacts] = {}
         self._breaks = Breaks()
-        self.proof_lags = settings.sent_copy != "append"
+        self.proof_lags = settings.mailbox.sent_copy != "append"
 
     def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing:
         def work(client: IMAPClient) -> MailListing:
@@ -156,7 +157,9 @@ class ImapMailbox(ImapReplies):
         if not self._settings.read_only:
             self._inbox.run(lambda client: self._marks.test(client))
             self._test_replies(drafts=drafts)
-        return f"folder {self._settings.folder} on the {self._settings.server.name}{self._marks.describe()}"
+        return (
+            f"folder {self._settings.mailbox.imap.folder} on the {self._settings.server.name}{self._marks.describe()}"
+        )
 
     def close(self) -> None:
         for part in (self._idle, self._inbox, self._folders, self._owner, self._sent, self._drafts):
@@ -228,7 +231,7 @@ class ImapMailbox(ImapReplies):
 
     def _choose_marks(self, client: IMAPClient, selected: Mapping[bytes, Any]) -> ImapMarks:
         """As it was set, or by what the server says that it keeps. Raises mail_unsupported."""
-        kind = self._settings.marks
+        kind = self._settings.mailbox.imap.marks
         if kind == "auto" and self._settings.read_only:  # of a folder that is only looked at, no server says so
             is_moved = not KeywordMarks.are_known(selected) and self._folders.exist(client)
             kind = "folders" if is_moved else "keywords"
@@ -240,13 +243,13 @@ class ImapMailbox(ImapReplies):
                 raise ToolError("mail_unsupported", f"{text}. Take a server that can, or that keeps custom keywords")
             return self._folders
         if not self._settings.read_only and not KeywordMarks.are_kept(selected):
-            text = f"the {self._settings.server.name} keeps no keywords in folder {self._settings.folder}"
+            text = f"the {self._settings.server.name} keeps no keywords in folder {self._settings.mailbox.imap.folder}"
             remedy = "Allow custom keywords there, or set --marks to folders"
             raise ToolError("mail_unsupported", f"{text}, which the agent is to mark mails with. {remedy}")
         return self._keywords
 
     def _select(self, client: IMAPClient) -> Mapping[bytes, Any]:
-        folder = self._settings.folder
+        folder = self._settings.mailbox.imap.folder
         try:
             selected: Mapping[bytes, Any] = client.select_folder(folder, readonly=self._settings.read_only)
         except IMAPClientReadOnlyError:

@@ -28,7 +28,7 @@ from typing import Final, Literal
 
 from imapclient import IMAPClient
 
-from guarantee_email_agent.config.mailbox_settings import MarkKind
+from guarantee_email_agent.config.settings import MailboxSettings
 from guarantee_email_agent.services.call_errors import ToolError
 from guarantee_email_agent.services.mail.compose import compose, envelope_address
 from guarantee_email_agent.services.mail.imap_session import ImapSession
@@ -96,26 +96,24 @@ class SendAttempts:
 
 @dataclass(frozen=True, slots=True)
 class ImapSettings:
-    """address: what replies come from. key: of the proofs, any length. copy_wait_s: after it no copy will come.
+    """server: where the inbox is. key: of the proofs, any length.
 
     read_only: the inbox is only looked at, so that not even our own copies are filed. replaces_ids: the
     SMTP server gives a reply a Message-ID of its own: so the reply names ours in References, for answers to be known
     by, and that no copy is found proves nothing.
     """
 
+    mailbox: MailboxSettings
     server: MailServer
     smtp: MailServer
-    folder: str
-    sent_folder: str | None
-    drafts_folder: str | None
-    address: str
-    sent_copy: Literal["self", "server", "append"]
-    copy_wait_s: float
     key: bytes
     read_only: bool = False
-    marks: MarkKind = "auto"
-    mark_folder: str = "guarantee-email-agent"
     replaces_ids: bool = False
+
+    @property
+    def address(self) -> str:
+        """What replies come from."""
+        return self.mailbox.from_address or ""
 
 
 class ImapReplies:
@@ -127,8 +125,8 @@ class ImapReplies:
     def __init__(self, settings: ImapSettings, inbox: ImapSession, unmarked: Callable[[], Sequence[bytes]]) -> None:
         self._settings = settings
         self._inbox = inbox
-        self._sent = SentFolder(settings.server, settings.sent_folder)
-        self._drafts = DraftsFolder(settings.server, settings.drafts_folder)
+        self._sent = SentFolder(settings.server, settings.mailbox.imap.sent_folder)
+        self._drafts = DraftsFolder(settings.server, settings.mailbox.imap.drafts_folder)
         self._unmarked = unmarked
         self._attempts = SendAttempts()
         self._warned = False
@@ -136,7 +134,7 @@ class ImapReplies:
 
     def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
         settings = self._settings
-        own_copy = settings.sent_copy == "self"
+        own_copy = settings.mailbox.sent_copy == "self"
         if settings.replaces_ids:
             reply = replace(reply, references=f"{reply.references} {reply.message_id}".strip())
         raw = compose(reply, settings.address, datetime.now(UTC), settings.key if own_copy else None)
@@ -155,7 +153,7 @@ class ImapReplies:
                 self._attempts.record(reply.message_id, "uncertain" if error.uncertain else "refused")
                 raise
             self._attempts.record(reply.message_id, "accepted")
-            if settings.sent_copy == "append":
+            if settings.mailbox.sent_copy == "append":
                 self._append(raw)
         return "sent"
 
@@ -169,7 +167,7 @@ class ImapReplies:
             found = self._sent.is_elsewhere(message_id, self._settings.address)
             if found is not False:
                 return "sent" if found else "unknown"
-        if self._settings.sent_copy == "append" or self._settings.replaces_ids:
+        if self._settings.mailbox.sent_copy == "append" or self._settings.replaces_ids:
             return "not_sent" if self._attempts.state(message_id) == "refused" else "unknown"
         return "unknown" if self._is_pending(message_id) else "not_sent"
 
@@ -204,9 +202,9 @@ class ImapReplies:
     def _warn_of_missing_copies(self) -> None:
         """Once, where copies to ourselves do not come: then a crash could have a reply sent twice."""
         settings = self._settings
-        if settings.sent_copy != "self" or self._warned:
+        if settings.mailbox.sent_copy != "self" or self._warned:
             return
-        missing = self._attempts.accepted_before(settings.copy_wait_s)
+        missing = self._attempts.accepted_before(settings.mailbox.copy_wait_s)
         if missing is None:
             return
         if self._sent.contains(missing):  # another process filed it
@@ -216,8 +214,8 @@ class ImapReplies:
         logger.warning(
             "mail: no copy of a reply came to %s within %g s, so after a crash a reply could be sent twice. Have mail "
             "to %s arrive there, or set mailbox.sent_copy to append",
-            settings.folder,
-            settings.copy_wait_s,
+            settings.mailbox.imap.folder,
+            settings.mailbox.copy_wait_s,
             settings.address,
         )
 
@@ -235,7 +233,7 @@ class ImapReplies:
         """Whether the server took it from this process, or a copy of it is where copies belong."""
         if self._was_accepted(message_id):
             return True
-        if self._settings.sent_copy == "self":
+        if self._settings.mailbox.sent_copy == "self":
             self._inbox.run(self._look_for_copies)
         return self._was_accepted(message_id) or self._sent.contains(message_id)
 
@@ -245,7 +243,7 @@ class ImapReplies:
     def _has_unfiled_copy(self, message_id: str) -> bool:
         """Whether a copy is where it came in, not filed: rewritten on its way, or of another key."""
         address = self._settings.address
-        return self._settings.sent_copy == "self" and self._inbox.run(
+        return self._settings.mailbox.sent_copy == "self" and self._inbox.run(
             lambda client: has_copy(client, message_id, address)
         )
 
@@ -258,7 +256,7 @@ class ImapReplies:
         self._file_copies(client, sorted(uid for uid in client.search(new) if uid >= self._checked_below))
 
     def _are_filed(self) -> bool:
-        return self._settings.sent_copy == "self" and not self._settings.read_only
+        return self._settings.mailbox.sent_copy == "self" and not self._settings.read_only
 
     def _look_for_copies(self, client: IMAPClient) -> None:
         client.noop()
@@ -266,7 +264,7 @@ class ImapReplies:
 
     def _is_pending(self, message_id: str) -> bool:
         """Whether an attempt of this process may have succeeded, and it is too early for its copy to be missing."""
-        return self._attempts.is_uncertain(message_id, self._settings.copy_wait_s)
+        return self._attempts.is_uncertain(message_id, self._settings.mailbox.copy_wait_s)
 
     def _append(self, raw: bytes) -> None:
         try:

@@ -137,19 +137,12 @@ def open_mail_store(
         reason = "holds no certificate in PEM format" if isinstance(error, SSLError) else error.strerror
         raise ToolError("mail_invalid_setting", f"mailbox.imap.ca_file {imap.ca_file}: {reason}") from None
     settings = ImapSettings(
-        server=inbox,
-        smtp=outgoing,
-        folder=imap.folder,
-        sent_folder=imap.sent_folder,
-        drafts_folder=imap.drafts_folder,
-        address=address,
-        sent_copy=mailbox.sent_copy,
-        copy_wait_s=mailbox.copy_wait_s,
+        mailbox,
+        inbox,
+        outgoing,
         # Without a key of its own, copies of another process are not told from what a stranger sends: they are listed.
         key=copy_key or secrets.token_bytes(32),
         read_only=read_only,
-        marks=imap.marks,
-        mark_folder=imap.mark_folder,
         replaces_ids=f".{smtp_host}".casefold().endswith(tuple(f".{domain}" for domain in _REPLACE_IDS)),
     )
     return ImapMailbox(settings)

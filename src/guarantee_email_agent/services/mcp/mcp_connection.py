@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from guarantee_email_agent.services.call_errors import ERROR_META_KEY
-from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
-from guarantee_email_agent.services.mcp.stdio_server import AnswerTooLargeError, StdioServer
+from guarantee_email_agent.services.mcp.server_launch import AnswerTooLargeError, ServerLaunch, StdioServer
 from guarantee_email_agent.utils.loopback import is_loopback
 from guarantee_email_agent.utils.process import gc_paused
 from guarantee_email_agent.utils.version import __version__

@@ -33,8 +33,7 @@ from guarantee_email_agent.services.mcp.mcp_connection import (
     ToolAnswer,
     load_sdk,
 )
-from guarantee_email_agent.services.mcp.server_launch import ServerLaunch
-from guarantee_email_agent.services.mcp.stdio_server import EXIT_GRACE_S, AnswerTooLargeError
+from guarantee_email_agent.services.mcp.server_launch import EXIT_GRACE_S, AnswerTooLargeError, ServerLaunch
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.text import printable
 

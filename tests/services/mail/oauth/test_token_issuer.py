@@ -1,3 +1,5 @@
+"""What an issuer of tokens may answer, and what its refusals mean."""
+
 from __future__ import annotations
 
 import json
@@ -12,9 +14,9 @@ from oauth_issuer import CLIENT_SECRET, USER, OAuthIssuer
 from scripted_server import ScriptedServer
 
 from guarantee_email_agent.services.call_errors import ToolError
-from guarantee_email_agent.services.mail.oauth import token_issuer
+from guarantee_email_agent.services.mail.oauth import access_tokens
+from guarantee_email_agent.services.mail.oauth.access_tokens import TokenIssuer
 from guarantee_email_agent.services.mail.oauth.oauth_client import OAuthClient, Token
-from guarantee_email_agent.services.mail.oauth.token_issuer import TokenIssuer
 
 OLD = Token("old", "refresh-0", 0.0, 3600.0)
 
@@ -143,7 +145,7 @@ def test_no_secret_goes_out_unencrypted(client: OAuthClient) -> None:
 
 
 def test_an_issuer_that_says_nothing_is_given_up(client: OAuthClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_issuer, "_READ_S", 0.1)
+    monkeypatch.setattr(access_tokens, "_READ_S", 0.1)
     with ScriptedServer(b"", lambda _: b"") as silent:
         refused = refusal(replace(client, token_url=f"http://127.0.0.1:{silent.port}/"))
     assert (refused.code, refused.retryable) == ("mail_unavailable", True)
