@@ -1,4 +1,4 @@
-"""The life of an embedded sandbox: start, what it looks like from inside, end."""
+"""The life of a sandbox without a container, isolated or not: start, what it looks like from inside, end."""
 
 from __future__ import annotations
 
@@ -109,3 +109,23 @@ def test_without_a_cgroup_it_says_who_counts_memory(make_box: MakeBox) -> None:
         assert "with the network, what waits in sockets is not counted, for want of a cgroup" in more
     else:
         assert not any("cgroup" in limitation for limitation in make_box().sandbox.limitations)
+
+
+def test_commands_run_on_the_host_in_a_folder_that_is_removed(tmp_path: Path, make_box: MakeBox) -> None:
+    (tmp_path / "input.txt").write_text("given")
+    box = make_box(SandboxSettings(assets=tmp_path), HostSandbox)
+    given, home, user = box.output("cat assets/input.txt; echo; pwd; id -u").splitlines()
+    assert (given, user) == ("given", str(os.geteuid()))
+    assert Path(home).is_dir()
+    box.sandbox.stop()
+    assert not Path(home).exists()
+
+
+def test_nothing_is_left_of_an_agent_that_ended_the_sandbox(make_box: MakeBox, token: str) -> None:
+    box = make_box(kind=HostSandbox)
+    command = f"setsid sleep {token} & until pgrep -f 'sleep {token}$'; do :; done; kill -9 $PPID; sleep {token}"
+    with pytest.raises(TaskError, match="the sandbox has ended"):
+        box.post("/v1/shell/exec", command=command)
+    assert processes_with(token)
+    box.sandbox.stop()
+    assert processes_with(token) == []
