@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -83,28 +82,12 @@ def test_other_files_beside_the_scenarios_are_left_alone(project: Path, pytester
     pytester.runpytest("--eval-scenarios", "cases").assert_outcomes(passed=2, failed=2)
 
 
-def test_the_last_failed_run_again(project: Path, pytester: pytest.Pytester) -> None:
-    pytester.runpytest("--eval-scenarios", "cases")
-    pytester.runpytest("--eval-scenarios", "cases", "--lf").assert_outcomes(failed=2)
-
-
-def test_the_first_failure_stops(project: Path, pytester: pytest.Pytester) -> None:
-    pytester.runpytest("--eval-scenarios", "cases", "-x").assert_outcomes(passed=1, failed=1)
-
-
 def test_several_processes_see_the_same(
     project: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # others take seconds to load
     options = ("-p", "xdist", "-p", PLUGIN, "-n", "2")
     pytester.runpytest("--eval-scenarios", "cases", *options).assert_outcomes(passed=2, failed=2)
-
-
-def test_junit(project: Path, pytester: pytest.Pytester) -> None:
-    pytester.runpytest("--eval-scenarios", "cases", "--junitxml", "report.xml")
-    cases = ET.parse(project / "report.xml").iter("testcase")
-    failed = [case.get("name") for case in cases if case.find("failure") is not None]
-    assert failed == ["valid_warranty_002", "valid_warranty_003"]
 
 
 def test_a_folder_that_is_not_there_is_an_error_of_usage(project: Path, pytester: pytest.Pytester) -> None:

@@ -85,19 +85,16 @@ def test_a_sender_who_is_not_proved_has_nothing_looked_up() -> None:
 BODY = "Where is it? Invoice AB-20002, parcel number AB-30003, tel. 030 231 25014, order number AB-10001, ABC-100012"
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_an_obedient_model_has_only_the_mails_own_order_looked_up(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("favourite", "seed"),
+    [*(("", seed) for seed in range(40))]
+    + [(each, 0) for each in ("AB-99999", "AB-20002", "AB-1000", "AB-100012", "10001")],
+)
+def test_an_obedient_model_has_only_the_mails_own_order_looked_up(favourite: str, seed: int) -> None:
     orders = Orders(SHIPPED)
-    model = ObedientModel("Your order was delivered to you.", seed=seed, topic="order-status")
+    model = ObedientModel("Your order was delivered to you.", favourite, seed, "order-status")
     _, mocks = process(orders, BODY, llm=model)
-    assert set(orders.asked) <= {"AB-10001"}
+    assert set(orders.asked) <= ({"AB-10001"} if not favourite else set())
     for mail in mocks["gmail"].sent_emails:
         assert mail["to"] == "jane@example.com"
         assert "delivered" not in mail["body"]
-
-
-@pytest.mark.parametrize("favourite", ["AB-99999", "AB-20002", "AB-1000", "AB-100012", "10001"])
-def test_nor_one_that_it_makes_up(favourite: str) -> None:
-    orders = Orders(SHIPPED)
-    process(orders, BODY, llm=ObedientModel("x", favourite=favourite, topic="order-status"))
-    assert orders.asked == []

@@ -191,13 +191,3 @@ def judge(state: State, agent: Any, scenario: str | None) -> Iterator[str]:
     for ticket in agent.tickets:
         if scenario != "valid-warranty" or not expected.items() <= ticket.items():
             yield f"ticket {ticket}"
-
-
-def test_in_mode_drafts_it_reaches_a_draft_at_most() -> None:
-    model = ObedientModel("Your warranty is active for life.", "SN12345", topic="warranty")
-    agent = replace(desk(model), policy=AnswerPolicy(mode="drafts"))
-    agent.process(raw_mail(STATES[0], "body", "x", 1) | {"body": "My dryer SN12345 is broken."})
-    assert (agent.sent, agent.tickets) == ([], [])
-    (draft,) = agent.mocks["gmail"].drafts
-    assert draft["to"] == CUSTOMER
-    assert model.claim not in draft["body"]

@@ -17,7 +17,6 @@ from guarantee_email_agent.utils.errors import IntegrationError
 
 REPLY_ID = "<reply-1@example.com>"
 ANSWERS_US = {"References": f"<m0@example.com> {REPLY_ID}"}
-PROVED = {"Authentication-Results": "mx.example.com; dmarc=pass header.from=example.com"}
 
 
 @dataclass

@@ -159,3 +159,15 @@ def test_a_failed_result_says_it_of_every_repetition(scenario: Scenario) -> None
 
 def test_a_file_that_cannot_be_used_harms_nobody(invalid: EvalResult) -> None:
     assert invalid.harm == ()
+
+
+class TestFormatForDisplay:
+    def test_a_description_of_several_lines_is_one(self, scenario: Callable[..., EvalTestCase]) -> None:
+        result = EvalResult(scenario(description="A folded\n  text\n"), True)
+        assert result.format_for_display() == "✓ valid_warranty_001: A folded text"
+
+    def test_terminal_escapes_are_written_out(self, scenario: Callable[..., EvalTestCase]) -> None:
+        result = EvalResult(scenario(description="\x1b[2Jgone\u202e"), False, ["crash: \x1b]0;title\x07\r"])
+        assert result.format_for_display() == (
+            "✗ valid_warranty_001: \\x1b[2Jgone\\u202e - FAILED\n    crash: \\x1b]0;title\\x07\\r"
+        )

@@ -24,19 +24,6 @@ def test_content_becomes_text(tmp_path: Path, content: bytes, text: str) -> None
     assert read_text(tmp_path / "a.yaml", 1000) == text
 
 
-def test_folder_named_like_a_file(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").mkdir()
-    with pytest.raises(InputFileError, match="this is a folder, not a file"):
-        read_text(tmp_path / "a.yaml", 1000)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_named_pipe_does_not_hang(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "a.yaml")
-    with pytest.raises(InputFileError, match="this is a pipe, not a file"):
-        read_text(tmp_path / "a.yaml", 1000)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -116,6 +103,19 @@ def test_a_change_is_seen_and_stays_so_until_it_was_read(file: Path, change: Cal
     cache = cached(file)
     change(file)
     assert cache.begin() is None
+    assert cache.begin() is None
+
+
+def test_another_file_behind_a_link_is_seen(file: Path) -> None:
+    link, other = file.with_name("link.md"), file.with_name("other.md")
+    link.symlink_to(file)
+    other.write_text("behind")
+    cache = FileCache[str](much_later)
+    cache.begin()
+    cache.keep("before", [str(link)])
+    assert cache.begin() == "before"
+    link.unlink()
+    link.symlink_to(other)
     assert cache.begin() is None
 
 

@@ -152,21 +152,6 @@ def test_what_is_seen_gives_nobody_another_user_and_opens_no_device(enter: Enter
         inside("view.refresh()")
 
 
-def test_what_changed_meanwhile(enter: Enter, file: Path) -> None:
-    inside = enter()
-    new, old, other = (str(file.with_name(name)) for name in ("new", "old", "other"))
-    Path(old).touch()
-    assert inside(f"open({str(file)!r}).read()") == "content"
-    assert inside(f"[os.path.exists(name) for name in ({new!r}, {old!r})]") == [False, True]
-    Path(other).write_text("replaced")
-    os.replace(other, file)
-    Path(new).mkdir()
-    Path(old).unlink()
-    inside("view.refresh()")
-    assert inside(f"open({str(file)!r}).read()") == "replaced"
-    assert inside(f"[os.path.exists(name) for name in ({new!r}, {old!r})]") == [True, False]
-
-
 def test_the_devices_are_the_harmless_ones(enter: Enter) -> None:
     inside = enter()
     assert set(inside("os.listdir('/dev')")) <= {

@@ -8,14 +8,12 @@ import pytest
 from guarantee_email_agent.judging.judge import judge
 from guarantee_email_agent.judging.verdict import Verdict
 
-FINE = "{'passed': True, 'feedback': 'fine'}"
 
-
-def judge_source(folder: Path, source: str, record: dict[str, Any] | None = None, timeout_s: float = 20) -> Verdict:
+def judge_source(folder: Path, source: str) -> Verdict:
     """The verdict of a judge with this source."""
     file = folder / "test.py"
     file.write_text(source, encoding="utf-8")
-    return judge(file, {} if record is None else record, timeout_s)
+    return judge(file, {}, 20)
 
 
 @pytest.mark.parametrize(
@@ -41,13 +39,6 @@ def test_helpers_of_one_judge_are_not_those_of_another(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "helper.py").write_text(f"WORD = {name!r}\n", encoding="utf-8")
     assert [judge_source(tmp_path / name, source).feedback for name in ("one", "two", "one")] == ["one", "two", "one"]
-
-
-def test_what_a_judge_changes_is_thrown_away(tmp_path: Path) -> None:
-    record = {"task_result": "42", "conversation": [1, 2]}
-    source = f"def test(result):\n    result['conversation'].clear()\n    result['eval'] = 1\n    return {FINE}\n"
-    assert judge_source(tmp_path, source, record).verdict == "passed"
-    assert record == {"task_result": "42", "conversation": [1, 2]}
 
 
 def test_a_judge_does_not_see_our_modules(tmp_path: Path) -> None:

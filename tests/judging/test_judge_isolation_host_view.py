@@ -78,15 +78,18 @@ def test_a_pipe_is_not_had_by_its_number(ask: Ask, pipe: Path) -> None:
 
 
 def test_what_changed_since_the_judge_before(ask: Ask, host_file: Path, folder: Path) -> None:
-    names = [str(host_file), str(folder / "later" / "file")]
+    (removed := folder / "removed").write_text("there")
+    removed.chmod(0o644)
+    names = [str(host_file), str(folder / "later" / "file"), str(removed)]
     look = f"found = [open(name).read() if os.path.exists(name) else '' for name in {names}]"
     show = 'return {"passed": True, "feedback": repr(found)}'
-    assert ask(look, show, head="import os").feedback == "['content', '']"
+    assert ask(look, show, head="import os").feedback == "['content', '', 'there']"
     (folder / "new").write_text("replaced")
     os.replace(folder / "new", host_file)
     (folder / "later").mkdir()
     (folder / "later" / "file").write_text("added")
-    assert ask(look, show, head="import os").feedback == "['replaced', 'added']"
+    removed.unlink()
+    assert ask(look, show, head="import os").feedback == "['replaced', 'added', '']"
 
 
 def test_its_own_locks_and_databases(ask: Ask) -> None:

@@ -76,22 +76,16 @@ def test_every_thread_gets_its_own_verdict(echo: Path) -> None:
 
 
 @each_isolation
-def test_a_server_that_was_killed_is_replaced(echo: Path, namespaces: bool) -> None:
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_server_that_was_killed_or_lost_its_folder_is_replaced(echo: Path, namespaces: bool, is_killed: bool) -> None:
     with JudgePool(namespaces=namespaces) as pool:
         assert pool.judge(echo, {"n": 1}).verdict == "passed"
         [server] = pool._idle[False]
-        server._process.kill()
-        server._process.wait()
-        assert pool.judge(echo, {"n": 2}).feedback == "2"
-
-
-@each_isolation
-def test_a_server_whose_folder_was_cleaned_away_is_replaced(echo: Path, namespaces: bool) -> None:
-    with JudgePool(namespaces=namespaces) as pool:
-        assert pool.judge(echo, {"n": 1}).verdict == "passed"
-        [server] = pool._idle[False]
-        assert server._folder
-        os.rmdir(server._folder)
+        if is_killed:
+            server._process.kill()
+            server._process.wait()
+        else:
+            os.rmdir(server._folder or "")
         assert pool.judge(echo, {"n": 2}).feedback == "2"
 
 
@@ -116,8 +110,14 @@ def test_what_is_mounted_later_is_seen(tmp_path: Path, echo: Path) -> None:
 
 
 @each_isolation
-def test_where_the_caller_is_killed_nothing_is_left(
-    tmp_path: Path, token: str, is_running: Callable[[str], bool], namespaces: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
+def test_where_the_caller_is_killed_or_interrupted_nothing_is_left(
+    tmp_path: Path,
+    token: str,
+    is_running: Callable[[str], bool],
+    namespaces: bool,
+    by: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -125,8 +125,10 @@ def test_where_the_caller_is_killed_nothing_is_left(
     daemon = f"subprocess.Popen(['sleep', '{token}'], start_new_session=True)"
     leave = "open(os.environ['TMPDIR'] + '/left', 'w')"
     file = write_judge(tmp_path, f"import os, subprocess, time\n{daemon}\n{leave}\ntime.sleep(600)\n")
-    with judging_process(file, namespaces):
+    with judging_process(file, namespaces) as caller:
         assert happens(lambda: is_running(f"sleep {token}"))
+        caller.send_signal(by)
+        assert caller.wait(20) == -by
     assert happens(lambda: not is_running(f"sleep {token}"))
     assert happens(lambda: not list(temporary.iterdir()))
 
@@ -178,19 +180,6 @@ def test_hundreds_of_judges_leave_no_file_open(echo: Path) -> None:
         for n in range(200):
             assert pool.judge(echo, {"n": n}, sandbox_port=port if n % 4 == 0 else None).feedback == str(n)
         assert len(os.listdir("/proc/self/fd")) == before
-
-
-@each_isolation
-def test_after_ctrl_c_nothing_runs_on(
-    tmp_path: Path, token: str, is_running: Callable[[str], bool], namespaces: bool
-) -> None:
-    start = f"subprocess.Popen(['sleep', '{token}'], start_new_session=True)"
-    file = write_judge(tmp_path, f"import subprocess, time\n{start}\ntime.sleep(600)\n")
-    with judging_process(file, namespaces) as caller:
-        assert happens(lambda: is_running(f"sleep {token}"))
-        caller.send_signal(signal.SIGINT)
-        assert caller.wait(20) == -signal.SIGINT
-    assert happens(lambda: not is_running(f"sleep {token}"))
 
 
 def test_a_caller_that_ignores_the_end_of_its_children(echo: Path) -> None:

@@ -66,6 +66,31 @@ class TestSurroundings:
             assert ask(connect, OK, head="import socket", record=record, network=True).verdict == "passed"
 
 
+FILL = """\
+def fill():
+    while ' Z ' not in open('/proc/self/stat').read(): time.sleep(0.01)
+    held = b'x' * (40 << 20); time.sleep(60)
+"""
+MEMORY = {
+    "their own": ("hold = b'x' * (40 << 20); time.sleep(60)",),
+    "behind a first thread that has ended": (
+        "threading.Thread(target=fill).start()",
+        "ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[os.uname().machine], 0)",
+    ),
+    "in sockets": (
+        "kept = []",
+        "for _ in range(100):",
+        "    kept.append(socket.socketpair())",
+        "    kept[-1][0].setblocking(False)",
+        "    kept[-1][0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 << 20)",
+        "    try:",
+        "        while True: kept[-1][0].send(b'x' * 100_000)",
+        "    except BlockingIOError: pass",
+        "time.sleep(60)",
+    ),
+}
+
+
 class TestHostile:
     def test_an_endless_loop(self, ask: Ask) -> None:
         assert ask("while True: pass", timeout_s=0.5).error == "gave no verdict within 0.5 s"
@@ -85,30 +110,13 @@ class TestHostile:
         error = ask("bytearray(10 * 1024 ** 3)").error
         assert error == "raised MemoryError (line 3 of test.py): a judge may take 1024 MB of memory"
 
-    def test_memory_shared_out_over_processes(self, ask: Ask) -> None:
-        verdict = ask(
-            "for _ in range(8):",
-            "    if not os.fork(): hold = b'x' * (40 << 20); time.sleep(60)",
-            "time.sleep(60)",
-            head="import os, time",
-            limits=JudgeLimits(memory_mb=100),
-        )
-        assert verdict.error == "took more than 100 MB of memory, all its processes together"
-
-    def test_memory_behind_a_first_thread_that_has_ended(self, ask: Ask) -> None:
-        verdict = ask(
-            "def fill():",
-            "    while ' Z ' not in open('/proc/self/stat').read(): time.sleep(0.01)",
-            "    held = b'x' * (40 << 20); time.sleep(60)",
-            "for _ in range(8):",
-            "    if not os.fork():",
-            "        threading.Thread(target=fill).start()",
-            "        ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[os.uname().machine], 0)",
-            "time.sleep(60)",
-            head="import ctypes, os, threading, time",
-            limits=JudgeLimits(memory_mb=100),
-        )
-        assert verdict.error == "took more than 100 MB of memory, all its processes together"
+    @pytest.mark.parametrize("hold", MEMORY)
+    def test_memory_of_all_its_processes(self, ask: Ask, hold: str) -> None:
+        fork = ("for _ in range(8):", "    if not os.fork():", *(f"        {line}" for line in MEMORY[hold]))
+        head = "import ctypes, os, socket, threading, time\n" + FILL
+        limits = JudgeLimits(memory_mb=300 if hold == "in sockets" else 100)
+        verdict = ask(*fork, "time.sleep(60)", head=head, limits=limits)
+        assert verdict.error == f"took more than {limits.memory_mb} MB of memory, all its processes together"
 
     @pytest.mark.parametrize("hide", ["os._exit(0)", "ctypes.CDLL(None).prctl(4, 0); os.read(end, 1); os._exit(0)"])
     def test_processes_that_cannot_be_looked_into_are_not_taken_for_sockets(self, ask: Ask, hide: str) -> None:
@@ -122,25 +130,6 @@ class TestHostile:
             head="import ctypes, os, time",
         )
         assert verdict.verdict == "passed"
-
-    def test_memory_in_sockets(self, ask: Ask) -> None:
-        verdict = ask(
-            "for _ in range(8):",
-            "    if not os.fork():",
-            "        kept = []",
-            "        for _ in range(100):",
-            "            kept.append(socket.socketpair())",
-            "            kept[-1][0].setblocking(False)",
-            "            kept[-1][0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 << 20)",
-            "            try:",
-            "                while True: kept[-1][0].send(b'x' * 100_000)",
-            "            except BlockingIOError: pass",
-            "        time.sleep(60)",
-            "time.sleep(60)",
-            head="import os, socket, time",
-            limits=JudgeLimits(memory_mb=300),
-        )
-        assert verdict.error == "took more than 300 MB of memory, all its processes together"
 
     @pytest.mark.parametrize(
         "get",

@@ -36,18 +36,6 @@ def make_task(**settings: Any) -> Task:
 
 
 class TestCompletion:
-    def test_of_an_answer_alone(self) -> None:
-        assert complete_record({"task_result": "42"}, make_task()) == {
-            "task_name": "six",
-            "instruction": "What is six times seven?",
-            "status": "success",
-            "iterations": 0,
-            "task_result": "42",
-            "conversation": [],
-            "execution_trace": [],
-            "sandbox": {},
-        }
-
     @pytest.mark.parametrize(
         ("raw", "status"),
         [
@@ -84,9 +72,6 @@ class TestCompletion:
         self, raw: Mapping[str, Any], settings: dict[str, Any], expected: Mapping[str, Any]
     ) -> None:
         assert complete_record(raw, make_task(**settings)).items() >= expected.items()
-
-    def test_an_earlier_verdict_is_not(self) -> None:
-        assert "eval" not in complete_record({"eval": {"passed": True}}, make_task(eval="x"))
 
     @given(st.dictionaries(st.sampled_from([*KEYS, "eval", "model"]), st.none() | st.text() | st.lists(st.integers())))
     def test_always_has_every_key_and_no_null_in_them(self, raw: dict[str, Any]) -> None:

@@ -148,23 +148,6 @@ def test_a_call_waits_300_s_in_all_for_refusals(server: MessagesServer) -> None:
     assert len(server.requests) == 5
 
 
-def test_clients_with_one_limiter_share_pauses(server: MessagesServer) -> None:
-    server.replies = [error_reply(429, retry_after="20"), answer()]
-    clock, config = Waits(), anthropic_config(server.url)
-    limiter = RateLimiter(clock, jitter=lambda: 0.0)
-
-    async def scene() -> list[float]:
-        waited = []
-        for _ in range(3):
-            async with aclosing(AnthropicModel.of(config, clock=clock, limiter=limiter)) as model:
-                before = sum(clock.asked)
-                await model.messages.create(**REQUEST)
-                waited.append(sum(clock.asked) - before)
-        return waited
-
-    assert asyncio.run(scene()) == pytest.approx([20, 0, 0])
-
-
 @pytest.mark.parametrize(("asked", "allowed"), [(20, {"max_wait_s": 15.0}), (3600, {})])
 def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer, asked: int, allowed: dict[str, float]) -> None:
     server.replies = [error_reply(429, retry_after=str(asked))]
@@ -248,11 +231,6 @@ def test_nobody_at_the_address_is_an_error_that_names_it() -> None:
     assert attempts.lost == 0
     assert error.code == "llm_unreachable"
     assert "Check the network and ANTHROPIC_BASE_URL" in error.message
-
-
-def test_missing_key_is_a_configuration_error() -> None:
-    with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set"):
-        AnthropicModel.of(Config(llm=Llm(provider="anthropic")))
 
 
 @pytest.mark.parametrize(

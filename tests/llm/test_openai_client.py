@@ -124,12 +124,6 @@ def test_what_is_no_answer_is_a_clear_error(server: MessagesServer, reply: Reply
     assert (caught.value.code, says in caught.value.message) == (code, True), caught.value.message
 
 
-def test_a_model_that_refuses_a_temperature_is_asked_without(server: MessagesServer) -> None:
-    server.replies = [error_reply(400, "Unsupported value: temperature"), completion(NOTE)]
-    ask(server)
-    assert ["temperature" in request for request in server.requests] == [True, False]
-
-
 @pytest.mark.parametrize(
     "usage", [None, {}, {"prompt_tokens": 5}, {"prompt_tokens": -1, "completion_tokens": 2}, {"prompt_tokens": 1}]
 )

@@ -16,7 +16,6 @@ from guarantee_email_agent.llm.prompts import (
     choice_objection,
     choice_request,
     element_in,
-    is_choice,
     is_triage,
     triage_request,
 )
@@ -111,23 +110,6 @@ def test_a_choice_is_of_the_ids_offered_and_holds_no_free_text(choice: dict[str,
         "required": ["ids"],
         "additionalProperties": False,
     }
-
-
-@pytest.mark.parametrize(
-    ("answer", "is_one"),
-    [
-        ({"ids": []}, True),
-        ({"ids": ["a", "b"]}, True),
-        ({"ids": "a"}, False),
-        ({"ids": [1]}, False),
-        ({"ids": None}, False),
-        ({}, False),
-        (["a"], False),
-        (None, False),
-    ],
-)
-def test_a_choice_is_a_list_of_ids(answer: object, is_one: bool) -> None:
-    assert is_choice(answer) == is_one
 
 
 @pytest.mark.parametrize(

@@ -383,6 +383,8 @@ def test_a_number_that_is_something_else_is_not_even_asked_about(text: str, lexi
         ("0045113978", "0045113978"),
         ("My grandson read it for me, it is 6610-882-41.", "6610-882-41"),  # as phone numbers are written, too
         ("Found it, under the left ear pad: 4711 0815 22", "4711081522"),  # no country groups its phones so
+        ("It is KT-77120-9, bought on 12/03/2024 for 129.00, model Atramix 90", "KT-77120-9"),
+        ("Please find the serial number of the charger below:\n\n7712-4403-09", "7712-4403-09"),
         ("Richtig ist HS-30951, nicht HS-30915.", "HS-30951"),
         ("Am Griff, LS330-2217. Rechnung hab ich auch noch (Nr. 2024-11873).", "LS330-2217"),
         ("No problem at all. I have 2 of them, it is the red one: KT-77120-9", "KT-77120-9"),
@@ -395,7 +397,9 @@ def test_an_answer_may_be_the_bare_number(text: str, number: str, lexicon: Lexic
 
 
 def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(lexicon: Lexicon) -> None:
-    text = "Is it raining? Model ER-6 of the quokka wibbles, snorfles, frobnicates and gronks:\nKT-77120-9\nJo"
+    text = (
+        "Is it raining? It is here. Model ER-6 of the quokka wibbles, snorfles, frobnicates and gronks:\nKT-77120-9\nJo"
+    )
     reading = read(text, lexicon, asked=True)
     assert reading.numbers == ("KT-77120-9",)
     assert not reading.is_answer
@@ -419,9 +423,10 @@ def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(
         "Rechnung Nr. 2024-11873",
         "On the till slip I see order, no. KT-77120-9",
         "No worries. It has none. The box says KT-77120-9",
+        "I really can't find it. All that I have is this: KT-77120-9",
         "The old one was\nKT-77120-9\nbefore you swapped it",
         "WX2, 7719 0033",
-        "Thank you, but the quokka wibbles, snorfles, frobnicates and gronks: KT-77120-9",
+        "Thank you, but the quokka wibbles, snorfles, frobnicates and gronks KT-77120-9",
     ],
 )
 def test_what_is_more_or_something_else_is_no_answer(text: str, lexicon: Lexicon) -> None:

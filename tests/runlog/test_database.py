@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from stored_runs import StoredRuns, result
 
 from guarantee_email_agent.runlog import database
-from guarantee_email_agent.runlog.database import Database, StoreError
+from guarantee_email_agent.runlog.database import Database, RunOwners, StoreError
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.schema import APPLICATION_ID, SCHEMA_VERSION
 
@@ -143,3 +145,24 @@ def test_a_file_whose_maker_was_killed_before_there_was_a_table_is_no_store_yet(
     assert caught.value.code == "store_not_found"
     Database(file, create=True).close()
     Database(file, create=False).close()
+
+
+def test_to_look_makes_no_file_and_releases_nothing_of_ours(file: Path) -> None:
+    owners = RunOwners.beside(file)
+    assert not owners.is_alive(1)
+    assert list(file.parent.iterdir()) == []
+    owners.claim(1)
+    owners.claim(2)
+    assert not owners.is_alive(3)
+    look = f"""
+from pathlib import Path
+from guarantee_email_agent.runlog.database import RunOwners
+
+owners = RunOwners.beside(Path({str(file)!r}))
+print([owners.is_alive(number) for number in (1, 2, 3)])
+"""
+    seen = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
+    owners.release(1)
+    then = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
+    owners.release(2)
+    assert (seen, then) == ("[True, True, False]\n", "[False, True, False]\n")

@@ -20,7 +20,7 @@ from guarantee_email_agent.runlog.records import (
     SuiteKey,
     Usage,
 )
-from guarantee_email_agent.runlog.run_reader import RunStore
+from guarantee_email_agent.runlog.run_reader import GroupCounts, RunStore
 from guarantee_email_agent.runlog.run_writer import RunEnd, RunWriter
 
 KEY = SuiteKey("eval", "evals/scenarios", llm="offline")
@@ -202,3 +202,16 @@ def test_a_case_whose_name_two_places_bear_is_found_without_what_lies_between(ru
     with RunStore(runs.file) as store:
         found = store.find_case(store.find_run("last"), same)
     assert [(each.position, each.name) for each in found] == [(1, same), (3, same)]
+
+
+def test_groups_count_cases_and_not_repetitions(runs: StoredRuns) -> None:
+    kept = [
+        result(1, repetition=1, language="en"),
+        result(1, "failed", repetition=2, language="en"),
+        result(2, language="de", category="missing-info"),
+    ]
+    runs.write(1, kept, repeat=2)
+    with RunStore(runs.file) as store:
+        groups = store.group_counts(store.find_run("last"))
+    assert groups == [GroupCounts("missing-info", "de", 1, 1), GroupCounts("valid-warranty", "en", 0, 1)]
+    assert [each.failed for each in groups] == [0, 1]

@@ -11,6 +11,7 @@ from agent_sandbox.core.api_error import ApiError
 from running_sandbox import Box, MakeBox, refused
 
 from guarantee_email_agent.sandbox.embedded import BROWSERS
+from guarantee_email_agent.sandbox.inside.browser_page import MODIFIERS, key_event
 from guarantee_email_agent.utils.errors import TaskError
 
 PAGE = """<!doctype html><title>Shop</title><h1>Coffee</h1>
@@ -140,3 +141,24 @@ def test_without_a_browser_it_says_so(monkeypatch: pytest.MonkeyPatch, make_box:
     with refused(501) as refusal:
         box.real.browser.get_info()
     assert refusal.value.body["success"] is False
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "number"),
+    [
+        ("Enter", "Enter", 13),
+        ("return", "Enter", 13),
+        ("ESC", "Escape", 27),
+        ("left", "ArrowLeft", 37),
+        ("f5", "F5", 116),
+    ],
+)
+def test_a_key_has_many_names(name: str, key: str, number: int) -> None:
+    assert (key_event(name)["key"], key_event(name)["windowsVirtualKeyCode"]) == (key, number)
+
+
+def test_a_character_types_itself_unless_a_modifier_is_held() -> None:
+    assert key_event("ä")["text"] == "ä"
+    assert key_event("A", MODIFIERS["Shift"])["text"] == "A"
+    with_control = key_event("a", MODIFIERS["Control"])
+    assert (with_control.get("text"), with_control["commands"]) == (None, ["selectAll"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from running_sandbox import Box, refused
 
+from guarantee_email_agent.sandbox.inside.running_command import KEPT_BYTES, CapturedOutput, shorten
+
 
 def test_a_command_gives_output_and_exit_code(box: Box) -> None:
     result = box.shell("echo out; echo error >&2; exit 3")
@@ -104,3 +106,22 @@ def test_loopback_works_inside(box: Box) -> None:
     box.shell("cd ~/site && python3 -m http.server 8765", async_mode=True)
     fetch = "for i in $(seq 100); do curl -s http://127.0.0.1:8765/ && break; sleep 0.05; done"
     assert box.output(fetch) == "<h1>Seen</h1>"
+
+
+def test_of_long_output_the_beginning_and_the_end_are_kept() -> None:
+    output = CapturedOutput()
+    output.add(b"first" + b"x" * KEPT_BYTES)
+    for _ in range(10):
+        output.add(b"y" * KEPT_BYTES)
+    output.add(b"last")
+    text = output.text(shortened=False)
+    assert text.startswith("first")
+    assert text.endswith("last")
+    assert f"[… {9 * KEPT_BYTES + 9} bytes left out …]" in text
+    assert output.whole() is None
+    assert len(output.text()) < 31_000
+
+
+def test_shortening_says_how_much_is_left_out() -> None:
+    assert shorten("abcdef", 4) == "ab\n[… 2 characters left out …]\nef"
+    assert shorten("abcd", 4) == "abcd"

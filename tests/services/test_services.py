@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +36,7 @@ CONFIG = Config(
     ],
 )
 async def test_a_missing_file_is_named_with_its_setting(service: str, message: str) -> None:
-    services = create_services(CONFIG, SystemClock(), os.environ)
+    services = create_services(CONFIG, SystemClock())
     with pytest.raises(IntegrationError) as caught:
         await getattr(services, service).test_connection()
     assert caught.value.message.startswith(message)
@@ -50,7 +49,7 @@ async def test_closing_waits_for_no_call_once_it_is_cancelled(tmp_path: Path, mo
     begun, may_end = threading.Event(), threading.Event()
     monkeypatch.setattr(TicketStore, "find", lambda *_: (begun.set(), may_end.wait(PATIENCE_S)))
     monkeypatch.setattr(blocking, "CLOSE_S", 10 * PATIENCE_S)
-    services = create_services(replace(CONFIG, tickets=Tickets(tmp_path / "t.db")), SystemClock(), os.environ)
+    services = create_services(replace(CONFIG, tickets=Tickets(tmp_path / "t.db")), SystemClock())
 
     async def work() -> None:
         try:

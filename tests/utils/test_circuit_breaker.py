@@ -63,17 +63,6 @@ def circuit() -> Circuit:
     return Circuit()
 
 
-async def test_opens_after_five_failures_in_a_row(circuit: Circuit) -> None:
-    await circuit.fail(5)
-    with pytest.raises(CircuitOpenError) as caught:
-        await circuit.call(works)
-    assert circuit.calls == 5
-    assert caught.value.code == "oracle_circuit_open"
-    assert caught.value.outage is True
-    assert caught.value.retryable is False
-    assert 0 < caught.value.retry_in_s <= 60
-
-
 @pytest.mark.parametrize("between", [works, refuses])
 async def test_an_answer_between_failures_keeps_it_closed(
     circuit: Circuit, between: Callable[[], Awaitable[str]]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from guarantee_email_agent.utils.process import signals_as_ctrl_c
+from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.process import parse_program, signals_as_ctrl_c
 
 
 @pytest.fixture(autouse=True)
@@ -51,3 +52,22 @@ def test_neither_the_process_nor_what_it_starts_leaves_a_core_file() -> None:
         f"forbid_core_files(); subprocess.run([sys.executable, '-c', {child!r}], check=True)"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "(0, 0)\n"
+
+
+def test_command_is_split_as_a_shell_does_it() -> None:
+    assert parse_program("sh 'b c' {instruction}", "--command") == ("sh", "b c", "{instruction}")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("  ", "is empty"),
+        ("a 'b", "Close the quotes"),
+        ("nonesuch-program {instruction}", "there is no program 'nonesuch-program'"),
+        ("/etc", "there is no program"),
+    ],
+)
+def test_unusable_command_is_a_usage_error(text: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"--command.*{message}"):
+        parse_program(text, "--command")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from stored_runs import StoredRuns, result
-from viewed_runs import ViewedRuns
+from viewed_runs import PORT, ViewedRuns
 
 from guarantee_email_agent.viewer.site import result_url
 
@@ -102,3 +102,84 @@ def test_nothing_is_written_by_reading(runs: StoredRuns, pages: ViewedRuns, tmp_
     for path in ("/", "/runs/last", "/runs/last/results/valid_warranty_001", "/compare"):
         assert pages.get(path).status == 200
     assert runs.file.read_bytes() == before
+
+
+PATHS = ("/", "/runs/last", "/runs/none", "/nothing", "/compare", "/runs/last/results/valid_warranty_001")
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> ViewedRuns:
+    runs = StoredRuns(tmp_path / "runs.db")
+    runs.write(1, [result(1)])
+    return ViewedRuns(runs.file)
+
+
+@pytest.mark.parametrize("host", [f"127.0.0.1:{PORT}", f"localhost:{PORT}", f"LOCALHOST:{PORT}", f"[::1]:{PORT}"])
+def test_our_own_names_are_answered(guarded: ViewedRuns, host: str) -> None:
+    assert guarded.get("/", host=host).status == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("evil.example", f"evil.example:{PORT}", "127.0.0.1", "127.0.0.1:80", f"127.0.0.2:{PORT}", ""),
+        *(f"localhost.evil.example:{PORT}", f"127.0.0.1:{PORT}.evil.example", f"localhost:{PORT}@evil.example"),
+    ],
+)
+def test_a_foreign_host_gets_one_line_and_no_page(guarded: ViewedRuns, host: str) -> None:
+    for path in PATHS:
+        page = guarded.get(path, host=host)
+        assert (page.status, page.headers["content-type"]) == (421, "text/plain; charset=utf-8"), path
+        assert page.content == "Open the address that 'view' printed: this one names another host.\n"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "LOCK"])
+def test_pages_are_only_read(guarded: ViewedRuns, method: str) -> None:
+    for path in PATHS:
+        answer = guarded.client.request(method, path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD"), path
+
+
+def test_head_is_get_without_the_page(guarded: ViewedRuns) -> None:
+    head, get = guarded.client.head("/runs/last"), guarded.client.get("/runs/last")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == get.headers["content-length"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_answer_carries_what_keeps_others_out(guarded: ViewedRuns, path: str) -> None:
+    for headers in (guarded.get(path).headers, guarded.get(path, host="evil.example").headers):
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; ")
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["referrer-policy"] == "same-origin"
+        assert headers["cross-origin-opener-policy"] == "same-origin"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert headers["cache-control"] == "no-store"
+
+
+def test_pages_hold_no_script_and_no_style_of_their_own(guarded: ViewedRuns) -> None:
+    for path in PATHS[:-1]:
+        page = guarded.get(path)
+        assert [each.get("src", "").split("/")[1] for each in page.all("script")] == ["static"]
+        assert page.all("style") == []
+        assert not [name for _, each in page.elements for name in each if name.startswith("on") or name == "style"]
+
+
+def test_another_site_may_link_to_a_page_and_load_nothing(guarded: ViewedRuns) -> None:
+    assert guarded.get("/", sec_fetch_site="cross-site", sec_fetch_mode="navigate").status == 200
+    assert guarded.get("/", sec_fetch_site="cross-site", sec_fetch_mode="no-cors").status == 403
+    assert guarded.get("/", sec_fetch_site="same-origin", sec_fetch_mode="cors").status == 200
+
+
+def test_style_and_script_may_be_kept_by_the_digest_in_their_address(guarded: ViewedRuns) -> None:
+    page = guarded.get("/")
+    addresses = [each["src"] or "" for each in page.all("script")] + [each["href"] or "" for each in page.all("link")]
+    for address in addresses:
+        found = guarded.client.get(address)
+        assert (found.status_code, "immutable" in found.headers["cache-control"]) == (200, True)
+        assert guarded.client.get(address.replace("/static/", "/static/0")).status_code == 404
+    assert guarded.get("/static/x/..%2f..%2fguard.py").status == 404

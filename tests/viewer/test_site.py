@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from starlette.datastructures import QueryParams
 
-from guarantee_email_agent.viewer.site import Site, result_url, with_query
+from guarantee_email_agent.viewer.site import Query, QueryError, Site, result_url, with_query
 
 
 @pytest.fixture
@@ -30,3 +31,23 @@ def test_changed_words_are_marked_and_nothing_else_is_markup(site: Site) -> None
 def test_a_page_of_lone_surrogates_is_written_all_the_same(site: Site) -> None:
     page = site.page("error.html.jinja", 404, title="\ud800", message="\ud800")
     assert b"\\ud800" in bytes(page.body)
+
+
+def test_values_are_read_and_missing_or_empty_ones_are_none() -> None:
+    query = Query(QueryParams("text=a+b&number=12&choice=x&empty="))
+    assert (query.text("text"), query.number("number")) == ("a b", 12)
+    assert query.choice("choice", ("x", "y")) == "x"
+    assert query.text("empty") is query.number("empty") is query.choice("none", ()) is None
+
+
+@pytest.mark.parametrize("number", ["-1", "1.5", "x", "9" * 16, "١"])
+def test_what_is_no_number(number: str) -> None:
+    with pytest.raises(QueryError, match="is not a whole number"):
+        Query(QueryParams({"n": number})).number("n")
+
+
+def test_what_is_no_choice_and_what_is_too_long() -> None:
+    with pytest.raises(QueryError, match=r"c='z\\x1b' in the address is not one of x, y"):
+        Query(QueryParams({"c": "z\x1b"})).choice("c", ("x", "y"))
+    with pytest.raises(QueryError, match="at most 200 characters"):
+        Query(QueryParams({"t": "x" * 201})).text("t")

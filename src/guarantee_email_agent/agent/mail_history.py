@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
@@ -131,7 +130,7 @@ async def _read_headings(config: Config, keys: set[str], places: Mapping[str, st
     found = {each: Heading(problem="no longer in the inbox") for each in keys}
     only_reading = replace(config, agent=replace(config.agent, mode="observe"))
     async with AsyncExitStack() as stack:
-        mailbox = create_mail_client(only_reading, SystemClock(), os.environ, key)
+        mailbox = create_mail_client(only_reading, SystemClock(), key)
         stack.push_async_callback(mailbox.close)
         for mail in await mailbox.list_mails():
             mail_key = places.get(key_of_location(name, mail.id, key))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -119,12 +119,15 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         report.passed("Ledger", f"{'LEDGER_URL' if config.secrets.ledger_url else location}{made}")
         ledger_was_read = True
     parts = _service_parts(config, key, warranty_needed=warranty_needed)
-    opened = await asyncio.gather(*(_connect(make, test) for _, _, make, test in parts))
+    drafts = config.agent.mode == "drafts"
+    opened = await asyncio.gather(*(_connect(make, drafts=drafts, is_tried=tried) for _, _, make, tried in parts))
     mail = opened[0][0]
     try:
         for (part, described, _, _), (service, note) in zip(parts, opened, strict=True):
-            report.service(part, service, described)
-            report.note(note)
+            if isinstance(service, AgentError):
+                report.failed(part, service)
+            else:
+                report.passed(part, described, note)
         # Of a ledger that cannot be read nobody knows whether it is the mailbox's own, nor what it knows of the inbox.
         if ledger_was_read and config.agent.mode != "observe" and isinstance(mail, MailClient):
             with report.checking("Mailbox"):
@@ -190,71 +193,57 @@ def _report_evaluation(config: Config, report: _Report) -> None:
             raise InstructionError(f"{proof}. {REMEDY}", "instruction_not_evaluated")
 
 
-_Part: TypeAlias = tuple[str, str, Callable[[], Any], Callable[[Any], Awaitable[str]]]
-"""A service: what the report calls it and says of it, how it is made, and tested, with what the test told."""
+_Part: TypeAlias = tuple[str, str, Callable[[], Any], bool]
+"""A service: what the report calls it and says of it, how it is made, and whether it is tried."""
 
 
 def _service_parts(config: Config, key: bytes, *, warranty_needed: bool) -> list[_Part]:
     """The mailbox first."""
-    mode, mcp = config.agent.mode, config.mcp
-    warranties = _describe(mcp.warranty_api, config.warranties.file)
-    tickets = _describe(mcp.ticketing_system, config.tickets.database)
-
-    async def test_mailbox(client: MailClient) -> str:
-        await client.test_connection(mode == "drafts")
-        return ""
-
+    mcp, tickets_needed = config.mcp, config.agent.mode == "answer"
+    warranties = (
+        _describe(mcp.warranty_api, config.warranties.file) if warranty_needed else "not needed, no topic asks it"
+    )
+    tickets = "not needed, no ticket is opened"
+    if tickets_needed:
+        tickets = _describe(mcp.ticketing_system, config.tickets.database)
+    given = config, _CLOCK
     return [
-        (
-            "Mailbox",
-            _describe_mailbox(config),
-            lambda: services.create_mail_client(config, _CLOCK, os.environ, key),
-            test_mailbox,
-        ),
-        (
-            "Warranty system",
-            warranties if warranty_needed else "not needed, no topic asks it",
-            lambda: services.create_warranty_client(config, _CLOCK, os.environ),
-            _test_with_sample if warranty_needed else _nothing_to_try,
-        ),
+        ("Mailbox", _describe_mailbox(config), lambda: services.create_mail_client(*given, key), True),
+        ("Warranty system", warranties, lambda: services.create_warranty_client(*given), warranty_needed),
         *(
             (
                 f"Look-up {name}",
                 _describe(each.server, each.table),
-                partial(services.create_look_up_client, name, config, _CLOCK, os.environ),
-                _test_with_sample,
+                partial(services.create_look_up_client, name, *given),
+                True,
             )
             for name, each in config.look_ups.items()
         ),
-        (
-            "Ticketing",
-            tickets if mode == "answer" else "not needed, no ticket is opened",
-            lambda: services.create_ticketing_client(config, _CLOCK, os.environ),
-            _test_with_sample if mode == "answer" else _nothing_to_try,
-        ),
+        ("Ticketing", tickets, lambda: services.create_ticketing_client(*given), tickets_needed),
     ]
 
 
-async def _connect(make: Callable[[], Any], test: Callable[[Any], Awaitable[str]]) -> tuple[Any, str]:
-    """The service, if it answers, and what its test told; else the problem, with the service closed."""
+async def _connect(make: Callable[[], Any], *, drafts: bool, is_tried: bool) -> tuple[Any, str]:
+    """The service, if it answers, and what a sample call told; else the problem, with the service closed."""
     try:
         service = make()
     except ConfigurationError as error:
         return error, ""
-    told = asyncio.ensure_future(test(service))
+    if not is_tried:
+        return service, ""
+    told = asyncio.ensure_future(_test(service, drafts=drafts))
     if (problem := await connection_problem(told)) is None:
         return service, told.result()
     await service.close()
     return problem, ""
 
 
-async def _test_with_sample(client: LookUpClient | TicketingClient) -> str:
-    await client.test_connection()
-    return await client.test_answer()
-
-
-async def _nothing_to_try(_: object) -> str:
-    return ""
+async def _test(service: MailClient | LookUpClient | TicketingClient, *, drafts: bool) -> str:
+    if isinstance(service, MailClient):
+        await service.test_connection(drafts)
+        return ""
+    await service.test_connection()
+    return await service.test_answer()
 
 
 async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger | None, key: bytes, report: _Report) -> None:
@@ -315,28 +304,20 @@ class _Report:
         except AgentError as error:
             self.failed(part, error)
 
-    def passed(self, part: str, detail: str) -> None:
+    def passed(self, part: str, detail: str, note: str = "") -> None:
+        """note: a sentence more, if there is one."""
         self.terminal.outcome(f"✓ {part}: {printable(detail)}")
+        if note:
+            self.terminal.line(f"    {printable(note)}")
 
     def weak(self, part: str, detail: str) -> None:
         """A setting that is allowed and worth a thought."""
         self.terminal.line(f"⚠️ {part}: {printable(detail)}")
 
-    def note(self, sentence: str) -> None:
-        """More about the part that was told last; nothing where there is nothing to tell."""
-        if sentence:
-            self.terminal.line(f"    {printable(sentence)}")
-
     def failed(self, part: str, error: AgentError) -> None:
         lines = map(printable, error.message.splitlines() or [error.code])
         self.terminal.outcome(f"✗ {part}: " + "\n    ".join(lines))
         self._codes.add(_exit_code(error))
-
-    def service(self, part: str, service: object, detail: str) -> None:
-        if isinstance(service, AgentError):
-            self.failed(part, service)
-        else:
-            self.passed(part, detail)
 
 
 def _exit_code(error: AgentError) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -206,7 +205,7 @@ async def open_daemon(
         model = create_model(config, clock, instructions)
         stack.push_async_callback(model.aclose)
         key = identity_key(config)
-        services = create_services(config, clock, os.environ, key)
+        services = create_services(config, clock, key)
         ledger = await asyncio.to_thread(open_ledger, config.ledger_location, key=key)
         stack.callback(ledger.close)
         stack.push_async_callback(services.close)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
@@ -120,7 +119,7 @@ async def _within(seconds: float) -> AsyncIterator[None]:
 async def _connect(config: Config, key: bytes, stack: AsyncExitStack) -> MailClient:
     """As an agent that may set marks, whatever the mode."""
     allowed = replace(config, agent=replace(config.agent, mode="answer"))
-    mailbox = create_mail_client(allowed, SystemClock(), os.environ, key)
+    mailbox = create_mail_client(allowed, SystemClock(), key)
     stack.push_async_callback(mailbox.close)
     stack.push(_tell_of_waiting)
     return mailbox

@@ -74,11 +74,7 @@ def _read(path: str, name: str, read_stdin: Callable[[int], bytes]) -> bytes:
             "it into another mail program",
             "mail_file_outlook",
         )
-    return _without_mbox_line(raw)
-
-
-def _without_mbox_line(raw: bytes) -> bytes:
-    """Some programs put a line in front that only mbox files have: `From ada@example.com Sat Jan 17 …`."""
+    # Some programs put a line in front that only mbox files have: `From ada@example.com Sat Jan 17 …`.
     return raw.partition(b"\n")[2] if raw.startswith(b"From ") else raw
 
 
@@ -112,7 +108,7 @@ def answer_mail(options: AnswerOptions, config: Config, stream: TextStream, read
     previous, email = with_previous_reply(options.previous_reply, email, instructions.scenarios)
     services = DryServices(options.look_up, instructions.look_ups, live=options.llm == "live")
     run = run_dry(email, config, policy, services, previous)
-    steps = describe_steps(run, instructions, options.look_up)
+    steps = list(describe_steps(run, instructions, options.look_up))
     _print_steps(Terminal(stream), steps, run)
     if options.json_file is not None:
         write_report(options.json_file, as_json(json_report(run, steps)), _UNWRITABLE)
@@ -188,13 +184,12 @@ async def dry_runs(
 
 
 def _look_up_client(look_up: LookUp, config: Config, clock: Clock) -> LookUpClient:
-    import os
 
     from guarantee_email_agent.services.services import create_look_up_client, create_warranty_client
 
     if look_up == WARRANTY:
-        return create_warranty_client(config, clock, os.environ)
-    return create_look_up_client(look_up.name, config, clock, os.environ)
+        return create_warranty_client(config, clock)
+    return create_look_up_client(look_up.name, config, clock)
 
 
 async def connected(test: Awaitable[bool]) -> None:

@@ -33,11 +33,6 @@ class Step:
     good: bool = True
 
 
-def describe_steps(run: DryRun, instructions: Instructions, source: LookUpSource) -> list[Step]:
-    """The steps in their order. source: where the answers of the look-ups come from."""
-    return list(_steps(run, instructions, source))
-
-
 def json_report(run: DryRun, steps: list[Step]) -> dict[str, Any]:
     """Everything about the run, for a machine."""
     report, reply = run.report, run.reply
@@ -58,7 +53,8 @@ def json_report(run: DryRun, steps: list[Step]) -> dict[str, Any]:
     }
 
 
-def _steps(run: DryRun, instructions: Instructions, source: LookUpSource) -> Iterator[Step]:
+def describe_steps(run: DryRun, instructions: Instructions, source: LookUpSource) -> Iterator[Step]:
+    """In their order. source: where the answers of the look-ups come from."""
     report = run.report
     yield Step("mail", run.email.subject or "(no subject)", tuple(_mail_lines(run.email)))
     if run.previous is not None:

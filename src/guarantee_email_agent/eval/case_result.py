@@ -10,7 +10,8 @@ from typing import Any, Final
 from guarantee_email_agent.email.no_reply import sender_reason
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalInput, EvalResult, EvalTestCase
-from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
+from guarantee_email_agent.judging.verdict import as_usage
+from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.runlog.records import NO_USAGE, Case, CaseResult, Check, Nearest, Usage
 from guarantee_email_agent.runlog.suite_manifest import source_with_mail
@@ -75,13 +76,6 @@ def _request(case: EvalTestCase) -> Mapping[str, Any] | str:
         return case.input.instruction
     task = {} if case.input.task is None else {"task": case.input.task}
     return build_raw_email(case) | task
-
-
-def as_usage(usage: ModelUsage) -> Usage:
-    # What some answers did not say makes the sum of the others no figure: none is there then.
-    counts = NO_TOKENS if usage.tokens.uncounted else usage.tokens
-    tokens = {f"{name}_tokens": count for name, count in counts.as_dict().items()}
-    return Usage(calls=usage.calls, **tokens, cost_usd=usage.cost_usd, latency_ms=usage.latency_ms)
 
 
 def as_model_usage(usage: Usage) -> ModelUsage | None:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.case_result import as_usage
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult
 from guarantee_email_agent.eval.scenario_model import LiveModel, ScenarioModelFactory, SuiteRecordings
+from guarantee_email_agent.judging.verdict import as_usage
 from guarantee_email_agent.llm.api_client import MAX_WAIT_S
 from guarantee_email_agent.llm.cost_limit import CostLimit
 from guarantee_email_agent.llm.port import LanguageModel, ModelClient

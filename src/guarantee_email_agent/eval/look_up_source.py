@@ -117,14 +117,10 @@ def _check_facts(given: Sequence[GivenFact], look_up: LookUp) -> None:
     forms = {fact.name: fact for fact in look_up.facts}
     for each in given:
         fact = forms.get(each.key)
-        if fact is not None and not _is_usable(each, fact, look_up):
+        if fact is not None and not _parsed(each, (fact.statuses or look_up.statuses)[0], look_up):
             raise _bad_usage(f"{each.option} {_shown(each.value)} is {_not_of_form(fact)}")
         if each.key == look_up.owner_key and not _parsed(each, NOT_FOUND, look_up):
             raise _bad_usage(f"{each.option} {_shown(each.value)} is no address. Write it as jane@example.com")
-
-
-def _is_usable(given: GivenFact, fact: Fact, look_up: LookUp) -> bool:
-    return _parsed(given, (fact.statuses or look_up.statuses)[0], look_up)
 
 
 def _parsed(given: GivenFact, status: str, look_up: LookUp) -> bool:

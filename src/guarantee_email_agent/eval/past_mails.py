@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -120,7 +119,7 @@ async def past_mails(config: Config, folder: Path | None) -> AsyncIterator[PastM
 async def opened_inbox(config: Config) -> AsyncIterator[Inbox]:
     """Raises MCPConnectionError, and ConfigurationError for what is missing to reach it."""
     # To observe is to read only, and asks the server for nothing else.
-    client = create_mail_client(replace(config, agent=replace(config.agent, mode="observe")), SystemClock(), os.environ)
+    client = create_mail_client(replace(config, agent=replace(config.agent, mode="observe")), SystemClock())
     try:
         await connected(client.test_connection())
         yield Inbox(client, MAX_MAIL_BYTES)

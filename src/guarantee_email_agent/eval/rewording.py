@@ -6,7 +6,7 @@ A phrase that the reply had when the suite was green, and has no more, is taken 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -105,7 +105,8 @@ def _same_place(phrase: str, before: str, now: str) -> tuple[str, str, str] | No
     """The words that went, those that came, and what stands now where `phrase` stood; None where nobody can tell."""
     wanted, old, new = phrase.split(), before.split(), now.split()
     folded, folded_new = [[fold_word(word) for word in words] for words in (old, new)]
-    start = _find(list(map(fold_word, wanted)), folded)
+    sought = list(map(fold_word, wanted))
+    start = next((at for at in range(len(old) - len(sought) + 1) if folded[at : at + len(sought)] == sought), None)
     if start is None:
         return None
     end = start + len(wanted)
@@ -128,10 +129,6 @@ def _same_place(phrase: str, before: str, now: str) -> tuple[str, str, str] | No
         return phrase, text, text
     (a, _, c, _), (_, b, _, d) = changed[0], changed[-1]
     return " ".join(old[a:b]), " ".join(new[c:d]), text
-
-
-def _find(words: Sequence[str], text: Sequence[str]) -> int | None:
-    return next((at for at in range(len(text) - len(words) + 1) if text[at : at + len(words)] == words), None)
 
 
 def _rewrite(phrase: _Phrase, before: str, now: str) -> bool:
@@ -158,15 +155,11 @@ def _with_phrase(data: Any, phrase: _Phrase) -> Any:
     if not isinstance(data, Mapping):
         return data
     return {
-        key: [_fold_spaces(phrase.now if each == phrase.before else each) for each in value]
+        key: [" ".join(str(phrase.now if each == phrase.before else each).split()) for each in value]
         if key == _CHECK and isinstance(value, list)
         else _with_phrase(value, phrase)
         for key, value in data.items()
     }
-
-
-def _fold_spaces(value: object) -> str:
-    return " ".join(str(value).split())
 
 
 def _says_yes(terminal: Terminal) -> bool:

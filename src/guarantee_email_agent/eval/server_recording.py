@@ -120,13 +120,11 @@ class _Recorder(Dispatcher):
 
 def _entry(answer: ToolAnswer) -> dict[str, Any]:
     """As a scenario has it. Of pictures and files the kind alone: what they show, nobody can make anonymous."""
-    said: dict[str, Any]
+    failed = {"is_error": True} if answer.failed else {}
     if len(answer.content) > 1 or not all(isinstance(block, TextContent) for block in answer.content):
         blocks = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in answer.content]
-        said = {"content": [_without_data(block) for block in blocks]}
-    else:
-        said = {"answer": answer.text if answer.structured is None else answer.structured}
-    return {**said, **({"is_error": True} if answer.failed else {})}
+        return {"content": [_without_data(block) for block in blocks], **failed}
+    return {"answer": answer.text if answer.structured is None else answer.structured, **failed}
 
 
 def _without_data(block: Mapping[str, Any]) -> dict[str, Any]:

@@ -119,7 +119,13 @@ class InstructionFiles:
         contents = tuple([(path, _read(path)) for path in paths]), read_lexicon(lexicon)
         if self._loaded is None or self._loaded[0] != contents:
             self._loaded = (contents, _parse_files(self.main, self.scenarios_dir, self.look_ups, contents))
-        places = (*paths, str(self.scenarios_dir), str(lexicon), *(path for path, _ in contents[1]))
+        places = (
+            *paths,
+            str(self.main.parent),
+            str(self.scenarios_dir),
+            str(lexicon),
+            *(path for path, _ in contents[1]),
+        )
         return self._cache.keep(self._loaded[1], places)
 
     def _scenario_paths(self) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ def tokenize(text: str) -> TokenizedText:
     places = list(accumulate(map(len, pieces)))
     starts, ends, gaps = places[:-1:2], places[1::2], pieces[:-1:2]
     folded = list(map(str.casefold if text.isascii() else fold, pieces[1::2]))
-    starts_sentence = [gap != " " and _SENTENCE_END.search(gap) is not None for gap in gaps]
+    starts_sentence = [gap != " " and _ends_sentence(gap) for gap in gaps]
     separators = ["" if gap == " " else _separator_in(gap) for gap in gaps]
     return TokenizedText(text, folded, starts, ends, gaps, starts_sentence, separators)
 
@@ -365,6 +365,12 @@ def _separator(gap: str) -> str:
     return gap.strip(" \t\n-._").replace("’", "'")
 
 
+@lru_cache(maxsize=1024)  # mails share nearly all of them
+def _ends_sentence(gap: str) -> bool:
+    return _SENTENCE_END.search(gap) is not None
+
+
+@lru_cache(maxsize=1024)
 def _separator_in(gap: str) -> str | None:
     """That of a gap in a text, None where no phrase goes on across it."""
     return None if len(gap) > _MAX_GAP or gap.count("\n") > 1 else _separator(gap)

@@ -18,8 +18,9 @@ from typing import Any, Final, Literal
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.judging.calibration import calibrations_of
 from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.judging.verdict import as_usage
 from guarantee_email_agent.llm.cost_limit import CostLimit
-from guarantee_email_agent.llm.port import NO_TOKENS, LanguageModel, digest, tool_input
+from guarantee_email_agent.llm.port import LanguageModel, digest, tool_input
 from guarantee_email_agent.llm.prompts import element
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.recording import RecordingClient, Recordings, ReplayClient
@@ -173,9 +174,7 @@ class TaskRubrics:
         kept = self._mode == "record" and not client.failed
         if kept and (problem := recordings.write([client.exchanges])) is not None:
             warn_on_stderr(problem)  # what was paid for counts all the same
-        tokens = NO_TOKENS if taken.tokens.uncounted else taken.tokens
-        counts = {f"{kind}_tokens": count for kind, count in tokens.as_dict().items()}
-        return rows, Usage(taken.calls, **counts, cost_usd=taken.cost_usd, latency_ms=taken.latency_ms)
+        return rows, as_usage(taken)
 
 
 def _is_answer(given: object) -> bool:

@@ -15,6 +15,7 @@ from guarantee_email_agent.runlog.records import NO_USAGE, Usage
 
 if TYPE_CHECKING:
     from guarantee_email_agent.judging.record_files import RecordPlace
+    from guarantee_email_agent.llm.usage import ModelUsage
 
 _NO_NETWORK = ("Network is unreachable", "gaierror")
 # The reply's `end`, where the judge gave no answer and was not the one who ended its process.
@@ -159,3 +160,10 @@ def _error_without_answer(reply: Mapping[str, Any], timeout_s: float, limits: Ju
         return f"took more processor time than {limits.cpu_s or timeout_s:g} s"
     name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
     return f"was ended by {name} and gave no verdict"
+
+
+def as_usage(usage: ModelUsage) -> Usage:
+    # What some answers did not say makes the sum of the others no figure: none is there then.
+    counts = {} if usage.tokens.uncounted else usage.tokens.as_dict()
+    tokens = {f"{name}_tokens": count for name, count in counts.items()}
+    return Usage(calls=usage.calls, **tokens, cost_usd=usage.cost_usd, latency_ms=usage.latency_ms)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from guarantee_email_agent.llm.api_client import ApiModel, api_error
@@ -159,7 +160,7 @@ def _arguments(text: object) -> Any:
 
 
 def chat_usage(usage: object) -> TokenUsage:
-    """The counts, without those of the cache among the input; not counted where they are missing or odd."""
+    """The counts, without those of the cache among the input; not counted where they are missing, odd or all 0."""
     details = _at(usage, "prompt_tokens_details")
     counts = [
         _at(usage, "prompt_tokens"),
@@ -167,12 +168,9 @@ def chat_usage(usage: object) -> TokenUsage:
         _at(details, "cached_tokens") or 0,
         _at(details, "cache_write_tokens") or 0,
     ]
-    if any(not isinstance(count, int) or isinstance(count, bool) or count < 0 for count in counts):
-        return TokenUsage(uncounted=1)
-    sent, received, read, written = counts
-    return (
-        TokenUsage(uncounted=1) if read + written > sent else TokenUsage(sent - read - written, received, read, written)
-    )
+    found = TokenUsage.of(counts)
+    sent = found.input_tokens - found.cache_read_input_tokens - found.cache_creation_input_tokens
+    return TokenUsage(uncounted=1) if sent < 0 else replace(found, input_tokens=sent)
 
 
 def _at(value: object, key: str) -> Any:

@@ -19,6 +19,7 @@ from guarantee_email_agent.utils.errors import LLMError
 OFFLINE_MODEL: Final = "instruction-interpreter"
 """The name under which the instruction interpreter answers."""
 
+_TOO_MANY: Final = 1_000_000_000_000
 _REFUSAL_CATEGORY: Final = re.compile(r"[a-z_]{1,40}")
 
 
@@ -56,6 +57,12 @@ class TokenUsage:
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
     uncounted: int = 0
+
+    @classmethod
+    def of(cls, counts: Sequence[Any]) -> TokenUsage:
+        """What an answer says, in this order; `uncounted` where a count is missing or odd, or all are 0."""
+        is_odd = any(type(count) is not int or not 0 <= count < _TOO_MANY for count in counts)
+        return cls(uncounted=1) if is_odd or not any(counts) else cls(*counts)
 
     @property
     def total(self) -> int:

@@ -93,8 +93,7 @@ def usage_of(answer: Any) -> TokenUsage:
     usage = getattr(answer, "usage", None)
     cached = (getattr(usage, f"cache_{name}_input_tokens", None) or 0 for name in ("read", "creation"))
     counts: list[Any] = [*(getattr(usage, name, None) for name in ("input_tokens", "output_tokens")), *cached]
-    is_odd = any(not isinstance(count, int) or isinstance(count, bool) or count < 0 for count in counts)
-    return TokenUsage(uncounted=1) if is_odd or not any(counts) else TokenUsage(*counts)
+    return TokenUsage.of(counts)
 
 
 def model_of(answer: Any, requested: str) -> str:

@@ -32,13 +32,6 @@ HEADER: Final = struct.Struct("<fff")
 """The intercept, and what one step of a weight and of a rarity stands for; then a byte for each of both, by bucket."""
 
 
-class Evidence(NamedTuple):
-    """Of a word or a mail: the sum of its weights, and of the squared rarities of its features."""
-
-    weight: float
-    mass: float
-
-
 class Resemblance(NamedTuple):
     """percent: how likely a person has to read a mail, 0 to 100. sentence: the one that says so most, from 1."""
 
@@ -98,22 +91,21 @@ def measure_resemblance(words: TokenizedText) -> Resemblance:
 
 
 @lru_cache(maxsize=20_000)
-def _evidence_of_word(word: str) -> Evidence:
+def _evidence_of_word(word: str) -> tuple[float, float]:
     return _evidence(features_of_word(word))
 
 
 @lru_cache(maxsize=20_000)
-def _evidence_of_pair(first: str, second: str) -> Evidence:
+def _evidence_of_pair(first: str, second: str) -> tuple[float, float]:
     return _evidence((feature_of_pair(first, second),))
 
 
-def _evidence(features: Iterable[int]) -> Evidence:
+def _evidence(features: Iterable[int]) -> tuple[float, float]:
+    """The sum of their weights, and of their squared rarities."""
     _, weight_step, steps, rarities, masses = _weights()
     buckets = tuple(features)
-    return Evidence(
-        weight_step * sum(map(steps.__getitem__, buckets)),
-        math.fsum(masses[rarity] for rarity in map(rarities.__getitem__, buckets)),
-    )
+    mass = math.fsum(map(masses.__getitem__, map(rarities.__getitem__, buckets)))
+    return weight_step * sum(map(steps.__getitem__, buckets)), mass
 
 
 @cache

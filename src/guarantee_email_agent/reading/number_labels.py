@@ -143,7 +143,8 @@ class LabelReader:
             gap = words.gaps[index]
             is_direct = index == label.end
             newlines = gap.count("\n")
-            if newlines > MAX_LINES_TO_VALUE or (not is_direct and words.starts_sentence[index]):
+            is_new = words.starts_sentence[index] and ":" not in gap  # "the number is below:"
+            if newlines > MAX_LINES_TO_VALUE or (not is_direct and is_new):
                 # A question about the number of some model gives none.
                 unlinked = None if "?" in gap else unlinked
                 break

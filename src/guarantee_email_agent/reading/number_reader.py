@@ -366,8 +366,9 @@ class NumberReader:
     def _answer(self) -> dict[int, NumberToken]:
         """The numbers that are essentially all that the text says, or fill a line of it; hardly ever more than one."""
         contact = self._contact_words(self._numbers[0])
+        never = self._lexicon.never  # "bought on 12/03/2024"
         free = [each for each in self._numbers if each.first not in contact and each.first not in self._reasons]
-        free = [each for each in free if not self._is_announced_otherwise(each)]
+        free = [each for each in free if not (never.fullmatch(each.text) or self._is_announced_otherwise(each))]
         is_long = [len(each.text) >= MIN_LENGTH_BEFORE_LABEL for each in free]
         if any(is_long) and not self._is_count(free[0]):
             is_long[0] = True  # it may be the first group
@@ -403,10 +404,10 @@ class NumberReader:
         )
 
     def _unknown(self, indexes: Iterable[int]) -> set[str]:
-        """Words of more than a letter that nothing explains."""
+        """Words of more than a letter that nothing explains; a date or a count says nothing that might matter."""
         explained = self._lexicon.meanings.known_words(self._words)
         words = {self._words.folded[index] for index in indexes if index not in explained} - self._lexicon.stop_words
-        return {word for word in words if len(word) > 1}
+        return {word for word in words if len(word) > 1 and not word.isdigit()}
 
     def _says_little_else(self, given: Sequence[NumberToken]) -> bool:
         """Whether few words stand beside numbers and how to reach their writer; a letter alone is none."""
@@ -421,9 +422,10 @@ class NumberReader:
         return is_short and number.end not in self._text.numbers
 
     def _is_alone(self, number: NumberToken) -> bool:
-        """Whether a number that can hardly be a model's or a count fills a line."""
+        """Whether a number that can hardly be a model's or a count fills a line, or what a colon leaves of one."""
         words, end = self._words, number.end
-        is_line = not number.first or "\n" in words.gaps[number.first]
+        before = words.gaps[number.first]
+        is_line = not number.first or "\n" in before or before.strip() == ":"  # "next to its feet: KT-77120-9"
         ends_line = end == len(words.folded) or "\n" in words.gaps[end]
         return is_line and ends_line and BARE_NUMBER.fullmatch(number.text) is not None
 
@@ -433,9 +435,9 @@ class NumberReader:
         return any(is_distinctive(each.text) and self._may_be_answer(each) for each in others)
 
     def _start_of_announcement(self, number: NumberToken) -> int:
-        """The first word of a number's sentence, or of the one before where the number begins it."""
+        """The first word of the sentence before that of a number."""
         first, _ = self._sentence_around(number.first)
-        return first if first < number.first or not first else self._sentence_around(first - 1)[0]
+        return self._sentence_around(first - 1)[0] if first else 0
 
     def _is_announced_otherwise(self, number: NumberToken) -> bool:
         """Whether another label stands before a number in its sentence: "on the invoice I read FA-2025".

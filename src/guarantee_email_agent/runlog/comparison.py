@@ -209,7 +209,11 @@ def compare_runs(
         replies=Changes.first(replies, max_details, counts=counts_all),
         feedback=Changes.first(feedback, max_details, counts=counts_all),
         contents=Changes((*inputs, *sources.shown), sources.more),
-        settings=tuple(_changed_settings(baseline, run)),
+        settings=tuple(
+            (name, before, after)
+            for name in _SETTINGS
+            if (before := getattr(baseline, name)) != (after := getattr(run, name))
+        ),
         unknown_inputs=sum(None in (pair.before.input_set, pair.after.input_set) for pair in pairs),
         missing=missing,
         sums=Sums.of(pairs),
@@ -272,13 +276,6 @@ def _changed_sources(store: RunStore, pairs: Sequence[CaseChange], run: StoredRu
     for each in _with_other("source", pairs):
         before, after = (store.result(outcome.result).source for outcome in each)
         yield ContentChange(kind, each.name, before, after, "changed", cases=1)
-
-
-def _changed_settings(baseline: StoredRun, run: StoredRun) -> Iterator[tuple[str, Any, Any]]:
-    for name in _SETTINGS:
-        before, after = getattr(baseline, name), getattr(run, name)
-        if before != after:
-            yield name, before, after
 
 
 def find_pair(store: RunStore, first: str, second: str) -> tuple[StoredRun, StoredRun]:

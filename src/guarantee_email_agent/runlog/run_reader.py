@@ -142,12 +142,13 @@ class RunStore:
         """
         shown = printable(truncate(name, 60))
         if name in (LAST, GREEN):
-            found = self._last(key, passed=name == GREEN)
-            if found is None:
+            conditions, values = _conditions(key)
+            found = self._runs([*conditions, "outcome = 'passed'"] if name == GREEN else conditions, values, 1)
+            if not found:
                 which = "run has passed its gate" if name == GREEN else "run is kept"
                 of_suite = "" if key is None else f" of {printable(key.suite)}"
                 raise self._database.error("no_such_run", f"no {which}{of_suite} yet")
-            return found
+            return found[0]
         if not _RUN_ID.fullmatch(name):
             problem = f"'{shown}' is no id of a run. Write one such as 20260118T100000-5f3a9c1e, {LAST} or {GREEN}"
             raise self._database.error("no_such_run", problem)
@@ -194,8 +195,7 @@ class RunStore:
 
     def last_interrupted(self, key: SuiteKey) -> StoredRun | None:
         """The newest run of a suite, if it was interrupted or killed."""
-        newest = self._last(key)
-        return newest if newest is not None and newest.outcome == "interrupted" else None
+        return next((run for run in self.runs(key, limit=1) if run.outcome == "interrupted"), None)
 
     def with_counts(self, run: StoredRun) -> StoredRun:
         """A run that goes on, with the counts of what ran until now; they stand in its row at its end alone."""
@@ -212,12 +212,6 @@ class RunStore:
             return []
         ran = {position for (position,) in self.rows("SELECT position FROM results WHERE run = ?", (run.number,))}
         return [name for position, name in enumerate(announced, 1) if position not in ran]
-
-    def _last(self, key: SuiteKey | None, *, passed: bool = False) -> StoredRun | None:
-        conditions, values = _conditions(key)
-        if passed:
-            conditions.append("outcome = 'passed'")
-        return next(iter(self._runs(conditions, values, 1)), None)
 
     def _runs(self, conditions: Sequence[str], values: Sequence[Any], limit: int, *, skip: int = 0) -> list[StoredRun]:
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -323,7 +317,9 @@ class RunStore:
     def _case_result(self, row: Sequence[Any]) -> CaseResult:
         stored = StoredResult.of_row(row[: -1 - len(PARTS)])
         mail, source, *others = row[-1 - len(PARTS) :]
-        request, response, trace, judged = map(self._from_json, others)
+        request, response, trace, judged = (
+            None if each is None else json.loads(self._decompress(each)) for each in others
+        )
         judged = judged if isinstance(judged, dict) else {}
         listed = judged.pop("checks", None)
         if listed is not None:
@@ -432,9 +428,6 @@ class RunStore:
             return [make(row) for row in rows]
         except (ValueError, TypeError, AttributeError, RecursionError):
             raise self._database.error("corrupt", "it is damaged. Restore it from a backup") from None
-
-    def _from_json(self, data: bytes | None) -> Any:
-        return None if data is None else json.loads(self._decompress(data))
 
     def _decompress(self, data: bytes) -> bytes:
         unpacking = zlib.decompressobj()

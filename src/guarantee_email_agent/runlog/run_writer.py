@@ -246,7 +246,7 @@ class RunWriter:
         if result.taken_over and cursor.rowcount:
             connection.execute("INSERT INTO taken_over VALUES (?, ?)", (cursor.lastrowid, result.taken_over))
         if result.step_ms and cursor.rowcount:
-            times = (cursor.lastrowid, _as_text(result.step_ms))
+            times = (cursor.lastrowid, f"[{','.join(map(_milliseconds, result.step_ms))}]")
             connection.execute("INSERT INTO step_times VALUES (?, ?)", times)
 
     def _case_id(self, connection: sqlite3.Connection, result: CaseResult) -> int:
@@ -363,12 +363,8 @@ def _as_json(value: Any) -> bytes | None:
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), default=str)
 
 
-def _as_text(step_ms: Sequence[float | None]) -> str:
-    """As JSON has it."""
-    return f"[{','.join(map(_milliseconds, step_ms))}]"
-
-
 def _milliseconds(each: float | None) -> str:
+    """As JSON has it."""
     if each is None:
         return "null"
     return f"{each:.3g}" if each < 1000 else str(round(each))

@@ -212,15 +212,12 @@ def scenario_names(folder: str) -> Iterator[str]:
                 if entry.name[0] in "._":
                     continue
                 if entry.name.lower().endswith((".yaml", ".yml")):
-                    if not f"/{within}".endswith(f"/{SERVERS_FOLDER}/") or _is_scenario(entry.path):
+                    if not f"/{within}".endswith(f"/{SERVERS_FOLDER}/") or _SAYS_ID.search(
+                        file_content(entry.path)
+                    ):  # among declared servers a scenario would guard nothing, and nobody would know
                         yield within + entry.name
                 elif entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{within}{entry.name}/")
-
-
-def _is_scenario(path: str) -> bool:
-    """Whether a file is one where others declare a server: it would guard nothing there, and nobody would know."""
-    return _SAYS_ID.search(file_content(path)) is not None
 
 
 def file_content(file: str) -> bytes:

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from guarantee_email_agent.isolation.processes import judge_users
-from guarantee_email_agent.sandbox.inside.api_request import KINDS, RequestError
+from guarantee_email_agent.sandbox.inside.api_request import KINDS, Reply, RequestError
 from guarantee_email_agent.sandbox.sandbox_process import SandboxProcess
 from guarantee_email_agent.utils.errors import TaskError
 
@@ -216,14 +216,13 @@ class _RequestHandler(BaseHTTPRequestHandler):
                 raise RequestError(403, reason)
             body, content_type = self._body(), self.headers.get("Content-Type", "")
             server = cast("ApiServer", self.server)
-            answer = server.process.request(self.command, self.path, content_type, body, server.reply_s)
+            reply = server.process.request(self.command, self.path, content_type, body, server.reply_s)
         except TaskError as error:
             self._refuse(RequestError(504 if error.code == "sandbox_timeout" else 503, error.message))
-            return
         except RequestError as error:
             self._refuse(error)
-            return
-        self._send(*answer)
+        else:
+            self._send(reply)
 
     def __getattr__(self, name: str) -> Callable[[], None]:
         """The standard library looks for a `do_…` with the name in the request; the sandbox says what it takes."""
@@ -238,7 +237,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def _refuse(self, error: RequestError) -> None:
         # What is left of the request is not understood, so nothing after it can be.
         self.close_connection = True
-        self._send(error.status, 0, error.content())
+        self._send(error.reply())
         # Whoever still sends has to be listened to, or the connection is reset before the answer is read.
         with suppress(OSError):
             self.wfile.flush()
@@ -248,14 +247,14 @@ class _RequestHandler(BaseHTTPRequestHandler):
                 if not self.rfile.read1(1 << 20):
                     break
 
-    def _send(self, status: int, kind: int, content: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", KINDS[kind])
-        self.send_header("Content-Length", str(len(content)))
+    def _send(self, reply: Reply) -> None:
+        self.send_response(reply.status)
+        self.send_header("Content-Type", KINDS[reply.kind])
+        self.send_header("Content-Length", str(len(reply.content)))
         self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(content)
+            self.wfile.write(reply.content)
 
     def _rejection_reason(self) -> str | None:
         """Why this client gets nothing: a page in a browser on this machine may try."""

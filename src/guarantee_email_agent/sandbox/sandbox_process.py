@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from guarantee_email_agent.isolation import processes
 from guarantee_email_agent.sandbox import inside
-from guarantee_email_agent.sandbox.inside.api_request import KINDS, READY, REPLY, pack_request, read_exactly
+from guarantee_email_agent.sandbox.inside.api_request import KINDS, READY, REPLY, Reply, pack_request, read_exactly
 from guarantee_email_agent.utils.errors import TaskError
 
 MAX_REPLY_BYTES: Final = 128 << 20
@@ -123,7 +123,7 @@ class SandboxProcess:
         self._ours, self._theirs = socket.socketpair()
         self._lock = threading.Lock()
         self._sending = threading.Lock()
-        self._pending: dict[int, Future[tuple[int, int, bytes]]] = {}
+        self._pending: dict[int, Future[Reply]] = {}
         self._numbers = itertools.count()
         self._process: subprocess.Popen[bytes] | None = None
         self._inner_pid: int | None = None
@@ -144,11 +144,9 @@ class SandboxProcess:
             remedy = ". Use --sandbox docker, or --sandbox none, which isolates nothing" if self._spec.wrapper else ""
             raise TaskError(f"the sandbox did not start: {problem.rstrip('.')}{remedy}", "sandbox_start")
 
-    def request(
-        self, method: str, target: str, content_type: str, body: bytes, timeout_s: float
-    ) -> tuple[int, int, bytes]:
-        """HTTP status, kind of content (see `KINDS`), content. Raises TaskError once the process is gone."""
-        future: Future[tuple[int, int, bytes]] = Future()
+    def request(self, method: str, target: str, content_type: str, body: bytes, timeout_s: float) -> Reply:
+        """Raises TaskError once the process is gone."""
+        future: Future[Reply] = Future()
         with self._lock:
             if self._has_ended:
                 raise self._ended_error()
@@ -226,7 +224,7 @@ class SandboxProcess:
             with self._lock:
                 future = self._pending.pop(number, None)
             if future is not None:
-                future.set_result((status, kind, content))
+                future.set_result(Reply(status, kind, content))
 
     def _terminate(self) -> None:
         with self._lock:

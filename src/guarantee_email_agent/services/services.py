@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -41,21 +42,21 @@ class Services:
         await asyncio.gather(self.mail.close(), self.warranty.close(), self.ticketing.close(), *look_ups)
 
 
-def create_services(config: Config, clock: Clock, environ: Mapping[str, str], key: bytes = b"") -> Services:
+def create_services(config: Config, clock: Clock, key: bytes = b"") -> Services:
     """Nothing is opened yet: the first call does that, or `test_connection`.
 
-    environ: where the programs of others' servers have PATH, HOME and the like from. key: what makes the names of mails
-    unguessable, the same for all agents of one inbox. Raises ConfigurationError for what is missing.
+    key: what makes the names of mails unguessable, the same for all agents of one inbox. Raises ConfigurationError for
+    what is missing.
     """
     return Services(
-        create_mail_client(config, clock, environ, key),
-        create_warranty_client(config, clock, environ),
-        create_ticketing_client(config, clock, environ),
-        {name: create_look_up_client(name, config, clock, environ) for name in config.look_ups},
+        create_mail_client(config, clock, key),
+        create_warranty_client(config, clock),
+        create_ticketing_client(config, clock),
+        {name: create_look_up_client(name, config, clock) for name in config.look_ups},
     )
 
 
-def create_mail_client(config: Config, clock: Clock, environ: Mapping[str, str], key: bytes = b"") -> MailClient:
+def create_mail_client(config: Config, clock: Clock, key: bytes = b"") -> MailClient:
     """As `create_services`."""
     server, read_only = config.mailbox.server, config.agent.mode == "observe"
     timeout_s = config.agent.mail_timeout_s
@@ -66,22 +67,22 @@ def create_mail_client(config: Config, clock: Clock, environ: Mapping[str, str],
         return LocalMailbox(service, clock, config.mailbox.copy_wait_s, read_only=read_only)
     from guarantee_email_agent.services.mcp.mcp_services import McpMailbox
 
-    session = _session("mail", "mailbox.server", server, {}, config, environ)
+    session = _session("mail", "mailbox.server", server, {}, config)
     return McpMailbox(session, clock, timeout_s, read_only=read_only)
 
 
-def create_warranty_client(config: Config, clock: Clock, environ: Mapping[str, str]) -> LookUpClient:
+def create_warranty_client(config: Config, clock: Clock) -> LookUpClient:
     """As `create_services`."""
     server = config.mcp.warranty_api
     if server.built_in:
         return warranty_look_up(config.warranties.file, config.agent.call_timeout_s, clock)
     from guarantee_email_agent.services.mcp.mcp_services import warranty_over_mcp
 
-    session = _session("warranty_api", "mcp.warranty_api", server, WARRANTY_TOOLS, config, environ)
+    session = _session("warranty_api", "mcp.warranty_api", server, WARRANTY_TOOLS, config)
     return warranty_over_mcp(session, config.agent.call_timeout_s, clock)
 
 
-def create_look_up_client(name: str, config: Config, clock: Clock, environ: Mapping[str, str]) -> LookUpClient:
+def create_look_up_client(name: str, config: Config, clock: Clock) -> LookUpClient:
     """As `create_services`. name: of the look-up."""
     settings = config.look_ups[name]
     (look_up,) = (look_up for look_up in configured_look_ups(config) if look_up.name == name)
@@ -92,12 +93,12 @@ def create_look_up_client(name: str, config: Config, clock: Clock, environ: Mapp
     from guarantee_email_agent.services.mcp.mcp_services import McpLookUp
 
     own_tools = {LOOK_UP_TOOL: settings.own_tool()}
-    session = _session(name, f"look_ups.{name}.server", server, own_tools, config, environ)
+    session = _session(name, f"look_ups.{name}.server", server, own_tools, config)
     tool, argument = (LOOK_UP_TOOL, settings.number) if server.tools else tool_of(settings)
     return McpLookUp(session, config.agent.call_timeout_s, tool, argument, clock, look_up)
 
 
-def create_ticketing_client(config: Config, clock: Clock, environ: Mapping[str, str]) -> TicketingClient:
+def create_ticketing_client(config: Config, clock: Clock) -> TicketingClient:
     """As `create_services`."""
     server = config.mcp.ticketing_system
     if server.built_in:
@@ -105,7 +106,7 @@ def create_ticketing_client(config: Config, clock: Clock, environ: Mapping[str, 
     from guarantee_email_agent.services.mcp.mapped_session import MappedSession
     from guarantee_email_agent.services.mcp.mcp_services import MappedTickets, McpTickets
 
-    session = _session("ticketing", "mcp.ticketing_system", server, TICKETING_TOOLS, config, environ)
+    session = _session("ticketing", "mcp.ticketing_system", server, TICKETING_TOOLS, config)
     if isinstance(session, MappedSession):
         return MappedTickets(session, config.agent.call_timeout_s, clock, server.tools)
     return McpTickets(session, config.agent.call_timeout_s, clock)
@@ -117,13 +118,12 @@ def _session(
     server: McpServer,
     own_tools: Mapping[str, OwnTool],
     config: Config,
-    environ: Mapping[str, str],
 ) -> McpSession:
     from guarantee_email_agent.services.mcp.mapped_session import MappedSession
     from guarantee_email_agent.services.mcp.mcp_session import McpSession
     from guarantee_email_agent.services.mcp.server_launch import configured_launch
 
-    launch = configured_launch(setting, server, config.secrets.mcp_environment, environ)
+    launch = configured_launch(setting, server, config.secrets.mcp_environment, os.environ)
     if not server.tools:
         return McpSession(name, launch)
     return MappedSession(

@@ -60,7 +60,7 @@ class Site:
         environment = template_environment(_PACKAGE)
         object.__setattr__(self, "environment", environment)
         object.__setattr__(self, "static", _static_files(environment))
-        environment.filters |= {"number": _number, "moment": _moment, "changes": _changes}
+        environment.filters |= {"number": "{:,}".format, "moment": _moment, "changes": _changes}
         environment.filters["describe_score"] = describe_score
         environment.globals |= {
             "labels": self.labels,
@@ -89,21 +89,14 @@ def run_url(run: str) -> str:
 
 def result_url(run: str, name: str, repetition: int = 1) -> str:
     """repetition: where the page is to begin."""
-    return f"{run_url(run)}/results/{_in_path(name)}{f'#repetition-{repetition}' if repetition > 1 else ''}"
+    shown = quote(name.encode(errors="backslashreplace"), safe="")
+    return f"{run_url(run)}/results/{shown}{f'#repetition-{repetition}' if repetition > 1 else ''}"
 
 
 def with_query(path: str, **values: object) -> str:
     """The address with what is not None."""
     query = urlencode({name: value for name, value in values.items() if value is not None})
     return f"{path}?{query}" if query else path
-
-
-def _in_path(name: str) -> str:
-    return quote(name.encode(errors="backslashreplace"), safe="")
-
-
-def _number(value: int) -> str:
-    return f"{value:,}"
 
 
 def _moment(iso: str) -> str:

@@ -170,6 +170,8 @@ def test_what_is_recorded_is_replayed_without_key_and_network(desk: Desk) -> Non
         (CHAT, Reply(json.dumps(LOCAL).encode()), 27, (22 * 0.25 + 5 * 2) / 1e6),
         (CHAT, Reply(json.dumps({**LOCAL, "usage": None}).encode()), None, None),
         (CHAT, completion(ending="stop", usage={"prompt_tokens": -1, "completion_tokens": 5}), None, None),
+        (CHAT, completion(ending="stop", usage={"prompt_tokens": 0, "completion_tokens": 0}), None, None),
+        (RESPONSES, Reply(json.dumps({**RESPONDED, "created_at": 10**400}).encode()), None, None),
         (MESSAGES, answer(model="claude-haiku-4-5", usage={"output_tokens": 5}), None, None),
         (MESSAGES, answer(model="claude-haiku-4-5", usage={**USAGE, "server_tool_use": SEARCHED}), 27, None),
     ],

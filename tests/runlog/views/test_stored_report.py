@@ -10,16 +10,21 @@ from typing import Any
 
 import pytest
 from kept_suite import KeptSuite
+from sample_reports import MISSING, case
+from sample_reports import result as sample_result
 from scenario_folder import broken, failing
-from stored_runs import StoredRuns, new_run, result
+from stored_runs import StoredRuns, new_run, result, stored_run
 
+from guarantee_email_agent.judging.grade_report import as_cases
+from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.runlog.database import temporary_store
-from guarantee_email_agent.runlog.records import CaseResult, Check, Input, InputSet
+from guarantee_email_agent.runlog.records import Case, CaseResult, Check, Input, InputSet, Usage
 from guarantee_email_agent.runlog.run_reader import RunStore
 from guarantee_email_agent.runlog.run_writer import RunWriter
 from guarantee_email_agent.runlog.views import stored_report
 from guarantee_email_agent.runlog.views.report import Report
 from guarantee_email_agent.runlog.views.run_report import RunOptions
+from guarantee_email_agent.runlog.views.stored_report import suite_report, task_report
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 
@@ -118,3 +123,147 @@ def test_a_run_that_nobody_keeps_leaves_nothing_behind(tmp_path: Path, monkeypat
     shutil.rmtree(tmp_path)
     with ExitStack() as resources, pytest.raises(ConfigurationError, match="cannot be kept for its reports"):
         temporary_store(resources)
+
+
+PASSED = Graded("six", Verdict("passed", "That is 42.", {"said": 42}, output="hello", duration_ms=5))
+FAILED = Graded("seven", Verdict("failed", "41 is wrong.\nIt is 42.", output="a\nb\n", duration_ms=6))
+ERROR = Graded("eight", Verdict("error", error="gave no verdict within 60 s", duration_ms=60_000))
+
+
+def cases(*results: Graded, tasks: Path = Path("tasks")) -> list[Case]:
+    return list(as_cases((each for each in results), tasks, ""))
+
+
+def report(*results: Graded, **run: Any) -> Report:
+    known = {"command": "grade", "suite": str(Path("tasks").absolute()), "planned": len(results)}
+    return task_report(stored_run(**known | run), cases(*results))
+
+
+def test_what_came_of_the_whole() -> None:
+    made = report(FAILED, PASSED, ERROR)
+    assert (made.gate, made.title, made.rate) == ("failed", "Grade failed: 33.3% of tasks", "33.3%")
+    assert report(PASSED).gate == "passed"
+    assert report().gate == "failed"
+    assert report(PASSED, planned=2, outcome="interrupted").gate == "undecided"
+    assert report(PASSED, FAILED, options={"validate": True}).rate == ""  # of judges, not of an agent
+
+
+def test_each_verdict_has_its_reason_and_the_judge_that_it_comes_from(tmp_path: Path) -> None:
+    (tmp_path / "six").mkdir()
+    (tmp_path / "six" / "test.py").touch()
+    made = cases(FAILED, PASSED, ERROR, tasks=tmp_path)
+    assert [(case.verdict, list(map(str, case.failed_checks)), case.shown.position) for case in made] == [
+        ("failed", ["41 is wrong.\nIt is 42."], 1),
+        ("passed", [], 2),
+        ("error", ["gave no verdict within 60 s"], 3),
+    ]
+    (alone,) = cases(PASSED, tasks=tmp_path / "six")
+    assert [case.shown.file for case in (*made, alone)] == ["", judge := str(tmp_path / "six" / "test.py"), "", judge]
+
+
+def test_records_of_one_task_are_cases_of_their_own_and_summed_up() -> None:
+    both = (Graded("six", each.verdict, index, 2) for index, each in enumerate((PASSED, FAILED), 1))
+    made = report(*both, ERROR)
+    rows = [made.json_case(case) for case in made.cases]
+    assert [(case.name, row.get("index"), row["output"]) for case, row in zip(made.cases, rows, strict=True)] == [
+        ("six (1 of 2)", 1, "hello"),
+        ("six (2 of 2)", 2, "a\nb\n"),
+        ("eight", None, ""),
+    ]
+    assert (rows[0]["eval"], rows[2]["eval"]) == (
+        {"passed": True, "feedback": "That is 42.", "details": {"said": 42}},
+        None,
+    )
+    assert made.summary["tasks"] == [
+        {"task_name": "six", "passed": False, "records_passed": 1, "records": 2},
+        {"task_name": "eight", "passed": False, "records_passed": 0, "records": 1},
+    ]
+
+
+def report_of_suite(*cases: Case, **run: Any) -> Report:
+    outcome = "passed" if cases and all(each.passed for each in cases) else "failed"
+    known = {"threshold": 99.0, "planned": len(cases), "model": "instruction-interpreter", "outcome": outcome}
+    return suite_report(stored_run(**known | run), cases)
+
+
+PROOF = "Eval inconclusive (a suite that the agent was built on proves no rate on new mail)"
+
+
+@pytest.mark.parametrize(
+    ("cases", "run", "gate", "verdict"),
+    [
+        ([case()], {}, "passed", "Eval passed (≥99% threshold)"),
+        ([case(), case(passed=False)], {}, "failed", "Eval failed (<99% threshold)"),
+        ([], {}, "failed", "Eval failed (<99% threshold)"),
+        ([case()], {"require_proof": True, "outcome": "inconclusive"}, "inconclusive", PROOF),
+        ([case()], {"outcome": "interrupted", "planned": 3}, "undecided", "Eval interrupted"),
+        ([case()], {"outcome": "crashed"}, "undecided", "Eval crashed"),
+        ([case()], {"outcome": None}, "undecided", "Eval going on"),
+        (
+            [case(passed=False)],
+            {"facts": {"fail_fast": True}, "planned": 3},
+            "failed",
+            "Eval failed (stopped at the first failure, 1 of 3 scenarios ran)",
+        ),
+        ([case()], {"outcome": "failed"}, "failed", "Eval failed (what decided it is not kept)"),
+    ],
+)
+def test_the_gate_and_why(cases: list[Case], run: dict[str, Any], gate: str, verdict: str) -> None:
+    made = report_of_suite(*cases, **run)
+    assert (made.gate, made.verdict) == (gate, verdict)
+    assert made.summary["gate"] == ("failed" if gate == "undecided" else gate)
+    assert bool(made.notes) == (gate != "undecided")
+
+
+def test_causes_have_the_names_of_their_scenarios() -> None:
+    cause = ("response_body_contains: missing phrase 'type plate'", ["valid_warranty_001"])
+    assert report_of_suite(case(), case(passed=False)).causes == [cause]
+
+
+def test_a_run_that_is_worse_than_its_baseline() -> None:
+    facts = {"baseline": "r0", "regressions": ["no_reply_001"]}
+    made = report_of_suite(case(), facts=facts | {"no_regressions": True}, outcome="failed")
+    assert (made.gate, made.verdict) == ("failed", "Eval failed (1 regression since the baseline)")
+    assert dict(made.facts) | {"Baseline": "r0", "Regressions": "no_reply_001"} == dict(made.facts)
+    assert report_of_suite(case(), facts=facts).gate == "passed"
+
+
+def test_repetitions() -> None:
+    made = report_of_suite(
+        Case(
+            (
+                sample_result(),
+                sample_result(passed=False, repetition=2),
+                sample_result(repetition=3),
+            )
+        ),
+        repeat=3,
+    )
+    facts = dict(made.facts)
+    assert (facts["Runs passed"], facts["Passed every time"]) == ("2/3 (66.7%)", "0/1 (0.0%)")
+    assert facts["Flaky"] == "1: valid_warranty_001 (2 of 3)"
+    assert made.notes[0].startswith("Repeats are no independent scenarios")
+    row = made.json_case(next(iter(made.cases)))
+    assert (row["runs"], row["runs_passed"], row["failures"]) == (3, 2, [f"run 2 of 3: {MISSING}"])
+
+
+def test_what_is_known_of_the_run() -> None:
+    offline = dict(report_of_suite(case(), selection=("no_reply_*",), repeat=3).facts)
+    assert offline == {
+        "Language model": "offline (instruction-interpreter)",
+        "Only": "no_reply_*",
+        "Runs of each": "3",
+        "Version": "0.1.0",
+    }
+    assert "Language model" not in dict(report_of_suite(case(), agent="command:cat").facts)
+
+
+def test_what_live_scenarios_took_that_came_to_no_result_is_paid_for_too() -> None:
+    paid = case(usage=Usage(1, 10, 5, cost_usd=0.25))
+    by_result = report_of_suite(paid, paid, llm="live", model="m")
+    assert (by_result.summary["tokens"]["input"], by_result.summary["cost_usd"]) == (20, 0.5)
+    unseen = report_of_suite(paid, case(usage=Usage(cost_usd=None)), paid)
+    assert (unseen.summary["tokens"], unseen.summary["cost_usd"]) == (None, None)
+    whole = report_of_suite(paid, llm="live", model="m", facts={"usage": Usage(3, 30, 15, cost_usd=1.5)._asdict()})
+    assert whole.summary["cost_usd"] == 1.5
+    assert dict(whole.facts)["Cost"] == "m: 3 answers, 30 tokens sent, 15 received, $1.5000"

@@ -24,7 +24,6 @@ from guarantee_email_agent.utils.errors import MCPConnectionError
 
 MODULES = Path(os.environ.get("NODE_MODULES", Path(__file__).parents[3] / "node_modules"))
 NODE = shutil.which("node") or ""
-ENVIRON = {"PATH": os.environ.get("PATH", "")}
 """Of the servers: nothing of this machine, least of all a proxy."""
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -97,7 +96,7 @@ mcp:
         not_found: {{empty: "data.statements[only].rows"}}
 """,
     )
-    client = keep(create_warranty_client(config, SystemClock(), ENVIRON))
+    client = keep(create_warranty_client(config, SystemClock()))
     await client.test_connection()
     assert await client.test_answer() == "find_device answered a sample call: not_found"
     answer = await client.check_warranty("SN-1")
@@ -147,7 +146,7 @@ class TestTaskServer:
 
     async def test_ticket_is_opened_once_and_found_again(self, tmp_path: Path, keep: Keep) -> None:
         config = self.config(tmp_path)
-        first, second = (keep(create_ticketing_client(config, SystemClock(), ENVIRON)) for _ in range(2))
+        first, second = (keep(create_ticketing_client(config, SystemClock())) for _ in range(2))
         await first.test_connection()
         assert await first.test_answer() == "list_tasks answered a sample call: no such ticket"
         created = await first.create_ticket(TICKET)
@@ -162,7 +161,7 @@ class TestTaskServer:
         config = self.config(
             tmp_path, **{"all: true": "all: yes please", "priority: {to: priority": "priority: {to: urgency"}
         )
-        client = keep(create_ticketing_client(config, SystemClock(), ENVIRON))
+        client = keep(create_ticketing_client(config, SystemClock()))
         with pytest.raises(MCPConnectionError) as caught:
             await client.test_connection()
         place = "mcp.ticketing_system.tools"

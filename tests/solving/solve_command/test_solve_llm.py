@@ -76,7 +76,6 @@ def test_language_model_solves_a_task_with_the_real_client(bench: Any, model_ser
 
 
 ECHO = messages_server.tool_call("shell_execute", {"command": "echo 42"})
-LIMITED = {"limits": RunLimits(max_cost_usd=5)}
 DONE = messages_server.tool_call("task_complete", {"result": "42"}, 2)
 
 

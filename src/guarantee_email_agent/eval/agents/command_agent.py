@@ -64,7 +64,7 @@ class CommandAgent:
         # It runs in another folder: files of this one that its arguments name have to be found from there.
         self._command = [
             os.path.abspath(shutil.which(program) or program),
-            *(_absolute(argument) for argument in arguments),
+            *(os.path.abspath(each) if os.path.isfile(each) else each for each in arguments),
         ]
         self._transport = transport
         self._namespaces = True
@@ -228,10 +228,6 @@ def _without_proxy(environ: Mapping[str, str]) -> dict[str, str]:
 def _stdio_servers(task: AgentTask) -> dict[str, Any]:
     command = {"command": sys.executable, "args": [*_ISOLATED, stdio_relay.__file__]}
     return {name: {**command, "env": {_URL_VARIABLE: url}} for name, url in task.urls.items()}
-
-
-def _absolute(argument: str) -> str:
-    return os.path.abspath(argument) if os.path.isfile(argument) else argument
 
 
 def _read(file: IO[bytes]) -> tuple[str, str]:

@@ -303,7 +303,7 @@ class GatewayRun:
             return
         try:
             usage, cost = _taken(str(asked["path"]), _payloads(text))
-        except (AttributeError, RecursionError, TypeError, ValueError):  # not of the form that we know
+        except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError):  # not of the form that we know
             usage, cost = TokenUsage(uncounted=1), None
         self.meter.add(ModelUsage(1, usage, cost, round(took_s * 1000)))
 

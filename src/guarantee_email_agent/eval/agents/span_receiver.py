@@ -136,5 +136,4 @@ def _tokens(span: Span) -> TokenUsage:
         ),
         "prompt_tokens_details": cached,
     }
-    tokens = chat_usage(counts)
-    return tokens if tokens.total else TokenUsage(uncounted=1)
+    return chat_usage(counts)

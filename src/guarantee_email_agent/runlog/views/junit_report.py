@@ -68,7 +68,9 @@ def _test_case(case: Case, *, names_files: bool) -> Any:
     import junitparser
 
     shown = case.shown
-    element = junitparser.TestCase(printable(case.name), printable(shown.category or case.name), _seconds(case))
+    element = junitparser.TestCase(
+        printable(case.name), printable(shown.category or case.name), round(case.duration_ms / 1000, 6)
+    )
     if names_files and shown.file:
         element._elem.set("file", printable(relative_to(shown.file)))  # noqa: SLF001 - it has no name for this
     if not case.passed:
@@ -89,10 +91,6 @@ def _interrupted(report: Report) -> Any:
     element = junitparser.TestCase("interrupted", report.command, 0.0)
     element.result = [junitparser.Error("The run was stopped before its end", "error")]
     return element
-
-
-def _seconds(case: Case) -> float:
-    return round(case.duration_ms / 1000, 6)
 
 
 def _first_line(case: Case) -> str:

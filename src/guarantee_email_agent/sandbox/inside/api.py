@@ -1,19 +1,32 @@
-"""Which path of the API leads where."""
+"""Which path of the API leads where, and the one that runs a program."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
-from .api_request import ApiRequest, Arguments, Reply, RequestError, Result, pack_reply, receive_reply, success
-from .code_runner import CodeRunner
+from .api_request import (
+    ApiRequest,
+    Arguments,
+    Reply,
+    RequestError,
+    Result,
+    choose,
+    encode,
+    pack_reply,
+    receive_reply,
+    success,
+)
 from .files import DOWNLOAD_BYTES, OPERATIONS, Files, edit
 from .process_starter import ProcessStarter, kill_group
+from .running_command import CapturedOutput, RunningCommand
 from .shell import Shell
 
 VERSION: Final = "1.7.0"
@@ -153,4 +166,65 @@ def _send_result(channel: socket.socket, operation: Callable[[], Result]) -> Non
         reply = success(*operation())
     except RequestError as error:
         reply = error.reply()
-    channel.sendall(pack_reply(0, reply.status, reply.kind, reply.content))
+    channel.sendall(pack_reply(0, reply))
+
+
+_SUFFIXES: Final = {"python": ".py", "javascript": ".js"}
+_DEFAULT_S: Final = 30
+"""Seconds that a program may take where nothing is said."""
+
+
+class CodeRunner:
+    """interpreters: by language, None where the machine has none. max_s: for one program."""
+
+    def __init__(
+        self, starter: ProcessStarter, files: Files, interpreters: Mapping[str, str | None], max_s: float
+    ) -> None:
+        self._starter = starter
+        self._files = files
+        self._interpreters = interpreters
+        self._max_s = max_s
+        self._numbers = itertools.count(1)
+
+    async def execute(self, arguments: Arguments) -> Reply:
+        """Each program starts from nothing. Raises RequestError."""
+        language, code = arguments.text("language"), arguments.text("code")
+        interpreter, timeout = choose("language", language, self._interpreters), arguments.number("timeout")
+        if interpreter is None:
+            raise RequestError(501, f"this machine has nothing to run {language} with")
+        if arguments.flag("stateful") or arguments.optional_text("session_id") is not None:
+            remedy = "Run all of it as one program, or keep what is needed in files"
+            raise RequestError(501, f"this sandbox keeps no variables from one program to the next. {remedy}")
+        folder = self._files.folder(arguments.optional_path("cwd"))
+        place = f"/tmp/.code-{os.getpid()}-{next(self._numbers)}"  # noqa: S108 - inside
+        script = f"{place}/program{_SUFFIXES[language]}"
+        out, errors = CapturedOutput(), CapturedOutput()
+        try:
+            self._files.store(script, encode(code))
+            command = RunningCommand(self._starter, (interpreter, script), folder, {out: (1,), errors: (2,)})
+            timeout_s = min((_DEFAULT_S if timeout is None else timeout) or self._max_s, self._max_s)
+            reason = await command.wait(hard_timeout_s=timeout_s)
+            command.close()
+        finally:
+            self._remove(place, script)
+        status = "timeout" if reason == "hard_timeout" else "ok" if command.exit_code == 0 else "error"
+        printed = {"stdout": out.text(shortened=False), "stderr": errors.text(shortened=False)}
+        outputs = [{"output_type": "stream", "name": name, "text": text} for name, text in printed.items() if text]
+        result = {"language": language, "status": status, "outputs": outputs, "code": code, **printed}
+        traceback = printed["stderr"].splitlines() if status == "error" else []
+        return success({**result, "exit_code": command.exit_code, "traceback": traceback}, "Code executed")
+
+    def _remove(self, place: str, script: str) -> None:
+        with suppress(OSError):
+            os.unlink(script)
+            os.rmdir(place)
+            return
+        # What the program left there may take long to remove, or go on growing.
+        with suppress(RequestError):
+            self._starter.fork(lambda: _remove_tree(place))
+
+
+def _remove_tree(place: str) -> None:
+    import shutil  # few programs leave anything
+
+    shutil.rmtree(place, ignore_errors=True)

@@ -38,11 +38,8 @@ class RequestError(Exception):
         self.message = message
         self._reply: dict[str, Any] = {"success": False, "message": message, "data": None}
 
-    def content(self) -> bytes:
-        return json.dumps(self._reply).encode()
-
     def reply(self) -> Reply:
-        return Reply(self.status, 0, self.content())
+        return Reply(self.status, 0, json.dumps(self._reply).encode())
 
 
 class InvalidArgumentError(RequestError):
@@ -214,20 +211,14 @@ def pack_request(number: int, method: str, target: str, content_type: str, body:
     return b"".join((REQUEST.pack(number, len(head), len(body)), head, body))
 
 
-def unpack_head(head: bytes) -> tuple[str, str, str]:
-    """Method, target, content type."""
-    method, target, content_type = json.loads(head)
-    return method, target, content_type
-
-
-def pack_reply(number: int, status: int, kind: int, content: bytes) -> bytes:
-    return REPLY.pack(number, status, kind, len(content)) + content
+def pack_reply(number: int, reply: Reply) -> bytes:
+    return REPLY.pack(number, reply.status, reply.kind, len(reply.content)) + reply.content
 
 
 async def receive_request(reader: asyncio.StreamReader) -> tuple[int, ApiRequest]:
     """The request and its number. Raises EOFError."""
     number, head, body = REQUEST.unpack(await reader.readexactly(REQUEST.size))
-    method, target, content_type = unpack_head(await reader.readexactly(head))
+    method, target, content_type = json.loads(await reader.readexactly(head))
     return number, ApiRequest(method, target, content_type, await reader.readexactly(body))
 
 

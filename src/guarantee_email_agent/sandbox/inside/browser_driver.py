@@ -65,8 +65,7 @@ class _BrowserDriver:
         try:
             while True:
                 number, request = await receive_request(reader)
-                reply = await self._reply(request)
-                writer.write(pack_reply(number, reply.status, reply.kind, reply.content))
+                writer.write(pack_reply(number, await self._reply(request)))
                 await writer.drain()
         except (EOFError, OSError):
             self._stop()

@@ -77,8 +77,7 @@ async def _answer_requests(channel: int, api: Api) -> None:
     answers = set()
 
     async def answer(number: int, request: ApiRequest) -> None:
-        reply = await api.reply(request)
-        writer.write(pack_reply(number, reply.status, reply.kind, reply.content))
+        writer.write(pack_reply(number, await api.reply(request)))
 
     with suppress(EOFError, OSError):
         while True:

@@ -222,10 +222,9 @@ class McpMailbox(MailClient):
         await self._session.close()
 
     async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
-        messages = (await self._call("list_unprocessed", {"limit": limit, **asdict(inbox_filter)})).get("messages")
-        if not isinstance(messages, list):
-            raise self._malformed("list_unprocessed", "messages")
-        return [self._entry(message) for message in messages]
+        return [
+            self._entry(each) for each in await self._messages("list_unprocessed", limit=limit, **asdict(inbox_filter))
+        ]
 
     async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         raw = (await self._call("read_raw", {"id": mail_id, "max_bytes": max_bytes})).get("raw")
@@ -243,10 +242,7 @@ class McpMailbox(MailClient):
 
     async def _list_mails(self) -> list[MarkedMail]:
         await self._need("list_mails", (), "list every mail of its inbox. Do it in the mailbox itself")
-        messages = (await self._call("list_mails", {})).get("messages")
-        if not isinstance(messages, list):
-            raise self._malformed("list_mails", "messages")
-        return [self._marked(message) for message in messages]
+        return [self._marked(each) for each in await self._messages("list_mails")]
 
     async def unmark(self, mail_id: str) -> None:
         await self._need("unmark", {"id"}, "take a mark off. Do it in the mailbox itself")
@@ -289,17 +285,13 @@ class McpMailbox(MailClient):
 
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         answer = await self._call("find_sent", {"message_id": message_id, "wait_s": wait_s}, wait_s)
-        known: SentState | None = next((state for state in get_args(SentState) if state == answer.get("state")), None)
-        if known is None:
-            raise self._malformed("find_sent", "state")
-        return known
+        state: SentState = self._state("find_sent", answer, get_args(SentState))
+        return state
 
     async def find_draft(self, message_id: str) -> DraftState:
         answer = await self._call("find_draft", {"message_id": message_id})
-        known: DraftState | None = next((state for state in get_args(DraftState) if state == answer.get("state")), None)
-        if known is None:
-            raise self._malformed("find_draft", "state")
-        return known
+        state: DraftState = self._state("find_draft", answer, get_args(DraftState))
+        return state
 
     async def mark(self, mail_id: str, outcome: MailMark) -> None:
         await self._call("mark", {"id": mail_id, "outcome": outcome})
@@ -336,6 +328,17 @@ class McpMailbox(MailClient):
             return await self._session.call(tool, arguments, self._timeout_s + wait_s)
 
         return await self._guarded(call, circuit)
+
+    async def _messages(self, tool: str, **arguments: Any) -> list[object]:
+        messages = (await self._call(tool, arguments)).get("messages")
+        if not isinstance(messages, list):
+            raise self._malformed(tool, "messages")
+        return messages
+
+    def _state(self, tool: str, answer: Mapping[str, Any], known: tuple[Any, ...]) -> Any:
+        if (state := answer.get("state")) not in known:
+            raise self._malformed(tool, "state")
+        return state
 
     async def _need(self, tool: str, arguments: Collection[str], what: str) -> None:
         """Raises IntegrationError `mail_unsupported` where the server lacks a tool. what: that it is for."""

@@ -1,4 +1,4 @@
-"""The life of an embedded sandbox: start, what it looks like from inside, end."""
+"""The life of a sandbox without a container, isolated or not: start, what it looks like from inside, end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from running_sandbox import Box, MakeBox, processes_with, sandbox_of_another_process
@@ -14,6 +15,7 @@ from waiting import wait_until
 from guarantee_email_agent.sandbox import SandboxLimits, SandboxSettings
 from guarantee_email_agent.sandbox.cgroup import CgroupUnavailableError, create_cgroup
 from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
+from guarantee_email_agent.sandbox.served_sandbox import HostSandbox, ServedSandbox
 from guarantee_email_agent.utils.errors import TaskError
 
 
@@ -22,8 +24,12 @@ def test_our_environment_stays_outside(monkeypatch: pytest.MonkeyPatch, make_box
     assert "sk-secret" not in make_box().output("env; cat /proc/*/environ | tr '\\0' '\\n'")
 
 
-def test_nothing_is_left_running(make_box: MakeBox, token: str) -> None:
-    box = make_box()
+both_kinds = pytest.mark.parametrize("kind", [EmbeddedSandbox, HostSandbox])
+
+
+@both_kinds
+def test_nothing_is_left_running(make_box: MakeBox, token: str, kind: type[ServedSandbox]) -> None:
+    box = make_box(kind=kind)
     command = f"(setsid nohup sleep {token}1 >/dev/null 2>&1 &); trap '' TERM HUP INT; sleep {token}2 & disown; echo ok"
     assert box.output(command) == "ok"
     assert processes_with(token)
@@ -31,12 +37,14 @@ def test_nothing_is_left_running(make_box: MakeBox, token: str) -> None:
     assert processes_with(token) == []
 
 
-def test_nothing_is_left_running_when_we_are_killed(token: str) -> None:
-    command = f"setsid sleep {token} & sleep {token}"
-    with sandbox_of_another_process(EmbeddedSandbox, command) as process:
+@both_kinds
+def test_nothing_is_left_when_we_are_killed(token: str, kind: type[ServedSandbox], tmp_path: Path) -> None:
+    command = f"env -i setsid sleep {token} & sleep {token}"
+    with sandbox_of_another_process(kind, command, TMPDIR=str(tmp_path)) as process:
         wait_until(lambda: len(processes_with(token)) >= 2)
+        assert len(list(tmp_path.iterdir())) == (kind is HostSandbox)
         process.kill()
-    wait_until(lambda: processes_with(token) == [])
+    wait_until(lambda: processes_with(token) == [] and list(tmp_path.iterdir()) == [])
 
 
 def test_it_outlives_the_thread_that_started_it(make_box: MakeBox) -> None:
@@ -101,3 +109,23 @@ def test_without_a_cgroup_it_says_who_counts_memory(make_box: MakeBox) -> None:
         assert "with the network, what waits in sockets is not counted, for want of a cgroup" in more
     else:
         assert not any("cgroup" in limitation for limitation in make_box().sandbox.limitations)
+
+
+def test_commands_run_on_the_host_in_a_folder_that_is_removed(tmp_path: Path, make_box: MakeBox) -> None:
+    (tmp_path / "input.txt").write_text("given")
+    box = make_box(SandboxSettings(assets=tmp_path), HostSandbox)
+    given, home, user = box.output("cat assets/input.txt; echo; pwd; id -u").splitlines()
+    assert (given, user) == ("given", str(os.geteuid()))
+    assert Path(home).is_dir()
+    box.sandbox.stop()
+    assert not Path(home).exists()
+
+
+def test_nothing_is_left_of_an_agent_that_ended_the_sandbox(make_box: MakeBox, token: str) -> None:
+    box = make_box(kind=HostSandbox)
+    command = f"setsid sleep {token} & until pgrep -f 'sleep {token}$'; do :; done; kill -9 $PPID; sleep {token}"
+    with pytest.raises(TaskError, match="the sandbox has ended"):
+        box.post("/v1/shell/exec", command=command)
+    assert processes_with(token)
+    box.sandbox.stop()
+    assert processes_with(token) == []
