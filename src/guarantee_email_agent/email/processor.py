@@ -49,7 +49,7 @@ from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.prompts import MAX_NUMBERS, numbers_key
 from guarantee_email_agent.reading.doubt import MAX_DOUBT, Doubt, measure_doubt, measure_doubt_of_answer
 from guarantee_email_agent.reading.number_reader import NumberReading
-from guarantee_email_agent.reading.numbers import Tiers, is_newly_given, read_numbers, tiers_of
+from guarantee_email_agent.reading.numbers import Tiers, read_numbers, stands_in, tiers_of
 from guarantee_email_agent.services.look_up_answer import WITHHELD, LookUpAnswer, parse_look_up_answer
 from guarantee_email_agent.services.ports import (
     LookUpService,
@@ -261,7 +261,9 @@ class EmailProcessor:
         reading = read_numbers(tiers, look_up.format, lexicon, asked=wanted is not None)
         numbers = reading.picked(answer[numbers_key(look_up.number)][:MAX_NUMBERS])
         if mail.thread is not None:
-            gives_number = len(numbers) == 1 and is_newly_given(numbers[0], tiers)
+            # Given now, however it is spelled, and not only quoted; whoever answers may repeat it in the subject.
+            quotes_number = any(stands_in(number, email.quoted_text) for number in numbers)
+            gives_number = len(numbers) == 1 and stands_in(numbers[0], tiers.new) and not quotes_number
             numbers = numbers if gives_number else ()
             reasons = reasons or (() if gives_number or reading.unreadable or reading.unconfirmed else (FOLLOW_UP,))
         return Triage(topic, look_up, numbers, reasons, language=choice.language, reading=reading)

@@ -143,7 +143,9 @@ class LabelReader:
             gap = words.gaps[index]
             is_direct = index == label.end
             newlines = gap.count("\n")
-            is_new = words.starts_sentence[index] and ":" not in gap  # "the number is below:"
+            # "the number is below:", "the number is", and it stands in the next paragraph
+            is_announced = ":" in gap or words.folded[index - 1] in self._lexicon.links
+            is_new = words.starts_sentence[index] and not (is_announced and "." not in gap)
             if newlines > MAX_LINES_TO_VALUE or (not is_direct and is_new):
                 # A question about the number of some model gives none.
                 unlinked = None if "?" in gap else unlinked

@@ -50,11 +50,6 @@ def tiers_of(
     return Tiers(first.strip(), second.strip(), signature, quotes_others)
 
 
-def is_newly_given(number: str, tiers: Tiers) -> bool:
-    """Whether the customer gives a number now, however it is spelled, and not only what was quoted before."""
-    return stands_in(number, tiers.new) and not stands_in(number, tiers.quoted)
-
-
 def stands_in(number: str, text: str) -> bool:
     """Whether a number stands in a text, however it is spelled."""
     key, written = number_key(number), text.upper()
