@@ -421,6 +421,7 @@ def test_what_stands_beside_a_number_that_fills_a_line_is_judged_as_of_any_mail(
         "Is it this one? 4471-A",
         "is it KT-77120-9?",
         "Rechnung Nr. 2024-11873",
+        "I paid TS90 12345 for it",
         "On the till slip I see order, no. KT-77120-9",
         "No worries. It has none. The box says KT-77120-9",
         "I really can't find it. All that I have is this: KT-77120-9",
