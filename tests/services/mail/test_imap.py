@@ -113,6 +113,20 @@ def test_a_mail_with_two_marks_is_counted_once(mailbox: ImapMailbox, mail_server
     assert mailbox.count_by_outcome() == counts(answered=1)
 
 
+@pytest.mark.parametrize("sender", ["customer@example.org", "support@example.com"])
+def test_a_mail_that_comes_while_they_are_counted_is_no_old_one(
+    proxied: Proxied, mail_servers: MailServers, sender: str
+) -> None:
+    def deliver_late(request: bytes) -> bool:
+        if b"UNFLAGGED" in request:
+            mail_servers.deliver(mail(2, sender=sender))
+        return True
+
+    mail_servers.deliver(mail())
+    with proxied(on_request=deliver_late) as (mailbox, _):
+        assert mailbox.count_by_outcome() == counts(unprocessed=1)
+
+
 @pytest.mark.parametrize("mail_id", ["1-1", "0-0", "rubbish", "", "1:*", "٣-١"])
 def test_an_id_of_another_mailbox_is_not_found(mailbox: ImapMailbox, mail_servers: MailServers, mail_id: str) -> None:
     mail_servers.deliver(mail())

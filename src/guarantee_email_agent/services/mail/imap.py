@@ -130,8 +130,10 @@ class ImapMailbox(ImapReplies):
 
     def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> Mapping[str, int]:
         def work(client: IMAPClient) -> dict[str, int]:
+            client.noop()
+            last = max(client.search([b"UID", b"*"]), default=0)  # what comes later waits for the next count
             unprocessed = set(self._unprocessed(client, inbox_filter))
-            left = set(client.search([b"ALL"]))
+            left = {uid for uid in client.search([b"ALL"]) if uid <= last}
             marked = self._marks.count(client, left)
             untouched = left.intersection(client.search(self._untouched(inbox_filter.skip_seen)))
             return {
