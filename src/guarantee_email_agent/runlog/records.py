@@ -15,6 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Self
 
+from guarantee_email_agent.utils.text import amount
+
 Outcome = Literal["passed", "failed", "inconclusive", "interrupted", "crashed"]
 """What a run came to. inconclusive: the rate was reached, and the proof that was asked for was not. interrupted: by a
 signal, or it was killed. crashed: it ended in an error of its own."""
@@ -158,7 +160,7 @@ class Usage(NamedTuple):
         """For people: tokens and cost."""
         sent = self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
         tokens = f"{sent:,} tokens sent, {self.output_tokens:,} received" if self.tokens() else "tokens not known"
-        return f"{tokens}, {'cost not known' if self.cost_usd is None else f'${self.cost_usd:.4f}'}"
+        return f"{tokens}, {'cost not known' if self.cost_usd is None else f'${amount(self.cost_usd)}'}"
 
 
 NO_USAGE = Usage()

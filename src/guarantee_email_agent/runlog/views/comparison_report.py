@@ -10,7 +10,7 @@ from guarantee_email_agent.runlog.records import CaseOutcome, StoredRun
 from guarantee_email_agent.runlog.statistics import format_percentage
 from guarantee_email_agent.runlog.views.word_diff import diff_lines, diff_text, paint_changes
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.utils.text import amount, printable, truncate
 
 SCHEMA_VERSION: Final = 1
 _MAX_NAMES: Final = 50
@@ -181,7 +181,7 @@ def _print_sums(sums: Sums, terminal: Terminal) -> None:
         return
     before_ms, after_ms = sums.duration_ms
     line = f"Together the {sums.cases} of both took {before_ms / 1000:.1f}s, now {after_ms / 1000:.1f}s"
-    costs = ["not known" if cost is None else f"${cost:.4f}" for cost in sums.cost_usd]
+    costs = ["not known" if cost is None else f"${amount(cost)}" for cost in sums.cost_usd]
     if any(sums.cost_usd):
         line += f"; they cost {costs[0]}, now {costs[1]}"
     terminal.line(line)

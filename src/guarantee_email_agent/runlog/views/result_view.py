@@ -17,7 +17,7 @@ from guarantee_email_agent.runlog.suite_statistics import describe_score
 from guarantee_email_agent.runlog.views.comparison_report import describe_run
 from guarantee_email_agent.runlog.views.transcript import Call, Section, sections
 from guarantee_email_agent.utils.terminal import Terminal, pluralize
-from guarantee_email_agent.utils.text import and_more, printable, time_taken, truncate
+from guarantee_email_agent.utils.text import amount, and_more, printable, time_taken, truncate
 
 _MAX_CASES: Final = 100
 _MAX_FAILED_CHECKS: Final = 3
@@ -52,7 +52,7 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
     terminal.line(printable(f"Version: {run.package_version}{f', git {run.commit}' if run.commit else ''}"))
     if run.tokens or run.cost_usd is None:
         tokens = f"{run.tokens:,} tokens" if run.tokens else "tokens not known"
-        cost = "cost not known" if run.cost_usd is None else f"${run.cost_usd:.4f}"
+        cost = "cost not known" if run.cost_usd is None else f"${amount(run.cost_usd)}"
         terminal.line(f"Model: {printable(run.model)}, {tokens}, {cost}")
     if "score" in run.facts:
         terminal.line(f"Mean score: {describe_score(run.facts['score'])}")

@@ -124,7 +124,7 @@ def suite_report(
             "llm": run.llm,
             "model": run.model,
             "tokens": usage.tokens(),
-            "cost_usd": None if usage.cost_usd is None else round(usage.cost_usd, 6),
+            "cost_usd": None if usage.cost_usd is None else round(usage.cost_usd, 9),
             "planned": run.planned,
             "totals": {
                 "total": totals.total,
