@@ -21,7 +21,7 @@ from guarantee_email_agent.runlog.suite_statistics import describe_score
 from guarantee_email_agent.runlog.views.html_report import template_environment, template_source
 from guarantee_email_agent.runlog.views.word_diff import split_changes
 from guarantee_email_agent.utils.errors import AgentError
-from guarantee_email_agent.utils.text import amount, printable, truncate
+from guarantee_email_agent.utils.text import printable, truncate
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -60,7 +60,7 @@ class Site:
         environment = template_environment(_PACKAGE)
         object.__setattr__(self, "environment", environment)
         object.__setattr__(self, "static", _static_files(environment))
-        environment.filters |= {"number": "{:,}".format, "amount": amount, "moment": _moment, "changes": _changes}
+        environment.filters |= {"number": "{:,}".format, "moment": _moment, "changes": _changes}
         environment.filters["describe_score"] = describe_score
         environment.globals |= {
             "labels": self.labels,
