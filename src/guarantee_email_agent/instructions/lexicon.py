@@ -34,7 +34,7 @@ from guarantee_email_agent.utils.errors import InstructionError
 from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, check_safe_regex, compile_safe_regex
 
 LabelKind = Literal["serial", "weak", "other", "example", "number", "plate"]
-CorrectionKind = Literal["next", "last", "replacement"]
+CorrectionKind = Literal["next", "last", "replacement", "withdrawal"]
 Courtesy = Literal["thanks", "request"]
 
 FAULT: Final = "<faults>"
@@ -48,9 +48,11 @@ LABEL_ELEMENTS: dict[str, LabelKind] = {
     "example-markers": "example",
 }
 PLATE_ELEMENTS: dict[str, LabelKind] = {"number-words": "number", "plate-words": "plate"}
-"""Together they label a number: "the number on the sticker"; a lexicon may lack them."""
+"""Together they label a number: "the number on the sticker"."""
 HELP_ELEMENT: Final = "helpers"
-"""What a neighbour does who only reads the number; a lexicon may lack it, too."""
+"""What a neighbour does who only reads the number."""
+WITHDRAWAL_ELEMENT: Final = "withdrawals"
+OPTIONAL_ELEMENTS = (*PLATE_ELEMENTS, HELP_ELEMENT, WITHDRAWAL_ELEMENT)
 CORRECTION_ELEMENTS: dict[str, CorrectionKind] = {
     "retractions": "next",
     "retractions-behind": "last",
@@ -88,7 +90,7 @@ REQUIRED_ELEMENTS = (
     ABOUT_ELEMENT,
 )
 """Each stands in one file of the lexicon at least."""
-LEXICON_ELEMENTS = (*REQUIRED_ELEMENTS, *PLATE_ELEMENTS, HELP_ELEMENT)
+LEXICON_ELEMENTS = (*REQUIRED_ELEMENTS, *OPTIONAL_ELEMENTS)
 
 _RETIRED_ELEMENT: Final = "function-words"
 """In files that an earlier version wrote: a library tells the language of a mail now, and the list is not read."""
@@ -225,7 +227,7 @@ def _build(elements: _Elements, other_labels: Sequence[str]) -> Lexicon:
         chain(
             _parse_phrases(elements, "labels", {**LABEL_ELEMENTS, **PLATE_ELEMENTS}),
             (read_phrase(label, other_label) for label in other_labels),
-            _parse_phrases(elements, "corrections", CORRECTION_ELEMENTS),
+            _parse_phrases(elements, "corrections", {**CORRECTION_ELEMENTS, WITHDRAWAL_ELEMENT: "withdrawal"}),
             _parse_phrases(elements, "courtesies", COURTESY_ELEMENTS),
             (phrase for element, topic in by_topic for phrase in _parse_topics(element, topic)),
             _parse_phrases(elements, "unreadable", {"doubtful-signs": True, "unreadable-signs": False}),

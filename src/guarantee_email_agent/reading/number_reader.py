@@ -131,7 +131,9 @@ class NumberReader:
             self._find_labelled("weak")
         if self._found:
             self._find_same_shape()
-        self._found = self._corrected(self._found)
+        labelled, self._found = self._found, self._corrected(self._found)
+        taken_back = (first for first, number in labelled.items() if self._found.get(first) != number)
+        self._reasons.update((first, "was taken back or replaced") for first in taken_back)
 
     @property
     def asks_for_number(self) -> bool:
