@@ -59,11 +59,12 @@ def die_at_every_step(company: Company, plan: Path) -> None:
     assert plan.read_text() == ""
 
 
-def die_at_any_moment(company: Company, times: int, receive_five: Callable[[int], None]) -> None:
+def die_at_any_moment(company: Company, times: int, receive: Callable[[str], object]) -> None:
     """Each agent gets five mails more, and is killed some milliseconds after its first answer."""
     moments = random.Random(20260118)
-    for number in range(times):
-        receive_five(5 * number)
+    for agents in range(times):
+        for letter in "abcde":
+            receive(f"mail{agents}{letter}")
         agent = company.start()
         assert agent.stdout is not None
         for line in agent.stdout:
@@ -144,28 +145,7 @@ class TestMaildir:
         assert set(written.values()) == {1}
         assert (len(written), counts["to answer"]) == (counts["answered"] + counts["drafted"], 0)
 
-    def test_three_agents_store_each_draft_once(self, company: Company) -> None:
-        company.configure(agent={**self.AGENT, "mode": "drafts"})
-        agents = [company.start() for _ in range(3)]
-        for number in range(40):
-            company.receive(f"mail{number:02d}")
-        wait_until(lambda: company.inbox_counts()["drafted"] == 40)
-        company.stop(*agents)
-        assert sorted(answered_mails(drafts(company)).values()) == [1] * 40
-
-    def test_killed_at_any_moment(self, company: Company) -> None:
-        company.configure(agent=self.AGENT)
-
-        def receive_five(first: int) -> None:
-            for number in range(first, first + 5):
-                company.receive(f"mail{number:02d}")
-
-        die_at_any_moment(company, DEATHS, receive_five)
-        finish(company)
-
-        assert_one_for_each(company, company.replies(), 5 * DEATHS)
-
-    def test_killed_while_another_program_takes_the_replies(self, company: Company) -> None:
+    def test_killed_at_any_moment_while_another_program_takes_the_replies(self, company: Company) -> None:
         company.configure(agent=self.AGENT)
         taken: list[str] = []
         done = threading.Event()
@@ -176,14 +156,10 @@ class TestMaildir:
                     taken.append(file.read_text())
                     file.unlink()
 
-        def receive_five(first: int) -> None:
-            for number in range(first, first + 5):
-                company.receive(f"mail{number:02d}")
-
         with ThreadPoolExecutor(1) as threads:
             taking = threads.submit(take)
             try:
-                die_at_any_moment(company, 2 * DEATHS, receive_five)
+                die_at_any_moment(company, 2 * DEATHS, company.receive)
                 finish(company)
                 wait_until(lambda: not company.replies())
             finally:
@@ -237,11 +213,7 @@ class TestImap:
         self, company: Company, mail_servers: MailServers, mailbox: dict[str, object]
     ) -> None:
         company.configure(mailbox=mailbox, agent=self.AGENT)
-
-        def receive_five(first: int) -> None:
-            mail_servers.deliver(*(mail(f"mail{number}") for number in range(first, first + 5)))
-
-        die_at_any_moment(company, DEATHS, receive_five)
+        die_at_any_moment(company, DEATHS, lambda name: mail_servers.deliver(mail(name)))
         finish(company)
         mail_servers.wait_until_sent()
 
