@@ -177,7 +177,6 @@ def test_stderr_that_closes_ends_no_run(desk: LiveDesk) -> None:
 
 
 def _next_line(process: subprocess.Popen[str]) -> str:
-    assert process.stderr is not None
     return process.stderr.readline()
 
 

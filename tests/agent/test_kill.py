@@ -16,17 +16,16 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pytest
 from company import ADDRESS, Company
+from mail_servers import MailServers
 from mailbox_in_memory import mail
 from waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-if TYPE_CHECKING:
-    from mail_servers import MailServers
 
 PROGRAM = Path(__file__).parent / "programs" / "killed_agent.py"
 DEATHS = int(os.environ.get("KILL_TEST_DEATHS", "3"))
@@ -66,7 +65,6 @@ def die_at_any_moment(company: Company, times: int, receive: Callable[[str], obj
         for letter in "abcde":
             receive(f"mail{agents}{letter}")
         agent = company.start()
-        assert agent.stdout is not None
         for line in agent.stdout:
             if "Email answered" in line:
                 break

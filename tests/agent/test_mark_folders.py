@@ -12,19 +12,16 @@ import secrets
 import signal
 import subprocess
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 from company import ADDRESS, Company
 from exchange_imap import AS_EXCHANGE, refuse_keywords
+from mail_servers import MailServers
 from mailbox_in_memory import mail
 from tcp_proxy import TcpProxy
 from waiting import wait_until
 
 pytestmark = pytest.mark.slow
-
-if TYPE_CHECKING:
-    from mail_servers import MailServers
 
 
 class ExchangeDesk:

@@ -6,16 +6,13 @@ import json
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from company import ADDRESS, Company
+from mail_servers import MailServers
 from oauth_issuer import OAuthIssuer
 from tcp_proxy import TcpProxy
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from mail_servers import MailServers
 
 MAIL = f"""\
 From: customer@example.org

@@ -20,9 +20,6 @@ def suite(tmp_path: Path, config: Config) -> ScenarioFolder:
     return ScenarioFolder(tmp_path / "scenarios", config)
 
 
-# What is printed -----------------------------------------------------------------------------------------------------
-
-
 def test_harm_and_how_selective_the_agent_was_are_told(suite: ScenarioFolder) -> None:
     suite.write(1)
     suite.write(2, lambda text: text.replace('excludes: ["', 'excludes: ["warranty is valid", "'))
@@ -35,17 +32,11 @@ def test_harm_and_how_selective_the_agent_was_are_told(suite: ScenarioFolder) ->
     assert (report["totals"]["harmful"], report["selective"]["right"]) == (1, 1)
 
 
-# Options -------------------------------------------------------------------------------------------------------------
-
-
 def test_only_counts_an_invalid_file_that_matches(suite: ScenarioFolder) -> None:
     suite.write(1, broken)
     suite.write(2)
     assert suite.evaluate(only=("*_001",))[0] == 4
     assert suite.evaluate(only=("*_002",))[0] == 0
-
-
-# What it shows -------------------------------------------------------------------------------------------------------
 
 
 def test_copies_of_a_mail_are_told_from_distinct_ones(suite: ScenarioFolder) -> None:

@@ -12,8 +12,6 @@ from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.utils.errors import InstructionError
 
-# The shipped files ---------------------------------------------------------------------------------------------------
-
 
 def test_the_shipped_files_load(folder: InstructionFolder) -> None:
     names = [scenario.name for scenario in folder.load().scenarios]
@@ -21,9 +19,6 @@ def test_the_shipped_files_load(folder: InstructionFolder) -> None:
         *("graceful-degradation", "hand-over", "invalid-warranty", "missing-info"),
         *("no-reply", "out-of-scope", "unverified-sender", "valid-warranty"),
     ]
-
-
-# Reading anew --------------------------------------------------------------------------------------------------------
 
 
 def test_an_edit_counts_at_the_next_load(folder: InstructionFolder) -> None:
@@ -40,9 +35,6 @@ def test_an_edit_counts_at_the_next_load(folder: InstructionFolder) -> None:
 def test_files_that_are_no_scenarios_are_left_alone(name: str, folder: InstructionFolder) -> None:
     (folder.scenarios / name).write_text("anything", encoding="utf-8")
     assert len(folder.load().scenarios) == 8
-
-
-# How a file may be saved ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -80,9 +72,6 @@ def test_a_missing_scenario_folder_is_reported(folder: InstructionFolder) -> Non
     (problem,) = folder.problems()
     assert problem.startswith("scenarios: cannot read the folder of scenario instructions")
     assert problem.endswith("Set instructions.scenarios_dir in the configuration")
-
-
-# Frontmatter ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["", "no frontmatter\n", "---\nname: x\n", " ---\nname: x\n---\n"])
@@ -125,9 +114,6 @@ def test_a_wrong_key_or_value_is_reported_with_its_place(
         message.startswith(f"scenarios/{scenario}.md:") and problem.replace("LINE", str(line)) in message
         for message in folder.problems()
     )
-
-
-# Bodies --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -215,11 +201,6 @@ def test_an_edit_of_the_lexicon_counts_at_the_next_load(folder: InstructionFolde
     assert "wobbulator" in files.load().lexicon.denials
     assert "wobbulator" in files.lexicon().denials
 
-
-# The set -------------------------------------------------------------------------------------------------------------
-
-
-# Topics --------------------------------------------------------------------------------------------------------------
 
 SPARE_PARTS = """---
 name: spare-parts

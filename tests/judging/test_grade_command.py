@@ -33,8 +33,7 @@ class Folders:
             directory=self.tasks, results=self.records, jobs=jobs, executor=executor, json_file=self.report
         )
         assert grade_command(options, io.StringIO(), io.StringIO(), bytes) == 4
-        results: list[dict[str, Any]] = json.loads(self.report.read_bytes())["results"]
-        return results
+        return json.loads(self.report.read_bytes())["results"]
 
 
 @pytest.fixture

@@ -88,7 +88,6 @@ def test_the_work_on_a_task_is_read_from_its_record(runs: StoredRuns, pages: Vie
     messages = [{"role": "user", "content": "Count <b>them</b>."}]
     file.write_text(json.dumps({"instruction": "Count.", "task_result": "42 in all", "conversation": messages}))
     record = refer_to(RecordPlace(SingleRecordFile(file, "valid_warranty_001"), Extent()), "")
-    assert record is not None
     graded = result(1, request=None, response=None, trace={"record": record._asdict()})
     runs.write(1, [graded], command="solve")
     page = pages.get("/runs/last/results/valid_warranty_001").text

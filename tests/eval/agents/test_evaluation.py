@@ -86,8 +86,7 @@ def write(folder: ScenarioFolder, number: int, **changes: Any) -> None:
 def judged(folder: ScenarioFolder, program: str, **options: Any) -> list[dict[str, Any]]:
     """The results in the report of an agent with this body."""
     command = write_program(folder.folder.parent, program)
-    results: list[dict[str, Any]] = folder.report(agent=f"command:{command}", **options)["results"]
-    return results
+    return folder.report(agent=f"command:{command}", **options)["results"]
 
 
 def failures(folder: ScenarioFolder, program: str, **options: Any) -> list[str]:

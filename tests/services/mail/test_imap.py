@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from mail_servers import MailServers
 from mail_stores import REPLY, Opener, Proxied, counts, ids, refused
 from tcp_proxy import TcpProxy
 from waiting import PATIENCE_S
@@ -20,9 +21,6 @@ from guarantee_email_agent.services.mail.compose import compose
 from guarantee_email_agent.services.mail.imap import ImapMailbox
 from guarantee_email_agent.services.mail.mail_server import MailServer
 from guarantee_email_agent.services.mail.mail_store import KEYWORDS
-
-if TYPE_CHECKING:
-    from mail_servers import MailServers
 
 
 def mail(number: int = 1, sender: str = "customer@example.org", text: str = "SN12345") -> bytes:
@@ -102,9 +100,9 @@ def test_a_marked_mail_is_not_listed_and_not_seen(
     mailbox: ImapMailbox, mail_servers: MailServers, outcome: str
 ) -> None:
     mail_servers.deliver(mail())
-    mailbox.mark(ids(mailbox)[0], outcome)  # type: ignore[arg-type]
+    mailbox.mark(ids(mailbox)[0], outcome)
     assert ids(mailbox) == []
-    assert mail_servers.keywords()[0] - {"\\Recent"} == {KEYWORDS[outcome]}  # type: ignore[index]
+    assert mail_servers.keywords()[0] - {"\\Recent"} == {KEYWORDS[outcome]}
 
 
 def test_a_mail_with_two_marks_is_counted_once(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
